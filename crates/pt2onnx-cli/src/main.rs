@@ -1,0 +1,2 @@
+//! The pt2onnx command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! PyTorch exported programs: .pt2 archives, FX graphs, dynamic-shape constraints.

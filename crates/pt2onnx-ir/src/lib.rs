@@ -1,0 +1,1 @@
+//! ONNX graphs in memory: arena, types, operator schemas, builder, verifier, text printer.

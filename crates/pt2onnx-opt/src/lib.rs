@@ -1,0 +1,1 @@
+//! Passes over ONNX graphs: folding, clean-up, opset legalisation.

@@ -1,0 +1,1 @@
+//! The ONNX protobuf messages.

@@ -1,0 +1,87 @@
+//! Numbers without a shape: Python's bool, int, float and complex.
+
+use crate::{DType, Tensor};
+use half::{bf16, f16};
+
+/// A Python number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Complex(f64, f64),
+}
+
+impl Scalar {
+    /// As a float; the real part of a complex number.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Scalar::Bool(b) => b.into(),
+            Scalar::Int(i) => i as f64,
+            Scalar::Float(f) | Scalar::Complex(f, _) => f,
+        }
+    }
+
+    /// As an integer, truncated towards zero and saturating.
+    pub fn to_i64(self) -> i64 {
+        match self {
+            Scalar::Bool(b) => b.into(),
+            Scalar::Int(i) => i,
+            Scalar::Float(f) | Scalar::Complex(f, _) => f as i64,
+        }
+    }
+
+    /// Whether it is not zero.
+    pub fn to_bool(self) -> bool {
+        match self {
+            Scalar::Bool(b) => b,
+            Scalar::Int(i) => i != 0,
+            Scalar::Float(f) => f != 0.0,
+            Scalar::Complex(re, im) => re != 0.0 || im != 0.0,
+        }
+    }
+
+    /// The 0-d tensor of this number as `dtype`, converted as C does (ints wrap). `None` for types without
+    /// an arithmetic conversion here: complex, sub-byte, 8-bit float and string types.
+    pub fn to_tensor(self, dtype: DType) -> Option<Tensor> {
+        let i = self.to_i64();
+        Some(match dtype {
+            DType::F64 => Tensor::scalar(self.to_f64()),
+            DType::F32 => Tensor::scalar(self.to_f64() as f32),
+            DType::F16 => Tensor::scalar(f16::from_f64(self.to_f64())),
+            DType::BF16 => Tensor::scalar(bf16::from_f64(self.to_f64())),
+            DType::I64 => Tensor::scalar(i),
+            DType::I32 => Tensor::scalar(i as i32),
+            DType::I16 => Tensor::scalar(i as i16),
+            DType::I8 => Tensor::scalar(i as i8),
+            DType::U64 => Tensor::scalar(i as u64),
+            DType::U32 => Tensor::scalar(i as u32),
+            DType::U16 => Tensor::scalar(i as u16),
+            DType::U8 => Tensor::scalar(i as u8),
+            DType::Bool => Tensor::scalar(self.to_bool()),
+            _ => return None,
+        })
+    }
+}
+
+impl From<bool> for Scalar {
+    fn from(v: bool) -> Self {
+        Scalar::Bool(v)
+    }
+}
+impl From<i64> for Scalar {
+    fn from(v: i64) -> Self {
+        Scalar::Int(v)
+    }
+}
+impl From<i32> for Scalar {
+    fn from(v: i32) -> Self {
+        Scalar::Int(v.into())
+    }
+}
+impl From<f64> for Scalar {
+    fn from(v: f64) -> Self {
+        Scalar::Float(v)
+    }
+}

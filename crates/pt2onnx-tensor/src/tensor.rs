@@ -1,0 +1,458 @@
+//! Tensors as strided views of byte storages; many tensors may share one storage, and a storage may be
+//! a part of a mapped file whose bytes are never read unless somebody asks.
+
+use crate::{DType, Element};
+use bytes::Bytes;
+use std::{borrow::Cow, fs::File, path::PathBuf, sync::Arc};
+
+/// What is wrong with a tensor's description.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+pub enum TensorError {
+    #[error("{sizes:?} and {strides:?} differ in length")]
+    RankMismatch {
+        sizes: Vec<usize>,
+        strides: Vec<usize>,
+    },
+    #[error("a tensor of sizes {0:?} is larger than the address space")]
+    Overflow(Vec<usize>),
+    #[error("needs {needed} bytes of storage, there are {available}")]
+    OutOfBounds { needed: usize, available: usize },
+    #[error("{0} elements have no byte layout for strided views")]
+    NoLayout(DType),
+}
+
+/// A place in a file.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// Path the file was opened by.
+    pub path: Arc<PathBuf>,
+    /// The open file.
+    pub file: Arc<File>,
+    /// First byte.
+    pub offset: u64,
+}
+
+/// Bytes that tensors are views of. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    bytes: Bytes,
+    source: Option<FileRange>,
+}
+
+impl Storage {
+    /// Bytes in memory.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        Self {
+            bytes: bytes.into(),
+            source: None,
+        }
+    }
+
+    /// Bytes that are a mapped part of a file: `bytes` are those at `source`.
+    pub fn mapped(bytes: Bytes, source: FileRange) -> Self {
+        Self {
+            bytes,
+            source: Some(source),
+        }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Where in which file the bytes are, if in one.
+    pub fn source(&self) -> Option<&FileRange> {
+        self.source.as_ref()
+    }
+
+    /// Whether two storages are the same memory.
+    pub fn same(&self, other: &Storage) -> bool {
+        self.bytes.as_ptr() == other.bytes.as_ptr() && self.bytes.len() == other.bytes.len()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Data {
+    Bytes(Storage),
+    Strings(Arc<[Bytes]>),
+    /// Known type and shape, unknown values: a weight saved under FakeTensorMode.
+    Absent,
+}
+
+/// A tensor: element type, sizes and a view of a storage. Cloning shares the bytes.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Vec<usize>,
+    /// In elements; `None` where contiguous.
+    strides: Option<Vec<usize>>,
+    /// In elements.
+    offset: usize,
+    data: Data,
+}
+
+impl Tensor {
+    /// A contiguous tensor over exactly its bytes (little-endian; sub-byte types packed, low bits first).
+    pub fn new(
+        dtype: DType,
+        shape: impl Into<Vec<usize>>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<Self, TensorError> {
+        let shape = shape.into();
+        let (needed, bytes) = (byte_size(dtype, &shape)?, bytes.into());
+        if bytes.len() != needed {
+            return Err(TensorError::OutOfBounds {
+                needed,
+                available: bytes.len(),
+            });
+        }
+        Ok(Self {
+            dtype,
+            shape,
+            strides: None,
+            offset: 0,
+            data: Data::Bytes(Storage::new(bytes)),
+        })
+    }
+
+    /// The view of `storage` with these sizes, strides and offset (in elements), all checked against its length.
+    pub fn strided(
+        dtype: DType,
+        shape: impl Into<Vec<usize>>,
+        strides: impl Into<Vec<usize>>,
+        offset: usize,
+        storage: Storage,
+    ) -> Result<Self, TensorError> {
+        let (shape, strides) = (shape.into(), strides.into());
+        if shape.len() != strides.len() {
+            return Err(TensorError::RankMismatch {
+                sizes: shape,
+                strides,
+            });
+        }
+        let overflow = || TensorError::Overflow(shape.clone());
+        byte_size(dtype, &shape)?;
+        let contiguous = strides_are_contiguous(&shape, &strides);
+        if !dtype.bits().is_multiple_of(8) || dtype == DType::String {
+            return Err(TensorError::NoLayout(dtype));
+        }
+        let width = dtype.bits() / 8;
+        if !shape.contains(&0) {
+            let last = shape
+                .iter()
+                .zip(&strides)
+                .try_fold(offset, |last, (&size, &stride)| {
+                    last.checked_add((size - 1).checked_mul(stride)?)
+                });
+            let needed = last
+                .and_then(|l| l.checked_add(1)?.checked_mul(width))
+                .ok_or_else(overflow)?;
+            if needed > storage.bytes.len() {
+                return Err(TensorError::OutOfBounds {
+                    needed,
+                    available: storage.bytes.len(),
+                });
+            }
+        }
+        let strides = (!contiguous).then_some(strides);
+        Ok(Self {
+            dtype,
+            shape,
+            strides,
+            offset,
+            data: Data::Bytes(storage),
+        })
+    }
+
+    /// Type and shape without values, as a weight saved under FakeTensorMode has.
+    pub fn absent(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self, TensorError> {
+        let shape = shape.into();
+        byte_size(dtype, &shape)?;
+        Ok(Self {
+            dtype,
+            shape,
+            strides: None,
+            offset: 0,
+            data: Data::Absent,
+        })
+    }
+
+    /// A tensor of strings.
+    pub fn strings(
+        shape: impl Into<Vec<usize>>,
+        strings: impl Into<Arc<[Bytes]>>,
+    ) -> Result<Self, TensorError> {
+        let (shape, strings) = (shape.into(), strings.into());
+        let needed = checked_numel(&shape)?;
+        if strings.len() != needed {
+            return Err(TensorError::OutOfBounds {
+                needed,
+                available: strings.len(),
+            });
+        }
+        Ok(Self {
+            dtype: DType::String,
+            shape,
+            strides: None,
+            offset: 0,
+            data: Data::Strings(strings),
+        })
+    }
+
+    /// A contiguous tensor of the elements, in row-major order.
+    pub fn from_slice<T: Element>(
+        shape: impl Into<Vec<usize>>,
+        elements: &[T],
+    ) -> Result<Self, TensorError> {
+        let mut bytes = Vec::with_capacity(size_of_val(elements));
+        elements.iter().for_each(|e| e.push_le(&mut bytes));
+        Self::new(T::DTYPE, shape, bytes)
+    }
+
+    /// A 0-d tensor.
+    pub fn scalar<T: Element>(value: T) -> Self {
+        Self::from_vec(Vec::new(), &[value])
+    }
+
+    /// A 1-d tensor of the elements.
+    pub fn vector<T: Element>(elements: &[T]) -> Self {
+        Self::from_vec(vec![elements.len()], elements)
+    }
+
+    fn from_vec<T: Element>(shape: Vec<usize>, elements: &[T]) -> Self {
+        let mut bytes = Vec::with_capacity(size_of_val(elements));
+        elements.iter().for_each(|e| e.push_le(&mut bytes));
+        Self {
+            dtype: T::DTYPE,
+            shape,
+            strides: None,
+            offset: 0,
+            data: Data::Bytes(Storage::new(bytes)),
+        }
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Sizes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Bytes of all elements laid out contiguously; for strings, their lengths' sum.
+    pub fn nbytes(&self) -> usize {
+        match &self.data {
+            Data::Strings(s) => s.iter().map(Bytes::len).sum(),
+            _ => byte_size(self.dtype, &self.shape).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Whether the values are there; false for weights saved under FakeTensorMode.
+    pub fn has_data(&self) -> bool {
+        !matches!(self.data, Data::Absent)
+    }
+
+    /// The storage viewed; none for strings and absent values.
+    pub fn storage(&self) -> Option<&Storage> {
+        match &self.data {
+            Data::Bytes(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The strings of a string tensor.
+    pub fn as_strings(&self) -> Option<&[Bytes]> {
+        match &self.data {
+            Data::Strings(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// Strides in elements.
+    pub fn strides(&self) -> Cow<'_, [usize]> {
+        match &self.strides {
+            Some(s) => Cow::Borrowed(s),
+            None => Cow::Owned(contiguous_strides(&self.shape)),
+        }
+    }
+
+    /// First element, counted in elements from the storage's start.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.strides.is_none()
+    }
+
+    /// Whether two tensors are the same view of the same memory.
+    pub fn same(&self, other: &Tensor) -> bool {
+        let same_data = match (&self.data, &other.data) {
+            (Data::Bytes(a), Data::Bytes(b)) => a.same(b),
+            (Data::Strings(a), Data::Strings(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        same_data
+            && (self.dtype, self.offset) == (other.dtype, other.offset)
+            && (&self.shape, &self.strides) == (&other.shape, &other.strides)
+    }
+
+    /// The elements' bytes, contiguous: borrowed where they lie so, gathered otherwise. Empty without data and for strings.
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+        let Data::Bytes(storage) = &self.data else {
+            return Cow::Borrowed(&[]);
+        };
+        let bytes = &storage.bytes;
+        if self.is_contiguous() {
+            let start = self.offset * self.dtype.bits() / 8;
+            return Cow::Borrowed(bytes.get(start..start + self.nbytes()).unwrap_or_default());
+        }
+        let mut out = Vec::with_capacity(self.nbytes());
+        if !self.shape.contains(&0) {
+            self.gather(bytes, 0, self.offset, &mut out);
+        }
+        Cow::Owned(out)
+    }
+
+    /// Appends the elements of the sub-tensor at `start`, dimensions from `dim` on.
+    fn gather(&self, bytes: &[u8], dim: usize, start: usize, out: &mut Vec<u8>) {
+        let width = self.dtype.bits() / 8;
+        match (
+            self.shape.get(dim),
+            self.strides.as_ref().and_then(|s| s.get(dim)),
+        ) {
+            (Some(&size), Some(&stride)) => {
+                (0..size).for_each(|i| self.gather(bytes, dim + 1, start + i * stride, out))
+            }
+            _ => out.extend_from_slice(
+                bytes
+                    .get(start * width..(start + 1) * width)
+                    .unwrap_or_default(),
+            ),
+        }
+    }
+
+    /// The elements, if they are of this type and there.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        (self.dtype == T::DTYPE && self.has_data()).then(|| {
+            self.to_bytes()
+                .chunks_exact(size_of::<T>())
+                .map(T::from_le)
+                .collect()
+        })
+    }
+
+    /// The same elements with other sizes; `None` where the number of elements differs or the view is strided.
+    pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
+        let shape = shape.into();
+        let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
+        fits.then(|| Self {
+            shape,
+            ..self.clone()
+        })
+    }
+}
+
+fn checked_numel(shape: &[usize]) -> Result<usize, TensorError> {
+    let nonzero = shape
+        .iter()
+        .filter(|&&s| s != 0)
+        .try_fold(1usize, |n, &s| n.checked_mul(s));
+    let n = nonzero.ok_or_else(|| TensorError::Overflow(shape.to_vec()))?;
+    Ok(if shape.contains(&0) { 0 } else { n })
+}
+
+fn byte_size(dtype: DType, shape: &[usize]) -> Result<usize, TensorError> {
+    let bits = checked_numel(shape)?.checked_mul(dtype.bits());
+    bits.map(|b| b.div_ceil(8))
+        .ok_or_else(|| TensorError::Overflow(shape.to_vec()))
+}
+
+/// Row-major strides, in elements.
+fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i] * shape[i].max(1);
+    }
+    strides
+}
+
+/// PyTorch's rule: dimensions of size 1 may have any stride, an empty tensor any strides.
+fn strides_are_contiguous(shape: &[usize], strides: &[usize]) -> bool {
+    shape.contains(&0)
+        || contiguous_strides(shape)
+            .iter()
+            .zip(shape)
+            .zip(strides)
+            .all(|((&c, &size), &s)| size == 1 || s == c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strided_views_gather() {
+        let base = Tensor::from_slice(vec![2, 3], &[1i32, 2, 3, 4, 5, 6]).unwrap();
+        let t = Tensor::strided(
+            DType::I32,
+            vec![3, 2],
+            vec![1, 3],
+            0,
+            base.storage().unwrap().clone(),
+        )
+        .unwrap();
+        assert_eq!(t.to_vec::<i32>().unwrap(), [1, 4, 2, 5, 3, 6]);
+        let row = Tensor::strided(
+            DType::I32,
+            vec![1, 3],
+            vec![77, 1],
+            3,
+            base.storage().unwrap().clone(),
+        )
+        .unwrap();
+        assert!(row.is_contiguous());
+        assert_eq!(row.to_vec::<i32>().unwrap(), [4, 5, 6]);
+        let expanded = Tensor::strided(
+            DType::I32,
+            vec![2, 2],
+            vec![0, 1],
+            4,
+            base.storage().unwrap().clone(),
+        )
+        .unwrap();
+        assert_eq!(expanded.to_vec::<i32>().unwrap(), [5, 6, 5, 6]);
+    }
+
+    #[test]
+    fn lies_about_sizes_are_refused() {
+        let storage = Storage::new(vec![0u8; 16]);
+        let huge = usize::MAX;
+        for (shape, strides, offset) in [
+            (vec![5], vec![1], 0),
+            (vec![4], vec![1], 1),
+            (vec![2], vec![huge], 0),
+            (vec![huge, huge], vec![1, 1], 0),
+            (vec![1], vec![1], huge),
+        ] {
+            assert!(Tensor::strided(DType::F32, shape, strides, offset, storage.clone()).is_err());
+        }
+        assert!(Tensor::new(DType::I4, vec![3], vec![0u8; 2]).is_ok());
+        assert!(Tensor::new(DType::F32, vec![0, huge], vec![]).is_ok());
+    }
+}

@@ -1,0 +1,1 @@
+//! ONNX graphs to protobuf files and external data.

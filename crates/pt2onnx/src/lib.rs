@@ -1,0 +1,1 @@
+//! From a .pt2 archive to an ONNX model: the exporter.

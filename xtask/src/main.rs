@@ -1,0 +1,2 @@
+//! The project's own tasks: code generation, tests, benches.
+fn main() {}
