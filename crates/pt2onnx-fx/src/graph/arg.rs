@@ -1,0 +1,247 @@
+//! Arguments of nodes: everything that an argument or result of a call may be.
+
+use super::{Graph, Name};
+use indexmap::IndexMap;
+use pt2onnx_tensor::DType;
+use std::fmt;
+
+/// An argument of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedArg {
+    /// Parameter of the operator's schema; empty for positional arguments of higher-order ops.
+    pub name: Name,
+    /// How it was passed.
+    pub kind: ArgKind,
+    /// What was passed.
+    pub value: Argument,
+}
+
+/// How an argument was passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum ArgKind {
+    /// Written before schema 8.7.
+    #[default]
+    Unknown,
+    Positional,
+    Keyword,
+}
+
+/// A value or the name of one: what a call may take or return.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// Python's None.
+    None,
+    /// A tensor.
+    Tensor(Name),
+    /// A list of tensors; an empty list of anything is written as this.
+    Tensors(Vec<Name>),
+    /// `Tensor?` that is given (`None` otherwise).
+    OptionalTensor(Option<Name>),
+    /// A list with gaps, as `index` takes.
+    OptionalTensors(Vec<Option<Name>>),
+    /// Lists of tensors.
+    NestedTensors(Vec<Vec<Name>>),
+    /// A number known at export.
+    Int(i64),
+    /// Numbers known at export.
+    Ints(Vec<i64>),
+    /// Lists of numbers.
+    IntLists(Vec<Vec<i64>>),
+    /// A number known at export.
+    Float(f64),
+    /// Numbers known at export.
+    Floats(Vec<f64>),
+    /// Lists of numbers.
+    FloatLists(Vec<Vec<f64>>),
+    /// A truth value known at export.
+    Bool(bool),
+    /// Truth values known at export.
+    Bools(Vec<bool>),
+    /// A string.
+    String(Name),
+    /// Strings.
+    Strings(Vec<Name>),
+    /// An integer, known or the result of a node.
+    SymInt(SymArg<i64>),
+    /// Integers, each known or the result of a node.
+    SymInts(Vec<SymArg<i64>>),
+    /// A float, known or the result of a node.
+    SymFloat(SymArg<f64>),
+    /// Floats, each known or the result of a node.
+    SymFloats(Vec<SymArg<f64>>),
+    /// A truth value, known or the result of a node.
+    SymBool(SymArg<bool>),
+    /// Truth values, each known or the result of a node.
+    SymBools(Vec<SymArg<bool>>),
+    /// A complex number, real and imaginary part.
+    Complex(f64, f64),
+    /// An element type.
+    DType(DType),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
+    /// A layout.
+    Layout(Layout),
+    /// A device.
+    Device(Device),
+    /// A body of a higher-order op.
+    Graph {
+        /// Attribute of the root module that held it: `true_graph_0`.
+        name: Name,
+        /// The body.
+        graph: Box<Graph>,
+    },
+    /// A script object or opaque Python object.
+    CustomObj(CustomObj),
+    /// An operator, as higher-order ops take.
+    Operator(Name),
+    /// A dictionary.
+    Dict(IndexMap<Name, Argument>),
+}
+
+/// A value that is known or the result of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SymArg<T> {
+    /// The value of this name.
+    Name(Name),
+    /// A known value.
+    Value(T),
+}
+
+/// A script object or opaque Python object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CustomObj {
+    /// Name of the value.
+    pub name: Name,
+    /// Qualified name of its class.
+    pub class: Name,
+}
+
+/// `torch.memory_format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum MemoryFormat {
+    Contiguous,
+    ChannelsLast,
+    ChannelsLast3d,
+    Preserve,
+}
+
+/// `torch.layout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum Layout {
+    Strided,
+    SparseCoo,
+    SparseCsr,
+    SparseCsc,
+    SparseBsr,
+    SparseBsc,
+    Mkldnn,
+}
+
+/// `torch.device`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Device {
+    /// `cpu`, `cuda`, `meta`, ...
+    pub kind: Name,
+    /// Number of the device, where one was named.
+    pub index: Option<i64>,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(i) => write!(f, "{}:{i}", self.kind),
+            None => f.write_str(&self.kind),
+        }
+    }
+}
+
+impl fmt::Display for MemoryFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MemoryFormat::Contiguous => "torch.contiguous_format",
+            MemoryFormat::ChannelsLast => "torch.channels_last",
+            MemoryFormat::ChannelsLast3d => "torch.channels_last_3d",
+            MemoryFormat::Preserve => "torch.preserve_format",
+        })
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Layout::Strided => "torch.strided",
+            Layout::SparseCoo => "torch.sparse_coo",
+            Layout::SparseCsr => "torch.sparse_csr",
+            Layout::SparseCsc => "torch.sparse_csc",
+            Layout::SparseBsr => "torch.sparse_bsr",
+            Layout::SparseBsc => "torch.sparse_bsc",
+            Layout::Mkldnn => "torch._mkldnn",
+        })
+    }
+}
+
+impl Argument {
+    /// The name of the tensor, symbol or object that this is, if it is one.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            Argument::Tensor(n)
+            | Argument::OptionalTensor(Some(n))
+            | Argument::SymInt(SymArg::Name(n))
+            | Argument::SymFloat(SymArg::Name(n))
+            | Argument::SymBool(SymArg::Name(n))
+            | Argument::CustomObj(CustomObj { name: n, .. }) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// Calls `f` with the name of every value in it, in order. Bodies are closed and are not entered.
+    pub fn for_each_name<'a>(&'a self, f: &mut dyn FnMut(&'a Name)) {
+        fn sym<'a, T>(args: &'a [SymArg<T>], f: &mut dyn FnMut(&'a Name)) {
+            args.iter().for_each(|a| {
+                if let SymArg::Name(n) = a {
+                    f(n);
+                }
+            });
+        }
+        match self {
+            Argument::Tensors(names) => names.iter().for_each(f),
+            Argument::OptionalTensors(names) => names.iter().flatten().for_each(f),
+            Argument::NestedTensors(names) => names.iter().flatten().for_each(f),
+            Argument::SymInts(args) => sym(args, f),
+            Argument::SymFloats(args) => sym(args, f),
+            Argument::SymBools(args) => sym(args, f),
+            Argument::Dict(args) => args.values().for_each(|a| a.for_each_name(f)),
+            _ => self.name().into_iter().for_each(f),
+        }
+    }
+
+    /// As [`Argument::for_each_name`], to rename the values.
+    pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(&mut Name)) {
+        fn sym<T>(args: &mut [SymArg<T>], f: &mut dyn FnMut(&mut Name)) {
+            args.iter_mut().for_each(|a| {
+                if let SymArg::Name(n) = a {
+                    f(n);
+                }
+            });
+        }
+        match self {
+            Argument::Tensor(n)
+            | Argument::OptionalTensor(Some(n))
+            | Argument::SymInt(SymArg::Name(n))
+            | Argument::SymFloat(SymArg::Name(n))
+            | Argument::SymBool(SymArg::Name(n))
+            | Argument::CustomObj(CustomObj { name: n, .. }) => f(n),
+            Argument::Tensors(names) => names.iter_mut().for_each(f),
+            Argument::OptionalTensors(names) => names.iter_mut().flatten().for_each(f),
+            Argument::NestedTensors(names) => names.iter_mut().flatten().for_each(f),
+            Argument::SymInts(args) => sym(args, f),
+            Argument::SymFloats(args) => sym(args, f),
+            Argument::SymBools(args) => sym(args, f),
+            Argument::Dict(args) => args.values_mut().for_each(|a| a.for_each_name_mut(f)),
+            _ => {}
+        }
+    }
+}

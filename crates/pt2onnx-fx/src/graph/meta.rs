@@ -1,0 +1,100 @@
+//! Where a node came from: module path, function, source line.
+
+use super::Name;
+
+/// Where a node came from. Everything may be absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeMeta {
+    /// Python's text of the stack at the call, outermost frame first.
+    pub stack_trace: Option<Name>,
+    /// The modules whose `forward` was running, outermost first.
+    pub nn_module_stack: Vec<ModuleFrame>,
+    /// The function that was traced: (`linear_1`, `builtin_function_or_method.linear`).
+    pub torch_fn: Option<(Name, Name)>,
+    /// Strict mode: (name, operator), outermost first.
+    pub source_fn_stack: Vec<(Name, Name)>,
+    /// JSON, as written: what the node was before each pass.
+    pub from_node: Option<Name>,
+    /// JSON, as written: the user's annotations.
+    pub custom: Option<Name>,
+}
+
+/// A module on the stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModuleFrame {
+    /// `L__self___layer1`.
+    pub key: Name,
+    /// `layer1.0`; empty for the root.
+    pub path: Name,
+    /// Class: `torch.nn.modules.linear.Linear`.
+    pub ty: Name,
+}
+
+/// A line of the user's source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLine<'a> {
+    /// Path as Python had it.
+    pub file: &'a str,
+    /// Counted from 1.
+    pub line: u32,
+    /// Function the line is in.
+    pub function: &'a str,
+    /// Text of the line; empty where Python did not know it.
+    pub code: &'a str,
+}
+
+impl NodeMeta {
+    /// The innermost frame of the stack trace: the user's line that made the node.
+    pub fn source_line(&self) -> Option<SourceLine<'_>> {
+        let lines: Vec<&str> = self.stack_trace.as_deref()?.lines().collect();
+        let at = lines
+            .iter()
+            .rposition(|l| l.trim_start().starts_with("File \""))?;
+        let frame = lines.get(at)?.trim_start().strip_prefix("File \"")?;
+        let (file, rest) = frame.split_once("\", line ")?;
+        let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
+        Some(SourceLine {
+            file,
+            line: line.trim().parse().ok()?,
+            function: function.trim(),
+            code: lines.get(at + 1).map_or("", |l| l.trim()),
+        })
+    }
+}
+
+/// `model.py:12: x = self.relu(x)`, the file without its folders.
+impl std::fmt::Display for SourceLine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = self.file.rsplit(['/', '\\']).next().unwrap_or(self.file);
+        write!(f, "{file}:{}", self.line)?;
+        match self.code {
+            "" => Ok(()),
+            code => write!(f, ": {code}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_line_is_the_source() {
+        let meta = |s: &str| NodeMeta {
+            stack_trace: Some(s.into()),
+            ..NodeMeta::default()
+        };
+        let two = "  File \"/a/m.py\", line 3, in forward\n    x = self.f(x)\n  File \"/a/n.py\", line 41, in f\n    return x.relu_()\n";
+        for (trace, expected) in [
+            (two, Some("n.py:41: return x.relu_()")),
+            ("File \"m.py\", line 3, in forward", Some("m.py:3")),
+            ("File \"m.py\", line x, in forward", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                meta(trace).source_line().map(|l| l.to_string()).as_deref(),
+                expected
+            );
+        }
+    }
+}

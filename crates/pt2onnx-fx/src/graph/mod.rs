@@ -1,0 +1,150 @@
+//! The model of an exported program: what the passes and the lowering work on.
+//!
+//! Names are the names of FX nodes. A node with several results has no `getitem` nodes after it: its
+//! outputs carry the names those had (`split_0`, `X_unused_1`).
+
+mod arg;
+mod meta;
+mod op_name;
+mod program;
+
+pub use arg::{ArgKind, Argument, CustomObj, Device, Layout, MemoryFormat, NamedArg, SymArg};
+pub use meta::{ModuleFrame, NodeMeta, SourceLine};
+pub use op_name::OpName;
+pub use program::{
+    Constant, ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,
+    ModuleCallSignature, OutputSpec,
+};
+
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Name of a node or value: an FX name, unique in its graph. Cheap to clone.
+pub type Name = Arc<str>;
+
+/// A graph: that of a program, or a body of a higher-order op.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph {
+    /// In execution order.
+    pub nodes: Vec<Node>,
+    /// Placeholders. Constants given as inputs (`Argument::Int`, `None`, ...) have no name here.
+    pub inputs: Vec<Argument>,
+    /// Results.
+    pub outputs: Vec<Argument>,
+    /// What is known of each named value; a body lists also the values it is given.
+    pub values: FxHashMap<Name, ValueMeta>,
+    /// Whether a body returns a bare tensor rather than a tuple.
+    pub is_single_tensor_return: bool,
+}
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ValueMeta {
+    /// A tensor.
+    Tensor(TensorMeta),
+    /// An integer that may be symbolic.
+    SymInt {
+        /// Its value.
+        expr: Expr,
+        /// Its value for the example inputs.
+        hint: Option<Hint>,
+    },
+    /// A float that may be symbolic.
+    SymFloat {
+        /// Its value: a number, or a sympy expression.
+        expr: Expr,
+        /// Its value for the example inputs.
+        hint: Option<Hint>,
+    },
+    /// A truth value that may be symbolic.
+    SymBool {
+        /// The relation as written (sympy's srepr), or `True`/`False`.
+        expr: Name,
+        /// Its value for the example inputs.
+        hint: Option<Hint>,
+    },
+    /// A script object or opaque Python object.
+    CustomObj {
+        /// Qualified name of its class.
+        class: Name,
+    },
+}
+
+/// The value an expression had for the example inputs.
+pub type Hint = Scalar;
+
+/// What is known of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorMeta {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes.
+    pub sizes: Vec<Expr>,
+    /// Strides, in elements.
+    pub strides: Vec<Expr>,
+    /// First element in the storage.
+    pub storage_offset: Expr,
+    /// Whether autograd follows it.
+    pub requires_grad: bool,
+    /// Where it lived.
+    pub device: Device,
+    /// Dense or one of the sparse layouts.
+    pub layout: Layout,
+}
+
+/// A call of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Name of the FX node; that of the only result where there is one tensor.
+    pub name: Name,
+    /// What is called.
+    pub target: OpName,
+    /// Arguments that were given; those at their default are mostly absent.
+    pub args: Vec<NamedArg>,
+    /// Results, naming the values they define.
+    pub outputs: Vec<Argument>,
+    /// Whether a higher-order op returns a bare tensor rather than a tuple; `None` for ordinary operators.
+    pub single_return: Option<bool>,
+    /// Where it came from.
+    pub meta: NodeMeta,
+}
+
+impl Node {
+    /// The argument of this name.
+    pub fn arg(&self, name: &str) -> Option<&Argument> {
+        self.args
+            .iter()
+            .find(|a| &*a.name == name)
+            .map(|a| &a.value)
+    }
+
+    /// Names of all values the node defines, in order.
+    pub fn output_names(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        self.outputs
+            .iter()
+            .for_each(|o| o.for_each_name(&mut |n| names.push(n.clone())));
+        names
+    }
+
+    /// Names of all values the node reads, in order; those read by bodies are the bodies' arguments, listed too.
+    pub fn input_names(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        self.args
+            .iter()
+            .for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
+        names
+    }
+}
+
+impl Graph {
+    /// The tensor of this name.
+    pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
+        match self.values.get(name) {
+            Some(ValueMeta::Tensor(meta)) => Some(meta),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A whole program: graph, signature, constraints and the tensors it uses.
+
+use super::{Argument, CustomObj, Graph, Name};
+use indexmap::IndexMap;
+use pt2onnx_tensor::Tensor;
+
+/// What `torch.export.export` returns, as read from a file.
+#[derive(Clone, Debug)]
+pub struct ExportedProgram {
+    /// The graph.
+    pub graph: Graph,
+    /// What each input and output of the graph is.
+    pub signature: GraphSignature,
+    /// Python expressions over `L['x'].size()[0]` that held at export.
+    pub guards: Vec<String>,
+    /// Calling conventions: that of the program (`fqn` empty) and of preserved submodules.
+    pub module_call_graph: Vec<ModuleCallEntry>,
+    /// Parameters and buffers by qualified name; buffers that are not persistent are among the constants.
+    pub state: IndexMap<String, Tensor>,
+    /// Lifted constants and non-persistent buffers by qualified name.
+    pub constants: IndexMap<String, Constant>,
+    /// Version of PyTorch that wrote the program: `2.15.0+cu132`.
+    pub torch_version: String,
+    /// Major and minor version of the serialisation schema.
+    pub schema_version: (u32, u32),
+    /// Dialects the program obeys: `TRAINING`, `ATEN`, ...
+    pub verifiers: Vec<String>,
+    /// Version of each operator namespace.
+    pub opset_version: IndexMap<String, i64>,
+}
+
+/// A constant of a program.
+#[derive(Clone, Debug)]
+pub enum Constant {
+    /// A tensor.
+    Tensor(Tensor),
+    /// An object that only Python can read: its record's name. It is not read.
+    Opaque {
+        /// Name of the record: `custom_obj_0`.
+        record: String,
+    },
+}
+
+/// What each input and output of a graph is, in the order of the graph's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphSignature {
+    /// Inputs.
+    pub inputs: Vec<InputSpec>,
+    /// Outputs.
+    pub outputs: Vec<OutputSpec>,
+}
+
+/// What an input of a graph is.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum InputSpec {
+    UserInput(Argument),
+    Parameter {
+        name: Name,
+        /// Qualified name, key of `state`.
+        target: Name,
+    },
+    Buffer {
+        name: Name,
+        /// Qualified name, key of `state` if persistent, of `constants` otherwise.
+        target: Name,
+        persistent: bool,
+    },
+    TensorConstant {
+        name: Name,
+        /// Key of `constants`.
+        target: Name,
+    },
+    CustomObj {
+        object: CustomObj,
+        /// Key of `constants`.
+        target: Name,
+    },
+    Token(Name),
+    /// A Python value that was fixed at export.
+    Constant {
+        name: Name,
+        value: ConstantValue,
+    },
+}
+
+/// A Python value that was fixed at export.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum ConstantValue {
+    None,
+    Int(i64),
+    Float(f64),
+    String(Name),
+    Bool(bool),
+}
+
+/// What an output of a graph is.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum OutputSpec {
+    UserOutput(Argument),
+    Loss(Name),
+    /// The new value of a buffer.
+    BufferMutation {
+        name: Name,
+        target: Name,
+    },
+    /// The new value of a parameter.
+    ParameterMutation {
+        name: Name,
+        target: Name,
+    },
+    /// The new value of an input; `target` is the input's name.
+    UserInputMutation {
+        name: Name,
+        target: Name,
+    },
+    GradientToParameter {
+        name: Name,
+        target: Name,
+    },
+    GradientToUserInput {
+        name: Name,
+        target: Name,
+    },
+    Token(Name),
+}
+
+impl InputSpec {
+    /// Name of the placeholder; none for constants passed as user inputs.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            InputSpec::UserInput(arg) => arg.name(),
+            InputSpec::CustomObj { object, .. } => Some(&object.name),
+            InputSpec::Parameter { name, .. }
+            | InputSpec::Buffer { name, .. }
+            | InputSpec::TensorConstant { name, .. }
+            | InputSpec::Constant { name, .. }
+            | InputSpec::Token(name) => Some(name),
+        }
+    }
+}
+
+impl OutputSpec {
+    /// Name of the value; none for constants.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            OutputSpec::UserOutput(arg) => arg.name(),
+            OutputSpec::BufferMutation { name, .. }
+            | OutputSpec::ParameterMutation { name, .. }
+            | OutputSpec::UserInputMutation { name, .. }
+            | OutputSpec::GradientToParameter { name, .. }
+            | OutputSpec::GradientToUserInput { name, .. }
+            | OutputSpec::Loss(name)
+            | OutputSpec::Token(name) => Some(name),
+        }
+    }
+}
+
+/// A module whose calling convention is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModuleCallEntry {
+    /// Qualified name of the module; empty for the root.
+    pub fqn: String,
+    /// Its calling convention.
+    pub signature: Option<ModuleCallSignature>,
+}
+
+/// A module's calling convention.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModuleCallSignature {
+    /// Values it took.
+    pub inputs: Vec<Argument>,
+    /// Values it returned.
+    pub outputs: Vec<Argument>,
+    /// JSON, as written: how `(args, kwargs)` flatten.
+    pub in_spec: String,
+    /// JSON, as written: how the result flattens.
+    pub out_spec: String,
+    /// Names of the parameters of `forward`.
+    pub forward_arg_names: Option<Vec<String>>,
+}
+
+impl ExportedProgram {
+    /// The tensor behind an input that is a parameter, buffer or tensor constant.
+    pub fn tensor_of(&self, input: &InputSpec) -> Option<&Tensor> {
+        let constant = |target: &str| match self.constants.get(target) {
+            Some(Constant::Tensor(t)) => Some(t),
+            _ => None,
+        };
+        match input {
+            InputSpec::Parameter { target, .. } => self.state.get(&**target),
+            InputSpec::Buffer { target, .. } => {
+                self.state.get(&**target).or_else(|| constant(target))
+            }
+            InputSpec::TensorConstant { target, .. } => {
+                constant(target).or_else(|| self.state.get(&**target))
+            }
+            _ => None,
+        }
+    }
+}
