@@ -1,0 +1,71 @@
+//! The Python interpreter with the pinned packages, for tasks that read from them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::generate::{root, target};
+
+/// The interpreter in `PT2ONNX_PYTHON` if set, else that of a virtual environment below `target/`
+/// with the packages of `requirements.txt`, which is made where it is missing or out of date.
+pub fn interpreter() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("PT2ONNX_PYTHON") {
+        return Ok(given.into());
+    }
+    let requirements = fs::read_to_string(requirements_file())?;
+    let venv = target().join("venv");
+    let python = venv.join("bin/python");
+    let stamp = venv.join("requirements.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements) {
+        return Ok(python);
+    }
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&venv))?;
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--requirement"])
+        .arg(requirements_file()))?;
+    fs::write(stamp, requirements)?;
+    Ok(python)
+}
+
+/// What a script of `xtask/python` prints.
+pub fn script(interpreter: &Path, name: &str) -> Result<String> {
+    let path = root().join("xtask/python").join(name);
+    let output = Command::new(interpreter)
+        .arg(&path)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting {}", interpreter.display()))?;
+    ensure!(output.status.success(), "{name}: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The version that `requirements.txt` pins `package` to.
+pub fn pinned(package: &str) -> Result<String> {
+    let requirements = fs::read_to_string(requirements_file())?;
+    requirements
+        .lines()
+        .filter_map(|line| line.split_once("=="))
+        .find(|(name, _)| *name == package)
+        .map(|(_, version)| version.to_owned())
+        .with_context(|| format!("{package} is not in requirements.txt"))
+}
+
+/// Runs `command` to its end; an error if it cannot start or does not succeed.
+pub fn run(command: &mut Command) -> Result<()> {
+    let name = format!("{:?}", command.get_program());
+    let status = command
+        .status()
+        .with_context(|| format!("starting {name}"))?;
+    if !status.success() {
+        bail!("{name}: {status}");
+    }
+    Ok(())
+}
+
+fn requirements_file() -> PathBuf {
+    root().join("xtask/python/requirements.txt")
+}
