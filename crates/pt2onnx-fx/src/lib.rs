@@ -2,8 +2,15 @@
 //!
 //! Layer 1: knows nothing of ONNX. Only [`archive`] touches files; nothing in a file is executed or unpickled.
 
+pub mod archive;
+mod constraints;
+mod error;
 pub mod graph;
+pub mod schema;
 
+pub use error::{
+    Error, Invalid, NotAnArchive, PassProblem, Place, RecordProblem, Result, SCHEMA_MAJOR, Site,
+};
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,

@@ -1,6 +1,7 @@
 //! Where a node came from: module path, function, source line.
 
 use super::Name;
+use std::sync::Arc;
 
 /// Where a node came from. Everything may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +9,7 @@ pub struct NodeMeta {
     /// Python's text of the stack at the call, outermost frame first.
     pub stack_trace: Option<Name>,
     /// The modules whose `forward` was running, outermost first.
-    pub nn_module_stack: Vec<ModuleFrame>,
+    pub nn_module_stack: Arc<[ModuleFrame]>,
     /// The function that was traced: (`linear_1`, `builtin_function_or_method.linear`).
     pub torch_fn: Option<(Name, Name)>,
     /// Strict mode: (name, operator), outermost first.

@@ -4,6 +4,7 @@
 //! outputs carry the names those had (`split_0`, `X_unused_1`).
 
 mod arg;
+pub(crate) mod build;
 mod meta;
 mod op_name;
 mod program;

@@ -1,6 +1,7 @@
 //! A whole program: graph, signature, constraints and the tensors it uses.
 
 use super::{Argument, CustomObj, Graph, Name};
+use crate::constraints::{Constraints, Range};
 use indexmap::IndexMap;
 use pt2onnx_tensor::Tensor;
 
@@ -11,6 +12,10 @@ pub struct ExportedProgram {
     pub graph: Graph,
     /// What each input and output of the graph is.
     pub signature: GraphSignature,
+    /// What is known of the symbols, from `range_constraints`.
+    pub constraints: Constraints,
+    /// Ranges of symbols and of derived expressions (`2*s0`), as written.
+    pub range_constraints: Vec<(String, Range)>,
     /// Python expressions over `L['x'].size()[0]` that held at export.
     pub guards: Vec<String>,
     /// Calling conventions: that of the program (`fqn` empty) and of preserved submodules.

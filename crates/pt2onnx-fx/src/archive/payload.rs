@@ -1,0 +1,114 @@
+//! Weights and constants: the `*_config.json` that says which record holds which tensor, and the views of the records.
+
+use super::Archive;
+use crate::{
+    error::{Error, Invalid, NotAnArchive, Place, Result},
+    graph::build,
+    schema as s,
+};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashSet;
+
+/// What a qualified name stands for.
+pub(super) enum Payload {
+    Tensor(Tensor),
+    /// A pickle, unread.
+    Opaque {
+        record: String,
+    },
+}
+
+impl Archive {
+    /// All tensors of `FOLDER/MODEL_KIND_config.json`. Pickled ones are an error where `used`, else left out.
+    pub(super) fn payload(
+        &self,
+        what: &'static str,
+        folder: &str,
+        kind: &str,
+        model: &str,
+        used: &FxHashSet<&str>,
+    ) -> Result<Vec<(String, Payload)>> {
+        let config = format!("{folder}{model}_{kind}_config.json");
+        let legacy = format!("{folder}{model}.pt");
+        if self.record(&config).is_none() && self.record(&legacy).is_some() {
+            return Err(Error::Layout {
+                path: self.path.clone(),
+                found: NotAnArchive::Torch28(legacy),
+            });
+        }
+        let (json, place) = self.required(&config)?;
+        let config: s::PayloadConfig =
+            serde_json::from_slice(json.bytes()).map_err(|source| Error::Json {
+                place: place.clone(),
+                source,
+            })?;
+        let mut payloads = Vec::with_capacity(config.config.0.len());
+        for (name, meta) in &config.config.0 {
+            let opaque = ["custom_obj_", "opaque_obj_"]
+                .iter()
+                .any(|start| meta.path_name.starts_with(start));
+            let payload = if opaque {
+                let record = meta.path_name.to_string();
+                Payload::Opaque { record }
+            } else if meta.use_pickle {
+                if used.contains(&**name) {
+                    return Err(Error::Pickled {
+                        place,
+                        what,
+                        name: name.to_string(),
+                    });
+                }
+                continue;
+            } else {
+                Payload::Tensor(self.tensor(what, folder, name, meta, &place)?)
+            };
+            payloads.push((name.to_string(), payload));
+        }
+        Ok(payloads)
+    }
+
+    fn tensor(
+        &self,
+        what: &'static str,
+        folder: &str,
+        name: &str,
+        meta: &s::PayloadMeta,
+        place: &Place,
+    ) -> Result<Tensor> {
+        let owner = || format!("{what} {name}");
+        let invalid = |invalid| Error::Invalid {
+            place: place.clone(),
+            invalid,
+        };
+        let meta_of = meta.tensor_meta.as_ref();
+        let tensor = meta_of.ok_or_else(|| invalid(Invalid::NoTensorMeta { owner: owner() }))?;
+        let dtype = build::dtype(tensor.dtype, owner).map_err(invalid)?;
+        let known = |sizes: &[s::SymInt], what| {
+            let known = sizes.iter().map(|size| match size {
+                s::SymInt::Int(i) => usize::try_from(*i).ok(),
+                s::SymInt::Expr(_) => None,
+            });
+            let owner = owner();
+            known
+                .collect::<Option<Vec<usize>>>()
+                .ok_or_else(|| invalid(Invalid::NotStatic { owner, what }))
+        };
+        let sizes = known(&tensor.sizes, "each size")?;
+        let strides = known(&tensor.strides, "each stride")?;
+        let offset = known(std::slice::from_ref(&tensor.storage_offset), "the offset")?;
+        let offset = offset.first().copied().unwrap_or_default();
+        let (storage, _) = self.required(&format!("{folder}{}", &*meta.path_name))?;
+        // A tensor of FakeTensorMode is saved as no bytes.
+        let view = if storage.bytes().is_empty() && !sizes.contains(&0) {
+            Tensor::absent(dtype, sizes)
+        } else {
+            Tensor::strided(dtype, sizes, strides, offset, storage)
+        };
+        view.map_err(|source| Error::Tensor {
+            place: place.clone(),
+            what,
+            name: name.to_owned(),
+            source,
+        })
+    }
+}

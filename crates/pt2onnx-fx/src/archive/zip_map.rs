@@ -1,0 +1,134 @@
+//! The zip container: mapping the file and finding each record's bytes in it.
+
+use crate::error::{Error, NotAnArchive, RecordProblem, Result};
+use bytes::Bytes;
+use indexmap::{IndexMap, map::Entry};
+use memmap2::Mmap;
+use std::{
+    fs::File,
+    io::{self, Cursor},
+    ops::Range,
+    path::PathBuf,
+    sync::Arc,
+};
+use zip::{CompressionMethod, ZipArchive};
+
+/// The whole file, mapped.
+#[expect(
+    unsafe_code,
+    reason = "a mapping is the only way to use weights larger than memory"
+)]
+pub(super) fn map(file: &File) -> io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
+    // seen are unspecified (or the process is stopped by a signal): `archive::read` says that the file must not change.
+    let map = unsafe { Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// Where the bytes of each record are; names without the folder that PyTorch puts all records in.
+pub(super) fn records(
+    path: &Arc<PathBuf>,
+    bytes: &Bytes,
+) -> Result<IndexMap<String, Range<usize>>> {
+    let layout = |found| Error::Layout {
+        path: path.clone(),
+        found,
+    };
+    let broken = |source| Error::Zip {
+        path: path.clone(),
+        source,
+    };
+    if !bytes.starts_with(b"PK") {
+        return Err(layout(sniff(bytes)));
+    }
+    let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
+    let mut records = IndexMap::with_capacity(zip.len());
+    let mut folder = None;
+    for index in 0..zip.len() {
+        let entry = zip.by_index_raw(index).map_err(broken)?;
+        let name = entry.name().map_err(broken)?.into_owned();
+        let record = |problem| Error::Record {
+            path: path.clone(),
+            record: name.clone(),
+            problem,
+        };
+        if entry.is_dir() {
+            continue;
+        }
+        if entry.encrypted() {
+            return Err(record(RecordProblem::Encrypted));
+        }
+        if entry.compression() != CompressionMethod::Stored {
+            return Err(record(RecordProblem::Compressed));
+        }
+        let start = entry.data_start().unwrap_or(u64::MAX);
+        let end = start.saturating_add(entry.size());
+        let range = usize::try_from(start)
+            .ok()
+            .zip(usize::try_from(end).ok())
+            .filter(|&(_, end)| end <= bytes.len());
+        let (start, end) = range.ok_or_else(|| {
+            let len = bytes.len() as u64;
+            record(RecordProblem::OutOfFile { start, end, len })
+        })?;
+        let folder = folder.get_or_insert_with(|| {
+            let top = name.split_once('/').map_or("", |(top, _)| top);
+            // torch 2.1 to 2.7 wrote no folder.
+            let bare = matches!(top, "" | "extra_files" | "models" | "data");
+            if bare {
+                String::new()
+            } else {
+                format!("{top}/")
+            }
+        });
+        let short = name.strip_prefix(folder.as_str()).unwrap_or(&name);
+        match records.entry(short.to_owned()) {
+            Entry::Occupied(_) => return Err(record(RecordProblem::Twice)),
+            Entry::Vacant(place) => place.insert(start..end),
+        };
+    }
+    if zip.has_duplicate_names() {
+        let record = "(some)".to_owned();
+        let problem = RecordProblem::Twice;
+        return Err(Error::Record {
+            path: path.clone(),
+            record,
+            problem,
+        });
+    }
+    disjoint(path, &records)?;
+    Ok(records)
+}
+
+/// Records that share bytes are no work of PyTorch's.
+fn disjoint(path: &Arc<PathBuf>, records: &IndexMap<String, Range<usize>>) -> Result<()> {
+    let mut sorted: Vec<_> = records.iter().filter(|(_, r)| !r.is_empty()).collect();
+    sorted.sort_by_key(|(_, range)| range.start);
+    for (first, second) in sorted.iter().zip(sorted.iter().skip(1)) {
+        if second.1.start < first.1.end {
+            return Err(Error::Record {
+                path: path.clone(),
+                record: second.0.clone(),
+                problem: RecordProblem::Overlaps(first.0.clone()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a file that is no zip looks like.
+fn sniff(bytes: &[u8]) -> NotAnArchive {
+    let start = bytes.get(..16).unwrap_or(bytes);
+    match start {
+        [] => NotAnArchive::Empty,
+        [b'{', ..] => NotAnArchive::Json,
+        [0x80, 2..=5, ..] => NotAnArchive::Pickle,
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => NotAnArchive::Safetensors,
+        // ir_version, a small varint, then producer_name.
+        [0x08, 1..=31, 0x12, ..] => NotAnArchive::Protobuf,
+        _ => NotAnArchive::NotZip,
+    }
+}

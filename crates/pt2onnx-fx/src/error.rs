@@ -1,0 +1,272 @@
+//! Everything that can be wrong with an archive or a program.
+
+use crate::{Name, OpName};
+use pt2onnx_tensor::TensorError;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What is wrong, where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the messages are the documentation of variants and fields"
+)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{}: {source}", path.display())]
+    Io {
+        path: Arc<PathBuf>,
+        source: std::io::Error,
+    },
+
+    #[error(
+        "{}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`",
+        path.display()
+    )]
+    Layout {
+        path: Arc<PathBuf>,
+        found: NotAnArchive,
+    },
+
+    #[error("{}: the zip directory cannot be read, the file may be truncated or damaged: {source}", path.display())]
+    Zip {
+        path: Arc<PathBuf>,
+        source: zip::result::ZipError,
+    },
+
+    #[error("{}: record `{record}` {problem}", path.display())]
+    Record {
+        path: Arc<PathBuf>,
+        record: String,
+        problem: RecordProblem,
+    },
+
+    #[error("{}: the archive holds several models, name one of: {}", path.display(), models.join(", "))]
+    WhichModel {
+        path: Arc<PathBuf>,
+        models: Vec<String>,
+    },
+
+    #[error("{}: no model `{model}` in the archive, it holds: {}", path.display(), models.join(", "))]
+    NoModel {
+        path: Arc<PathBuf>,
+        model: String,
+        models: Vec<String>,
+    },
+
+    #[error("{place}: not what the export schema asks for: {source}")]
+    Json {
+        place: Place,
+        source: serde_json::Error,
+    },
+
+    #[error(
+        "{place}: written with export schema {}.{} by torch {torch_version}, this reads {}.x. {}",
+        found.0, found.1, SCHEMA_MAJOR,
+        if found.0 > SCHEMA_MAJOR { "Use a newer pt2onnx, or an older PyTorch to export" }
+        else { "Export again with PyTorch 2.9 or newer" }
+    )]
+    SchemaVersion {
+        place: Place,
+        found: (u32, u32),
+        torch_version: String,
+    },
+
+    #[error("{place}: {what} {name}: {source}")]
+    Tensor {
+        place: Place,
+        /// "weight", "constant".
+        what: &'static str,
+        name: String,
+        source: TensorError,
+    },
+
+    #[error(
+        "{place}: {what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed. \
+         Export the model with plain tensors"
+    )]
+    Pickled {
+        place: Place,
+        what: &'static str,
+        name: String,
+    },
+
+    #[error("{place}: the program uses {what} {name}, of which there is no data")]
+    MissingTensor {
+        place: Place,
+        what: &'static str,
+        name: String,
+    },
+
+    #[error("{place}: {invalid}")]
+    Invalid { place: Place, invalid: Invalid },
+
+    #[error("{site}: {problem}")]
+    Pass {
+        site: Box<Site>,
+        problem: PassProblem,
+    },
+}
+
+/// The newest major version of the export schema that is read.
+pub const SCHEMA_MAJOR: u32 = 8;
+
+/// Shorthand.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Where in the input something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A record of an archive.
+    Record(Arc<PathBuf>, String),
+    /// A program given in memory.
+    Memory,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Record(path, record) => write!(f, "{}, record `{record}`", path.display()),
+            Place::Memory => f.write_str("the program's JSON"),
+        }
+    }
+}
+
+/// What a file that is not a readable `.pt2` archive is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+pub enum NotAnArchive {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is not a zip file")]
+    NotZip,
+    #[error("it is JSON text; give the archive instead")]
+    Json,
+    #[error("it is already an ONNX model or another protobuf file")]
+    Protobuf,
+    #[error("it is a safetensors file, which holds tensors but no program")]
+    Safetensors,
+    #[error("it is a Python pickle, as old versions of `torch.save` wrote")]
+    Pickle,
+    #[error("it is what `torch.jit.save` writes (TorchScript)")]
+    TorchScript,
+    #[error("it is what `torch.save` writes, which holds tensors but no program")]
+    TorchSave,
+    #[error(
+        "it has the layout of torch 2.1 to 2.7, which is not read yet; export again with torch 2.9 or newer"
+    )]
+    Before28,
+    #[error(
+        "it has the layout of torch 2.8 (pickled `{0}`), which is not read yet; export again with torch 2.9 or newer"
+    )]
+    Torch28(String),
+    #[error("it holds an AOTInductor package (compiled code), not an exported program")]
+    AotInductor,
+    #[error("it is a zip file without `models/NAME.json`; it holds {0}")]
+    NoProgram(String),
+    #[error("it says to be in format `{0}`, version `{1}`; `pt2`, version `0` is known")]
+    Format(String, String),
+    #[error("its data are big-endian")]
+    BigEndian,
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+pub enum RecordProblem {
+    #[error("is missing")]
+    Missing,
+    #[error("is compressed; archives of `torch.export.save` never are, store it (`zip -0`)")]
+    Compressed,
+    #[error("is encrypted")]
+    Encrypted,
+    #[error("claims bytes {start} to {end} of a file of {len}; the file may be truncated")]
+    OutOfFile { start: u64, end: u64, len: u64 },
+    #[error("overlaps record `{0}`; the archive is damaged")]
+    Overlaps(String),
+    #[error("is there twice; the archive is damaged")]
+    Twice,
+}
+
+/// What is wrong in a program that is well-formed JSON.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+pub enum Invalid {
+    #[error("{owner}: `{text}` is no expression that is understood: {reason}")]
+    Expression {
+        owner: String,
+        text: String,
+        reason: String,
+    },
+    #[error("{owner}: {value} is not among the values of {of} that are known")]
+    Enum {
+        owner: String,
+        of: &'static str,
+        value: i64,
+    },
+    #[error("{owner}: {what} should be a known number that is not negative")]
+    NotStatic { owner: String, what: &'static str },
+    #[error("{owner}: has no `tensor_meta`")]
+    NoTensorMeta { owner: String },
+    #[error("the signature has {specs} {what} specifications, the graph {what}s: {graph}")]
+    Arity {
+        what: &'static str,
+        specs: usize,
+        graph: usize,
+    },
+    #[error("the value {0} is defined twice")]
+    DefinedTwice(Name),
+}
+
+/// The node that a pass cannot treat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// Name of the node.
+    pub node: Name,
+    /// What it calls.
+    pub target: OpName,
+    /// The user's line, if known: `model.py:12: x.add_(1)`.
+    pub source: Option<String>,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (node `{}`", self.target, self.node)?;
+        match &self.source {
+            Some(source) => write!(f, ", at {source})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+/// What a pass cannot treat.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+pub enum PassProblem {
+    #[error(
+        "writes into `{base}` through a view or while views of it are in use (`{view}`): writes through views are not \
+         supported yet. Use the out-of-place operation in the model"
+    )]
+    WriteThroughView { base: Name, view: Name },
+    #[error(
+        "writes into `{name}`, {what} of the program: that is not supported yet. \
+         Use the out-of-place operation in the model"
+    )]
+    WriteToInput { name: Name, what: &'static str },
+    #[error("has no out-of-place counterpart that is known. Use another operation in the model")]
+    NoTwin,
+    #[error("takes its body's arguments in a way that is not understood")]
+    Body,
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Error::Io {
+            path: Arc::new(path.to_path_buf()),
+            source,
+        }
+    }
+}
