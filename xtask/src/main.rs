@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod generate;
 mod onnx;
+mod proto;
 mod python;
 
 #[derive(Parser)]
@@ -19,6 +20,8 @@ struct Cli {
 enum Task {
     /// Operator schemas and typed builder methods of pt2onnx-ir, from the pinned `onnx` package.
     RegenOnnx(Regen),
+    /// The protobuf messages of pt2onnx-proto, from proto/onnx.proto.
+    RegenProto(Regen),
 }
 
 #[derive(Args)]
@@ -31,5 +34,6 @@ struct Regen {
 fn main() -> Result<()> {
     match Cli::parse().task {
         Task::RegenOnnx(args) => onnx::regen(args.check),
+        Task::RegenProto(args) => proto::regen(args.check),
     }
 }
