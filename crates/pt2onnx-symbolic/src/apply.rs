@@ -1,0 +1,332 @@
+//! Function applications: constants folded, arguments in canonical order, the simplifications that always hold.
+
+use crate::eval;
+use crate::expr::{Expr, Node, View};
+use crate::func::Func;
+use crate::poly::{self, Coef, Term};
+
+/// Most arguments of `Max` and `Min` that are compared with each other: the comparison is quadratic.
+const MAX_COMPARED: usize = 16;
+
+/// The canonical form of `func(args)`.
+pub(crate) fn apply(func: Func, args: Vec<Expr>) -> Expr {
+    if !func.takes(args.len()) {
+        return raw(func, args);
+    }
+    let folded = args
+        .iter()
+        .all(|arg| poly::as_coef(arg).is_some())
+        .then(|| eval::constant(func, &args))
+        .flatten();
+    if let Some(value) = folded {
+        return value;
+    }
+    use Func::*;
+    match (func, args.as_slice()) {
+        (Identity, [x]) => x.clone(),
+        (FloorDiv | CleanDiv, [a, b]) => floor_div(a, b),
+        (CeilDiv, [a, b]) => ceil_div(a, b),
+        (Mod | PythonMod, [a, b]) => modulo(func, a, b),
+        (ModularIndexing, [_, _, c]) if c.as_int() == Some(1) => Expr::ZERO,
+        (LShift, [a, b]) => a * power_of_two(b),
+        (RShift, [a, b]) => floor_div(a, &power_of_two(b)),
+        (PowByNatural, [a, b]) if b.as_int().is_some_and(|n| n >= 0) => a.pow(b),
+        (PowByNatural, [a, _]) if a.as_int() == Some(1) => Expr::ONE,
+        (Max | Min, _) => extremum(func, args),
+        (And | Or, _) => connective(func, args),
+        (Not, [x]) => negate(x),
+        (Where, [condition, yes, no]) => match condition.as_int() {
+            Some(0) => no.clone(),
+            Some(_) => yes.clone(),
+            None if yes == no => yes.clone(),
+            None => raw(func, args),
+        },
+        (Eq | Ne | Lt | Le | Gt | Ge, [a, b]) => relation(func, a, b),
+        (Abs, [x]) => match x.view() {
+            View::Call(inner, _) if inner == Abs => x.clone(),
+            View::Call(inner, _) if inner.is_boolean() => x.clone(),
+            _ => raw(func, args),
+        },
+        // A float that is an integer already: nothing to round.
+        (CeilToInt | FloorToInt | TruncToInt | RoundToInt, [x]) => match x.view() {
+            View::Call(ToFloat, [inner]) if inner.is_integer() => inner.clone(),
+            _ => raw(func, args),
+        },
+        (Floor | Ceiling, [x]) => round_fraction(func, x).unwrap_or_else(|| raw(func, args)),
+        (BitwiseAnd | BitwiseOr | BitwiseXor, _) => {
+            let mut args = args;
+            args.sort();
+            raw(func, args)
+        }
+        _ => raw(func, args),
+    }
+}
+
+fn raw(func: Func, args: Vec<Expr>) -> Expr {
+    Expr::from_node(Node::Call(func, args))
+}
+
+fn power_of_two(exponent: &Expr) -> Expr {
+    Expr::call(Func::PowByNatural, vec![Expr::int(2), exponent.clone()])
+}
+
+fn floor_div(a: &Expr, b: &Expr) -> Expr {
+    let keep = || raw(Func::FloorDiv, vec![a.clone(), b.clone()]);
+    if b.as_int() == Some(0) || !a.is_integer() || !b.is_integer() {
+        return keep();
+    }
+    let divisor = poly::to_terms(b);
+    let Some(lead) = divisor.first() else {
+        return keep();
+    };
+    if lead.coef.is_negative() {
+        let (negated_a, negated_b) = (-a, -b);
+        // The negation of the smallest integer does not fit: it stays a product, negative again.
+        let flipped = poly::to_terms(&negated_b);
+        if flipped.first().is_some_and(|t| !t.coef.is_negative()) && !is_overflow(&flipped) {
+            return floor_div(&negated_a, &negated_b);
+        }
+        return keep();
+    }
+    if let Some(quotient) = poly::exact_div(a, b) {
+        return quotient;
+    }
+    // Whole multiples of a single-term divisor leave the division.
+    if let [divisor] = divisor.as_slice() {
+        let (mut whole, mut rest) = (Vec::new(), Vec::new());
+        for term in poly::to_terms(a) {
+            match term.exact_div(divisor) {
+                Some(quotient) if quotient.is_integer() => whole.push(quotient),
+                _ => rest.push(term),
+            }
+        }
+        if !whole.is_empty() {
+            let rest = poly::from_terms(poly::collect(rest));
+            return poly::from_terms(poly::collect(whole)) + floor_div(&rest, b);
+        }
+    }
+    let common = common_factor(poly::to_terms(a).iter().chain(&divisor));
+    if let Some(common) = common
+        && let Some((a, b)) = divide_all(a, &common).zip(divide_all(b, &common))
+    {
+        return floor_div(&a, &b);
+    }
+    // (x // m) // k == x // (m * k) for a positive k.
+    if let (View::Call(Func::FloorDiv, [x, m]), Some(k)) = (a.view(), b.as_int())
+        && let Some(product) = m.as_int().and_then(|m| m.checked_mul(k))
+    {
+        return floor_div(x, &Expr::int(product));
+    }
+    keep()
+}
+
+/// Whether some term holds a number that did not fit into its coefficient.
+fn is_overflow(terms: &[Term]) -> bool {
+    terms
+        .iter()
+        .any(|term| term.mono.iter().any(|(atom, _)| atom.is_static()))
+}
+
+/// The greatest common monomial of integer terms, unless it is 1.
+fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
+    let mut common: Option<Term> = None;
+    for term in terms {
+        let Coef::Exact(coef, 1) = term.coef else {
+            return None;
+        };
+        if term.mono.iter().any(|(_, exponent)| *exponent < 0) {
+            return None;
+        }
+        let coef = u128::from(coef.unsigned_abs());
+        common = Some(match common {
+            None => Term {
+                coef: Coef::ratio(i128::try_from(coef).ok()?, 1)?,
+                mono: term.mono.clone(),
+            },
+            Some(held) => {
+                let known = u128::from(held.coef.as_int()?.unsigned_abs());
+                let mut mono = held.mono;
+                mono.retain_mut(|(atom, exponent)| {
+                    let other = term.mono.iter().find(|(other, _)| other == atom);
+                    *exponent = other.map_or(0, |(_, n)| *n).min(*exponent);
+                    *exponent > 0
+                });
+                Term {
+                    coef: Coef::ratio(i128::try_from(poly::gcd(coef, known)).ok()?, 1)?,
+                    mono,
+                }
+            }
+        });
+    }
+    common.filter(|term| term.coef != Coef::ONE || !term.mono.is_empty())
+}
+
+fn divide_all(expr: &Expr, divisor: &Term) -> Option<Expr> {
+    let quotients: Option<Vec<Term>> = poly::to_terms(expr)
+        .iter()
+        .map(|term| term.exact_div(divisor))
+        .collect();
+    Some(poly::from_terms(poly::collect(quotients?)))
+}
+
+fn ceil_div(a: &Expr, b: &Expr) -> Expr {
+    match b.as_int() {
+        Some(k) if k > 0 => floor_div(&(a + (k - 1)), b),
+        // ceil(a / b) == -floor(-a / b), whatever the signs.
+        _ => -floor_div(&-a, b),
+    }
+}
+
+fn modulo(func: Func, a: &Expr, b: &Expr) -> Expr {
+    let keep = || raw(func, vec![a.clone(), b.clone()]);
+    if b.as_int() == Some(0) || !a.is_integer() || !b.is_integer() {
+        return keep();
+    }
+    if matches!(b.as_int(), Some(1 | -1)) || poly::exact_div(a, b).is_some() {
+        return Expr::ZERO;
+    }
+    match a.view() {
+        View::Call(Func::Mod | Func::PythonMod, [_, inner]) if inner == b => a.clone(),
+        _ => keep(),
+    }
+}
+
+/// `floor` or `ceiling` of a polynomial over one common denominator.
+fn round_fraction(func: Func, x: &Expr) -> Option<Expr> {
+    if x.is_integer() {
+        return Some(x.clone());
+    }
+    let terms = poly::to_terms(x);
+    let mut denominator = 1i64;
+    for term in &terms {
+        let Coef::Exact(_, den) = term.coef else {
+            return None;
+        };
+        let divisor = poly::gcd(
+            u128::from(den.unsigned_abs()),
+            u128::from(denominator.unsigned_abs()),
+        );
+        denominator = denominator.checked_mul(den / i64::try_from(divisor).ok()?)?;
+    }
+    let numerator = x * denominator;
+    let denominator = Expr::int(denominator);
+    (numerator.is_integer()).then(|| {
+        if func == Func::Floor {
+            floor_div(&numerator, &denominator)
+        } else {
+            ceil_div(&numerator, &denominator)
+        }
+    })
+}
+
+/// `Max` or `Min`: flat, sorted, without repetitions and without arguments that another one always beats.
+fn extremum(func: Func, args: Vec<Expr>) -> Expr {
+    let mut flat = Vec::with_capacity(args.len());
+    for arg in args {
+        match arg.view() {
+            View::Call(inner, nested) if inner == func => flat.extend(nested.iter().cloned()),
+            _ => flat.push(arg),
+        }
+    }
+    flat.sort();
+    flat.dedup();
+    if flat.len() <= MAX_COMPARED {
+        let mut index = 0;
+        while index < flat.len() {
+            let beaten = flat.iter().enumerate().any(|(other, candidate)| {
+                other != index
+                    && difference_sign(candidate, &flat[index])
+                        .is_some_and(|sign| if func == Func::Max { sign } else { !sign })
+            });
+            if beaten {
+                flat.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+    }
+    if flat.len() == 1 {
+        flat.remove(0)
+    } else {
+        raw(func, flat)
+    }
+}
+
+/// Whether `a > b`, where their difference is a constant other than 0.
+fn difference_sign(a: &Expr, b: &Expr) -> Option<bool> {
+    match (poly::as_coef(a), poly::as_coef(b)) {
+        (Some(_), None) | (None, Some(_)) => None,
+        _ => match poly::as_coef(&(a - b))? {
+            Coef::Exact(0, _) => None,
+            Coef::Float(value) if value.is_nan() || value == 0.0 => None,
+            coef => Some(!coef.is_negative()),
+        },
+    }
+}
+
+/// `And` or `Or`: flat, sorted, without repetitions and without what decides nothing.
+fn connective(func: Func, args: Vec<Expr>) -> Expr {
+    let neutral = func == Func::And;
+    let mut flat = Vec::with_capacity(args.len());
+    for arg in args {
+        match arg.view() {
+            View::Call(inner, nested) if inner == func => flat.extend(nested.iter().cloned()),
+            View::Int(value) if (value != 0) == neutral => {}
+            View::Int(_) => return Expr::bool(!neutral),
+            _ => flat.push(arg),
+        }
+    }
+    flat.sort();
+    flat.dedup();
+    match flat.len() {
+        0 => Expr::bool(neutral),
+        1 if flat[0].is_boolean() => flat.remove(0),
+        _ => raw(func, flat),
+    }
+}
+
+fn negate(x: &Expr) -> Expr {
+    let flipped = match x.view() {
+        View::Call(Func::Eq, args) => (Func::Ne, args),
+        View::Call(Func::Ne, args) => (Func::Eq, args),
+        View::Call(Func::Lt, args) => (Func::Ge, args),
+        View::Call(Func::Ge, args) => (Func::Lt, args),
+        View::Call(Func::Gt, args) => (Func::Le, args),
+        View::Call(Func::Le, args) => (Func::Gt, args),
+        View::Call(Func::Not, [inner]) if inner.is_boolean() => return inner.clone(),
+        _ => return raw(Func::Not, vec![x.clone()]),
+    };
+    raw(flipped.0, flipped.1.to_vec())
+}
+
+fn relation(func: Func, a: &Expr, b: &Expr) -> Expr {
+    let decided = if a == b {
+        Some((false, false))
+    } else {
+        match poly::as_coef(&(a - b)) {
+            Some(Coef::Float(_)) | None => None,
+            Some(coef) => Some((
+                !coef.is_negative() && coef != Coef::Exact(0, 1),
+                coef.is_negative(),
+            )),
+        }
+    };
+    if let Some((greater, less)) = decided {
+        return Expr::bool(match func {
+            Func::Eq => !greater && !less,
+            Func::Ne => greater || less,
+            Func::Lt => less,
+            Func::Le => !greater,
+            Func::Gt => greater,
+            _ => !less,
+        });
+    }
+    let swap = matches!(func, Func::Eq | Func::Ne)
+        && match (poly::as_coef(a), poly::as_coef(b)) {
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            _ => a > b,
+        };
+    let (a, b) = if swap { (b, a) } else { (a, b) };
+    raw(func, vec![a.clone(), b.clone()])
+}

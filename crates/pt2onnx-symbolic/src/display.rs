@@ -1,0 +1,240 @@
+//! Printing, as sympy's `str` prints the expressions of `torch.utils._sympy.functions`.
+
+use std::fmt;
+
+use crate::expr::{Expr, View};
+use crate::func::Func;
+
+/// sympy's binding strengths.
+mod precedence {
+    pub const OR: u32 = 20;
+    pub const AND: u32 = 30;
+    pub const RELATION: u32 = 35;
+    pub const BIT_OR: u32 = 36;
+    pub const BIT_AND: u32 = 38;
+    pub const ADD: u32 = 40;
+    pub const MUL: u32 = 50;
+    pub const POW: u32 = 60;
+    pub const FUNC: u32 = 70;
+    pub const NOT: u32 = 100;
+    pub const ATOM: u32 = 1000;
+}
+
+fn strength(expr: &Expr) -> u32 {
+    use Func::*;
+    match expr.view() {
+        View::Int(value) if value < 0 => precedence::ADD,
+        View::Rational(num, _) if num < 0 => precedence::ADD,
+        View::Float(value) if value < 0.0 => precedence::ADD,
+        View::Int(_) | View::Symbol(_) | View::Float(_) => precedence::ATOM,
+        View::Add(_) => precedence::ADD,
+        View::Rational(..) => precedence::MUL,
+        View::Mul(args) => {
+            let negative = args.first().is_some_and(is_negative_number);
+            if negative {
+                precedence::ADD
+            } else {
+                precedence::MUL
+            }
+        }
+        View::Pow(..) => precedence::POW,
+        View::Call(func, _) => match func {
+            FloorDiv | CleanDiv | ModularIndexing | Where | PythonMod | Mod | FloatTrueDiv
+            | IntTrueDiv | Lt | Le | Gt | Ge => precedence::RELATION,
+            BitwiseAnd => precedence::BIT_AND,
+            BitwiseOr | BitwiseXor => precedence::BIT_OR,
+            And => precedence::AND,
+            Or => precedence::OR,
+            Not => precedence::NOT,
+            PowByNatural | Eq | Ne => precedence::MUL,
+            FloatPow => precedence::POW,
+            Max | Min => precedence::ATOM,
+            _ => precedence::FUNC,
+        },
+    }
+}
+
+fn is_negative_number(expr: &Expr) -> bool {
+    match expr.view() {
+        View::Int(value) => value < 0,
+        View::Rational(num, _) => num < 0,
+        View::Float(value) => value < 0.0,
+        _ => false,
+    }
+}
+
+/// Prints `0` in parentheses if it binds no stronger than `.1`.
+struct Wrapped<'a>(&'a Expr, u32);
+
+impl fmt::Display for Wrapped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if strength(self.0) <= self.1 {
+            write!(f, "({})", self.0)
+        } else {
+            write!(f, "{}", self.0)
+        }
+    }
+}
+
+fn float(value: f64) -> String {
+    if value.is_nan() {
+        "nan".to_owned()
+    } else if value.is_infinite() {
+        (if value < 0.0 { "-oo" } else { "oo" }).to_owned()
+    } else {
+        format!("{value:?}")
+    }
+}
+
+/// The text and whether it had a minus sign, which is taken off.
+fn split_sign(expr: &Expr) -> (String, bool) {
+    let text = expr.to_string();
+    match (text.strip_prefix('-'), expr.view()) {
+        (Some(rest), View::Int(_) | View::Rational(..) | View::Float(_) | View::Mul(_)) => {
+            (rest.to_owned(), true)
+        }
+        _ => (text, false),
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.view() {
+            View::Int(value) => write!(f, "{value}"),
+            View::Rational(num, den) => write!(f, "{num}/{den}"),
+            View::Float(value) => f.write_str(&float(value)),
+            View::Symbol(name) => f.write_str(name),
+            View::Add(args) => write_sum(f, args),
+            View::Mul(args) => write_product(f, args),
+            View::Pow(base, exponent) => write_power(f, base, exponent),
+            View::Call(func, args) => write_call(f, func, args),
+        }
+    }
+}
+
+fn write_sum(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
+    // sympy prints `1 - x`, but `-2*x*y + 1`.
+    let swapped = match args {
+        [term, constant] => match (term.view(), constant.view()) {
+            (View::Mul([number, _]), View::Int(1..) | View::Rational(1.., _))
+                if is_negative_number(number) =>
+            {
+                Some([constant, term])
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let ordered: Vec<&Expr> = match swapped {
+        Some(pair) => pair.to_vec(),
+        None => args.iter().collect(),
+    };
+    for (index, term) in ordered.into_iter().enumerate() {
+        let (text, negative) = split_sign(term);
+        f.write_str(match (index, negative) {
+            (0, false) => "",
+            (0, true) => "-",
+            (_, false) => " + ",
+            (_, true) => " - ",
+        })?;
+        // A sign taken off leaves something that binds as a product.
+        if !negative && strength(term) < precedence::ADD {
+            write!(f, "({text})")?;
+        } else {
+            f.write_str(&text)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
+    let (mut above, mut below) = (Vec::new(), Vec::new());
+    for (index, arg) in args.iter().enumerate() {
+        match arg.view() {
+            View::Int(-1) if index == 0 => f.write_str("-")?,
+            View::Int(value) if index == 0 => {
+                if value < 0 {
+                    f.write_str("-")?;
+                }
+                above.push(value.unsigned_abs().to_string());
+            }
+            View::Float(value) if index == 0 => above.push(float(value)),
+            View::Rational(num, den) if index == 0 => {
+                if num < 0 {
+                    f.write_str("-")?;
+                }
+                if num.unsigned_abs() != 1 {
+                    above.push(num.unsigned_abs().to_string());
+                }
+                below.push(den.to_string());
+            }
+            View::Pow(base, exponent) if let Some(n @ ..0) = exponent.as_int() => {
+                let base = Wrapped(base, precedence::POW);
+                below.push(match n.unsigned_abs() {
+                    1 => base.to_string(),
+                    n => format!("{base}**{n}"),
+                });
+            }
+            _ => above.push(Wrapped(arg, precedence::MUL).to_string()),
+        }
+    }
+    if above.is_empty() {
+        f.write_str("1")?;
+    }
+    f.write_str(&above.join("*"))?;
+    match below.as_slice() {
+        [] => Ok(()),
+        [one] => write!(f, "/{one}"),
+        _ => write!(f, "/({})", below.join("*")),
+    }
+}
+
+fn write_power(f: &mut fmt::Formatter<'_>, base: &Expr, exponent: &Expr) -> fmt::Result {
+    match exponent.view() {
+        View::Rational(1, 2) => write!(f, "sqrt({base})"),
+        View::Rational(-1, 2) => write!(f, "1/sqrt({base})"),
+        View::Int(-1) => write!(f, "1/{}", Wrapped(base, precedence::POW)),
+        _ => write!(
+            f,
+            "{}**{}",
+            Wrapped(base, precedence::POW),
+            Wrapped(exponent, precedence::POW)
+        ),
+    }
+}
+
+fn write_call(f: &mut fmt::Formatter<'_>, func: Func, args: &[Expr]) -> fmt::Result {
+    let infix = |f: &mut fmt::Formatter<'_>, operator: &str, strength: u32| {
+        for (index, arg) in args.iter().enumerate() {
+            if index > 0 {
+                f.write_str(operator)?;
+            }
+            write!(f, "{}", Wrapped(arg, strength))?;
+        }
+        Ok(())
+    };
+    match (func, args) {
+        (Func::FloorDiv | Func::CleanDiv, [_, _]) => {
+            f.write_str("(")?;
+            infix(f, "//", precedence::ATOM - 1)?;
+            f.write_str(")")
+        }
+        (Func::Lt, [_, _]) => infix(f, " < ", precedence::RELATION),
+        (Func::Le, [_, _]) => infix(f, " <= ", precedence::RELATION),
+        (Func::Gt, [_, _]) => infix(f, " > ", precedence::RELATION),
+        (Func::Ge, [_, _]) => infix(f, " >= ", precedence::RELATION),
+        (Func::And, [_, _, ..]) => infix(f, " & ", precedence::BIT_AND),
+        (Func::Or, [_, _, ..]) => infix(f, " | ", precedence::BIT_OR),
+        (Func::Not, [x]) => write!(f, "~{}", Wrapped(x, precedence::NOT)),
+        _ => {
+            write!(f, "{}(", func.name())?;
+            for (index, arg) in args.iter().enumerate() {
+                if index > 0 {
+                    f.write_str(", ")?;
+                }
+                write!(f, "{arg}")?;
+            }
+            f.write_str(")")
+        }
+    }
+}

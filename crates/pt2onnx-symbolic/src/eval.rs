@@ -1,0 +1,381 @@
+//! Evaluation with Python's semantics: integers exactly, floats as doubles, booleans as 0 and 1.
+
+use std::cmp::Ordering;
+
+use crate::expr::{Expr, View, symbol_is_integer};
+use crate::func::Func;
+use crate::poly::{self, Coef};
+
+/// A Python number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    Int(i128),
+    /// Numerator and a denominator above 1, in lowest terms.
+    Ratio(i128, i128),
+    Float(f64),
+}
+
+use Value::{Float, Int, Ratio};
+
+impl Value {
+    fn ratio(num: i128, den: i128) -> Option<Value> {
+        if den == 0 {
+            return None;
+        }
+        let divisor = i128::try_from(poly::gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
+        let sign = den.signum();
+        let (num, den) = (num / divisor * sign, den / divisor * sign);
+        Some(if den == 1 { Int(num) } else { Ratio(num, den) })
+    }
+
+    fn bool(value: bool) -> Value {
+        Int(i128::from(value))
+    }
+
+    fn as_f64(self) -> f64 {
+        match self {
+            Int(value) => value as f64,
+            Ratio(num, den) => num as f64 / den as f64,
+            Float(value) => value,
+        }
+    }
+
+    fn as_int(self) -> Option<i128> {
+        match self {
+            Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn is_true(self) -> bool {
+        self != Int(0) && self != Float(0.0)
+    }
+
+    /// The fraction, if exact.
+    fn parts(self) -> Option<(i128, i128)> {
+        match self {
+            Int(value) => Some((value, 1)),
+            Ratio(num, den) => Some((num, den)),
+            Float(_) => None,
+        }
+    }
+
+    fn add(self, other: Value) -> Option<Value> {
+        match (self.parts(), other.parts()) {
+            (Some((a, b)), Some((c, d))) => Value::ratio(
+                a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?,
+                b.checked_mul(d)?,
+            ),
+            _ => Some(Float(self.as_f64() + other.as_f64())),
+        }
+    }
+
+    fn mul(self, other: Value) -> Option<Value> {
+        match (self.parts(), other.parts()) {
+            (Some((a, b)), Some((c, d))) => Value::ratio(a.checked_mul(c)?, b.checked_mul(d)?),
+            _ => Some(Float(self.as_f64() * other.as_f64())),
+        }
+    }
+
+    fn pow(self, exponent: Value) -> Option<Value> {
+        if let (Some((num, den)), Int(n)) = (self.parts(), exponent) {
+            let power = |base: i128| match base {
+                0 | 1 => Some(base),
+                -1 => Some(if n % 2 == 0 { 1 } else { -1 }),
+                _ => base.checked_pow(u32::try_from(n.unsigned_abs()).ok()?),
+            };
+            let (num, den) = (power(num)?, power(den)?);
+            return if n < 0 {
+                Value::ratio(den, num)
+            } else if n == 0 {
+                Some(Int(1))
+            } else {
+                Value::ratio(num, den)
+            };
+        }
+        Some(Float(self.as_f64().powf(exponent.as_f64())))
+    }
+
+    fn compare(self, other: Value) -> Option<Ordering> {
+        match (self.parts(), other.parts()) {
+            (Some((a, b)), Some((c, d))) => Some(a.checked_mul(d)?.cmp(&c.checked_mul(b)?)),
+            _ => self.as_f64().partial_cmp(&other.as_f64()),
+        }
+    }
+}
+
+/// How a number becomes an integer.
+#[derive(Clone, Copy)]
+enum Rounding {
+    Down,
+    Up,
+    Zero,
+    HalfEven,
+}
+
+fn floor_div(a: i128, b: i128) -> Option<i128> {
+    let quotient = a.checked_div(b)?;
+    let inexact = a.checked_rem(b)? != 0;
+    Some(quotient - i128::from(inexact && (a < 0) != (b < 0)))
+}
+
+fn floor_mod(a: i128, b: i128) -> Option<i128> {
+    let rest = a.checked_rem(b)?;
+    Some(if rest != 0 && (rest < 0) != (b < 0) {
+        rest + b
+    } else {
+        rest
+    })
+}
+
+fn round_ratio(num: i128, den: i128, rounding: Rounding) -> Option<i128> {
+    let down = floor_div(num, den)?;
+    let rest = floor_mod(num, den)?;
+    let up = down + i128::from(rest != 0);
+    Some(match rounding {
+        Rounding::Down => down,
+        Rounding::Up => up,
+        Rounding::Zero => {
+            if down < 0 {
+                up
+            } else {
+                down
+            }
+        }
+        Rounding::HalfEven => match rest.checked_mul(2)?.cmp(&den) {
+            Ordering::Less => down,
+            Ordering::Greater => up,
+            Ordering::Equal => down + (down & 1),
+        },
+    })
+}
+
+fn round(value: Value, rounding: Rounding) -> Option<i128> {
+    match value {
+        Int(value) => Some(value),
+        Ratio(num, den) => round_ratio(num, den, rounding),
+        Float(value) => {
+            let rounded = match rounding {
+                Rounding::Down => value.floor(),
+                Rounding::Up => value.ceil(),
+                Rounding::Zero => value.trunc(),
+                Rounding::HalfEven => value.round_ties_even(),
+            };
+            // 2^126: far past what an i64 result may come from, and exact as a cast.
+            (rounded.abs() < 2f64.powi(126)).then_some(rounded as i128)
+        }
+    }
+}
+
+type Env<'a> = &'a dyn Fn(&str) -> Option<Value>;
+
+fn eval(expr: &Expr, env: Env) -> Option<Value> {
+    match expr.view() {
+        View::Int(value) => Some(Int(value.into())),
+        View::Rational(num, den) => Value::ratio(num.into(), den.into()),
+        View::Float(value) => Some(Float(value)),
+        View::Symbol(name) => env(name),
+        View::Add(args) => args
+            .iter()
+            .try_fold(Int(0), |sum, arg| sum.add(eval(arg, env)?)),
+        View::Mul(args) => args
+            .iter()
+            .try_fold(Int(1), |product, arg| product.mul(eval(arg, env)?)),
+        View::Pow(base, exponent) => eval(base, env)?.pow(eval(exponent, env)?),
+        View::Call(func, args) => eval_call(func, args, env),
+    }
+}
+
+fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
+    use Func::*;
+    if !func.takes(args.len()) {
+        return None;
+    }
+    // Lazy ones: the branch not taken may have no value.
+    match (func, args) {
+        (Where, [condition, yes, no]) => {
+            let taken = eval(condition, env)?.is_true();
+            return eval(if taken { yes } else { no }, env);
+        }
+        (And | Or, _) => {
+            for arg in args {
+                if eval(arg, env)?.is_true() == (func == Or) {
+                    return Some(Value::bool(func == Or));
+                }
+            }
+            return Some(Value::bool(func == And));
+        }
+        // Rounding the quotient of integers is exact, not a matter of doubles.
+        (CeilToInt | FloorToInt | TruncToInt | RoundToInt, [x])
+            if let View::Call(IntTrueDiv, [a, b]) = x.view() =>
+        {
+            let quotient = Value::ratio(eval(a, env)?.as_int()?, eval(b, env)?.as_int()?)?;
+            return round(quotient, rounding(func)?).map(Int);
+        }
+        _ => {}
+    }
+    let values: Option<Vec<Value>> = args.iter().map(|arg| eval(arg, env)).collect();
+    let values = values?;
+    match values.as_slice() {
+        [x] => unary(func, *x),
+        [a, b] if !matches!(func, Max | Min | IsNonOverlappingAndDenseIndicator) => {
+            binary(func, *a, *b)
+        }
+        [a, b, c] if func == ModularIndexing => {
+            let quotient = floor_div(a.as_int()?, b.as_int()?)?;
+            floor_mod(quotient, c.as_int()?).map(Int)
+        }
+        _ => many(func, &values),
+    }
+}
+
+fn rounding(func: Func) -> Option<Rounding> {
+    Some(match func {
+        Func::CeilToInt | Func::Ceiling => Rounding::Up,
+        Func::FloorToInt | Func::Floor => Rounding::Down,
+        Func::TruncToInt | Func::TruncToFloat => Rounding::Zero,
+        Func::RoundToInt => Rounding::HalfEven,
+        _ => return None,
+    })
+}
+
+fn unary(func: Func, x: Value) -> Option<Value> {
+    use Func::*;
+    let float = |function: fn(f64) -> f64| Some(Float(function(x.as_f64())));
+    match func {
+        Identity | Max | Min => Some(x),
+        Not => Some(Value::bool(!x.is_true())),
+        Abs => match x {
+            Int(value) => value.checked_abs().map(Int),
+            Ratio(num, den) => Some(Ratio(num.checked_abs()?, den)),
+            Float(value) => Some(Float(value.abs())),
+        },
+        CeilToInt | FloorToInt | TruncToInt | RoundToInt | Ceiling | Floor => {
+            round(x, rounding(func)?).map(Int)
+        }
+        TruncToFloat => float(f64::trunc),
+        ToFloat => float(|x| x),
+        Acos => float(f64::acos),
+        Asin => float(f64::asin),
+        Asinh => float(f64::asinh),
+        Atan => float(f64::atan),
+        Cos => float(f64::cos),
+        Cosh => float(f64::cosh),
+        Exp => float(f64::exp),
+        Log => float(f64::ln),
+        Log2 => float(f64::log2),
+        Sin => float(f64::sin),
+        Sinh => float(f64::sinh),
+        Sqrt => float(f64::sqrt),
+        Tan => float(f64::tan),
+        Tanh => float(f64::tanh),
+        _ => None,
+    }
+}
+
+fn binary(func: Func, a: Value, b: Value) -> Option<Value> {
+    use Func::*;
+    let order = || a.compare(b);
+    Some(match func {
+        FloorDiv | CleanDiv => Int(floor_div(a.as_int()?, b.as_int()?)?),
+        CeilDiv => Int(floor_div(a.as_int()?.checked_neg()?, b.as_int()?)?.checked_neg()?),
+        Mod | PythonMod => Int(floor_mod(a.as_int()?, b.as_int()?)?),
+        IntTrueDiv | FloatTrueDiv => {
+            if b.as_f64() == 0.0 {
+                return None;
+            }
+            Float(a.as_f64() / b.as_f64())
+        }
+        FloatPow => Float(a.as_f64().powf(b.as_f64())),
+        PowByNatural => a.pow(Int(b.as_int().filter(|n| *n >= 0)?))?,
+        LShift => a.mul(Int(2).pow(Int(b.as_int().filter(|n| *n >= 0)?))?)?,
+        RShift => {
+            let shift = Int(2).pow(Int(b.as_int().filter(|n| *n >= 0)?))?;
+            Int(floor_div(a.as_int()?, shift.as_int()?)?)
+        }
+        RoundDecimal => {
+            let scale = 10f64.powi(i32::try_from(b.as_int()?).ok()?);
+            Float((a.as_f64() * scale).round_ties_even() / scale)
+        }
+        BitwiseAnd => Int(a.as_int()? & b.as_int()?),
+        BitwiseOr => Int(a.as_int()? | b.as_int()?),
+        BitwiseXor => Int(a.as_int()? ^ b.as_int()?),
+        Eq => Value::bool(order()?.is_eq()),
+        Ne => Value::bool(order()?.is_ne()),
+        Lt => Value::bool(order()?.is_lt()),
+        Le => Value::bool(order()?.is_le()),
+        Gt => Value::bool(order()?.is_gt()),
+        Ge => Value::bool(order()?.is_ge()),
+        _ => return None,
+    })
+}
+
+fn many(func: Func, values: &[Value]) -> Option<Value> {
+    match func {
+        Func::Max | Func::Min => {
+            let (first, rest) = values.split_first()?;
+            rest.iter().try_fold(*first, |best, value| {
+                let larger = value.compare(best)?.is_gt();
+                let smaller = value.compare(best)?.is_lt();
+                let better = if func == Func::Max { larger } else { smaller };
+                Some(if better { *value } else { best })
+            })
+        }
+        Func::IsNonOverlappingAndDenseIndicator => {
+            let values: Option<Vec<i128>> = values.iter().map(|value| value.as_int()).collect();
+            let values = values?;
+            let (sizes, strides) = values.split_at(values.len() / 2);
+            let mut dims: Vec<(i128, i128)> = strides
+                .iter()
+                .copied()
+                .zip(sizes.iter().copied())
+                .filter(|(_, size)| *size != 1)
+                .collect();
+            dims.sort_unstable();
+            let mut expected = 1i128;
+            for (stride, size) in dims {
+                if stride != expected {
+                    return Some(Int(0));
+                }
+                expected = expected.checked_mul(size)?;
+            }
+            Some(Int(1))
+        }
+        _ => None,
+    }
+}
+
+/// The value of a function of constants, where it is one that an expression can hold.
+pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
+    match eval_call(func, args, &|_| None)? {
+        Int(value) => Some(Expr::int(value.try_into().ok()?)),
+        Ratio(num, den) => Coef::ratio(num, den).map(Coef::to_expr),
+        Float(value) => Some(Expr::float(value)),
+    }
+}
+
+impl Expr {
+    /// The exact integer value under `value`, with Python's semantics; truth values are 0 and 1.
+    ///
+    /// `None` where a symbol has no value, a divisor is zero, the result is no integer or leaves `i64`.
+    /// Floats on the way are doubles as in Python, but rounding the quotient of two integers is exact.
+    pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+        let env = |name: &str| value(name).map(|value| Int(value.into()));
+        i64::try_from(eval(self, &env)?.as_int()?).ok()
+    }
+
+    /// The value as a double. Whole values of integer symbols count as exact integers.
+    pub fn eval_f64(&self, value: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
+        let env = |name: &str| {
+            value(name).map(|value| {
+                let whole = value.fract() == 0.0 && value.abs() < 2f64.powi(63);
+                if symbol_is_integer(name) && whole {
+                    Int(value as i128)
+                } else {
+                    Float(value)
+                }
+            })
+        };
+        eval(self, &env).map(Value::as_f64)
+    }
+}

@@ -1,0 +1,488 @@
+//! Reading expressions: what sympy's `str` prints, what its `srepr` prints, and Python's operators.
+
+use winnow::ascii::{digit0, digit1, multispace0};
+use winnow::combinator::{alt, delimited, opt};
+use winnow::prelude::*;
+use winnow::token::{one_of, take_till, take_while};
+
+use crate::expr::Expr;
+use crate::func::Func;
+
+/// Longest text [`Expr::parse`] takes, in bytes.
+pub const MAX_TEXT: usize = 1 << 14;
+
+/// Deepest nesting of parentheses, calls and prefix operators [`Expr::parse`] takes.
+pub const MAX_NESTING: u32 = 200;
+
+/// Why a text is no expression. Offsets are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The text is longer than [`MAX_TEXT`].
+    #[error("expression of {0} bytes, more than {MAX_TEXT}")]
+    TooLong(usize),
+    /// Nested deeper than [`MAX_NESTING`].
+    #[error("expression nested deeper than {MAX_NESTING} levels at offset {0}")]
+    TooDeep(usize),
+    /// Not what may stand here.
+    #[error("expected {expected} at offset {offset}")]
+    Expected {
+        /// What would have been right.
+        expected: &'static str,
+        /// Where.
+        offset: usize,
+    },
+    /// An integer outside `i64`, or a number that is none.
+    #[error("number `{0}` does not fit")]
+    Number(String),
+    /// A function that is not known.
+    #[error("unknown function `{0}`")]
+    UnknownFunction(String),
+    /// A function that does not take this many arguments.
+    #[error("`{function}` does not take {arguments} arguments")]
+    Arguments {
+        /// Its name as given.
+        function: String,
+        /// How many it was given.
+        arguments: usize,
+    },
+}
+
+type Parsed = Result<Expr, ParseError>;
+
+/// Python's binding strengths.
+mod level {
+    pub const OR: u8 = 1;
+    pub const AND: u8 = 2;
+    pub const NOT: u8 = 3;
+    pub const COMPARE: u8 = 4;
+    pub const BIT_OR: u8 = 5;
+    pub const BIT_XOR: u8 = 6;
+    pub const BIT_AND: u8 = 7;
+    pub const SHIFT: u8 = 8;
+    pub const ADD: u8 = 9;
+    pub const MUL: u8 = 10;
+    pub const UNARY: u8 = 11;
+    pub const POW: u8 = 12;
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Infix {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    /// The boolean function, on truth values, and the bitwise one.
+    Logic(Func, Func),
+    Xor,
+    Compare(Func),
+    Call(Func),
+}
+
+/// Longer ones first where one begins another.
+const INFIX: &[(&str, u8, Infix)] = &[
+    ("**", level::POW, Infix::Pow),
+    ("//", level::MUL, Infix::Call(Func::FloorDiv)),
+    ("<<", level::SHIFT, Infix::Call(Func::LShift)),
+    (">>", level::SHIFT, Infix::Call(Func::RShift)),
+    ("<=", level::COMPARE, Infix::Compare(Func::Le)),
+    (">=", level::COMPARE, Infix::Compare(Func::Ge)),
+    ("==", level::COMPARE, Infix::Compare(Func::Eq)),
+    ("!=", level::COMPARE, Infix::Compare(Func::Ne)),
+    ("<", level::COMPARE, Infix::Compare(Func::Lt)),
+    (">", level::COMPARE, Infix::Compare(Func::Gt)),
+    ("+", level::ADD, Infix::Add),
+    ("-", level::ADD, Infix::Sub),
+    ("*", level::MUL, Infix::Mul),
+    ("/", level::MUL, Infix::Div),
+    ("%", level::MUL, Infix::Call(Func::PythonMod)),
+    (
+        "&",
+        level::BIT_AND,
+        Infix::Logic(Func::And, Func::BitwiseAnd),
+    ),
+    ("|", level::BIT_OR, Infix::Logic(Func::Or, Func::BitwiseOr)),
+    ("^", level::BIT_XOR, Infix::Xor),
+    ("and", level::AND, Infix::Call(Func::And)),
+    ("or", level::OR, Infix::Call(Func::Or)),
+];
+
+/// The absolute value of `i64::MIN`, which only fits with its sign.
+const MIN_DIGITS: &str = "9223372036854775808";
+
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    depth: u32,
+}
+
+impl Expr {
+    /// Reads the text of an expression, in the spelling of `str` (`2*s0 + 1`, `((s0 - 1)//2)`, `Max(1, s0)`,
+    /// `Eq(s0, 2)`), of `srepr` (`Add(Symbol('s0', integer=True), Integer(1))`) or of Python
+    /// (`s0 % 2 == 0 and s1 <= 4`). A path like `L['x'].size()[0]` is a symbol of that name.
+    pub fn parse(text: &str) -> Result<Expr, ParseError> {
+        if text.len() > MAX_TEXT {
+            return Err(ParseError::TooLong(text.len()));
+        }
+        let mut parser = Reader {
+            text,
+            rest: text,
+            depth: 0,
+        };
+        let expr = parser.expression(0)?;
+        parser.space();
+        if parser.rest.is_empty() {
+            Ok(expr)
+        } else {
+            Err(parser.expected("an operator or the end"))
+        }
+    }
+}
+
+impl std::str::FromStr for Expr {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Parsed {
+        Expr::parse(text)
+    }
+}
+
+/// A name, without what follows.
+fn name<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
+    (
+        one_of(|c: char| c.is_alphabetic() || c == '_'),
+        take_while(0.., |c: char| c.is_alphanumeric() || c == '_'),
+    )
+        .take()
+        .parse_next(input)
+}
+
+/// The digits of an integer or a float, without a sign.
+fn number<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
+    (
+        alt(((digit1, opt(('.', digit0))).void(), ('.', digit1).void())),
+        opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digit1)),
+    )
+        .take()
+        .parse_next(input)
+}
+
+/// What stands between quotes; sympy's names have no escapes.
+fn quoted<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
+    alt((
+        delimited('\'', take_till(0.., '\''), '\''),
+        delimited('"', take_till(0.., '"'), '"'),
+    ))
+    .parse_next(input)
+}
+
+/// What follows a name in Python's paths: `['x']`, `.size`, `()`.
+fn path_step(input: &mut &str) -> winnow::Result<()> {
+    alt((
+        ('[', alt((quoted, digit1)), ']').void(),
+        ('.', name).void(),
+        "()".void(),
+    ))
+    .parse_next(input)
+}
+
+impl<'a> Reader<'a> {
+    fn offset(&self) -> usize {
+        self.text.len() - self.rest.len()
+    }
+
+    fn expected(&self, expected: &'static str) -> ParseError {
+        ParseError::Expected {
+            expected,
+            offset: self.offset(),
+        }
+    }
+
+    fn space(&mut self) {
+        let skipped: winnow::Result<&str> = multispace0.parse_next(&mut self.rest);
+        debug_assert!(skipped.is_ok());
+    }
+
+    /// Runs `lexer` after white space; nothing is consumed where it fails.
+    fn lex<T>(&mut self, mut lexer: impl FnMut(&mut &'a str) -> winnow::Result<T>) -> Option<T> {
+        self.space();
+        let start = self.rest;
+        let token = lexer(&mut self.rest).ok();
+        if token.is_none() {
+            self.rest = start;
+        }
+        token
+    }
+
+    fn accept(&mut self, token: &str) -> bool {
+        self.space();
+        match self.rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn require(&mut self, token: &'static str) -> Result<(), ParseError> {
+        if self.accept(token) {
+            Ok(())
+        } else {
+            Err(self.expected(token))
+        }
+    }
+
+    /// The operator that comes next, if it binds at least as strong as `min`; consumed.
+    fn infix(&mut self, min: u8) -> Option<(u8, Infix)> {
+        self.space();
+        let (token, level, infix) = *INFIX.iter().find(|(token, ..)| {
+            let word = token.starts_with(|c: char| c.is_alphabetic());
+            self.rest.strip_prefix(token).is_some_and(|rest| {
+                !word || !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            })
+        })?;
+        if level < min {
+            return None;
+        }
+        self.rest = &self.rest[token.len()..];
+        Some((level, infix))
+    }
+
+    /// An expression of operators that bind at least as strong as `min`.
+    fn expression(&mut self, min: u8) -> Parsed {
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            return Err(ParseError::TooDeep(self.offset()));
+        }
+        let mut left = self.operand()?;
+        // Terms of a sum, added up in one go: one by one is quadratic.
+        let mut terms: Vec<Expr> = Vec::new();
+        // The right side of the comparison just read, for chains like `1 < x < 5`.
+        let mut compared: Option<Expr> = None;
+        while let Some((level, infix)) = self.infix(min) {
+            // `**` groups to the right and takes a signed exponent.
+            let right = self.expression(if infix == Infix::Pow {
+                level::UNARY
+            } else {
+                level + 1
+            })?;
+            if !terms.is_empty() && level < level::ADD {
+                terms.push(left);
+                left = Expr::sum(terms.drain(..));
+            }
+            if level != level::COMPARE {
+                compared = None;
+            }
+            left = match infix {
+                Infix::Add => {
+                    terms.push(left);
+                    right
+                }
+                Infix::Sub => {
+                    terms.push(left);
+                    -right
+                }
+                Infix::Mul => left * right,
+                Infix::Div => left * right.pow(&Expr::int(-1)),
+                Infix::Pow => left.pow(&right),
+                Infix::Logic(logic, bits) => {
+                    let both = left.is_boolean() && right.is_boolean();
+                    let either = !left.is_static() && left.is_boolean()
+                        || !right.is_static() && right.is_boolean();
+                    let func = if both || either { logic } else { bits };
+                    Expr::call(func, vec![left, right])
+                }
+                Infix::Xor => {
+                    let both = left.is_boolean() && right.is_boolean();
+                    let func = if both { Func::Ne } else { Func::BitwiseXor };
+                    Expr::call(func, vec![left, right])
+                }
+                Infix::Call(func) => Expr::call(func, vec![left, right]),
+                Infix::Compare(func) => match compared.replace(right.clone()) {
+                    Some(middle) => {
+                        let link = Expr::call(func, vec![middle, right]);
+                        Expr::call(Func::And, vec![left, link])
+                    }
+                    None => Expr::call(func, vec![left, right]),
+                },
+            };
+        }
+        if !terms.is_empty() {
+            terms.push(left);
+            left = Expr::sum(terms);
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    /// A prefix operator with its operand, or a primary.
+    fn operand(&mut self) -> Parsed {
+        if self.accept("-") {
+            let digits = self.rest.trim_start();
+            let rest = digits.strip_prefix(MIN_DIGITS);
+            if let Some(rest) = rest
+                && !rest.trim_start().starts_with("**")
+                && !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            {
+                self.rest = rest;
+                return Ok(Expr::int(i64::MIN));
+            }
+            return Ok(-self.expression(level::UNARY)?);
+        }
+        if self.accept("+") {
+            return self.expression(level::UNARY);
+        }
+        if self.accept("~") {
+            let operand = self.expression(level::UNARY)?;
+            return Ok(if operand.is_boolean() {
+                Expr::call(Func::Not, vec![operand])
+            } else {
+                -operand - 1
+            });
+        }
+        if self.accept("(") {
+            let inner = self.expression(0)?;
+            self.require(")")?;
+            return Ok(inner);
+        }
+        if let Some(digits) = self.lex(number) {
+            return constant(digits);
+        }
+        self.space();
+        let start = self.rest;
+        let Some(name) = self.lex(name) else {
+            return Err(self.expected("an operand"));
+        };
+        match name {
+            "not" => {
+                let operand = self.expression(level::NOT)?;
+                return Ok(Expr::call(Func::Not, vec![operand]));
+            }
+            "true" | "True" => return Ok(Expr::bool(true)),
+            "false" | "False" => return Ok(Expr::bool(false)),
+            "oo" | "int_oo" | "inf" => return Ok(Expr::float(f64::INFINITY)),
+            "nan" => return Ok(Expr::float(f64::NAN)),
+            _ => {}
+        }
+        if self.rest.starts_with(['[', '.']) {
+            while self.lex(path_step).is_some() {}
+            let path = &start[..start.len() - self.rest.len()];
+            return Ok(Expr::symbol(path.trim_end()));
+        }
+        if self.accept("(") {
+            return self.call(name);
+        }
+        Ok(Expr::symbol(name))
+    }
+
+    /// A call, its opening parenthesis consumed.
+    fn call(&mut self, name: &'a str) -> Parsed {
+        match name {
+            "Symbol" | "Dummy" => {
+                let Some(symbol) = self.lex(quoted) else {
+                    return Err(self.expected("a name in quotes"));
+                };
+                self.keywords()?;
+                return Ok(Expr::symbol(symbol));
+            }
+            "Float" => {
+                let value = match self.lex(quoted) {
+                    Some(digits) => digits
+                        .parse()
+                        .map(Expr::float)
+                        .map_err(|_| ParseError::Number(digits.to_owned()))?,
+                    None => self.expression(0)?,
+                };
+                self.keywords()?;
+                return Ok(value);
+            }
+            "Piecewise" => return self.piecewise(),
+            _ => {}
+        }
+        let mut args = Vec::new();
+        while !self.accept(")") {
+            if !args.is_empty() {
+                self.require(",")?;
+                if self.accept(")") {
+                    break;
+                }
+            }
+            args.push(self.expression(0)?);
+        }
+        let minus_one = Expr::int(-1);
+        match (name, args.as_slice()) {
+            ("Add", _) => return Ok(Expr::sum(args)),
+            ("Mul", _) => return Ok(Expr::product(args)),
+            ("Pow", [base, exponent]) => return Ok(base.pow(exponent)),
+            ("Integer", [value]) => return Ok(value.clone()),
+            ("Rational", [num, den]) => return Ok(num * den.pow(&minus_one)),
+            ("Half", []) => return Ok(Expr::int(2).pow(&minus_one)),
+            ("Infinity", []) => return Ok(Expr::float(f64::INFINITY)),
+            ("NegativeInfinity", []) => return Ok(Expr::float(f64::NEG_INFINITY)),
+            ("BooleanTrue" | "One", []) => return Ok(Expr::ONE),
+            ("BooleanFalse" | "Zero", []) => return Ok(Expr::ZERO),
+            ("NegativeOne", []) => return Ok(minus_one),
+            ("sqrt", [x]) => {
+                return Ok(x.pow(&Expr::int(2).pow(&minus_one)));
+            }
+            _ => {}
+        }
+        let func =
+            Func::from_name(name).ok_or_else(|| ParseError::UnknownFunction(name.to_owned()))?;
+        if !func.takes(args.len()) {
+            return Err(ParseError::Arguments {
+                function: name.to_owned(),
+                arguments: args.len(),
+            });
+        }
+        Ok(Expr::call(func, args))
+    }
+
+    /// `, integer=True, ...)`: assumptions and precision, which say nothing that is used.
+    fn keywords(&mut self) -> Result<(), ParseError> {
+        while self.accept(",") {
+            if self.lex(name).is_none() {
+                return Err(self.expected("a keyword"));
+            }
+            self.require("=")?;
+            if self.lex(name).is_none() && self.lex(number).is_none() {
+                return Err(self.expected("a value"));
+            }
+        }
+        self.require(")")
+    }
+
+    /// `Piecewise((a, condition), (b, True))` as nested `Where`.
+    fn piecewise(&mut self) -> Parsed {
+        let mut cases = Vec::new();
+        loop {
+            self.accept("ExprCondPair");
+            self.require("(")?;
+            let value = self.expression(0)?;
+            self.require(",")?;
+            let condition = self.expression(0)?;
+            self.require(")")?;
+            cases.push((condition, value));
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.require(")")?;
+        let otherwise = Expr::float(f64::NAN);
+        Ok(cases
+            .into_iter()
+            .rev()
+            .fold(otherwise, |otherwise, (condition, value)| {
+                Expr::call(Func::Where, vec![condition, value, otherwise])
+            }))
+    }
+}
+
+fn constant(digits: &str) -> Parsed {
+    let number = || ParseError::Number(digits.to_owned());
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        digits.parse().map(Expr::int).map_err(|_| number())
+    } else {
+        digits.parse().map(Expr::float).map_err(|_| number())
+    }
+}

@@ -1,0 +1,444 @@
+//! Sums and products: polynomials over atoms (symbols, function applications, odd powers) with number coefficients.
+
+use std::cmp::Ordering;
+
+use crate::expr::{Expr, Node, View};
+
+/// Most terms that multiplying out a product or a power may give; past it the product stays as it is.
+pub const MAX_TERMS: usize = 128;
+
+/// A coefficient: an exact fraction, or a float as soon as one took part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Coef {
+    /// In lowest terms, the denominator positive.
+    Exact(i64, i64),
+    Float(f64),
+}
+
+/// A product of atoms with exponents, sorted by atom. Exponents are not zero.
+pub(crate) type Mono = Vec<(Expr, i64)>;
+
+/// A coefficient and what it multiplies.
+#[derive(Clone, Debug)]
+pub(crate) struct Term {
+    pub coef: Coef,
+    pub mono: Mono,
+}
+
+pub(crate) fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Coef {
+    pub const ONE: Coef = Coef::Exact(1, 1);
+
+    /// `None` where the fraction in lowest terms does not fit.
+    pub fn ratio(num: i128, den: i128) -> Option<Coef> {
+        if den == 0 {
+            return None;
+        }
+        let divisor = i128::try_from(gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
+        let (num, den) = (num / divisor, den / divisor);
+        let (num, den) = if den < 0 {
+            (num.checked_neg()?, den.checked_neg()?)
+        } else {
+            (num, den)
+        };
+        Some(Coef::Exact(num.try_into().ok()?, den.try_into().ok()?))
+    }
+
+    pub fn as_int(self) -> Option<i64> {
+        match self {
+            Coef::Exact(num, 1) => Some(num),
+            _ => None,
+        }
+    }
+
+    fn as_f64(self) -> f64 {
+        match self {
+            Coef::Exact(num, den) => num as f64 / den as f64,
+            Coef::Float(value) => value,
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        match self {
+            Coef::Exact(num, _) => num == 0,
+            Coef::Float(value) => value == 0.0,
+        }
+    }
+
+    pub fn is_negative(self) -> bool {
+        match self {
+            Coef::Exact(num, _) => num < 0,
+            Coef::Float(value) => value < 0.0,
+        }
+    }
+
+    fn add(self, other: Coef) -> Option<Coef> {
+        match (self, other) {
+            (Coef::Exact(a, b), Coef::Exact(c, d)) => {
+                let [a, b, c, d] = [a, b, c, d].map(i128::from);
+                Coef::ratio((a * d).checked_add(c * b)?, b * d)
+            }
+            _ => Some(Coef::Float(self.as_f64() + other.as_f64())),
+        }
+    }
+
+    pub fn mul(self, other: Coef) -> Option<Coef> {
+        match (self, other) {
+            (Coef::Exact(a, b), Coef::Exact(c, d)) => {
+                let [a, b, c, d] = [a, b, c, d].map(i128::from);
+                Coef::ratio(a * c, b * d)
+            }
+            _ => Some(Coef::Float(self.as_f64() * other.as_f64())),
+        }
+    }
+
+    fn pow(self, exponent: i64) -> Option<Coef> {
+        match self {
+            Coef::Exact(num, den) => {
+                let power = |base: i64| match base {
+                    0 | 1 => Some(base),
+                    -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+                    _ => base.checked_pow(u32::try_from(exponent.unsigned_abs()).ok()?),
+                };
+                let (num, den) = (i128::from(power(num)?), i128::from(power(den)?));
+                if exponent < 0 {
+                    Coef::ratio(den, num)
+                } else {
+                    Coef::ratio(num, den)
+                }
+            }
+            Coef::Float(value) => Some(Coef::Float(value.powf(exponent as f64))),
+        }
+    }
+
+    pub fn to_expr(self) -> Expr {
+        match self {
+            Coef::Exact(num, 1) => Expr::int(num),
+            Coef::Exact(num, den) => Expr::from_node(Node::Rational(num, den)),
+            Coef::Float(value) => Expr::float(value),
+        }
+    }
+
+    /// A total order, for determinism only.
+    fn cmp(self, other: Coef) -> Ordering {
+        match (self, other) {
+            (Coef::Exact(a, b), Coef::Exact(c, d)) => (a, b).cmp(&(c, d)),
+            (Coef::Exact(..), Coef::Float(_)) => Ordering::Less,
+            (Coef::Float(_), Coef::Exact(..)) => Ordering::Greater,
+            (Coef::Float(a), Coef::Float(b)) => a.total_cmp(&b),
+        }
+    }
+}
+
+/// The number an expression is, if it is one.
+pub(crate) fn as_coef(expr: &Expr) -> Option<Coef> {
+    match expr.view() {
+        View::Int(value) => Some(Coef::Exact(value, 1)),
+        View::Rational(num, den) => Some(Coef::Exact(num, den)),
+        View::Float(value) => Some(Coef::Float(value)),
+        _ => None,
+    }
+}
+
+impl Term {
+    pub fn constant(coef: Coef) -> Term {
+        Term {
+            coef,
+            mono: Vec::new(),
+        }
+    }
+
+    /// Whether the value is surely an integer.
+    pub fn is_integer(&self) -> bool {
+        self.coef.as_int().is_some() && mono_is_integer(&self.mono)
+    }
+
+    /// `self / divisor` where that leaves no remainder and no negative exponents that were not there.
+    pub fn exact_div(&self, divisor: &Term) -> Option<Term> {
+        let (Coef::Exact(a, 1), Coef::Exact(b, 1)) = (self.coef, divisor.coef) else {
+            return None;
+        };
+        if a.checked_rem(b)? != 0 {
+            return None;
+        }
+        let mut mono = self.mono.clone();
+        for (atom, exponent) in &divisor.mono {
+            let held = mono.iter_mut().find(|(held, _)| held == atom)?;
+            held.1 = held.1.checked_sub(*exponent).filter(|left| *left >= 0)?;
+        }
+        mono.retain(|(_, exponent)| *exponent != 0);
+        Some(Term {
+            coef: Coef::Exact(a / b, 1),
+            mono,
+        })
+    }
+}
+
+pub(crate) fn mono_is_integer(mono: &Mono) -> bool {
+    mono.iter()
+        .all(|(atom, exponent)| *exponent > 0 && atom.is_integer())
+}
+
+/// Graded by name: sympy's `lex` order, the order in which terms print. `Less` comes first.
+pub(crate) fn cmp_mono(a: &Mono, b: &Mono) -> Ordering {
+    let positive_first = |exponent: i64| {
+        if exponent > 0 {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        }
+    };
+    let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
+    loop {
+        match (left.peek(), right.peek()) {
+            (None, None) => return Ordering::Equal,
+            (Some((_, exponent)), None) => return positive_first(*exponent),
+            (None, Some((_, exponent))) => return positive_first(*exponent).reverse(),
+            (Some((atom, exponent)), Some((other, other_exponent))) => match atom.cmp(other) {
+                Ordering::Less => return positive_first(*exponent),
+                Ordering::Greater => return positive_first(*other_exponent).reverse(),
+                Ordering::Equal if exponent != other_exponent => {
+                    return other_exponent.cmp(exponent);
+                }
+                Ordering::Equal => {
+                    left.next();
+                    right.next();
+                }
+            },
+        }
+    }
+}
+
+/// The expression as a sum of terms; the inverse of [`from_terms`].
+pub(crate) fn to_terms(expr: &Expr) -> Vec<Term> {
+    match expr.view() {
+        View::Add(args) => args.iter().map(to_term).collect(),
+        View::Int(0) => Vec::new(),
+        _ => vec![to_term(expr)],
+    }
+}
+
+fn to_term(expr: &Expr) -> Term {
+    if let Some(coef) = as_coef(expr) {
+        return Term::constant(coef);
+    }
+    let factor = |expr: &Expr| match expr.view() {
+        View::Pow(base, exponent) if let Some(n) = exponent.as_int() => (base.clone(), n),
+        _ => (expr.clone(), 1),
+    };
+    match expr.view() {
+        View::Mul(args) => {
+            let (coef, rest) = match args.split_first() {
+                Some((first, rest)) if let Some(coef) = as_coef(first) => (coef, rest),
+                _ => (Coef::ONE, args),
+            };
+            Term {
+                coef,
+                mono: rest.iter().map(factor).collect(),
+            }
+        }
+        _ => Term {
+            coef: Coef::ONE,
+            mono: vec![factor(expr)],
+        },
+    }
+}
+
+/// Sorts the terms and merges like ones; those whose coefficients do not fit together stay apart.
+pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
+    let mut flat = Vec::with_capacity(terms.len());
+    for term in terms {
+        match term.mono.as_slice() {
+            // A sum that was an atom until its companions cancelled.
+            [(atom, 1)] if matches!(atom.view(), View::Add(_)) => flat.extend(
+                to_terms(atom)
+                    .iter()
+                    .map(|inner| mul_term(inner, &Term::constant(term.coef))),
+            ),
+            _ => flat.push(term),
+        }
+    }
+    flat.sort_by(|a, b| cmp_mono(&a.mono, &b.mono).then_with(|| a.coef.cmp(b.coef)));
+    let mut merged: Vec<Term> = Vec::with_capacity(flat.len());
+    for term in flat {
+        match merged.last_mut() {
+            Some(last) if last.mono == term.mono => match last.coef.add(term.coef) {
+                Some(coef) => last.coef = coef,
+                None => merged.push(term),
+            },
+            _ => merged.push(term),
+        }
+    }
+    merged.retain(|term| !term.coef.is_zero());
+    merged
+}
+
+/// The expression of collected terms.
+pub(crate) fn from_terms(terms: Vec<Term>) -> Expr {
+    let mut args: Vec<Expr> = terms.into_iter().map(from_term).collect();
+    match args.len() {
+        0 => Expr::ZERO,
+        1 => args.remove(0),
+        _ => Expr::from_node(Node::Add(args)),
+    }
+}
+
+pub(crate) fn from_term(term: Term) -> Expr {
+    if term.mono.is_empty() || term.coef.is_zero() {
+        return term.coef.to_expr();
+    }
+    let mut args = Vec::with_capacity(term.mono.len() + 1);
+    if term.coef != Coef::ONE {
+        args.push(term.coef.to_expr());
+    }
+    args.extend(term.mono.into_iter().map(|(atom, exponent)| {
+        if exponent == 1 {
+            atom
+        } else {
+            Expr::from_node(Node::Pow(atom, Expr::int(exponent)))
+        }
+    }));
+    if args.len() == 1 {
+        args.remove(0)
+    } else {
+        Expr::from_node(Node::Mul(args))
+    }
+}
+
+pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
+    let mut mono: Mono = Vec::with_capacity(a.mono.len() + b.mono.len() + 1);
+    let coef = a.coef.mul(b.coef).unwrap_or_else(|| {
+        // Too large together: the second one stays a factor.
+        let (first, second) = if a.coef.cmp(b.coef) == Ordering::Greater {
+            (a.coef, b.coef)
+        } else {
+            (b.coef, a.coef)
+        };
+        mono.push((second.to_expr(), 1));
+        first
+    });
+    mono.extend(a.mono.iter().chain(&b.mono).cloned());
+    mono.sort();
+    let mut merged: Mono = Vec::with_capacity(mono.len());
+    for (atom, exponent) in mono {
+        match merged.last_mut() {
+            Some((last, held)) if *last == atom => match held.checked_add(exponent) {
+                Some(sum) => *held = sum,
+                None => merged.push((atom, exponent)),
+            },
+            _ => merged.push((atom, exponent)),
+        }
+    }
+    merged.retain(|(_, exponent)| *exponent != 0);
+    Term { coef, mono: merged }
+}
+
+/// All pairwise products, `None` where they would be too many.
+fn mul_terms(a: &[Term], b: &[Term]) -> Option<Vec<Term>> {
+    if a.len() > 1 && b.len() > 1 && a.len() * b.len() > MAX_TERMS {
+        return None;
+    }
+    let pairs = a
+        .iter()
+        .flat_map(|left| b.iter().map(|right| mul_term(left, right)));
+    Some(collect(pairs.collect()))
+}
+
+pub(crate) fn mul(a: &Expr, b: &Expr) -> Expr {
+    match (a.as_int(), b.as_int()) {
+        (Some(0), _) | (_, Some(0)) => return Expr::ZERO,
+        (Some(1), _) => return b.clone(),
+        (_, Some(1)) => return a.clone(),
+        (Some(x), Some(y)) if let Some(product) = x.checked_mul(y) => return Expr::int(product),
+        _ => {}
+    }
+    match mul_terms(&to_terms(a), &to_terms(b)) {
+        Some(terms) => from_terms(terms),
+        None => {
+            let atom = |expr: &Expr| Term {
+                coef: Coef::ONE,
+                mono: vec![(expr.clone(), 1)],
+            };
+            from_term(mul_term(&atom(a), &atom(b)))
+        }
+    }
+}
+
+/// `base ** exponent`; whole exponents multiply out.
+pub(crate) fn pow(base: &Expr, exponent: &Expr) -> Expr {
+    if let Some(n) = exponent.as_int() {
+        return pow_int(base, n);
+    }
+    if base.as_int() == Some(1) {
+        return Expr::ONE;
+    }
+    if let (Some(Coef::Float(a)), Some(b)) = (as_coef(base), as_coef(exponent)) {
+        return Expr::float(a.powf(b.as_f64()));
+    }
+    Expr::from_node(Node::Pow(base.clone(), exponent.clone()))
+}
+
+fn pow_int(base: &Expr, n: i64) -> Expr {
+    let atom = || {
+        from_term(Term {
+            coef: Coef::ONE,
+            mono: vec![(base.clone(), n)],
+        })
+    };
+    if n == 0 {
+        return Expr::ONE;
+    }
+    if n == 1 {
+        return base.clone();
+    }
+    let terms = to_terms(base);
+    match terms.as_slice() {
+        [] if n > 0 => Expr::ZERO,
+        [] => atom(),
+        [term] => {
+            let exponents: Option<Mono> = term
+                .mono
+                .iter()
+                .map(|(held, exponent)| Some((held.clone(), exponent.checked_mul(n)?)))
+                .collect();
+            match (term.coef.pow(n), exponents) {
+                (Some(coef), Some(mono)) => from_terms(collect(vec![Term { coef, mono }])),
+                _ => atom(),
+            }
+        }
+        _ if n < 0 => atom(),
+        _ => {
+            let mut power = terms.clone();
+            for _ in 1..n {
+                match mul_terms(&power, &terms) {
+                    Some(next) => power = next,
+                    None => return atom(),
+                }
+            }
+            from_terms(power)
+        }
+    }
+}
+
+/// `a / b` as a polynomial where the division leaves no remainder.
+pub(crate) fn exact_div(a: &Expr, b: &Expr) -> Option<Expr> {
+    let divisor = to_terms(b);
+    let lead = divisor.first()?;
+    let mut rest = to_terms(a);
+    let mut quotient = Vec::new();
+    // Each step removes the leading term, so a division that comes out takes few.
+    for _ in 0..MAX_TERMS {
+        let Some(first) = rest.first() else {
+            return Some(from_terms(collect(quotient)));
+        };
+        let term = first.exact_div(lead)?;
+        let negated = mul_term(&term, &Term::constant(Coef::Exact(-1, 1)));
+        rest.extend(divisor.iter().map(|part| mul_term(part, &negated)));
+        rest = collect(rest);
+        quotient.push(term);
+    }
+    None
+}
