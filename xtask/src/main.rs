@@ -1,13 +1,17 @@
 //! The project's own tasks: code generation, and the one test command.
 //! `cargo xtask TASK`; each `regen-*` task takes `--check`, which compares instead of writing.
 
+use std::ffi::OsString;
+
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
+mod aten;
 mod generate;
 mod onnx;
 mod proto;
 mod python;
+mod test;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of the pt2onnx workspace")]
@@ -22,6 +26,15 @@ enum Task {
     RegenOnnx(Regen),
     /// The protobuf messages of pt2onnx-proto, from proto/onnx.proto.
     RegenProto(Regen),
+    /// The list of PyTorch's operator schemas for pt2onnx-aten, from the PyTorch of the interpreter
+    /// in PT2ONNX_TORCH_PYTHON; --check needs none.
+    RegenAten(Regen),
+    /// Every test of the workspace, with the pinned ONNX Runtime.
+    Test {
+        /// Arguments for `cargo test`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
 }
 
 #[derive(Args)]
@@ -35,5 +48,7 @@ fn main() -> Result<()> {
     match Cli::parse().task {
         Task::RegenOnnx(args) => onnx::regen(args.check),
         Task::RegenProto(args) => proto::regen(args.check),
+        Task::RegenAten(args) => aten::regen(args.check),
+        Task::Test { args } => test::test(&args),
     }
 }

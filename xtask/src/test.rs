@@ -1,0 +1,83 @@
+//! `test`: every test of the workspace, with the pinned ONNX Runtime library.
+
+use std::env;
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::generate::target;
+use crate::python::{pinned, run};
+
+/// The task. `args` go to `cargo test`; where they choose packages, doc tests are left out, because
+/// cargo refuses them for packages without a library.
+pub fn test(args: &[OsString]) -> Result<()> {
+    let library = onnxruntime()?;
+    let chooses = |arg: &OsString| arg == "--package" || arg.as_encoded_bytes().starts_with(b"-p");
+    let cargo = |flags: &[&str]| {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.arg("test").args(flags).args(args);
+        run(command.env("ORT_DYLIB_PATH", &library))
+    };
+    if args.iter().any(chooses) {
+        return cargo(&["--all-targets"]);
+    }
+    cargo(&["--workspace", "--all-targets"])?;
+    cargo(&["--workspace", "--doc"])
+}
+
+/// The ONNX Runtime library in `ORT_DYLIB_PATH` if set, else that of the pinned wheel, which is
+/// fetched once and kept below `target/`.
+fn onnxruntime() -> Result<PathBuf> {
+    if let Some(given) = env::var_os("ORT_DYLIB_PATH") {
+        return Ok(given.into());
+    }
+    let version = pinned("onnxruntime")?;
+    let folder = target().join("onnxruntime").join(&version);
+    let library = folder.join(format!("{DLL_PREFIX}onnxruntime{DLL_SUFFIX}"));
+    if library.exists() {
+        return Ok(library);
+    }
+    println!("fetching ONNX Runtime {version}");
+    fs::create_dir_all(&folder)?;
+    let wheel = tempfile::tempdir_in(&folder)?;
+    run(Command::new("python3")
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+        ])
+        .arg(format!("onnxruntime=={version}"))
+        .arg("--dest")
+        .arg(wheel.path()))?;
+    let archive = find(wheel.path(), |name| name.ends_with(".whl"))?;
+    run(Command::new("python3")
+        .args(["-m", "zipfile", "--extract"])
+        .args([&archive, wheel.path()]))?;
+    // libonnxruntime.so.1.2.3, libonnxruntime.1.2.3.dylib or onnxruntime.dll.
+    let prefix = format!("{DLL_PREFIX}onnxruntime.");
+    let inside = find(&wheel.path().join("onnxruntime/capi"), |name| {
+        name.starts_with(&prefix)
+    })?;
+    // Renamed into place: a fetch that is broken off leaves nothing that looks complete.
+    fs::rename(inside, &library)?;
+    Ok(library)
+}
+
+/// The file of `folder` whose name fits.
+fn find(folder: &Path, fits: impl Fn(&str) -> bool) -> Result<PathBuf> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.file_name().and_then(OsStr::to_str).is_some_and(&fits) {
+            return Ok(path);
+        }
+    }
+    Err(anyhow::anyhow!("not found in {}", folder.display())).context("the wheel of ONNX Runtime")
+}

@@ -1,0 +1,80 @@
+//! The layers of the workspace (docs/architecture.md): arrows between crates go strictly down.
+
+use std::collections::BTreeMap;
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// Each crate, from the bottom up.
+const LAYERS: &[&[&str]] = &[
+    &["pt2onnx-symbolic", "pt2onnx-tensor", "pt2onnx-proto"],
+    &["pt2onnx-fx", "pt2onnx-ir"],
+    &["pt2onnx-aten", "pt2onnx-opt", "pt2onnx-writer"],
+    &["pt2onnx"],
+    &["pt2onnx-cli"],
+];
+
+/// Arrows that go down and are forbidden all the same: one place knows PyTorch and ONNX, one knows
+/// protobuf.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("pt2onnx-fx", "pt2onnx-proto"),
+    ("pt2onnx-ir", "pt2onnx-proto"),
+    ("pt2onnx-aten", "pt2onnx-proto"),
+    ("pt2onnx-opt", "pt2onnx-proto"),
+    ("pt2onnx-opt", "pt2onnx-fx"),
+    ("pt2onnx-writer", "pt2onnx-fx"),
+    ("pt2onnx", "pt2onnx-proto"),
+    ("pt2onnx-cli", "pt2onnx-proto"),
+];
+
+#[test]
+fn arrows_go_down() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap();
+    let layers: BTreeMap<&str, usize> = LAYERS
+        .iter()
+        .enumerate()
+        .flat_map(|(layer, crates)| crates.iter().map(move |name| (*name, layer)))
+        .collect();
+
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let name = package.name.as_str();
+        if name == "xtask" {
+            continue;
+        }
+        let Some(layer) = layers.get(name) else {
+            wrong.push(format!("{name} is in no layer"));
+            continue;
+        };
+        // Tests may look up; what is shipped may not.
+        let shipped = package
+            .dependencies
+            .iter()
+            .filter(|d| d.kind != DependencyKind::Development);
+        for target in shipped.map(|d| d.name.as_str()) {
+            let below = layers.get(target).is_none_or(|lower| lower < layer);
+            if !below || FORBIDDEN.contains(&(name, target)) {
+                wrong.push(format!("{name} -> {target}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "against the layers: {wrong:#?}");
+}
+
+/// A name in the tables that no crate has would hold nothing.
+#[test]
+fn tables_name_crates_that_exist() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap();
+    let exists = |name: &str| metadata.packages.iter().any(|p| p.name == name);
+    let forbidden = FORBIDDEN.iter().flat_map(|&(from, to)| [from, to]);
+    for name in LAYERS.iter().copied().flatten().copied().chain(forbidden) {
+        assert!(exists(name), "no crate {name}");
+    }
+}
