@@ -43,7 +43,7 @@ pub(crate) fn apply(func: Func, args: Vec<Expr>) -> Expr {
         },
         (Eq | Ne | Lt | Le | Gt | Ge, [a, b]) => relation(func, a, b),
         (Abs, [x]) => match x.view() {
-            View::Call(inner, _) if inner == Abs => x.clone(),
+            View::Call(Abs, _) => x.clone(),
             View::Call(inner, _) if inner.is_boolean() => x.clone(),
             _ => raw(func, args),
         },

@@ -347,6 +347,13 @@ fn many(func: Func, values: &[Value]) -> Option<Value> {
 
 /// The value of a function of constants, where it is one that an expression can hold.
 pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
+    if let (Func::IntTrueDiv, [a, b]) = (func, args) {
+        // Only what a double holds exactly: rounding a quotient is exact as long as it is not a float.
+        let quotient = Value::ratio(a.as_int()?.into(), b.as_int()?.into())?;
+        let (num, den) = quotient.parts()?;
+        return (den.count_ones() == 1 && num.abs() <= 1 << 53)
+            .then(|| Expr::float(quotient.as_f64()));
+    }
     match eval_call(func, args, &|_| None)? {
         Int(value) => Some(Expr::int(value.try_into().ok()?)),
         Ratio(num, den) => Coef::ratio(num, den).map(Coef::to_expr),

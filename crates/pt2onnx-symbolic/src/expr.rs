@@ -19,7 +19,7 @@ pub type Symbol = Arc<str>;
 ///
 /// What would grow past this limit, or deeper than [`MAX_DEPTH`], becomes one symbol `opaque_HASH` of which nothing
 /// is known, so that no input can make the algebra slow.
-pub const MAX_SIZE: u32 = 4096;
+pub const MAX_SIZE: u32 = 2048;
 
 /// Largest nesting depth of an expression; see [`MAX_SIZE`].
 pub const MAX_DEPTH: u32 = 100;

@@ -14,14 +14,20 @@
 //! ```
 
 mod apply;
+mod constraints;
 mod display;
 mod eval;
 mod expr;
 mod func;
+mod normal;
 mod parse;
 mod poly;
+mod proof;
+mod range;
 
+pub use constraints::Constraints;
 pub use expr::{Expr, MAX_DEPTH, MAX_SIZE, Symbol, View};
 pub use func::Func;
 pub use parse::{MAX_NESTING, MAX_TEXT, ParseError};
 pub use poly::MAX_TERMS;
+pub use range::Range;

@@ -7,6 +7,12 @@ use crate::expr::{Expr, Node, View};
 /// Most terms that multiplying out a product or a power may give; past it the product stays as it is.
 pub const MAX_TERMS: usize = 128;
 
+/// Most terms of a quotient that [`exact_div`] looks for.
+const MAX_DIVISION_STEPS: usize = 32;
+
+/// Largest exponent that is multiplied out.
+const MAX_EXPONENT: i64 = 64;
+
 /// A coefficient: an exact fraction, or a float as soon as one took part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Coef {
@@ -338,13 +344,21 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
 
 /// All pairwise products, `None` where they would be too many.
 fn mul_terms(a: &[Term], b: &[Term]) -> Option<Vec<Term>> {
-    if a.len() > 1 && b.len() > 1 && a.len() * b.len() > MAX_TERMS {
+    let too_many = a.len() > 1 && b.len() > 1 && a.len() * b.len() > MAX_TERMS;
+    // A product that once was too large to multiply out is not copied into each term of a sum.
+    let product = |terms: &[Term]| matches!(terms, [term] if has_sum(&term.mono));
+    if too_many || (product(a) && b.len() > 1) || (product(b) && a.len() > 1) {
         return None;
     }
     let pairs = a
         .iter()
         .flat_map(|left| b.iter().map(|right| mul_term(left, right)));
     Some(collect(pairs.collect()))
+}
+
+fn has_sum(mono: &Mono) -> bool {
+    mono.iter()
+        .any(|(atom, exponent)| *exponent > 0 && matches!(atom.view(), View::Add(_)))
 }
 
 pub(crate) fn mul(a: &Expr, b: &Expr) -> Expr {
@@ -358,11 +372,14 @@ pub(crate) fn mul(a: &Expr, b: &Expr) -> Expr {
     match mul_terms(&to_terms(a), &to_terms(b)) {
         Some(terms) => from_terms(terms),
         None => {
-            let atom = |expr: &Expr| Term {
-                coef: Coef::ONE,
-                mono: vec![(expr.clone(), 1)],
+            let factor = |expr: &Expr| match expr.view() {
+                View::Add(_) => Term {
+                    coef: Coef::ONE,
+                    mono: vec![(expr.clone(), 1)],
+                },
+                _ => to_term(expr),
             };
-            from_term(mul_term(&atom(a), &atom(b)))
+            from_term(mul_term(&factor(a), &factor(b)))
         }
     }
 }
@@ -409,7 +426,7 @@ fn pow_int(base: &Expr, n: i64) -> Expr {
                 _ => atom(),
             }
         }
-        _ if n < 0 => atom(),
+        _ if !(0..=MAX_EXPONENT).contains(&n) => atom(),
         _ => {
             let mut power = terms.clone();
             for _ in 1..n {
@@ -430,7 +447,7 @@ pub(crate) fn exact_div(a: &Expr, b: &Expr) -> Option<Expr> {
     let mut rest = to_terms(a);
     let mut quotient = Vec::new();
     // Each step removes the leading term, so a division that comes out takes few.
-    for _ in 0..MAX_TERMS {
+    for _ in 0..MAX_DIVISION_STEPS {
         let Some(first) = rest.first() else {
             return Some(from_terms(collect(quotient)));
         };

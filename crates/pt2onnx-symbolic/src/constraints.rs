@@ -1,0 +1,404 @@
+//! What is known of the symbols: ranges, equalities, divisibility; and the ranges of expressions that follow.
+
+use std::collections::BTreeMap;
+
+use crate::expr::{Expr, Symbol, View};
+use crate::func::Func;
+use crate::poly::{self, Coef};
+use crate::range::{Interval, Range};
+
+/// Facts about symbols and expressions, all of them true at the same time.
+#[derive(Clone, Debug, Default)]
+pub struct Constraints {
+    symbols: BTreeMap<Symbol, Range>,
+    /// Ranges of what is no single symbol, in normal form and without constant term.
+    derived: BTreeMap<Expr, Range>,
+    /// Symbols that are expressions of others; no key occurs in a value.
+    solved: BTreeMap<Symbol, Expr>,
+    /// Expressions that are 0 and could not be solved for a symbol, in normal form.
+    zeros: Vec<Expr>,
+    /// Symbols that are `factor * something + offset`.
+    pub(crate) multiples: BTreeMap<Symbol, (i64, Expr)>,
+}
+
+impl Constraints {
+    /// Nothing is known.
+    pub fn new() -> Constraints {
+        Constraints::default()
+    }
+
+    /// Adds that `expr` lies in `range`. A linear expression of one symbol, such as PyTorch's derived `2*s77`, narrows the
+    /// range of the symbol.
+    pub fn constrain(&mut self, expr: &Expr, range: Range) {
+        let (base, range) = self.without_constant(expr, range);
+        if base.is_static() {
+            return;
+        }
+        let mut symbols = base.symbols().into_iter();
+        if let (Some(symbol), None) = (symbols.next(), symbols.next())
+            && let Some((slope, rest)) = base.solve_linear(&symbol)
+            && rest == Expr::ZERO
+        {
+            let narrowed = divided(range, slope);
+            let held = self.symbols.entry(symbol).or_default();
+            *held = held.intersect(&narrowed);
+            return;
+        }
+        let held = self.derived.entry(base).or_default();
+        *held = held.intersect(&range);
+    }
+
+    /// `expr` in normal form without its constant term and the sign of its leading term, its range moved accordingly.
+    fn without_constant(&self, expr: &Expr, range: Range) -> (Expr, Range) {
+        let expr = self.resolve(expr).normalized();
+        let (base, constant) = split_constant(&expr);
+        let moved = Interval::from(range).add(Interval::new(-constant, -constant));
+        let negative = poly::to_terms(&base)
+            .first()
+            .is_some_and(|term| term.coef.is_negative());
+        if negative {
+            (-base, moved.neg().into())
+        } else {
+            (base, moved.into())
+        }
+    }
+
+    /// Adds that the truth value `condition` holds: comparisons, equalities, divisibility, conjunctions of these.
+    /// What it cannot make use of it ignores.
+    pub fn assume(&mut self, condition: &Expr) {
+        use Func::*;
+        match condition.view() {
+            View::Call(And, args) => args.iter().for_each(|arg| self.assume(arg)),
+            View::Call(Not, [x]) => {
+                if let View::Call(Or, args) = x.view() {
+                    for arg in args {
+                        self.assume(&Expr::call(Not, vec![arg.clone()]));
+                    }
+                }
+            }
+            View::Call(Eq, [a, b]) => self.equate(a, b),
+            View::Call(Ne, [a, b]) => {
+                let difference = a - b;
+                let range = self.range_of(&difference);
+                if range.min == Some(0) {
+                    self.constrain(&difference, Range::at_least(1));
+                }
+                if range.max == Some(0) {
+                    self.constrain(&difference, Range::at_most(-1));
+                }
+            }
+            View::Call(func @ (Lt | Le | Gt | Ge), [a, b]) => {
+                let (small, large) = if matches!(func, Lt | Le) {
+                    (a, b)
+                } else {
+                    (b, a)
+                };
+                let difference = large - small;
+                // Between whole numbers, less is at least 1 less.
+                let strict = matches!(func, Lt | Gt) && difference.is_integer();
+                self.constrain(&difference, Range::at_least(strict.into()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds that two expressions are equal.
+    pub fn equate(&mut self, a: &Expr, b: &Expr) {
+        for (remainder, zero) in [(a, b), (b, a)] {
+            if let (View::Call(Func::Mod | Func::PythonMod, [x, k]), Some(0)) =
+                (remainder.view(), zero.as_int())
+                && let Some(k) = k.as_int()
+            {
+                self.assume_divisible(x, k);
+            }
+        }
+        let difference = self.resolve(&(a - b)).normalized();
+        if difference.is_static() {
+            return;
+        }
+        // The last one in order: sizes of later inputs in terms of earlier ones.
+        let solution = difference.symbols().into_iter().rev().find_map(|symbol| {
+            let (slope, rest) = difference.solve_linear(&symbol)?;
+            match slope {
+                1 => Some((symbol, -rest)),
+                -1 => Some((symbol, rest)),
+                _ => None,
+            }
+        });
+        let Some((symbol, value)) = solution else {
+            self.constrain(&difference, Range::exactly(0));
+            self.zeros.push(difference);
+            return;
+        };
+        let replace =
+            |expr: &Expr| expr.substitute(&|name| (*name == *symbol).then(|| value.clone()));
+        for held in self.solved.values_mut() {
+            *held = replace(held);
+        }
+        for zero in &mut self.zeros {
+            *zero = replace(zero).normalized();
+        }
+        let range = self.symbols.remove(&symbol);
+        let multiple = self.multiples.remove(&symbol);
+        let derived = std::mem::take(&mut self.derived);
+        self.solved.insert(symbol, value.clone());
+        if let Some(range) = range {
+            self.constrain(&value, range);
+        }
+        for (expr, range) in derived {
+            self.constrain(&expr, range);
+        }
+        if let Some((factor, offset)) = multiple {
+            self.assume_divisible(&(value - offset), factor);
+        }
+    }
+
+    /// Adds that `expr` is a multiple of `factor`.
+    pub fn assume_divisible(&mut self, expr: &Expr, factor: i64) {
+        let expr = self.resolve(expr);
+        for symbol in expr.symbols().into_iter().rev() {
+            if self.multiples.contains_key(&symbol) {
+                continue;
+            }
+            if let Some((slope @ (1 | -1), rest)) = expr.solve_linear(&symbol)
+                // What the offset itself depends on must not depend on this symbol in turn.
+                && rest.is_static()
+            {
+                self.multiples.insert(symbol, (factor, rest * -slope));
+                return;
+            }
+        }
+    }
+
+    /// The range a symbol was given.
+    pub fn range(&self, symbol: &str) -> Range {
+        self.symbols.get(symbol).copied().unwrap_or_default()
+    }
+
+    /// The ranges of all symbols that have one, by name.
+    pub fn ranges(&self) -> impl Iterator<Item = (&Symbol, Range)> {
+        self.symbols.iter().map(|(name, range)| (name, *range))
+    }
+
+    /// Expressions that are 0.
+    pub(crate) fn zeros(&self) -> &[Expr] {
+        &self.zeros
+    }
+
+    /// Replaces symbols that are known to equal an expression of others.
+    pub fn resolve(&self, expr: &Expr) -> Expr {
+        if self.solved.is_empty() {
+            return expr.clone();
+        }
+        expr.substitute(&|name| self.solved.get(name).cloned())
+    }
+
+    /// An equal expression, given what is known: equalities put in, and whatever has one possible value replaced by it.
+    pub fn simplify(&self, expr: &Expr) -> Expr {
+        self.settle(&self.resolve(expr))
+    }
+
+    fn settle(&self, expr: &Expr) -> Expr {
+        let expr = expr.map_children(&mut |child| self.settle(child));
+        if let View::Call(func, args) = expr.view() {
+            if func.is_boolean()
+                && let Some(known) = self.decide(&expr)
+            {
+                return Expr::bool(known);
+            }
+            if matches!(func, Func::Max | Func::Min) {
+                let mut kept: Vec<Expr> = args.to_vec();
+                let mut index = 0;
+                while index < kept.len() {
+                    let beaten = kept.iter().enumerate().any(|(other, candidate)| {
+                        other != index
+                            && if func == Func::Max {
+                                self.prove_ge(candidate, &kept[index])
+                            } else {
+                                self.prove_ge(&kept[index], candidate)
+                            }
+                    });
+                    if beaten {
+                        kept.remove(index);
+                    } else {
+                        index += 1;
+                    }
+                }
+                return Expr::call(func, kept);
+            }
+        }
+        let value = if expr.is_integer() {
+            self.range_of(&expr).as_int()
+        } else {
+            None
+        };
+        value.map_or(expr, Expr::int)
+    }
+
+    /// Bounds of the expression's values, by interval arithmetic; not always the tightest.
+    pub fn range_of(&self, expr: &Expr) -> Range {
+        let expr = self.resolve(expr);
+        let bounds = self.interval(&expr);
+        // Given ranges are held by normal form.
+        let normal = self.interval(&expr.normalized());
+        bounds.intersect(normal).into()
+    }
+
+    /// The range given for an expression that is no single symbol.
+    fn given(&self, expr: &Expr) -> Interval {
+        if self.derived.is_empty() {
+            return Interval::ANY;
+        }
+        let (base, constant) = split_constant(expr);
+        let held = match self.derived.get(&base) {
+            Some(range) => Interval::from(*range),
+            None => match self.derived.get(&-base) {
+                Some(range) => Interval::from(*range).neg(),
+                None => return Interval::ANY,
+            },
+        };
+        held.add(Interval::new(constant, constant))
+    }
+
+    pub(crate) fn interval(&self, expr: &Expr) -> Interval {
+        let computed = match expr.view() {
+            View::Int(value) => return Interval::new(value.into(), value.into()),
+            View::Rational(num, den) => return Interval::new(1, 1).scale(num, den),
+            View::Float(value) => return Interval::enclosing(value),
+            View::Symbol(name) => return self.range(name).into(),
+            View::Add(args) => args
+                .iter()
+                .map(|arg| self.interval(arg))
+                .fold(Interval::new(0, 0), Interval::add),
+            View::Mul(args) => {
+                let (number, factors) = match args.split_first() {
+                    Some((first, rest))
+                        if let Some(Coef::Exact(num, den)) = poly::as_coef(first) =>
+                    {
+                        ((num, den), rest)
+                    }
+                    _ => ((1, 1), args),
+                };
+                factors
+                    .iter()
+                    .map(|arg| self.interval(arg))
+                    .fold(Interval::new(1, 1), Interval::mul)
+                    .scale(number.0, number.1)
+            }
+            View::Pow(base, exponent) => match exponent.as_int().map(u32::try_from) {
+                Some(Ok(exponent)) => self.interval(base).pow(exponent),
+                _ => Interval::ANY,
+            },
+            View::Call(func, args) => self.call_interval(func, args),
+        };
+        if expr.is_integer() {
+            computed.intersect(self.given(expr))
+        } else {
+            computed.as_double()
+        }
+    }
+
+    fn call_interval(&self, func: Func, args: &[Expr]) -> Interval {
+        use Func::*;
+        let of = |expr: &Expr| self.interval(expr);
+        match (func, args) {
+            _ if func.is_boolean() => Interval::BOOL,
+            (IsNonOverlappingAndDenseIndicator, _) => Interval::BOOL,
+            (FloorDiv | CleanDiv, [a, b]) => of(a).div(of(b), true),
+            (CeilDiv, [a, b]) => of(a).neg().div(of(b), true).neg(),
+            (IntTrueDiv | FloatTrueDiv, [a, b]) => of(a).div(of(b), false),
+            (Mod | PythonMod, [a, b]) => of(a).modulo(of(b)),
+            (ModularIndexing, [a, b, c]) => of(a).div(of(b), true).modulo(of(c)),
+            // The bounds are whole, so that rounding stays within them.
+            (
+                CeilToInt | FloorToInt | TruncToInt | RoundToInt | TruncToFloat | ToFloat | Ceiling
+                | Floor | Identity,
+                [x],
+            ) => of(x),
+            (Max, [first, rest @ ..]) => rest.iter().map(of).fold(of(first), |a, b| Interval {
+                lo: a.lo.max(b.lo),
+                hi: a.hi.zip(b.hi).map(|(a, b)| a.max(b)),
+            }),
+            (Min, [first, rest @ ..]) => rest
+                .iter()
+                .map(|arg| of(arg).neg())
+                .fold(of(first).neg(), |a, b| Interval {
+                    lo: a.lo.max(b.lo),
+                    hi: a.hi.zip(b.hi).map(|(a, b)| a.max(b)),
+                })
+                .neg(),
+            (Abs, [x]) => of(x).abs(),
+            (Where, [_, yes, no]) => of(yes).union(of(no)),
+            (PowByNatural, [base, exponent]) => power(of(base), of(exponent)),
+            (BitwiseAnd, [a, b]) => match (of(a), of(b)) {
+                (a, b) if a.lo >= Some(0) && b.lo >= Some(0) => Interval {
+                    lo: Some(0),
+                    hi: a.intersect(b).hi,
+                },
+                (a, _) if a.lo >= Some(0) => Interval {
+                    lo: Some(0),
+                    hi: a.hi,
+                },
+                (_, b) if b.lo >= Some(0) => Interval {
+                    lo: Some(0),
+                    hi: b.hi,
+                },
+                _ => Interval::ANY,
+            },
+            (Sqrt, [x]) => match of(x) {
+                Interval { lo: Some(1..), hi } => Interval { lo: Some(1), hi },
+                Interval { lo: Some(0), hi } => Interval {
+                    lo: Some(0),
+                    hi: hi.map(|hi| hi.max(1)),
+                },
+                _ => Interval::ANY,
+            },
+            _ => Interval::ANY,
+        }
+    }
+}
+
+/// Of a base of at least 1, the power grows with both operands.
+fn power(base: Interval, exponent: Interval) -> Interval {
+    let (Some(1..), Some(0..)) = (base.lo, exponent.lo) else {
+        return Interval::ANY;
+    };
+    let bound = |base: Option<i128>, exponent: Option<i128>| {
+        base?.checked_pow(u32::try_from(exponent?).ok()?)
+    };
+    Interval {
+        lo: bound(base.lo, exponent.lo).or(Some(1)),
+        hi: bound(base.hi, exponent.hi),
+    }
+}
+
+/// The expression without its integer constant term, and that term.
+fn split_constant(expr: &Expr) -> (Expr, i128) {
+    match expr.view() {
+        View::Int(value) => (Expr::ZERO, value.into()),
+        View::Add([rest @ .., last]) if let Some(constant) = last.as_int() => {
+            (Expr::sum(rest), constant.into())
+        }
+        _ => (expr.clone(), 0),
+    }
+}
+
+/// The integers `x` for which `slope * x` lies in `range`.
+fn divided(range: Range, slope: i64) -> Range {
+    let Range { min, max } = range;
+    let slope = i128::from(slope);
+    let (low, high) = if slope > 0 { (min, max) } else { (max, min) };
+    let floor = |bound: i64| {
+        let (bound, quotient) = (i128::from(bound), i128::from(bound) / slope);
+        quotient - i128::from(bound % slope != 0 && (bound < 0) != (slope < 0))
+    };
+    let ceil = |bound: i64| {
+        let exact = i128::from(bound) % slope == 0;
+        floor(bound) + i128::from(!exact)
+    };
+    Interval {
+        lo: low.map(ceil),
+        hi: high.map(floor),
+    }
+    .into()
+}

@@ -1,0 +1,251 @@
+//! Proofs under constraints: comparisons, equality, divisibility. What is not proved is unknown, not false.
+
+use std::cell::Cell;
+
+use crate::constraints::Constraints;
+use crate::expr::{Expr, View};
+use crate::func::Func;
+use crate::poly::{self, Coef, Term};
+use crate::range::Interval;
+
+/// How many function applications one proof takes apart at most.
+const BUDGET: u32 = 64;
+
+/// Longest sum that a proof takes apart.
+const MAX_SUM: usize = 32;
+
+impl Constraints {
+    /// Whether surely `a >= b`.
+    pub fn prove_ge(&self, a: &Expr, b: &Expr) -> bool {
+        self.proves(&self.resolve(&(a - b)).normalized(), 0)
+    }
+
+    /// Whether surely `a > b`.
+    pub fn prove_gt(&self, a: &Expr, b: &Expr) -> bool {
+        let difference = self.resolve(&(a - b)).normalized();
+        difference.is_integer() && self.proves(&difference, 1)
+    }
+
+    /// `Some(true)` if always equal, `Some(false)` if always different.
+    pub fn prove_eq(&self, a: &Expr, b: &Expr) -> Option<bool> {
+        if a == b {
+            return Some(true);
+        }
+        let difference = self.resolve(&(a - b)).normalized();
+        if let Some(value) = difference.as_int() {
+            return Some(value == 0);
+        }
+        let known_zero = |zero: &Expr| *zero == difference || *zero == -&difference;
+        let parted = self.part(&difference).normalized();
+        if parted == Expr::ZERO || self.zeros().iter().any(known_zero) {
+            return Some(true);
+        }
+        if !difference.is_integer() {
+            return None;
+        }
+        let above = self.proves(&difference, 0);
+        let below = self.proves(&-&difference, 0);
+        if above && below {
+            return Some(true);
+        }
+        if above && self.proves(&difference, 1)
+            || below && self.proves(&-&difference, 1)
+            || never_zero(&parted)
+        {
+            return Some(false);
+        }
+        None
+    }
+
+    /// Whether `expr` is surely a multiple of `factor`.
+    pub fn prove_divisible(&self, expr: &Expr, factor: i64) -> bool {
+        let expr = self.resolve(expr);
+        factor != 0
+            && expr.is_integer()
+            && (divisible(&self.part(&expr), factor)
+                || divisible(&self.part(&expr.normalized()).normalized(), factor))
+    }
+
+    /// The truth value of a condition, if it is always the same.
+    pub fn decide(&self, condition: &Expr) -> Option<bool> {
+        use Func::*;
+        match condition.view() {
+            View::Int(value) => Some(value != 0),
+            View::Call(Not, [x]) => self.decide(x).map(|known| !known),
+            View::Call(func @ (And | Or), args) => {
+                let mut all_known = true;
+                for arg in args {
+                    match self.decide(arg) {
+                        Some(known) if known == (func == Or) => return Some(known),
+                        Some(_) => {}
+                        None => all_known = false,
+                    }
+                }
+                all_known.then_some(func == And)
+            }
+            View::Call(Eq, [a, b]) => self.prove_eq(a, b),
+            View::Call(Ne, [a, b]) => self.prove_eq(a, b).map(|equal| !equal),
+            View::Call(Ge, [a, b]) | View::Call(Le, [b, a]) => self.ordered(a, b),
+            View::Call(Lt, [a, b]) | View::Call(Gt, [b, a]) => self.ordered(a, b).map(|ge| !ge),
+            _ => None,
+        }
+    }
+
+    /// Whether `a >= b`, if always or never.
+    fn ordered(&self, a: &Expr, b: &Expr) -> Option<bool> {
+        if self.prove_ge(a, b) {
+            Some(true)
+        } else if self.prove_gt(b, a) {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// The expression with symbols that are known multiples written as such, over symbols of its own.
+    fn part(&self, expr: &Expr) -> Expr {
+        if self.multiples.is_empty() {
+            return expr.clone();
+        }
+        expr.substitute(&|name| {
+            let (factor, offset) = self.multiples.get(name)?;
+            Some(*factor * Expr::symbol(&format!("{name}/{factor}")) + offset)
+        })
+    }
+
+    /// Whether surely `expr >= goal`, `expr` in normal form.
+    fn proves(&self, expr: &Expr, goal: i64) -> bool {
+        self.at_least(expr, goal, &Cell::new(BUDGET))
+    }
+
+    fn at_least(&self, expr: &Expr, goal: i64, budget: &Cell<u32>) -> bool {
+        let reaches = |interval: Interval| interval.lo.is_some_and(|lo| lo >= goal.into());
+        if reaches(self.interval(expr)) {
+            return true;
+        }
+        let terms = poly::to_terms(expr);
+        if terms.len() > MAX_SUM {
+            return false;
+        }
+        if self.shifted(&terms).is_some_and(reaches) {
+            return true;
+        }
+        terms
+            .iter()
+            .any(|term| self.split(expr, term, goal, budget))
+    }
+
+    /// Bounds of the polynomial over atoms moved to start at 0, which keeps together what belongs together:
+    /// `s0*s1 - s0` for `s1 >= 2` is `s0*(s1 - 2) + s0`.
+    fn shifted(&self, terms: &[Term]) -> Option<Interval> {
+        let mut from_zero = Constraints::new();
+        let mut known: Vec<(Expr, Expr)> = Vec::new();
+        let mut moved = Vec::with_capacity(terms.len());
+        for term in terms {
+            let mut product = poly::from_term(Term::constant(term.coef));
+            for (atom, exponent) in &term.mono {
+                let value = match known.iter().find(|(held, _)| held == atom) {
+                    Some((_, value)) => value.clone(),
+                    None => {
+                        let Interval { lo, hi } = self.interval(atom);
+                        let name = Expr::symbol(&format!("shifted{}", known.len()));
+                        let (value, width) = match (lo, hi) {
+                            (Some(lo), hi) => (
+                                &name + i64::try_from(lo).ok()?,
+                                hi.and_then(|hi| hi.checked_sub(lo)),
+                            ),
+                            (None, Some(hi)) => (i64::try_from(hi).ok()? - &name, None),
+                            (None, None) => return None,
+                        };
+                        let hi = width.map(i64::try_from).and_then(Result::ok);
+                        from_zero.constrain(&name, crate::Range::new(Some(0), hi));
+                        known.push((atom.clone(), value.clone()));
+                        value
+                    }
+                };
+                product = product * value.pow(&Expr::int(*exponent));
+            }
+            moved.push(product);
+        }
+        Some(from_zero.interval(&Expr::sum(moved)))
+    }
+
+    /// Takes one function application apart: `expr` contains `term`, a multiple of it.
+    fn split(&self, expr: &Expr, term: &Term, goal: i64, budget: &Cell<u32>) -> bool {
+        let (Some(coef), [(atom, 1)]) = (term.coef.as_int(), term.mono.as_slice()) else {
+            return false;
+        };
+        let View::Call(func, args) = atom.view() else {
+            return false;
+        };
+        let Some(left) = budget.get().checked_sub(1) else {
+            return false;
+        };
+        budget.set(left);
+        let with = |value: &Expr| expr - coef * atom + coef * value;
+        let holds = |value: &Expr| self.at_least(&with(value).normalized(), goal, budget);
+        match (func, args) {
+            // Larger than each argument, equal to one of them.
+            (Func::Max, _) if coef > 0 => args.iter().any(holds),
+            (Func::Max, _) => args.iter().all(holds),
+            (Func::Where, [_, yes, no]) => holds(yes) && holds(no),
+            // k * (x // k) lies between x - (k - 1) and x.
+            (Func::FloorDiv, [x, k]) if let Some(k @ 1..) = k.as_int() => {
+                let slack = if coef > 0 { k - 1 } else { 0 };
+                let numerator = k * (expr - coef * atom) + coef * (x - slack);
+                // A whole number above goal - 1 is at least goal.
+                let goal = goal
+                    .checked_sub(1)
+                    .and_then(|goal| goal.checked_mul(k)?.checked_add(1));
+                expr.is_integer()
+                    && goal.is_some_and(|goal| self.at_least(&numerator.normalized(), goal, budget))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether all terms but the constant have a common factor that the constant has not.
+fn never_zero(expr: &Expr) -> bool {
+    let (mut common, mut constant) = (0u128, 0u128);
+    for term in poly::to_terms(expr) {
+        let Some(coef) = term.coef.as_int() else {
+            return false;
+        };
+        let coef = u128::from(coef.unsigned_abs());
+        if term.mono.is_empty() {
+            constant = coef;
+        } else if term.is_integer() {
+            common = poly::gcd(common, coef);
+        } else {
+            return false;
+        }
+    }
+    common > 1 && constant % common != 0
+}
+
+fn divisible(expr: &Expr, factor: i64) -> bool {
+    poly::to_terms(expr).iter().all(|term| {
+        let Coef::Exact(coef, 1) = term.coef else {
+            return false;
+        };
+        let gcd = |a: i64, b: i64| poly::gcd(a.unsigned_abs().into(), b.unsigned_abs().into());
+        // What the coefficient does not contribute has to come from one atom.
+        let left = match i64::try_from(gcd(coef, factor)) {
+            Ok(common @ 1..) => factor / common,
+            _ => return false,
+        };
+        term.is_integer()
+            && (left == 1
+                || left == -1
+                || term.mono.iter().any(|(atom, _)| match atom.view() {
+                    View::Call(Func::Max | Func::Min, args) => {
+                        args.iter().all(|arg| divisible(arg, left))
+                    }
+                    View::Call(Func::Where, [_, yes, no]) => {
+                        divisible(yes, left) && divisible(no, left)
+                    }
+                    _ => false,
+                }))
+    })
+}
