@@ -1,4 +1,4 @@
-//! Reads every `.pt2` file under the folders given and says how many could be read; each failure on a line.
+//! Reads every `.pt2` file under the folders given and says how many could be read and how many the passes refuse; each failure on a line.
 //! `cargo run --release -p pt2onnx-fx --example read_all FOLDER...`
 
 use std::{
@@ -33,10 +33,20 @@ fn main() -> io::Result<()> {
     for path in &found {
         let at = Instant::now();
         match pt2onnx_fx::archive::read(path) {
-            Ok(program) => {
+            Ok(mut program) => {
                 (read, nodes) = (read + 1, nodes + program.graph.nodes.len());
                 if at.elapsed() > slowest.0 {
                     slowest = (at.elapsed(), path.clone());
+                }
+                if let Err(error) = pt2onnx_fx::passes::prepare(&mut program) {
+                    let place = format!("{}: {error}", path.display());
+                    writeln!(out, "{place}")?;
+                    let kind = match error {
+                        pt2onnx_fx::Error::Pass { problem, .. } => format!("{problem:?}"),
+                        _ => "?".to_owned(),
+                    };
+                    let kind = kind.split([' ', '{']).next().unwrap_or_default().to_owned();
+                    *failures.entry(kind).or_default() += 1;
                 }
             }
             Err(error) => {

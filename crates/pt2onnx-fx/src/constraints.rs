@@ -20,11 +20,3 @@ impl Constraints {
         self.0.push((expr, range));
     }
 }
-
-pub(crate) fn float(f: f64) -> Expr {
-    Expr::float(f)
-}
-
-pub(crate) fn parse(text: &str) -> Result<Expr, String> {
-    Ok(Expr::symbol(text))
-}

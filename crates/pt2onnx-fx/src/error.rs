@@ -1,12 +1,9 @@
 //! Everything that can be wrong with an archive or a program.
 
 use crate::{Name, OpName};
+use pt2onnx_symbolic::ParseError;
 use pt2onnx_tensor::TensorError;
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What is wrong, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -195,11 +192,11 @@ pub enum RecordProblem {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 pub enum Invalid {
-    #[error("{owner}: `{text}` is no expression that is understood: {reason}")]
+    #[error("{owner}: `{text}` is not understood: {source}")]
     Expression {
         owner: String,
         text: String,
-        reason: String,
+        source: ParseError,
     },
     #[error("{owner}: {value} is not among the values of {of} that are known")]
     Enum {
@@ -260,13 +257,4 @@ pub enum PassProblem {
     NoTwin,
     #[error("takes its body's arguments in a way that is not understood")]
     Body,
-}
-
-impl Error {
-    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
-        Error::Io {
-            path: Arc::new(path.to_path_buf()),
-            source,
-        }
-    }
 }

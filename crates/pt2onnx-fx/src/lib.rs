@@ -6,6 +6,8 @@ pub mod archive;
 mod constraints;
 mod error;
 pub mod graph;
+pub mod passes;
+pub mod printer;
 pub mod schema;
 
 pub use error::{

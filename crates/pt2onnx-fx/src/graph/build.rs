@@ -133,15 +133,15 @@ impl<'a> Builder<'a> {
         }
         for (name, value) in &g.sym_float_values.0 {
             let (expr, hint) = match value {
-                s::SymFloat::Float(f) => (constraints::float(f.0), None),
+                s::SymFloat::Float(f) => (Expr::float(f.0), None),
                 s::SymFloat::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
             };
             values.insert(self.name(name), ValueMeta::SymFloat { expr, hint });
         }
         for (name, value) in &g.sym_bool_values.0 {
             let (expr, hint) = match value {
-                s::SymBool::Bool(b) => (self.name(if *b { "True" } else { "False" }), None),
-                s::SymBool::Expr(e) => (self.name(&e.expr_str), hint(e)),
+                s::SymBool::Bool(b) => (Expr::bool(*b), None),
+                s::SymBool::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
             };
             values.insert(self.name(name), ValueMeta::SymBool { expr, hint });
         }
@@ -177,10 +177,10 @@ impl<'a> Builder<'a> {
         if let Some(expr) = self.exprs.get(text) {
             return Ok(expr.clone());
         }
-        let expr = constraints::parse(text).map_err(|reason| Invalid::Expression {
+        let expr = Expr::parse(text).map_err(|source| Invalid::Expression {
             owner: owner(),
             text: text.to_owned(),
-            reason,
+            source,
         })?;
         self.exprs.insert(text, expr.clone());
         Ok(expr)

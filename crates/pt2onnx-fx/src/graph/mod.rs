@@ -61,8 +61,8 @@ pub enum ValueMeta {
     },
     /// A truth value that may be symbolic.
     SymBool {
-        /// The relation as written (sympy's srepr), or `True`/`False`.
-        expr: Name,
+        /// The relation, 0 or 1.
+        expr: Expr,
         /// Its value for the example inputs.
         hint: Option<Hint>,
     },

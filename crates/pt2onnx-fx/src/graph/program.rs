@@ -163,6 +163,22 @@ impl OutputSpec {
     }
 }
 
+impl OutputSpec {
+    /// As [`OutputSpec::name`], to rename the value.
+    pub(crate) fn name_mut(&mut self) -> Option<&mut Name> {
+        match self {
+            OutputSpec::UserOutput(_) => None,
+            OutputSpec::BufferMutation { name, .. }
+            | OutputSpec::ParameterMutation { name, .. }
+            | OutputSpec::UserInputMutation { name, .. }
+            | OutputSpec::GradientToParameter { name, .. }
+            | OutputSpec::GradientToUserInput { name, .. }
+            | OutputSpec::Loss(name)
+            | OutputSpec::Token(name) => Some(name),
+        }
+    }
+}
+
 /// A module whose calling convention is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModuleCallEntry {

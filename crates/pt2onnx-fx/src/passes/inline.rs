@@ -1,0 +1,157 @@
+//! Bodies that only run once, unconditionally, put in place of the higher-order op that runs them.
+
+use super::{
+    names::{Substitution, Taken, substitute},
+    problem,
+};
+use crate::{
+    error::{PassProblem, Result},
+    graph::{Argument, ExportedProgram, Graph, Node, OutputSpec, SymArg},
+};
+
+/// Where a higher-order op has its body and its operands: the number of arguments before the body, and between it and the operands.
+const INLINED: &[(&str, usize, usize)] = &[
+    // (enabled, body, *operands)
+    ("wrap_with_set_grad_enabled", 1, 0),
+    // (body, operands)
+    ("strict_mode", 0, 0),
+    // (body, operands, kwargs, hints)
+    ("hints_wrapper", 0, 0),
+    // (body, identifier, *operands)
+    ("invoke_subgraph", 0, 1),
+];
+
+/// Inlines `wrap_with_set_grad_enabled`, `strict_mode`, `hints_wrapper` and `invoke_subgraph`, in bodies too.
+/// Values of a body keep their names where those are free; the op's results are replaced by the body's.
+pub fn inline(program: &mut ExportedProgram) -> Result<()> {
+    let replaced = inline_graph(&mut program.graph)?;
+    for output in &mut program.signature.outputs {
+        if let OutputSpec::UserOutput(arg) = output {
+            // A constant may stand for an output of any kind.
+            let _ = substitute(arg, &replaced);
+        } else if let Some(name) = output.name_mut()
+            && let Some(new) = replaced.get(name).and_then(Argument::name)
+        {
+            *name = new.clone();
+        }
+    }
+    let calls = program.module_call_graph.iter_mut();
+    for signature in calls.filter_map(|entry| entry.signature.as_mut()) {
+        let args = signature.inputs.iter_mut().chain(&mut signature.outputs);
+        args.for_each(|arg| {
+            let _ = substitute(arg, &replaced);
+        });
+    }
+    Ok(())
+}
+
+/// Inlines in one graph; returns what the results of the ops that went are now.
+fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
+    let mut replaced = Substitution::default();
+    let inlines = graph.nodes.iter().any(|node| layout(node).is_some());
+    let mut taken = inlines.then(|| Taken::by(graph));
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    for mut node in std::mem::take(&mut graph.nodes) {
+        for arg in &mut node.args {
+            if !substitute(&mut arg.value, &replaced) {
+                return Err(problem(&node, PassProblem::Body));
+            }
+            if let Argument::Graph { graph: body, .. } = &mut arg.value {
+                inline_graph(body)?;
+            }
+        }
+        let (Some(layout), Some(taken)) = (layout(&node), &mut taken) else {
+            nodes.push(node);
+            continue;
+        };
+        let (mut body, operands) =
+            take_apart(&mut node, layout).ok_or_else(|| problem(&node, PassProblem::Body))?;
+        let bound = bind(&body, operands);
+        let mut inside = bound.ok_or_else(|| problem(&node, PassProblem::Body))?;
+        for inner in &mut body.nodes {
+            for name in inner.output_names() {
+                let new = taken.unique(&name);
+                if let Some(meta) = body.values.remove(&name) {
+                    graph.values.insert(new.clone(), meta);
+                }
+                if new != name {
+                    inside.insert(name, Argument::Tensor(new));
+                }
+            }
+            let args = inner.args.iter_mut().map(|a| &mut a.value);
+            let fits = args
+                .chain(&mut inner.outputs)
+                .all(|arg| substitute(arg, &inside));
+            if !fits {
+                return Err(problem(&node, PassProblem::Body));
+            }
+            if let [only] = inner.outputs.as_slice()
+                && let Some(name) = only.name()
+            {
+                inner.name = name.clone();
+            }
+        }
+        let fits = body.outputs.iter_mut().all(|out| substitute(out, &inside));
+        if !fits || body.outputs.len() != node.outputs.len() {
+            return Err(problem(&node, PassProblem::Body));
+        }
+        for (result, value) in node.outputs.iter().zip(body.outputs) {
+            if let Some(name) = result.name() {
+                graph.values.remove(name);
+                replaced.insert(name.clone(), value);
+            }
+        }
+        nodes.append(&mut body.nodes);
+    }
+    graph.nodes = nodes;
+    for output in &mut graph.outputs {
+        let _ = substitute(output, &replaced);
+    }
+    Ok(replaced)
+}
+
+fn layout(node: &Node) -> Option<(usize, usize)> {
+    let inlined = INLINED
+        .iter()
+        .find(|(name, ..)| node.target.is_higher_order() && &*node.target.name == *name);
+    inlined.map(|&(_, before, between)| (before, between))
+}
+
+/// The body and its operands, lists among them flattened.
+fn take_apart(
+    node: &mut Node,
+    (before, between): (usize, usize),
+) -> Option<(Graph, Vec<Argument>)> {
+    let rest = node.args.get(before + 1 + between..)?;
+    let mut operands = Vec::with_capacity(rest.len());
+    for arg in rest {
+        match &arg.value {
+            Argument::Tensors(names) => {
+                operands.extend(names.iter().cloned().map(Argument::Tensor));
+            }
+            Argument::SymInts(args) => operands.extend(args.iter().cloned().map(|a| match a {
+                SymArg::Name(name) => Argument::SymInt(SymArg::Name(name)),
+                SymArg::Value(v) => Argument::Int(v),
+            })),
+            Argument::Ints(values) => operands.extend(values.iter().copied().map(Argument::Int)),
+            // `kwargs` and `hints` of `hints_wrapper`.
+            Argument::Dict(entries) if entries.is_empty() || &*arg.name == "hints" => {}
+            Argument::Dict(_) => return None,
+            other => operands.push(other.clone()),
+        }
+    }
+    match std::mem::replace(&mut node.args.get_mut(before)?.value, Argument::None) {
+        Argument::Graph { graph, .. } => Some((*graph, operands)),
+        _ => None,
+    }
+}
+
+/// Which operand each input of the body is.
+fn bind(body: &Graph, operands: Vec<Argument>) -> Option<Substitution> {
+    if body.inputs.len() != operands.len() {
+        return None;
+    }
+    let pairs = body.inputs.iter().zip(operands);
+    let named = pairs.filter_map(|(input, operand)| Some((input.name()?.clone(), operand)));
+    Some(named.collect())
+}

@@ -1,0 +1,31 @@
+//! Passes on the FX graph, before anything is ONNX. Each takes a valid program to a valid program of the same meaning.
+
+pub mod assertions;
+pub mod functionalise;
+pub mod inline;
+mod names;
+
+use crate::{
+    error::{Error, PassProblem, Result, Site},
+    graph::{ExportedProgram, Node},
+};
+
+/// All passes, in order: [`inline`](inline::inline), [`assertions`](assertions::remove_assertions),
+/// [`functionalise`](functionalise::functionalise).
+pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
+    inline::inline(program)?;
+    assertions::remove_assertions(program);
+    functionalise::functionalise(program)
+}
+
+fn problem(node: &Node, problem: PassProblem) -> Error {
+    let site = Site {
+        node: node.name.clone(),
+        target: node.target.clone(),
+        source: node.meta.source_line().map(|line| line.to_string()),
+    };
+    Error::Pass {
+        site: Box::new(site),
+        problem,
+    }
+}
