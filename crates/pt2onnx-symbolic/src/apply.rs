@@ -91,19 +91,11 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     if let Some(quotient) = poly::exact_div(a, b) {
         return quotient;
     }
-    // Whole multiples of a single-term divisor leave the division.
-    if let [divisor] = divisor.as_slice() {
-        let (mut whole, mut rest) = (Vec::new(), Vec::new());
-        for term in poly::to_terms(a) {
-            match term.exact_div(divisor) {
-                Some(quotient) if quotient.is_integer() => whole.push(quotient),
-                _ => rest.push(term),
-            }
-        }
-        if !whole.is_empty() {
-            let rest = poly::from_terms(poly::collect(rest));
-            return poly::from_terms(poly::collect(whole)) + floor_div(&rest, b);
-        }
+    // Whole multiples leave the division, as in PyTorch only for a constant divisor: that is how it prints.
+    if b.is_static()
+        && let Some((whole, rest)) = split_whole(a, b)
+    {
+        return whole + floor_div(&rest, b);
     }
     let common = common_factor(poly::to_terms(a).iter().chain(&divisor));
     if let Some(common) = common
@@ -118,6 +110,23 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
         return floor_div(x, &Expr::int(product));
     }
     keep()
+}
+
+/// The terms of `a` that the single-term `b` divides, divided, and the other ones; `None` if there are none to divide.
+pub(crate) fn split_whole(a: &Expr, b: &Expr) -> Option<(Expr, Expr)> {
+    let divisor = poly::to_terms(b);
+    let [divisor] = divisor.as_slice() else {
+        return None;
+    };
+    let (mut whole, mut rest) = (Vec::new(), Vec::new());
+    for term in poly::to_terms(a) {
+        match term.exact_div(divisor) {
+            Some(quotient) if quotient.is_integer() => whole.push(quotient),
+            _ => rest.push(term),
+        }
+    }
+    let expr = |terms| poly::from_terms(poly::collect(terms));
+    (!whole.is_empty()).then(|| (expr(whole), expr(rest)))
 }
 
 /// Whether some term holds a number that did not fit into its coefficient.

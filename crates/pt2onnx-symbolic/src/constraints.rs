@@ -127,7 +127,7 @@ impl Constraints {
         });
         let Some((symbol, value)) = solution else {
             self.constrain(&difference, Range::exactly(0));
-            self.zeros.push(difference);
+            self.zeros.push(primitive(&difference));
             return;
         };
         let replace =
@@ -136,7 +136,7 @@ impl Constraints {
             *held = replace(held);
         }
         for zero in &mut self.zeros {
-            *zero = replace(zero).normalized();
+            *zero = primitive(&replace(zero).normalized());
         }
         let range = self.symbols.remove(&symbol);
         let multiple = self.multiples.remove(&symbol);
@@ -356,6 +356,24 @@ impl Constraints {
             _ => Interval::ANY,
         }
     }
+}
+
+/// The expression divided by the greatest common divisor of its coefficients, the leading one above 0: it is 0 where
+/// the given one is.
+pub(crate) fn primitive(expr: &Expr) -> Expr {
+    let terms = poly::to_terms(expr);
+    let mut common = 0;
+    for term in &terms {
+        let Some(coef) = term.coef.as_int() else {
+            return expr.clone();
+        };
+        common = poly::gcd(common, coef.unsigned_abs().into());
+    }
+    let negative = terms.first().is_some_and(|term| term.coef.is_negative());
+    let scale = i128::try_from(common)
+        .ok()
+        .and_then(|common| Coef::ratio(if negative { -1 } else { 1 }, common).map(Coef::to_expr));
+    scale.map_or_else(|| expr.clone(), |scale| expr * scale)
 }
 
 /// Of a base of at least 1, the power grows with both operands.

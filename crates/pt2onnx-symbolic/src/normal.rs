@@ -1,5 +1,6 @@
 //! The normal form for proofs, which identifies more than the form that prints; and solving for a symbol.
 
+use crate::apply::split_whole;
 use crate::expr::{Expr, View};
 use crate::func::Func;
 use crate::poly::{self, Coef, Term};
@@ -52,7 +53,10 @@ impl Expr {
 fn floor_div(a: &Expr, b: &Expr) -> Expr {
     let plain = |a: &Expr| a.floor_div(b);
     let Some(divisor @ 2..) = b.as_int() else {
-        return plain(a);
+        return match split_whole(a, b) {
+            Some((whole, rest)) if a.is_integer() => whole + plain(&rest),
+            _ => plain(a),
+        };
     };
     if !a.is_integer() {
         return plain(a);

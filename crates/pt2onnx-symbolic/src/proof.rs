@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::constraints::Constraints;
+use crate::constraints::{Constraints, primitive};
 use crate::expr::{Expr, View};
 use crate::func::Func;
 use crate::poly::{self, Coef, Term};
@@ -35,9 +35,9 @@ impl Constraints {
         if let Some(value) = difference.as_int() {
             return Some(value == 0);
         }
-        let known_zero = |zero: &Expr| *zero == difference || *zero == -&difference;
+        let reduced = primitive(&difference);
         let parted = self.part(&difference).normalized();
-        if parted == Expr::ZERO || self.zeros().iter().any(known_zero) {
+        if parted == Expr::ZERO || self.zeros().contains(&reduced) {
             return Some(true);
         }
         if !difference.is_integer() {
