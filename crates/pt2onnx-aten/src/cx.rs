@@ -1,0 +1,157 @@
+//! What a lowering works with: the builder, the node it translates and what PyTorch recorded of its outputs.
+
+use crate::{LowerError, Lowered};
+use pt2onnx_fx::graph::{Graph, TensorMeta, ValueMeta};
+use pt2onnx_ir::{Builder, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+use std::{cell::RefCell, ops::Deref, sync::Arc};
+
+/// Context of a lowering. Derefs to the [`Builder`], so that formulas read `cx.add(x, cx.mul(a, b))`.
+pub struct Cx<'a> {
+    builder: Builder<'a>,
+    graph: &'a Graph,
+    values: RefCell<FxHashMap<Arc<str>, Value>>,
+    outputs: RefCell<SmallVec<[Option<&'a TensorMeta>; 2]>>,
+}
+
+impl<'a> Deref for Cx<'a> {
+    type Target = Builder<'a>;
+    fn deref(&self) -> &Builder<'a> {
+        &self.builder
+    }
+}
+
+/// Outputs of a lowering, in the order of the schema's returns; `None` for those that nobody uses.
+pub struct Outputs(pub SmallVec<[Option<Value>; 2]>);
+
+impl From<Value> for Outputs {
+    fn from(v: Value) -> Self {
+        Outputs(smallvec![Some(v)])
+    }
+}
+impl From<()> for Outputs {
+    fn from((): ()) -> Self {
+        Outputs(SmallVec::new())
+    }
+}
+impl From<Vec<Value>> for Outputs {
+    fn from(v: Vec<Value>) -> Self {
+        Outputs(v.into_iter().map(Some).collect())
+    }
+}
+impl<const N: usize> From<[Option<Value>; N]> for Outputs {
+    fn from(v: [Option<Value>; N]) -> Self {
+        Outputs(v.into_iter().collect())
+    }
+}
+impl<const N: usize> From<[Value; N]> for Outputs {
+    fn from(v: [Value; N]) -> Self {
+        Outputs(v.into_iter().map(Some).collect())
+    }
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(builder: Builder<'a>, graph: &'a Graph) -> Self {
+        Self {
+            builder,
+            graph,
+            values: RefCell::default(),
+            outputs: RefCell::default(),
+        }
+    }
+
+    /// The tensor that an FX value became.
+    pub(crate) fn value(&self, name: &str) -> Option<Value> {
+        self.values.borrow().get(name).copied()
+    }
+
+    pub(crate) fn define(&self, name: &Arc<str>, value: Value) {
+        self.values.borrow_mut().insert(name.clone(), value);
+    }
+
+    /// What the program says of an FX value.
+    pub(crate) fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
+        self.graph.values.get(name)
+    }
+
+    /// The expression of an FX integer.
+    pub(crate) fn sym_int(&self, name: &str) -> Option<Expr> {
+        match self.meta(name)? {
+            ValueMeta::SymInt { expr, .. } => Some(expr.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn set_outputs(&self, outputs: SmallVec<[Option<&'a TensorMeta>; 2]>) {
+        *self.outputs.borrow_mut() = outputs;
+    }
+
+    /// What PyTorch recorded of output `i` of the node being translated, if it is a used tensor.
+    pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
+        self.outputs.borrow().get(i).copied().flatten()
+    }
+
+    /// How many outputs PyTorch recorded for the node being translated: of ops that give lists, the list's length.
+    pub fn recorded_len(&self) -> usize {
+        self.outputs.borrow().len()
+    }
+
+    /// The element type PyTorch recorded for the first output.
+    ///
+    /// # Errors
+    /// Where the node has no tensor output.
+    pub fn out_dtype(&self) -> Lowered<DType> {
+        let recorded = self.recorded(0).map(|m| m.dtype);
+        recorded.ok_or_else(|| LowerError::unsupported("its first output is not a tensor"))
+    }
+
+    /// The sizes PyTorch recorded for the first output.
+    ///
+    /// # Errors
+    /// Where the node has no tensor output.
+    pub fn out_shape(&self) -> Lowered<Vec<Expr>> {
+        let recorded = self.recorded(0).map(|m| m.sizes.clone());
+        recorded.ok_or_else(|| LowerError::unsupported("its first output is not a tensor"))
+    }
+
+    /// `dim` of `x` counted from the front. As in PyTorch, a 0-d tensor counts as having one dimension.
+    ///
+    /// # Errors
+    /// Where `x` has no such dimension.
+    pub fn axis(&self, x: Value, dim: i64) -> Lowered<usize> {
+        axis_of(self.rank(x).max(1), dim)
+    }
+
+    /// `dims` of `x` counted from the front; all of them where `dims` is empty or not given.
+    ///
+    /// # Errors
+    /// Where `x` has no such dimension.
+    pub fn axes(&self, x: Value, dims: Option<&[i64]>) -> Lowered<Vec<usize>> {
+        match dims {
+            None | Some([]) => Ok((0..self.rank(x)).collect()),
+            // A 0-d tensor has one dimension to name, and none to work on.
+            Some(dims) if self.rank(x) == 0 => dims
+                .iter()
+                .try_for_each(|&d| axis_of(1, d).map(drop))
+                .map(|()| vec![]),
+            Some(dims) => dims.iter().map(|&d| axis_of(self.rank(x), d)).collect(),
+        }
+    }
+}
+
+/// `dim` of a tensor of that rank counted from the front.
+///
+/// # Errors
+/// Outside of `-rank..rank`.
+pub(crate) fn axis_of(rank: usize, dim: i64) -> Lowered<usize> {
+    let axis = if dim < 0 { dim + rank as i64 } else { dim };
+    let axis = usize::try_from(axis).ok().filter(|&a| a < rank);
+    axis.ok_or_else(|| {
+        LowerError::unsupported(format!(
+            "there is no dimension {dim} in a tensor of rank {rank}"
+        ))
+    })
+}

@@ -1,0 +1,40 @@
+//! Changes of element type. Devices, layouts and memory formats mean nothing to ONNX.
+
+use crate::{AtenOp, Cx, Lowered, registry::aten};
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
+
+pub(super) static OPS: &[AtenOp] = &[
+    aten!(
+        "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        to_optional
+    ),
+    aten!(
+        "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        to
+    ),
+    aten!(
+        "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        to
+    ),
+    aten!(
+        "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        to_optional
+    ),
+    aten!(
+        "aten::type_as(Tensor self, Tensor other) -> Tensor",
+        type_as
+    ),
+];
+
+fn to(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    Ok(cx.cast(x, dtype))
+}
+
+fn to_optional(cx: &Cx, x: Value, dtype: Option<DType>) -> Lowered {
+    Ok(cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x))))
+}
+
+fn type_as(cx: &Cx, x: Value, other: Value) -> Lowered {
+    Ok(cx.cast(x, cx.dtype(other)))
+}

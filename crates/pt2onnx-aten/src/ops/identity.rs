@@ -1,0 +1,36 @@
+//! Ops whose result has the values of their input: ONNX has neither aliases, gradients nor memory formats.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use pt2onnx_ir::Value;
+
+pub(super) static OPS: &[AtenOp] = &[
+    aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity),
+    aten!(
+        "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+        identity
+    ),
+    aten!(
+        "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
+        identity
+    ),
+    aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity),
+    aten!(
+        "aten::dropout(Tensor input, float p, bool train) -> Tensor",
+        dropout
+    ),
+    aten!("aten::lift_fresh_copy(Tensor self) -> Tensor", identity),
+];
+
+fn identity(_: &Cx, x: Value) -> Lowered {
+    Ok(x)
+}
+
+/// Nothing in evaluation; in training a random choice.
+fn dropout(_: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+    match train && p > 0.0 {
+        true => Err(LowerError::unsupported(
+            "dropout in training mode: export the model after `model.eval()`",
+        )),
+        false => Ok(x),
+    }
+}

@@ -1,0 +1,185 @@
+//! Operator schemas in ATen's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+
+use pt2onnx_fx::graph::Argument;
+
+/// A parsed schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schema {
+    /// `aten::add.Tensor`; the default overload has no suffix.
+    pub name: String,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Types of the results, as written.
+    pub returns: Vec<String>,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: ParamType,
+    /// What it is when not given.
+    pub default: Option<Argument>,
+    /// Whether the op writes into it.
+    pub mutated: bool,
+}
+
+/// Type of a parameter: base type, whether a list of it, whether it may be None.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamType {
+    /// `Tensor`, `int`, `SymInt`, `Scalar`, `bool`, `float`, `str`, `ScalarType`, `Device`, ...
+    pub base: String,
+    /// Whether a list.
+    pub list: bool,
+    /// Whether the elements of the list may be None.
+    pub optional_elements: bool,
+    /// Whether it may be None.
+    pub optional: bool,
+}
+
+impl Schema {
+    /// Parses a schema; `None` where the text is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, rest) = text.split_once('(')?;
+        let (params, returns) = rest.rsplit_once("->")?;
+        let params = params.trim().strip_suffix(')')?;
+        let params = split(params)
+            .into_iter()
+            .filter(|p| *p != "*")
+            .map(param)
+            .collect::<Option<_>>()?;
+        let returns = returns.trim();
+        let returns = returns
+            .strip_prefix('(')
+            .and_then(|r| r.strip_suffix(')'))
+            .unwrap_or(returns);
+        let returns = split(returns)
+            .into_iter()
+            .map(|r| r.split(' ').next().unwrap_or(r).to_owned())
+            .collect();
+        Some(Self {
+            name: name.trim().to_owned(),
+            params,
+            returns,
+        })
+    }
+}
+
+/// At commas outside of brackets.
+fn split(text: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let parts = text.split(|c| {
+        depth += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|p| !p.is_empty()).collect()
+}
+
+fn param(text: &str) -> Option<Param> {
+    let (ty, name) = text.split_once(' ')?;
+    let (name, default) = match name.split_once('=') {
+        Some((name, default)) => (name, Some(literal(default))),
+        None => (name, None),
+    };
+    let mutated = ty.contains('!');
+    // Alias annotations, such as `Tensor(a!)`, say what is written and viewed: no part of the type.
+    let mut bare = String::new();
+    let mut depth = 0;
+    for c in ty.chars() {
+        depth += i32::from(c == '(');
+        if depth == 0 {
+            bare.push(c);
+        }
+        depth -= i32::from(c == ')');
+    }
+    let (inner, optional) = match bare.strip_suffix('?') {
+        Some(inner) => (inner, true),
+        None => (&*bare, false),
+    };
+    let (element, list) = match inner.strip_suffix(']').and_then(|i| i.rsplit_once('[')) {
+        Some((element, _)) => (element, true),
+        None => (inner, false),
+    };
+    let (base, optional_elements) = match element.strip_suffix('?') {
+        Some(base) => (base, true),
+        None => (element, false),
+    };
+    let ty = ParamType {
+        base: base.to_owned(),
+        list,
+        optional_elements,
+        optional,
+    };
+    Some(Param {
+        name: name.to_owned(),
+        ty,
+        default,
+        mutated,
+    })
+}
+
+/// A default value. Enum names (`Mean`, `contiguous_format`) stand for their numbers.
+fn literal(text: &str) -> Argument {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+    match text {
+        "None" => Argument::None,
+        "True" => Argument::Bool(true),
+        "False" => Argument::Bool(false),
+        "Mean" => Argument::Int(1),
+        "Sum" => Argument::Int(2),
+        "contiguous_format" => Argument::MemoryFormat(pt2onnx_fx::graph::MemoryFormat::Contiguous),
+        "long" => Argument::DType(pt2onnx_tensor::DType::I64),
+        "float" => Argument::DType(pt2onnx_tensor::DType::F32),
+        _ => match (inner, text.parse(), text.parse()) {
+            (Some(list), _, _) => Argument::Ints(
+                list.split(',')
+                    .filter_map(|i| i.trim().parse().ok())
+                    .collect(),
+            ),
+            (None, Ok(int), _) => Argument::Int(int),
+            (None, _, Ok(float)) => Argument::Float(float),
+            _ => Argument::String(text.trim_matches(['"', '\'']).into()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_what_native_functions_hold() {
+        let s = Schema::parse(
+            "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], bool ceil_mode=False) -> (Tensor, Tensor)",
+        )
+        .unwrap();
+        assert_eq!(
+            (s.name.as_str(), s.returns.len()),
+            ("aten::max_pool2d_with_indices", 2)
+        );
+        assert_eq!(s.params[2].default, Some(Argument::Ints(vec![])));
+        assert!(s.params[1].ty.list && s.params[1].ty.base == "int");
+
+        let s = Schema::parse(
+            "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        )
+        .unwrap();
+        assert!(s.params[0].mutated && s.params[0].ty.base == "Tensor");
+        assert_eq!(s.params[2].default, Some(Argument::Int(1)));
+
+        let s =
+            Schema::parse("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").unwrap();
+        assert!(
+            s.params[1].ty.list && s.params[1].ty.optional_elements && !s.params[1].ty.optional
+        );
+
+        let s = Schema::parse(
+            "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        );
+        assert!(s.unwrap().params[1].ty.optional);
+        assert_eq!(Schema::parse("no schema"), None);
+    }
+}

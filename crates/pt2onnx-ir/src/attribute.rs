@@ -1,0 +1,90 @@
+//! Attribute values of nodes.
+
+use crate::{RegionId, Type, schema::AttributeKind};
+use pt2onnx_tensor::Tensor;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// A node's attributes, in the order they were given.
+pub type Attributes = SmallVec<[(Cow<'static, str>, Attribute); 2]>;
+
+/// An attribute's value.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names are ONNX's")]
+pub enum Attribute {
+    Float(f32),
+    Int(i64),
+    String(String),
+    Tensor(Tensor),
+    Region(RegionId),
+    Type(Type),
+    Floats(Vec<f32>),
+    Ints(Vec<i64>),
+    Strings(Vec<String>),
+    Tensors(Vec<Tensor>),
+    Regions(Vec<RegionId>),
+    Types(Vec<Type>),
+    /// Inside a function: the function's own attribute of that name.
+    Reference {
+        name: String,
+        kind: AttributeKind,
+    },
+}
+
+impl Attribute {
+    /// Its type in the schema's terms.
+    pub fn kind(&self) -> AttributeKind {
+        match self {
+            Attribute::Float(_) => AttributeKind::Float,
+            Attribute::Int(_) => AttributeKind::Int,
+            Attribute::String(_) => AttributeKind::String,
+            Attribute::Tensor(_) => AttributeKind::Tensor,
+            Attribute::Region(_) => AttributeKind::Graph,
+            Attribute::Type(_) => AttributeKind::TypeProto,
+            Attribute::Floats(_) => AttributeKind::Floats,
+            Attribute::Ints(_) => AttributeKind::Ints,
+            Attribute::Strings(_) => AttributeKind::Strings,
+            Attribute::Tensors(_) => AttributeKind::Tensors,
+            Attribute::Regions(_) => AttributeKind::Graphs,
+            Attribute::Types(_) => AttributeKind::TypeProtos,
+            Attribute::Reference { kind, .. } => *kind,
+        }
+    }
+
+    /// The regions it holds.
+    pub fn regions(&self) -> &[RegionId] {
+        match self {
+            Attribute::Region(r) => std::slice::from_ref(r),
+            Attribute::Regions(rs) => rs,
+            _ => &[],
+        }
+    }
+}
+
+macro_rules! from {
+    ($($t:ty => $v:ident),*) => {$(
+        impl From<$t> for Attribute {
+            fn from(v: $t) -> Self {
+                Attribute::$v(v)
+            }
+        }
+    )*};
+}
+from!(f32 => Float, i64 => Int, String => String, Tensor => Tensor, RegionId => Region, Type => Type,
+      Vec<f32> => Floats, Vec<i64> => Ints, Vec<String> => Strings, Vec<Tensor> => Tensors, Vec<Type> => Types);
+
+impl From<&str> for Attribute {
+    fn from(v: &str) -> Self {
+        Attribute::String(v.to_owned())
+    }
+}
+impl From<&[i64]> for Attribute {
+    fn from(v: &[i64]) -> Self {
+        Attribute::Ints(v.to_vec())
+    }
+}
+impl From<&[f32]> for Attribute {
+    fn from(v: &[f32]) -> Self {
+        Attribute::Floats(v.to_vec())
+    }
+}

@@ -1,0 +1,388 @@
+//! The builder: emits nodes and infers their types as it goes.
+//!
+//! Emission takes `&self` and cannot fail, so that calls nest like formulas. What goes wrong all the same (a rank that
+//! is not known, types that do not fit) is kept as a [`Fault`] and handed out by [`Builder::take_faults`].
+
+mod operand;
+mod sizes;
+mod smart;
+
+pub use operand::Operand;
+
+use crate::{
+    Attribute, Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, Shape, Type, Value,
+    infer,
+    model::{Def, Node},
+};
+use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
+use rustc_hash::FxHashMap;
+use sizes::Sizes;
+use smallvec::SmallVec;
+use std::cell::{Ref, RefCell};
+
+/// Something that an emission could not do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(pub String);
+
+/// Constants up to this many bytes are interned.
+const INTERNED_BYTES: usize = 256;
+
+/// Emits nodes at one place of a model.
+pub struct Builder<'m> {
+    state: RefCell<State<'m>>,
+}
+
+struct State<'m> {
+    model: &'m mut Model,
+    at: InsertPoint,
+    origin: Option<OriginId>,
+    constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
+    /// What is known of the elements of integer vectors, for shapes made of them.
+    contents: FxHashMap<Value, Vec<Expr>>,
+    sizes: Sizes,
+    constraints: Constraints,
+    unknowns: usize,
+    faults: Vec<Fault>,
+}
+
+impl<'m> Builder<'m> {
+    /// A builder that appends to `at`. `constraints` are what the program knows of its symbols.
+    pub fn new(model: &'m mut Model, at: InsertPoint, constraints: Constraints) -> Self {
+        let state = State {
+            model,
+            at,
+            origin: None,
+            constants: FxHashMap::default(),
+            contents: FxHashMap::default(),
+            sizes: Sizes::default(),
+            constraints,
+            unknowns: 0,
+            faults: Vec::new(),
+        };
+        Self {
+            state: RefCell::new(state),
+        }
+    }
+
+    /// The model as it is now.
+    pub fn model(&self) -> Ref<'_, Model> {
+        Ref::map(self.state.borrow(), |s| &*s.model)
+    }
+
+    /// Changes the model besides emitting: names, metadata, inputs.
+    pub fn edit<R>(&self, change: impl FnOnce(&mut Model) -> R) -> R {
+        change(self.state.borrow_mut().model)
+    }
+
+    /// Sets where the nodes emitted from now on come from.
+    pub fn set_origin(&self, origin: Option<OriginId>) {
+        self.state.borrow_mut().origin = origin;
+    }
+
+    /// Emits what `body` emits into a new region, given values for its inputs of those types, and closes it with what
+    /// `body` returns.
+    pub fn region(&self, inputs: &[Type], body: impl FnOnce(&[Value]) -> Vec<Value>) -> RegionId {
+        let (region, outside, inputs) = {
+            let mut s = self.state.borrow_mut();
+            let region = s.model.add_region();
+            let inputs: Vec<Value> = inputs
+                .iter()
+                .map(|t| s.model.add_input(region, Some(t.clone())))
+                .collect();
+            s.sizes.enter();
+            (
+                region,
+                std::mem::replace(&mut s.at, InsertPoint::End(region)),
+                inputs,
+            )
+        };
+        let outputs = body(&inputs);
+        let mut s = self.state.borrow_mut();
+        s.model.set_outputs(region, &outputs);
+        s.sizes.leave();
+        s.at = outside;
+        region
+    }
+
+    /// Notes a fault; the value that was wanted is something harmless instead.
+    pub fn fault(&self, what: impl Into<String>) {
+        self.state.borrow_mut().faults.push(Fault(what.into()));
+    }
+
+    /// The faults since the last call.
+    pub fn take_faults(&self) -> Vec<Fault> {
+        std::mem::take(&mut self.state.borrow_mut().faults)
+    }
+
+    /// What the program knows of its symbols.
+    pub fn constraints(&self) -> Ref<'_, Constraints> {
+        Ref::map(self.state.borrow(), |s| &s.constraints)
+    }
+
+    /// Adds to what is known of the symbols.
+    pub fn edit_constraints(&self, change: impl FnOnce(&mut Constraints)) {
+        change(&mut self.state.borrow_mut().constraints);
+    }
+
+    /// A dimension that nothing is known of.
+    pub fn unknown_dim(&self) -> Expr {
+        let mut s = self.state.borrow_mut();
+        s.unknowns += 1;
+        Expr::symbol(&format!("?{}", s.unknowns))
+    }
+
+    // What is known of values.
+
+    /// The type, if known.
+    pub fn type_of(&self, value: Value) -> Option<Type> {
+        self.state.borrow().model[value].ty.clone()
+    }
+
+    /// Sets the type to what the caller knows better than inference.
+    pub fn set_type(&self, value: Value, ty: Type) {
+        self.state.borrow_mut().model[value].ty = Some(ty);
+    }
+
+    /// Element type.
+    pub fn dtype(&self, value: Value) -> DType {
+        let known = self.state.borrow().model[value]
+            .ty
+            .as_ref()
+            .and_then(|t| t.as_tensor().map(|t| t.dtype));
+        known.unwrap_or_else(|| {
+            self.fault(format!(
+                "the element type of {} is not known",
+                self.describe(value)
+            ));
+            DType::F32
+        })
+    }
+
+    /// Sizes, if the rank is known.
+    pub fn known_shape(&self, value: Value) -> Option<Shape> {
+        self.state.borrow().model[value]
+            .ty
+            .as_ref()?
+            .as_tensor()?
+            .shape
+            .clone()
+    }
+
+    /// Sizes.
+    pub fn shape(&self, value: Value) -> Shape {
+        self.known_shape(value).unwrap_or_else(|| {
+            self.fault(format!("the rank of {} is not known", self.describe(value)));
+            Shape::new()
+        })
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self, value: Value) -> usize {
+        self.shape(value).len()
+    }
+
+    /// Size of dimension `axis`; negative ones count from the end.
+    pub fn dim(&self, value: Value, axis: i64) -> Expr {
+        let shape = self.shape(value);
+        let index = if axis < 0 {
+            axis + shape.len() as i64
+        } else {
+            axis
+        };
+        usize::try_from(index)
+            .ok()
+            .and_then(|i| shape.get(i).cloned())
+            .unwrap_or_else(|| {
+                self.fault(format!("{} has no dimension {axis}", self.describe(value)));
+                Expr::int(1)
+            })
+    }
+
+    /// Number of elements.
+    pub fn numel(&self, value: Value) -> Expr {
+        Expr::product(self.shape(value))
+    }
+
+    /// The shape that tensors of both shapes broadcast to.
+    pub fn broadcast_shapes(&self, a: &[Expr], b: &[Expr]) -> Shape {
+        infer::broadcast(self, a, b)
+    }
+
+    /// The tensor, if the value is a constant.
+    pub fn constant_of(&self, value: Value) -> Option<Tensor> {
+        self.state.borrow().model[value].constant().cloned()
+    }
+
+    /// The elements of an integer vector or scalar, if known (numbers or expressions).
+    pub fn contents(&self, value: Value) -> Option<Vec<Expr>> {
+        let s = self.state.borrow();
+        if let Some(known) = s.contents.get(&value) {
+            return Some(known.clone());
+        }
+        let tensor = s.model[value].constant()?;
+        let elements = (tensor.rank() <= 1).then(|| tensor.to_vec::<i64>())??;
+        Some(elements.into_iter().map(Expr::int).collect())
+    }
+
+    /// Says what the elements of an integer vector or scalar are.
+    pub fn set_contents(&self, value: Value, elements: Vec<Expr>) {
+        self.state.borrow_mut().contents.insert(value, elements);
+    }
+
+    /// Name or number of a value, for messages.
+    pub fn describe(&self, value: Value) -> String {
+        let s = self.state.borrow();
+        let ty = s.model[value]
+            .ty
+            .as_ref()
+            .map(|t| format!(": {t}"))
+            .unwrap_or_default();
+        match (&s.model[value].name, s.model[value].def()) {
+            (Some(name), _) => format!("`{name}`{ty}"),
+            (None, Def::Node(node, _)) => format!("an output of {}{ty}", s.model[*node].op),
+            (None, _) => format!("value {}{ty}", value.index()),
+        }
+    }
+
+    // Emission.
+
+    /// Emits a node of ONNX's own domain and infers its outputs' types.
+    pub fn emit(
+        &self,
+        op: &'static str,
+        inputs: &[Option<Value>],
+        attributes: Attributes,
+        outputs: usize,
+    ) -> SmallVec<[Value; 2]> {
+        let node = self.emit_node(op, inputs, attributes, outputs);
+        let types = infer::infer(self, node);
+        let mut s = self.state.borrow_mut();
+        let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
+        for (&value, ty) in values.iter().zip(types) {
+            s.model[value].ty = ty;
+        }
+        values
+    }
+
+    /// [`Builder::emit`] for one output.
+    pub fn emit1(
+        &self,
+        op: &'static str,
+        inputs: &[Option<Value>],
+        attributes: Attributes,
+    ) -> Value {
+        self.emit(op, inputs, attributes, 1)[0]
+    }
+
+    /// Emits a node with one output whose type the caller knows.
+    fn emit_typed(
+        &self,
+        op: &'static str,
+        inputs: &[Value],
+        attributes: Attributes,
+        ty: Type,
+    ) -> Value {
+        let inputs: SmallVec<[Option<Value>; 4]> = inputs.iter().map(|&v| Some(v)).collect();
+        let node = self.emit_node(op, &inputs, attributes, 1);
+        let mut s = self.state.borrow_mut();
+        let value = s.model[node].outputs()[0];
+        s.model[value].ty = Some(ty);
+        value
+    }
+
+    fn emit_node(
+        &self,
+        op: &'static str,
+        inputs: &[Option<Value>],
+        attributes: Attributes,
+        outputs: usize,
+    ) -> NodeId {
+        let given = inputs
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |last| last + 1);
+        let mut s = self.state.borrow_mut();
+        let s = &mut *s;
+        let node = s
+            .model
+            .add_node(s.at, op, &inputs[..given], attributes, outputs);
+        s.model[node].origins.extend(s.origin);
+        node
+    }
+
+    /// Emits a node of another domain with outputs of the given types.
+    pub fn emit_custom(
+        &self,
+        domain: &str,
+        op: &str,
+        inputs: &[Option<Value>],
+        attributes: Attributes,
+        outputs: &[Type],
+    ) -> SmallVec<[Value; 2]> {
+        let mut s = self.state.borrow_mut();
+        let s = &mut *s;
+        let node = s
+            .model
+            .add_node(s.at, op.to_owned(), inputs, attributes, outputs.len());
+        s.model[node].domain = domain.to_owned().into();
+        s.model[node].origins.extend(s.origin);
+        s.model.imports.entry(domain.to_owned()).or_insert(1);
+        let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
+        for (&value, ty) in values.iter().zip(outputs) {
+            s.model[value].ty = Some(ty.clone());
+        }
+        values
+    }
+
+    /// Reads a node, for inference.
+    pub(crate) fn with_node<R>(&self, node: NodeId, read: impl FnOnce(&Node) -> R) -> R {
+        read(&self.state.borrow().model[node])
+    }
+
+    // Constants.
+
+    /// A constant; small ones of equal content are one value.
+    pub fn constant(&self, tensor: Tensor) -> Value {
+        let mut s = self.state.borrow_mut();
+        if tensor.nbytes() > INTERNED_BYTES || tensor.storage().is_none() {
+            return s.model.add_constant(tensor);
+        }
+        let key = (
+            tensor.dtype(),
+            tensor.shape().to_vec(),
+            tensor.to_bytes().into_owned(),
+        );
+        if let Some(&known) = s.constants.get(&key) {
+            return known;
+        }
+        let value = s.model.add_constant(tensor);
+        s.constants.insert(key, value);
+        value
+    }
+
+    /// A 0-d constant.
+    pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Value {
+        let tensor = value.into().to_tensor(dtype).unwrap_or_else(|| {
+            self.fault(format!("no numbers of type {dtype} can be made"));
+            Tensor::scalar(0f32)
+        });
+        self.constant(tensor)
+    }
+
+    /// A 1-d int64 constant.
+    pub fn ints(&self, values: &[i64]) -> Value {
+        self.constant(Tensor::vector(values))
+    }
+
+    /// A 1-d constant.
+    pub fn vector<T: Element>(&self, values: &[T]) -> Value {
+        self.constant(Tensor::vector(values))
+    }
+}
+
+/// The attributes of an emission: pairs of name and value.
+pub(crate) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
+    given.into_iter().map(|(n, a)| (n.into(), a)).collect()
+}

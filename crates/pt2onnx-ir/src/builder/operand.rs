@@ -1,0 +1,122 @@
+//! Operands of arithmetic: values, or plain numbers that take the other operand's type.
+
+use super::Builder;
+use crate::Value;
+use pt2onnx_tensor::{DType, Scalar};
+
+/// A value, or a number that becomes a constant of the other operand's element type.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand {
+    /// A value.
+    Value(Value),
+    /// A number.
+    Scalar(Scalar),
+}
+
+impl From<Value> for Operand {
+    fn from(v: Value) -> Self {
+        Operand::Value(v)
+    }
+}
+
+macro_rules! from {
+    ($($t:ty),*) => {$(
+        impl From<$t> for Operand {
+            fn from(v: $t) -> Self {
+                Operand::Scalar(v.into())
+            }
+        }
+    )*};
+}
+from!(bool, i32, i64, f64, Scalar);
+
+impl Operand {
+    fn dtype(self, cx: &Builder) -> Option<DType> {
+        match self {
+            Operand::Value(v) => Some(cx.dtype(v)),
+            Operand::Scalar(_) => None,
+        }
+    }
+
+    fn value(self, cx: &Builder, dtype: DType) -> Value {
+        match self {
+            Operand::Value(v) => v,
+            Operand::Scalar(s) => cx.scalar(s, dtype),
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Both operands as values.
+    fn operands(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> [Option<Value>; 2] {
+        let (a, b) = (a.into(), b.into());
+        let dtype = a
+            .dtype(self)
+            .or_else(|| b.dtype(self))
+            .unwrap_or(DType::F32);
+        [Some(a.value(self, dtype)), Some(b.value(self, dtype))]
+    }
+
+    fn is_number(operand: Operand, number: f64) -> bool {
+        matches!(operand, Operand::Scalar(s) if s.to_f64() == number)
+    }
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident => $op:literal $(, right identity $id:literal)?;)*) => {
+        impl Builder<'_> {$(
+            $(#[$doc])*
+            pub fn $name(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Value {
+                let (a, b) = (a.into(), b.into());
+                $(if let (Operand::Value(a), true) = (a, Self::is_number(b, $id)) {
+                    return a;
+                })?
+                self.emit1($op, &self.operands(a, b), Default::default())
+            }
+        )*}
+    };
+}
+binary! {
+    /// `a + b`, broadcast.
+    add => "Add", right identity 0.0;
+    /// `a - b`, broadcast.
+    sub => "Sub", right identity 0.0;
+    /// `a * b`, broadcast.
+    mul => "Mul", right identity 1.0;
+    /// `a / b`, broadcast; integers truncate towards zero.
+    div => "Div", right identity 1.0;
+    /// `a` to the power `b`, broadcast; of `a`'s type.
+    pow => "Pow", right identity 1.0;
+    /// The smaller of both, broadcast.
+    minimum => "Min";
+    /// The larger of both, broadcast.
+    maximum => "Max";
+    /// `a == b`, broadcast.
+    equal => "Equal";
+    /// `a < b`, broadcast.
+    less => "Less";
+    /// `a <= b`, broadcast.
+    less_or_equal => "LessOrEqual";
+    /// `a > b`, broadcast.
+    greater => "Greater";
+    /// `a >= b`, broadcast.
+    greater_or_equal => "GreaterOrEqual";
+}
+
+impl Builder<'_> {
+    /// `a` where `condition`, else `b`; all broadcast.
+    pub fn select(&self, condition: Value, a: impl Into<Operand>, b: impl Into<Operand>) -> Value {
+        let [a, b] = self.operands(a, b);
+        self.emit1("Where", &[Some(condition), a, b], Default::default())
+    }
+
+    /// `x` held between two numbers; `None` leaves a side open.
+    pub fn clamp(&self, x: Value, min: Option<Scalar>, max: Option<Scalar>) -> Value {
+        let dtype = self.dtype(x);
+        let bound = |b: Option<Scalar>| b.map(|b| self.scalar(b, dtype));
+        match (bound(min), bound(max)) {
+            (None, None) => x,
+            (min, max) => self.emit1("Clip", &[Some(x), min, max], Default::default()),
+        }
+    }
+}

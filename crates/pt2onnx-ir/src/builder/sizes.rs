@@ -1,0 +1,346 @@
+//! Sizes at run time: from an expression over the program's symbols to the value that computes it.
+//!
+//! A symbol is bound to where it can be read (a dimension of an input, a value that a data-dependent op made); every
+//! expression is computed from its symbols once per region, on demand. So ops on sizes need no translation of their own.
+
+use super::{Builder, attributes};
+use crate::{Type, Value, attrs};
+use pt2onnx_symbolic::{Expr, Func, View};
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// What is known of symbols and of expressions computed already.
+pub(super) struct Sizes {
+    /// Where an expression can be read without computing.
+    sources: FxHashMap<Expr, Source>,
+    /// 0-d values by expression, one map per open region, innermost last.
+    computed: Vec<FxHashMap<Expr, Value>>,
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Dim(Value, usize),
+    Scalar(Value),
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            sources: FxHashMap::default(),
+            computed: vec![FxHashMap::default()],
+        }
+    }
+}
+
+impl Sizes {
+    pub(super) fn enter(&mut self) {
+        self.computed.push(FxHashMap::default());
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.computed.pop();
+    }
+
+    fn get(&self, e: &Expr) -> Option<Value> {
+        self.computed.iter().rev().find_map(|c| c.get(e)).copied()
+    }
+
+    fn put(&mut self, e: &Expr, value: Value) {
+        if let Some(innermost) = self.computed.last_mut() {
+            innermost.insert(e.clone(), value);
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Lets the symbols in the sizes of `value` be read from its dimensions, unless they can be read already. A symbol
+    /// that stands alone nowhere is solved for, from a dimension such as `2*s0 + 1`.
+    pub fn bind_dims(&self, value: Value) {
+        for (axis, dim) in self
+            .known_shape(value)
+            .unwrap_or_default()
+            .into_iter()
+            .enumerate()
+        {
+            if !dim.is_static() {
+                self.state
+                    .borrow_mut()
+                    .sizes
+                    .sources
+                    .entry(dim)
+                    .or_insert(Source::Dim(value, axis));
+            }
+        }
+    }
+
+    /// Lets the number `expr` be read from a 0-d (or one-element) integer, float or bool value.
+    pub fn bind_scalar(&self, expr: Expr, value: Value) {
+        if !expr.is_static() {
+            self.state
+                .borrow_mut()
+                .sizes
+                .sources
+                .entry(expr)
+                .or_insert(Source::Scalar(value));
+        }
+    }
+
+    /// A vector of sizes, int64: a constant where all are known.
+    pub fn sizes(&self, dims: &[Expr]) -> Value {
+        if let Some(known) = dims.iter().map(Expr::as_int).collect::<Option<Vec<_>>>() {
+            return self.ints(&known);
+        }
+        let mut pieces = Vec::new();
+        for run in dims.chunk_by(|a, b| a.is_static() && b.is_static()) {
+            pieces.push(
+                match run.iter().map(Expr::as_int).collect::<Option<Vec<_>>>() {
+                    Some(known) => self.ints(&known),
+                    None => self.size_vector(&run[0]),
+                },
+            );
+        }
+        let value = self.concat(&pieces, 0);
+        self.set_contents(value, dims.to_vec());
+        value
+    }
+
+    /// A size as a vector of one int64.
+    fn size_vector(&self, dim: &Expr) -> Value {
+        let source = self.state.borrow().sizes.sources.get(dim).copied();
+        let value = match source {
+            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis),
+            _ => {
+                let scalar = self.cast(self.number(dim), DType::I64);
+                self.reshape(scalar, &[Expr::int(1)])
+            }
+        };
+        self.set_contents(value, vec![dim.clone()]);
+        value
+    }
+
+    /// `Shape` of one dimension only.
+    fn shape_slice(&self, value: Value, axis: usize) -> Value {
+        // Computed once per region: keyed by the expression `dim[1]`, which no size can be.
+        let key = Expr::symbol(&format!("?shape {} {axis}", value.index()));
+        if let Some(known) = self.state.borrow().sizes.get(&key) {
+            return known;
+        }
+        let (start, end) = (axis as i64, axis as i64 + 1);
+        let given = attributes([("start", start.into()), ("end", end.into())]);
+        let result = self.emit_typed(
+            "Shape",
+            &[value],
+            given,
+            Type::tensor(DType::I64, [Expr::int(1)]),
+        );
+        self.state.borrow_mut().sizes.put(&key, result);
+        result
+    }
+
+    /// A size as 0-d int64.
+    pub fn size(&self, dim: &Expr) -> Value {
+        self.cast(self.number(dim), DType::I64)
+    }
+
+    /// The 0-d value of an expression: int64 for integers, double for fractions, bool for relations.
+    pub fn number(&self, e: &Expr) -> Value {
+        if let Some(i) = e.as_int() {
+            return self.constant(Tensor::scalar(i));
+        }
+        if let Some(known) = self.state.borrow().sizes.get(e) {
+            return known;
+        }
+        let source = self.state.borrow().sizes.sources.get(e).copied();
+        let value = match source {
+            Some(Source::Dim(value, axis)) => self.reshape(self.shape_slice(value, axis), &[]),
+            Some(Source::Scalar(value)) => self.reshape(value, &[]),
+            None => self.compute(e),
+        };
+        self.set_contents(value, vec![e.clone()]);
+        self.state.borrow_mut().sizes.put(e, value);
+        value
+    }
+
+    fn compute(&self, e: &Expr) -> Value {
+        match e.view() {
+            View::Int(i) => self.constant(Tensor::scalar(i)),
+            View::Rational(numerator, denominator) => {
+                self.constant(Tensor::scalar(numerator as f64 / denominator as f64))
+            }
+            View::Float(f) => self.constant(Tensor::scalar(f)),
+            View::Symbol(name) => self.solve(e, name),
+            View::Add(terms) => self.total(terms),
+            View::Mul(factors) => self.chain(factors, |a, b| self.mul(a, b)),
+            View::Pow(base, exponent) => match exponent.as_int() {
+                Some(n @ 2..=4) => {
+                    let base = self.number(base);
+                    (1..n).fold(base, |power, _| self.mul(power, base))
+                }
+                _ => self.arithmetic(base, exponent, |a, b| self.pow(a, b)),
+            },
+            View::Call(func, args) => self.call(func, args),
+        }
+    }
+
+    /// `s` from the first bound dimension that is linear in it.
+    fn solve(&self, symbol: &Expr, name: &str) -> Value {
+        let found = {
+            let s = self.state.borrow();
+            let mut candidates: Vec<_> = s
+                .sizes
+                .sources
+                .keys()
+                .filter(|e| {
+                    e.symbols()
+                        .iter()
+                        .all(|o| &**o == name || s.sizes.sources.contains_key(&Expr::symbol(o)))
+                })
+                .filter_map(|e| Some((e.clone(), e.solve_linear(name)?)))
+                .collect();
+            candidates.sort_by(|a, b| a.0.cmp(&b.0));
+            candidates.into_iter().next()
+        };
+        match found {
+            Some((e, (a, b))) if a != 0 => {
+                let rest = self.arithmetic(&e, &b, |x, b| self.sub(x, b));
+                self.div(rest, a)
+            }
+            _ => {
+                self.fault(format!(
+                    "the size {symbol} cannot be computed from the inputs"
+                ));
+                self.scalar(1, DType::I64)
+            }
+        }
+    }
+
+    /// A sum; terms with a negative coefficient are subtracted.
+    fn total(&self, terms: &[Expr]) -> Value {
+        let negative = |t: &Expr| match t.view() {
+            View::Int(i) => i < 0,
+            View::Mul(factors) => factors[0].as_int().is_some_and(|c| c < 0),
+            _ => false,
+        };
+        let mut ordered: Vec<(bool, Expr)> = terms
+            .iter()
+            .map(|t| {
+                if negative(t) {
+                    (true, -t)
+                } else {
+                    (false, t.clone())
+                }
+            })
+            .collect();
+        ordered.sort_by_key(|(negative, _)| *negative);
+        let mut terms = ordered.into_iter();
+        let first = terms.next().map(|(negative, t)| {
+            if negative {
+                self.number(&-t)
+            } else {
+                self.number(&t)
+            }
+        });
+        let mut sum = first.unwrap_or_else(|| self.scalar(0, DType::I64));
+        for (negative, term) in terms {
+            let (a, b) = self.common(sum, self.number(&term));
+            sum = if negative {
+                self.sub(a, b)
+            } else {
+                self.add(a, b)
+            };
+        }
+        sum
+    }
+
+    fn chain(&self, args: &[Expr], op: impl Fn(Value, Value) -> Value) -> Value {
+        let mut values = args.iter().map(|a| self.number(a));
+        let first = values.next().unwrap_or_else(|| self.scalar(1, DType::I64));
+        values.fold(first, |a, b| {
+            let (a, b) = self.common(a, b);
+            op(a, b)
+        })
+    }
+
+    /// Both as the wider of int64 and double.
+    fn common(&self, a: Value, b: Value) -> (Value, Value) {
+        let double = [a, b].iter().any(|&v| self.dtype(v).is_float());
+        let dtype = if double { DType::F64 } else { DType::I64 };
+        (self.cast(a, dtype), self.cast(b, dtype))
+    }
+
+    fn arithmetic(&self, a: &Expr, b: &Expr, op: impl Fn(Value, Value) -> Value) -> Value {
+        let (a, b) = self.common(self.number(a), self.number(b));
+        op(a, b)
+    }
+
+    fn double(&self, e: &Expr) -> Value {
+        self.cast(self.number(e), DType::F64)
+    }
+
+    fn call(&self, func: Func, args: &[Expr]) -> Value {
+        use Func::*;
+        let int = |v: Value| self.cast(v, DType::I64);
+        match (func, args) {
+            (Max, _) => self.chain(args, |a, b| self.maximum(a, b)),
+            (Min, _) => self.chain(args, |a, b| self.minimum(a, b)),
+            (FloorDiv | CleanDiv, [a, b]) => self.floor_div(a, b),
+            // -(-a // b)
+            (CeilDiv, [a, b]) => self.mul(self.floor_div(&-a, b), -1),
+            (Mod | PythonMod, [a, b]) => {
+                self.arithmetic(a, b, |a, b| self.mod_(a, b, attrs::Mod::default()))
+            }
+            (ModularIndexing, [a, b, m]) => self.arithmetic(&a.floor_div(b), m, |a, b| {
+                self.mod_(a, b, attrs::Mod::default())
+            }),
+            (IntTrueDiv | FloatTrueDiv, [a, b]) => self.div(self.double(a), self.double(b)),
+            (CeilToInt | Ceiling, [a]) => int(self.ceil(self.double(a))),
+            (FloorToInt | Floor, [a]) => int(self.floor(self.double(a))),
+            (TruncToInt, [a]) => int(self.double(a)),
+            (TruncToFloat, [a]) => self.cast(int(self.double(a)), DType::F64),
+            (RoundToInt, [a]) => int(self.round(self.double(a))),
+            (ToFloat, [a]) => self.double(a),
+            (Abs, [a]) => self.abs(self.number(a)),
+            (PowByNatural | FloatPow, [a, b]) => self.arithmetic(a, b, |a, b| self.pow(a, b)),
+            (Sqrt, [a]) => self.sqrt(self.double(a)),
+            (Eq, [a, b]) => self.arithmetic(a, b, |a, b| self.equal(a, b)),
+            (Ne, [a, b]) => self.not(self.arithmetic(a, b, |a, b| self.equal(a, b))),
+            (Lt, [a, b]) => self.arithmetic(a, b, |a, b| self.less(a, b)),
+            (Le, [a, b]) => self.arithmetic(a, b, |a, b| self.less_or_equal(a, b)),
+            (Gt, [a, b]) => self.arithmetic(a, b, |a, b| self.greater(a, b)),
+            (Ge, [a, b]) => self.arithmetic(a, b, |a, b| self.greater_or_equal(a, b)),
+            (And, [a, b]) => self.and(self.truth(a), self.truth(b)),
+            (Or, [a, b]) => self.or(self.truth(a), self.truth(b)),
+            (Not, [a]) => self.not(self.truth(a)),
+            (Where, [c, a, b]) => {
+                let (a, b) = self.common(self.number(a), self.number(b));
+                self.select(self.truth(c), a, b)
+            }
+            _ => {
+                let shown = Expr::call(func, args.to_vec());
+                self.fault(format!("sizes of the form {shown} are not supported"));
+                self.scalar(1, DType::I64)
+            }
+        }
+    }
+
+    fn truth(&self, e: &Expr) -> Value {
+        self.cast(self.number(e), DType::Bool)
+    }
+
+    /// `floor(a / b)`. ONNX's integer `Div` truncates, so it serves alone only where nothing is negative.
+    fn floor_div(&self, a: &Expr, b: &Expr) -> Value {
+        let nonnegative = {
+            let constraints = self.constraints();
+            let zero = Expr::int(0);
+            constraints.prove_ge(a, &zero) && constraints.prove_ge(b, &zero)
+        };
+        self.arithmetic(a, b, |a, b| {
+            let whole = if nonnegative {
+                a
+            } else {
+                self.sub(a, self.mod_(a, b, attrs::Mod::default()))
+            };
+            self.div(whole, b)
+        })
+    }
+}

@@ -1,0 +1,641 @@
+//! Shape rules, one per family of operators.
+
+use super::{Node, normalize};
+use crate::{Builder, Shape};
+use pt2onnx_symbolic::Expr;
+
+/// Shapes of a node's outputs; fewer than there are outputs where nothing is known of the rest.
+pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
+    match n.op.as_str() {
+        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less"
+        | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "Min" | "Max" | "Sum" | "Mean"
+        | "Where" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "BitShift" => {
+            vec![broadcast_inputs(n)]
+        }
+        "MatMul" | "MatMulInteger" => vec![matmul(n)],
+        "Gemm" => vec![gemm(n)],
+        "Conv" | "ConvInteger" | "DeformConv" => vec![conv(n)],
+        "MaxPool" | "AveragePool" | "LpPool" => vec![pool(n); 2],
+        "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => vec![global_pool(n)],
+        "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" | "ReduceL1"
+        | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceSumSquare" => vec![reduce(n)],
+        "ArgMax" | "ArgMin" => vec![arg_reduce(n)],
+        "Concat" => vec![concat(n)],
+        "Gather" => vec![gather(n)],
+        "GatherElements" => vec![n.shape(1)],
+        "GatherND" => vec![gather_nd(n)],
+        "Reshape" => vec![reshape(n)],
+        "Flatten" => vec![flatten(n)],
+        "Expand" => vec![expand(n)],
+        "Transpose" => vec![transpose(n)],
+        "Squeeze" => vec![squeeze(n)],
+        "Unsqueeze" => vec![unsqueeze(n)],
+        "Tile" => vec![tile(n)],
+        "Pad" => vec![pad(n)],
+        "Slice" => vec![slice(n)],
+        "Split" => split(n),
+        "Shape" => vec![n.shape(0).map(|s| vec![Expr::int(s.len() as i64)])],
+        "Size" => vec![Some(vec![])],
+        "ConstantOfShape" => vec![n.contents(0)],
+        "Range" => vec![Some(vec![range_length(n)])],
+        "OneHot" => vec![one_hot(n)],
+        "TopK" => vec![top_k(n); 2],
+        "NonZero" => vec![
+            n.shape(0)
+                .map(|s| vec![Expr::int(s.len() as i64), n.cx.unknown_dim()]),
+        ],
+        "Compress" => vec![compress(n)],
+        "Resize" => vec![resize(n)],
+        "DepthToSpace" | "SpaceToDepth" => vec![depth_space(n)],
+        "Einsum" => vec![einsum(n)],
+        "Dropout" | "MaxRoiPool" => vec![n.shape(0); 2],
+        "BatchNormalization" => {
+            let channels = n.shape(1);
+            vec![n.shape(0), channels.clone(), channels]
+        }
+        "LayerNormalization" => vec![
+            n.shape(0),
+            layer_norm_statistics(n),
+            layer_norm_statistics(n),
+        ],
+        "LSTM" | "GRU" | "RNN" => recurrent(n),
+        op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
+        _ => Vec::new(),
+    }
+}
+
+/// Operators whose first output has the shape of the first input, sorted.
+const SAME_AS_FIRST: &[&str] = &[
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Bernoulli",
+    "BitCast",
+    "BitwiseNot",
+    "Cast",
+    "CastLike",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "CumProd",
+    "CumSum",
+    "DequantizeLinear",
+    "Elu",
+    "Erf",
+    "Exp",
+    "EyeLike",
+    "Floor",
+    "Gelu",
+    "GroupNormalization",
+    "HardSigmoid",
+    "HardSwish",
+    "Hardmax",
+    "Identity",
+    "InstanceNormalization",
+    "IsInf",
+    "IsNaN",
+    "LRN",
+    "LeakyRelu",
+    "Log",
+    "LogSoftmax",
+    "LpNormalization",
+    "MeanVarianceNormalization",
+    "Mish",
+    "Neg",
+    "Not",
+    "PRelu",
+    "QuantizeLinear",
+    "RMSNormalization",
+    "RandomNormalLike",
+    "RandomUniformLike",
+    "Reciprocal",
+    "Relu",
+    "ReverseSequence",
+    "RotaryEmbedding",
+    "Round",
+    "ScatterElements",
+    "ScatterND",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Swish",
+    "Tan",
+    "Tanh",
+    "TensorScatter",
+    "ThresholdedRelu",
+    "Trilu",
+];
+
+/// Both broadcast together, as NumPy does. Of two different symbols neither is known to be 1, so that the program's
+/// guards must have made them equal; which value they share is not known here.
+pub(crate) fn broadcast(cx: &Builder, a: &[Expr], b: &[Expr]) -> Shape {
+    let one = Expr::int(1);
+    let rank = a.len().max(b.len());
+    let at = |s: &[Expr], i: usize| {
+        (i + s.len())
+            .checked_sub(rank)
+            .map_or(one.clone(), |j| s[j].clone())
+    };
+    let dims = (0..rank).map(|i| match (at(a, i), at(b, i)) {
+        (x, y) if x == y || y == one => x,
+        (x, y) if x == one => y,
+        (x, y) => match (x.as_int(), y.as_int()) {
+            (Some(_), None) => x,
+            (None, Some(_)) => y,
+            (Some(_), Some(_)) => {
+                cx.fault(format!("sizes {x} and {y} do not broadcast"));
+                x
+            }
+            (None, None) => match cx.constraints().prove_eq(&x, &y) {
+                Some(true) => x,
+                _ => cx.unknown_dim(),
+            },
+        },
+    });
+    dims.collect()
+}
+
+fn broadcast_inputs(n: &Node) -> Option<Shape> {
+    let mut result = Shape::new();
+    for i in 0..n.inputs.len() {
+        result = broadcast(n.cx, &result, &n.shape(i)?);
+    }
+    Some(result)
+}
+
+fn matmul(n: &Node) -> Option<Shape> {
+    let (mut a, mut b) = (n.shape(0)?, n.shape(1)?);
+    let (vector_a, vector_b) = (a.len() == 1, b.len() == 1);
+    if vector_a {
+        a.insert(0, Expr::int(1));
+    }
+    if vector_b {
+        b.push(Expr::int(1));
+    }
+    let (cols, _) = (b.pop()?, b.pop()?);
+    let (_, rows) = (a.pop()?, a.pop()?);
+    let mut result = broadcast(n.cx, &a, &b);
+    if !vector_a {
+        result.push(rows);
+    }
+    if !vector_b {
+        result.push(cols);
+    }
+    Some(result)
+}
+
+fn gemm(n: &Node) -> Option<Shape> {
+    let (a, b) = (n.shape(0)?, n.shape(1)?);
+    let pick =
+        |s: &[Expr], transposed: bool, i: usize| s.get(if transposed { 1 - i } else { i }).cloned();
+    let flag = |name| n.int(name).unwrap_or(0) != 0;
+    Some(vec![
+        pick(&a, flag("transA"), 0)?,
+        pick(&b, flag("transB"), 1)?,
+    ])
+}
+
+/// Output length of a sliding window along one dimension.
+fn window(size: &Expr, kernel: &Expr, stride: i64, dilation: i64, pads: i64, ceil: bool) -> Expr {
+    let span = size + pads - (kernel - 1) * dilation - 1;
+    let span = if ceil { span + (stride - 1) } else { span };
+    span.floor_div(&Expr::int(stride)) + 1
+}
+
+fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
+    let k = spatial.len();
+    if n.string("auto_pad").is_some_and(|p| p != "NOTSET") {
+        return Some((0..k).map(|_| n.cx.unknown_dim()).collect());
+    }
+    let per_dim = |name: &str, i: usize| n.ints(name).and_then(|v| v.get(i).copied()).unwrap_or(1);
+    let pads = |i: usize| {
+        n.ints("pads")
+            .map_or(0, |p| p.get(i).unwrap_or(&0) + p.get(i + k).unwrap_or(&0))
+    };
+    let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
+    let one = |i: usize| {
+        let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
+        match ceil && stride > 1 {
+            // A last window that starts in the padding is dropped: symbolic sizes do not tell.
+            true if !spatial[i].is_static() => n.cx.unknown_dim(),
+            true => {
+                let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
+                let full = window(&spatial[i], &kernel[i], stride, dilation, pads(i), true);
+                match (full.as_int(), spatial[i].as_int()) {
+                    (Some(len), Some(size)) if (len - 1) * stride >= size + start => {
+                        Expr::int(len - 1)
+                    }
+                    _ => full,
+                }
+            }
+            false => window(&spatial[i], &kernel[i], stride, dilation, pads(i), false),
+        }
+    };
+    Some((0..k).map(one).collect())
+}
+
+fn conv(n: &Node) -> Option<Shape> {
+    let (x, w) = (n.shape(0)?, n.shape(1)?);
+    let mut result = vec![x.first()?.clone(), w.first()?.clone()];
+    result.extend(windows(n, x.get(2..)?, w.get(2..)?)?);
+    Some(result)
+}
+
+fn pool(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let kernel: Vec<Expr> = n
+        .ints("kernel_shape")?
+        .iter()
+        .map(|&k| Expr::int(k))
+        .collect();
+    let mut result = x.get(..2)?.to_vec();
+    result.extend(windows(n, &x[2..], &kernel)?);
+    Some(result)
+}
+
+fn global_pool(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    Some(
+        x.into_iter()
+            .enumerate()
+            .map(|(i, d)| if i < 2 { d } else { Expr::int(1) })
+            .collect(),
+    )
+}
+
+fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
+    let dims = shape.into_iter().enumerate();
+    match keepdims {
+        true => dims
+            .map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d })
+            .collect(),
+        false => dims
+            .filter(|(i, _)| !axes.contains(i))
+            .map(|(_, d)| d)
+            .collect(),
+    }
+}
+
+fn reduce(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let axes: Vec<usize> = match n.input(1) {
+        None if n.int("noop_with_empty_axes").unwrap_or(0) != 0 => Vec::new(),
+        None => (0..x.len()).collect(),
+        Some(_) => n
+            .numbers(1)?
+            .iter()
+            .map(|&a| normalize(a, x.len()))
+            .collect::<Option<_>>()?,
+    };
+    Some(without(x, &axes, n.int("keepdims").unwrap_or(1) != 0))
+}
+
+fn arg_reduce(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let axis = n.axis(0, x.len())?;
+    Some(without(x, &[axis], n.int("keepdims").unwrap_or(1) != 0))
+}
+
+fn concat(n: &Node) -> Option<Shape> {
+    let mut result = n.shape(0)?;
+    let axis = n.axis(0, result.len())?;
+    for i in 1..n.inputs.len() {
+        let other = n.shape(i)?;
+        for (j, dim) in result.iter_mut().enumerate() {
+            match other.get(j)? {
+                d if j == axis => *dim = &*dim + d,
+                d if dim.as_int().is_none() && d.as_int().is_some() => *dim = d.clone(),
+                _ => {}
+            }
+        }
+    }
+    Some(result)
+}
+
+fn gather(n: &Node) -> Option<Shape> {
+    let (mut result, indices) = (n.shape(0)?, n.shape(1)?);
+    let axis = n.axis(0, result.len())?;
+    result.splice(axis..=axis, indices);
+    Some(result)
+}
+
+fn gather_nd(n: &Node) -> Option<Shape> {
+    let (data, mut indices) = (n.shape(0)?, n.shape(1)?);
+    let batch = usize::try_from(n.int("batch_dims").unwrap_or(0)).ok()?;
+    let depth = usize::try_from(indices.pop()?.as_int()?).ok()?;
+    indices.extend(data.get(batch + depth..)?.iter().cloned());
+    Some(indices)
+}
+
+fn reshape(n: &Node) -> Option<Shape> {
+    let (from, mut target) = (n.shape(0)?, n.contents(1)?);
+    let copy = n.int("allowzero").unwrap_or(0) == 0;
+    for (i, dim) in target.iter_mut().enumerate() {
+        if copy && dim.as_int() == Some(0) {
+            *dim = from.get(i)?.clone();
+        }
+    }
+    if let Some(rest) = target.iter().position(|d| d.as_int() == Some(-1)) {
+        let others = Expr::product(
+            target
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| *i != rest)
+                .map(|(_, d)| d.clone()),
+        );
+        target[rest] = match (Expr::product(from), others.as_int()) {
+            (_, Some(0)) => n.cx.unknown_dim(),
+            (numel, _) => numel.floor_div(&others),
+        };
+    }
+    Some(target)
+}
+
+fn flatten(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let axis = match n.int("axis").unwrap_or(1) {
+        a if a == x.len() as i64 => x.len(),
+        a => normalize(a, x.len())?,
+    };
+    Some(vec![
+        Expr::product(x[..axis].to_vec()),
+        Expr::product(x[axis..].to_vec()),
+    ])
+}
+
+fn expand(n: &Node) -> Option<Shape> {
+    Some(broadcast(n.cx, &n.shape(0)?, &n.contents(1)?))
+}
+
+fn transpose(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    match n.ints("perm") {
+        None => Some(x.into_iter().rev().collect()),
+        Some(perm) => perm
+            .iter()
+            .map(|&p| x.get(usize::try_from(p).ok()?).cloned())
+            .collect(),
+    }
+}
+
+fn squeeze(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let axes: Vec<usize> = n
+        .numbers(1)?
+        .iter()
+        .map(|&a| normalize(a, x.len()))
+        .collect::<Option<_>>()?;
+    Some(without(x, &axes, false))
+}
+
+fn unsqueeze(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let given = n.numbers(1)?;
+    let rank = x.len() + given.len();
+    let mut axes: Vec<usize> = given
+        .iter()
+        .map(|&a| normalize(a, rank))
+        .collect::<Option<_>>()?;
+    axes.sort_unstable();
+    for axis in axes {
+        if axis > x.len() {
+            return None;
+        }
+        x.insert(axis, Expr::int(1));
+    }
+    Some(x)
+}
+
+fn tile(n: &Node) -> Option<Shape> {
+    let (x, repeats) = (n.shape(0)?, n.contents(1)?);
+    Some(x.iter().zip(&repeats).map(|(d, r)| d * r).collect())
+}
+
+fn pad(n: &Node) -> Option<Shape> {
+    let (mut x, pads) = (n.shape(0)?, n.contents(1)?);
+    let axes: Vec<usize> = match n.input(3) {
+        None => (0..x.len()).collect(),
+        Some(_) => n
+            .numbers(3)?
+            .iter()
+            .map(|&a| normalize(a, x.len()))
+            .collect::<Option<_>>()?,
+    };
+    for (i, &axis) in axes.iter().enumerate() {
+        x[axis] = &x[axis] + pads.get(i)? + pads.get(i + axes.len())?;
+    }
+    Some(x)
+}
+
+fn slice(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let axes: Vec<usize> = match n.input(3) {
+        None => (0..n.shape(1)?.first()?.as_int()? as usize).collect(),
+        Some(_) => n
+            .numbers(3)?
+            .iter()
+            .map(|&a| normalize(a, x.len()))
+            .collect::<Option<_>>()?,
+    };
+    let (starts, ends) = (n.numbers(1), n.numbers(2));
+    let steps = n
+        .input(4)
+        .map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
+    for (i, &axis) in axes.iter().enumerate() {
+        let known = (|| {
+            let size = x.get(axis)?.as_int()?;
+            let (start, end) = (*starts.as_ref()?.get(i)?, *ends.as_ref()?.get(i)?);
+            let step = *steps.as_ref()?.get(i)?;
+            let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
+            let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
+            // From held(start) to held(end) in steps, rounded up.
+            let span = if step > 0 {
+                held(end) - held(start)
+            } else {
+                held(start) - held(end)
+            };
+            Some(Expr::int(
+                (span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?,
+            ))
+        })();
+        *x.get_mut(axis)? = known.unwrap_or_else(|| n.cx.unknown_dim());
+    }
+    Some(x)
+}
+
+fn split(n: &Node) -> Vec<Option<Shape>> {
+    let one = |i: usize| {
+        let mut x = n.shape(0)?;
+        let axis = n.axis(0, x.len())?;
+        x[axis] = match n.input(1) {
+            Some(_) => n.contents(1)?.get(i)?.clone(),
+            None => {
+                let (size, pieces) = (x[axis].as_int()?, n.outputs as i64);
+                let length = (size + pieces - 1) / pieces;
+                Expr::int(length.min(size - length * i as i64).max(0))
+            }
+        };
+        Some(x)
+    };
+    (0..n.outputs).map(one).collect()
+}
+
+fn range_length(n: &Node) -> Expr {
+    let known = (|| {
+        let (start, end, step) = (n.contents(0)?, n.contents(1)?, n.numbers(2)?);
+        let step = step.first().copied().filter(|&s| s > 0)?;
+        let span = end.first()? - start.first()?;
+        let zero = Expr::int(0);
+        let span = if n.cx.constraints().prove_ge(&span, &zero) {
+            span
+        } else {
+            (&span).max(&zero)
+        };
+        Some((span + (step - 1)).floor_div(&Expr::int(step)))
+    })();
+    known.unwrap_or_else(|| n.cx.unknown_dim())
+}
+
+fn one_hot(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let depth = n
+        .contents(1)
+        .and_then(|c| c.first().cloned())
+        .unwrap_or_else(|| n.cx.unknown_dim());
+    let axis = n.axis(-1, x.len() + 1)?;
+    x.insert(axis, depth);
+    Some(x)
+}
+
+fn top_k(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let axis = n.axis(-1, x.len())?;
+    x[axis] = n
+        .contents(1)
+        .and_then(|c| c.first().cloned())
+        .unwrap_or_else(|| n.cx.unknown_dim());
+    Some(x)
+}
+
+fn compress(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    match n.int("axis") {
+        None => Some(vec![n.cx.unknown_dim()]),
+        Some(axis) => {
+            let axis = normalize(axis, x.len())?;
+            x[axis] = n.cx.unknown_dim();
+            Some(x)
+        }
+    }
+}
+
+fn resize(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let axes: Vec<usize> = match n.ints("axes") {
+        None => (0..x.len()).collect(),
+        Some(axes) => axes
+            .iter()
+            .map(|&a| normalize(a, x.len()))
+            .collect::<Option<_>>()?,
+    };
+    let sizes = n.contents(3).filter(|_| {
+        n.string("keep_aspect_ratio_policy")
+            .is_none_or(|p| p == "stretch")
+    });
+    for (i, axis) in axes.into_iter().enumerate() {
+        x[axis] = sizes
+            .as_ref()
+            .and_then(|s| s.get(i).cloned())
+            .unwrap_or_else(|| n.cx.unknown_dim());
+    }
+    Some(x)
+}
+
+fn depth_space(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let [batch, channels, height, width] = x.as_slice() else {
+        return None;
+    };
+    let block = Expr::int(n.int("blocksize")?);
+    let area = &block * &block;
+    Some(match n.op.as_str() {
+        "DepthToSpace" => vec![
+            batch.clone(),
+            channels.floor_div(&area),
+            height * &block,
+            width * &block,
+        ],
+        _ => vec![
+            batch.clone(),
+            channels * &area,
+            height.floor_div(&block),
+            width.floor_div(&block),
+        ],
+    })
+}
+
+/// Explicit equations without ellipsis only.
+fn einsum(n: &Node) -> Option<Shape> {
+    let equation: String = n
+        .string("equation")?
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    let (left, right) = equation.split_once("->")?;
+    let mut sizes = std::collections::HashMap::new();
+    for (i, term) in left.split(',').enumerate() {
+        for (label, dim) in term.chars().zip(n.shape(i)?) {
+            if dim != Expr::int(1) || !sizes.contains_key(&label) {
+                sizes.insert(label, dim);
+            }
+        }
+    }
+    right.chars().map(|c| sizes.get(&c).cloned()).collect()
+}
+
+fn layer_norm_statistics(n: &Node) -> Option<Shape> {
+    let x = n.shape(0)?;
+    let axis = n.axis(-1, x.len())?;
+    let axes: Vec<usize> = (axis..x.len()).collect();
+    Some(without(x, &axes, true))
+}
+
+fn recurrent(n: &Node) -> Vec<Option<Shape>> {
+    let parts = || {
+        let (x, w, r) = (n.shape(0)?, n.shape(1)?, n.shape(2)?);
+        let time_last = n.int("layout").unwrap_or(0) == 0;
+        let (seq, batch) = if time_last {
+            (x[0].clone(), x[1].clone())
+        } else {
+            (x[1].clone(), x[0].clone())
+        };
+        let (dirs, hidden) = (w.first()?.clone(), r.last()?.clone());
+        Some(match time_last {
+            true => (
+                vec![seq, dirs.clone(), batch.clone(), hidden.clone()],
+                vec![dirs, batch, hidden],
+            ),
+            false => (
+                vec![batch.clone(), seq, dirs.clone(), hidden.clone()],
+                vec![batch, dirs, hidden],
+            ),
+        })
+    };
+    match parts() {
+        Some((all, last)) => vec![Some(all), Some(last.clone()), Some(last)],
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,562 @@
+//! The arena: nodes, values and regions of a model, and the only ways to change them.
+//!
+//! Ids are never reused; an erased node leaves its slot empty. Nodes of a region form a linked list, so that inserting
+//! and erasing take constant time wherever they happen. A constant (weights too) has no place: any region may use it.
+
+use crate::{Attribute, Attributes, Type};
+use indexmap::{IndexMap, IndexSet};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::{borrow::Cow, sync::Arc};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// Position in the arena: ids count up from 0 in order of creation.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            fn new(index: usize) -> Self {
+                // An arena of 2^32 entries would take hundreds of gigabytes before this could saturate.
+                Self(u32::try_from(index).unwrap_or(u32::MAX))
+            }
+        }
+    };
+}
+id!(
+    /// A value: a graph input, a constant or a node's output.
+    Value
+);
+id!(
+    /// A node.
+    NodeId
+);
+id!(
+    /// A region: the main graph, a body of `If`, `Loop` or `Scan`, or a function's body.
+    RegionId
+);
+id!(
+    /// Where in the source program a node comes from.
+    OriginId
+);
+
+/// Key and value pairs that end up in `metadata_props`.
+pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
+
+/// What in the source program nodes were made from.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Name of the source node.
+    pub node: Arc<str>,
+    /// What it did, such as `aten.relu.default`.
+    pub op: Arc<str>,
+    /// The user's source line, as `file.py:12`.
+    pub location: Option<Arc<str>>,
+    /// Metadata for every node made from it.
+    pub metadata: Metadata,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug)]
+pub enum Def {
+    /// Output `1` of a node.
+    Node(NodeId, u32),
+    /// Input `1` of a region.
+    Input(RegionId, u32),
+    /// A known tensor: an initialiser when written.
+    Constant(Tensor),
+}
+
+/// A place where a value is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// As that input of a node.
+    Input(NodeId, u32),
+    /// As that output of a region.
+    Output(RegionId, u32),
+}
+
+/// All about a value.
+#[derive(Clone, Debug)]
+pub struct ValueData {
+    /// Its name; unnamed ones get one before the model is written.
+    pub name: Option<Arc<str>>,
+    /// Its type, if known.
+    pub ty: Option<Type>,
+    /// For `metadata_props` of inputs, outputs and initialisers.
+    pub metadata: Metadata,
+    def: Def,
+    uses: IndexSet<Use, FxBuildHasher>,
+}
+
+impl ValueData {
+    /// Where it comes from.
+    pub fn def(&self) -> &Def {
+        &self.def
+    }
+
+    /// Where it is used.
+    pub fn uses(&self) -> impl ExactSizeIterator<Item = Use> + '_ {
+        self.uses.iter().copied()
+    }
+
+    /// The tensor, if it is a constant.
+    pub fn constant(&self) -> Option<&Tensor> {
+        match &self.def {
+            Def::Constant(t) => Some(t),
+            _ => None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Operator type.
+    pub op: Cow<'static, str>,
+    /// Domain; empty for ONNX's own operators.
+    pub domain: Cow<'static, str>,
+    /// Attributes. Regions in them belong to this node.
+    pub attributes: Attributes,
+    /// Its name, if it has one already.
+    pub name: Option<Arc<str>>,
+    /// Where it comes from; several for a fused node.
+    pub origins: SmallVec<[OriginId; 1]>,
+    inputs: SmallVec<[Option<Value>; 4]>,
+    outputs: SmallVec<[Value; 2]>,
+    region: RegionId,
+    prev: Option<NodeId>,
+    next: Option<NodeId>,
+}
+
+impl Node {
+    /// Inputs in order; `None` where an optional one is left out.
+    pub fn inputs(&self) -> &[Option<Value>] {
+        &self.inputs
+    }
+
+    /// Input `index`, if given.
+    pub fn input(&self, index: usize) -> Option<Value> {
+        self.inputs.get(index).copied().flatten()
+    }
+
+    /// Outputs in order.
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+
+    /// The region it stands in.
+    pub fn region(&self) -> RegionId {
+        self.region
+    }
+
+    /// Whether it is ONNX's own operator `op`.
+    pub fn is(&self, op: &str) -> bool {
+        self.domain.is_empty() && self.op == op
+    }
+
+    /// The attribute of that name.
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        attribute(&self.attributes, name)
+    }
+
+    /// The integer attribute of that name.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.attribute(name) {
+            Some(Attribute::Int(i)) => Some(*i),
+            _ => None,
+        }
+    }
+
+    /// The regions it owns.
+    pub fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
+        self.attributes
+            .iter()
+            .flat_map(|(_, a)| a.regions().iter().copied())
+    }
+}
+
+/// The attribute of that name.
+pub(crate) fn attribute<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Attribute> {
+    attributes.iter().find(|(n, _)| n == name).map(|(_, a)| a)
+}
+
+/// An ordered list of nodes with inputs and outputs.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    inputs: Vec<Value>,
+    outputs: Vec<Value>,
+    first: Option<NodeId>,
+    last: Option<NodeId>,
+}
+
+impl Region {
+    /// Inputs in order.
+    pub fn inputs(&self) -> &[Value] {
+        &self.inputs
+    }
+
+    /// Outputs in order.
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+}
+
+/// A model-local function: a body that nodes of its domain and name call.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Domain of the nodes that call it.
+    pub domain: String,
+    /// Operator type of the nodes that call it.
+    pub name: String,
+    /// Names of the attributes that its body may refer to.
+    pub attributes: Vec<String>,
+    /// Its body; inputs and outputs are the function's.
+    pub body: RegionId,
+}
+
+/// Where to put a new node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertPoint {
+    /// Behind all nodes of a region.
+    End(RegionId),
+    /// In front of a node.
+    Before(NodeId),
+}
+
+/// A model: the arena and what the file says besides the graph.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Opset of ONNX's own operators that the graph is written for.
+    pub opset: u32,
+    /// Opsets of other domains in use.
+    pub imports: IndexMap<String, u32>,
+    /// IR version to write; the lowest that the opset needs, unless set.
+    pub ir_version: Option<u32>,
+    /// Name of the main graph.
+    pub name: String,
+    /// `metadata_props` of the model.
+    pub metadata: Metadata,
+    /// `metadata_props` of the main graph.
+    pub graph_metadata: Metadata,
+    /// Model-local functions.
+    pub functions: Vec<Function>,
+    nodes: Vec<Option<Node>>,
+    values: Vec<ValueData>,
+    regions: Vec<Region>,
+    origins: Vec<Origin>,
+}
+
+impl Model {
+    /// An empty model; its main graph is [`Model::MAIN`].
+    pub fn new(opset: u32) -> Self {
+        Self {
+            opset,
+            imports: IndexMap::new(),
+            ir_version: None,
+            name: "main_graph".to_owned(),
+            metadata: Metadata::new(),
+            graph_metadata: Metadata::new(),
+            functions: Vec::new(),
+            nodes: Vec::new(),
+            values: Vec::new(),
+            regions: vec![Region::default()],
+            origins: Vec::new(),
+        }
+    }
+
+    /// The main graph.
+    pub const MAIN: RegionId = RegionId(0);
+
+    /// A new, empty region; it becomes a body when an attribute or a function refers to it.
+    pub fn add_region(&mut self) -> RegionId {
+        self.regions.push(Region::default());
+        RegionId::new(self.regions.len() - 1)
+    }
+
+    /// Registers where nodes come from.
+    pub fn add_origin(&mut self, origin: Origin) -> OriginId {
+        self.origins.push(origin);
+        OriginId::new(self.origins.len() - 1)
+    }
+
+    fn add_value(&mut self, def: Def, ty: Option<Type>) -> Value {
+        self.values.push(ValueData {
+            name: None,
+            ty,
+            metadata: Metadata::new(),
+            def,
+            uses: IndexSet::default(),
+        });
+        Value::new(self.values.len() - 1)
+    }
+
+    /// Appends an input to a region.
+    pub fn add_input(&mut self, region: RegionId, ty: Option<Type>) -> Value {
+        let index = self.regions[region.index()].inputs.len() as u32;
+        let value = self.add_value(Def::Input(region, index), ty);
+        self.regions[region.index()].inputs.push(value);
+        value
+    }
+
+    /// A new constant. It is written when something uses it.
+    pub fn add_constant(&mut self, tensor: Tensor) -> Value {
+        let shape: Vec<Expr> = tensor
+            .shape()
+            .iter()
+            .map(|&s| Expr::int(s as i64))
+            .collect();
+        let ty = Type::tensor(tensor.dtype(), shape);
+        self.add_value(Def::Constant(tensor), Some(ty))
+    }
+
+    /// A new node with `outputs` new values of unknown type.
+    pub fn add_node(
+        &mut self,
+        at: InsertPoint,
+        op: impl Into<Cow<'static, str>>,
+        inputs: &[Option<Value>],
+        attributes: Attributes,
+        outputs: usize,
+    ) -> NodeId {
+        let id = NodeId::new(self.nodes.len());
+        let (region, prev, next) = match at {
+            InsertPoint::End(region) => (region, self.regions[region.index()].last, None),
+            InsertPoint::Before(node) => {
+                let (region, prev) = (self[node].region, self[node].prev);
+                (region, prev, Some(node))
+            }
+        };
+        let outputs = (0..outputs)
+            .map(|i| self.add_value(Def::Node(id, i as u32), None))
+            .collect();
+        for (i, input) in inputs.iter().enumerate() {
+            self.note_use(*input, Use::Input(id, i as u32));
+        }
+        self.nodes.push(Some(Node {
+            op: op.into(),
+            domain: Cow::Borrowed(""),
+            attributes,
+            name: None,
+            origins: SmallVec::new(),
+            inputs: inputs.into(),
+            outputs,
+            region,
+            prev,
+            next,
+        }));
+        self.link(region, prev, Some(id));
+        self.link(region, Some(id), next);
+        id
+    }
+
+    /// Makes `a` and `b` neighbours; `None` is the region's boundary.
+    fn link(&mut self, region: RegionId, a: Option<NodeId>, b: Option<NodeId>) {
+        match a {
+            Some(a) => self[a].next = b,
+            None => self.regions[region.index()].first = b,
+        }
+        match b {
+            Some(b) => self[b].prev = a,
+            None => self.regions[region.index()].last = a,
+        }
+    }
+
+    fn note_use(&mut self, value: Option<Value>, at: Use) {
+        if let Some(v) = value {
+            self.values[v.index()].uses.insert(at);
+        }
+    }
+
+    fn drop_use(&mut self, value: Option<Value>, at: Use) {
+        if let Some(v) = value {
+            self.values[v.index()].uses.swap_remove(&at);
+        }
+    }
+
+    /// Sets the outputs of a region.
+    pub fn set_outputs(&mut self, region: RegionId, outputs: &[Value]) {
+        let old = std::mem::replace(&mut self.regions[region.index()].outputs, outputs.to_vec());
+        for (i, value) in old.into_iter().enumerate() {
+            self.drop_use(Some(value), Use::Output(region, i as u32));
+        }
+        for (i, &value) in outputs.iter().enumerate() {
+            self.note_use(Some(value), Use::Output(region, i as u32));
+        }
+    }
+
+    /// Replaces one input of a node.
+    pub fn replace_input(&mut self, node: NodeId, index: usize, value: Option<Value>) {
+        let Some(slot) = self[node].inputs.get_mut(index) else {
+            return;
+        };
+        let old = std::mem::replace(slot, value);
+        self.drop_use(old, Use::Input(node, index as u32));
+        self.note_use(value, Use::Input(node, index as u32));
+    }
+
+    /// Sets all inputs of a node.
+    pub fn set_inputs(&mut self, node: NodeId, inputs: &[Option<Value>]) {
+        let old = std::mem::replace(&mut self[node].inputs, inputs.into());
+        for (i, value) in old.into_iter().enumerate() {
+            self.drop_use(value, Use::Input(node, i as u32));
+        }
+        for (i, &value) in inputs.iter().enumerate() {
+            self.note_use(value, Use::Input(node, i as u32));
+        }
+    }
+
+    /// Lets everything that used `old` use `new`.
+    pub fn replace_all_uses(&mut self, old: Value, new: Value) {
+        if old == new {
+            return;
+        }
+        for at in std::mem::take(&mut self.values[old.index()].uses) {
+            match at {
+                Use::Input(node, i) => self[node].inputs[i as usize] = Some(new),
+                Use::Output(region, i) => self.regions[region.index()].outputs[i as usize] = new,
+            }
+            self.note_use(Some(new), at);
+        }
+    }
+
+    /// Removes a node and the regions it owns. Returns whether it did: a node whose outputs are used stays.
+    pub fn erase(&mut self, node: NodeId) -> bool {
+        if !self.is_unused(node) {
+            return false;
+        }
+        let (region, prev, next) = (self[node].region, self[node].prev, self[node].next);
+        for owned in self[node].regions().collect::<Vec<_>>() {
+            self.clear(owned);
+        }
+        self.link(region, prev, next);
+        if let Some(gone) = self.nodes[node.index()].take() {
+            for (i, value) in gone.inputs.into_iter().enumerate() {
+                self.drop_use(value, Use::Input(node, i as u32));
+            }
+        }
+        true
+    }
+
+    fn clear(&mut self, region: RegionId) {
+        self.set_outputs(region, &[]);
+        let mut last = self.regions[region.index()].last;
+        while let Some(node) = last {
+            last = self[node].prev;
+            self.erase(node);
+        }
+    }
+
+    /// Whether nothing uses any output of the node.
+    pub fn is_unused(&self, node: NodeId) -> bool {
+        self[node].outputs.iter().all(|v| self[*v].uses.is_empty())
+    }
+
+    /// Whether the node has not been erased.
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.nodes.get(node.index()).is_some_and(Option::is_some)
+    }
+
+    /// The node that makes a value.
+    pub fn producer(&self, value: Value) -> Option<NodeId> {
+        match self[value].def {
+            Def::Node(node, _) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// A region's nodes in order.
+    pub fn nodes(&self, region: RegionId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(self[region].first, |n| self[*n].next)
+    }
+
+    /// A region's nodes, last first.
+    pub fn nodes_rev(&self, region: RegionId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(self[region].last, |n| self[*n].prev)
+    }
+
+    /// All nodes of the main graph and the functions, a node in front of the nodes of its own regions.
+    pub fn all_nodes(&self) -> Vec<NodeId> {
+        let roots = std::iter::once(Self::MAIN).chain(self.functions.iter().map(|f| f.body));
+        let mut todo: Vec<NodeId> = roots.flat_map(|r| self.nodes(r)).collect();
+        todo.reverse();
+        let mut all = Vec::with_capacity(todo.len());
+        while let Some(node) = todo.pop() {
+            all.push(node);
+            let start = todo.len();
+            todo.extend(self[node].regions().flat_map(|r| self.nodes(r)));
+            todo[start..].reverse();
+        }
+        all
+    }
+
+    /// All values ever made, dead ones too.
+    pub fn values(&self) -> impl Iterator<Item = (Value, &ValueData)> {
+        self.values
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (Value::new(i), v))
+    }
+
+    /// The main graph's inputs.
+    pub fn inputs(&self) -> &[Value] {
+        self[Self::MAIN].inputs()
+    }
+
+    /// The main graph's outputs.
+    pub fn outputs(&self) -> &[Value] {
+        self[Self::MAIN].outputs()
+    }
+}
+
+/// Whether a dimension is one that nothing is known of: those have symbols that no program can spell.
+pub(crate) fn is_unknown(dim: &Expr) -> bool {
+    dim.as_symbol().is_some_and(|s| s.starts_with('?'))
+}
+
+macro_rules! index {
+    ($id:ty, $data:ty, $field:ident) => {
+        impl std::ops::Index<$id> for Model {
+            type Output = $data;
+            fn index(&self, id: $id) -> &$data {
+                &self.$field[id.index()]
+            }
+        }
+        impl std::ops::IndexMut<$id> for Model {
+            fn index_mut(&mut self, id: $id) -> &mut $data {
+                &mut self.$field[id.index()]
+            }
+        }
+    };
+}
+index!(Value, ValueData, values);
+index!(OriginId, Origin, origins);
+
+impl std::ops::Index<RegionId> for Model {
+    type Output = Region;
+    fn index(&self, id: RegionId) -> &Region {
+        &self.regions[id.index()]
+    }
+}
+
+/// Indexing an erased node is a bug of the caller, as indexing out of a `Vec`'s bounds is.
+impl std::ops::Index<NodeId> for Model {
+    type Output = Node;
+    #[expect(clippy::expect_used, reason = "same contract as Vec's index")]
+    fn index(&self, id: NodeId) -> &Node {
+        self.nodes[id.index()].as_ref().expect("erased node")
+    }
+}
+impl std::ops::IndexMut<NodeId> for Model {
+    #[expect(clippy::expect_used, reason = "same contract as Vec's index")]
+    fn index_mut(&mut self, id: NodeId) -> &mut Node {
+        self.nodes[id.index()].as_mut().expect("erased node")
+    }
+}

@@ -1,0 +1,78 @@
+//! Names: what has none gets one, and no name stands twice.
+
+use crate::{Model, Value, model::Def};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+impl Model {
+    /// Names everything that is used and has no name, and renames what would clash. Inputs and outputs of the main
+    /// graph keep theirs first, then constants, then the others in the order they were made.
+    pub fn assign_names(&mut self) {
+        let mut taken = FxHashSet::default();
+        let mut counter = 0;
+        let mut order: Vec<Value> = self
+            .inputs()
+            .iter()
+            .chain(self.outputs())
+            .copied()
+            .collect();
+        order.extend(
+            self.values()
+                .filter(|(_, d)| matches!(d.def(), Def::Constant(_)))
+                .map(|(v, _)| v),
+        );
+        order.extend(self.values().map(|(v, _)| v));
+        let mut seen = vec![false; self.values().count()];
+        for value in order {
+            if std::mem::replace(&mut seen[value.index()], true) {
+                continue;
+            }
+            let data = &self[value];
+            let gone = match data.def() {
+                Def::Node(node, _) => !self.contains(*node),
+                Def::Constant(_) => data.uses().len() == 0,
+                Def::Input(..) => false,
+            };
+            if gone {
+                continue;
+            }
+            let name = match &data.name {
+                Some(name) => unique(name, &mut taken),
+                None => fresh("val", &mut counter, &mut taken),
+            };
+            self[value].name = Some(name);
+        }
+        let (mut taken, mut counter) = (FxHashSet::default(), 0);
+        for node in self.all_nodes() {
+            let name = match &self[node].name {
+                Some(name) => unique(name, &mut taken),
+                None => fresh(&format!("node_{}", self[node].op), &mut counter, &mut taken),
+            };
+            self[node].name = Some(name);
+        }
+    }
+}
+
+fn unique(name: &Arc<str>, taken: &mut FxHashSet<Arc<str>>) -> Arc<str> {
+    if taken.insert(name.clone()) {
+        return name.clone();
+    }
+    let mut n = 1;
+    loop {
+        let candidate: Arc<str> = format!("{name}_{n}").into();
+        if taken.insert(candidate.clone()) {
+            return candidate;
+        }
+        n += 1;
+    }
+}
+
+fn fresh(prefix: &str, counter: &mut usize, taken: &mut FxHashSet<Arc<str>>) -> Arc<str> {
+    loop {
+        let candidate: Arc<str> = format!("{prefix}_{counter}").into();
+        *counter += 1;
+        if taken.insert(candidate.clone()) {
+            return candidate;
+        }
+    }
+}

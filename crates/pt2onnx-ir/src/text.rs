@@ -1,0 +1,275 @@
+//! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `...`.
+
+use crate::{Attribute, Model, NodeId, RegionId, Value, model::Def, types::onnx_name};
+use pt2onnx_tensor::{DType, Tensor};
+use std::fmt::{self, Display, Formatter, Write};
+
+/// Constants with more elements than this are not spelled out.
+const SPELLED_OUT: usize = 64;
+
+impl Display for Model {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "<\n  ir_version: {},\n  opset_import: [\"\" : {}",
+            self.ir_version(),
+            self.opset
+        )?;
+        for (domain, version) in &self.imports {
+            write!(f, ", {} : {version}", quoted(domain))?;
+        }
+        f.write_str("]\n>\n")?;
+        self.graph(f, Self::MAIN, &identifier(&self.name), 0)?;
+        for function in &self.functions {
+            write!(
+                f,
+                "\n<domain: {}, opset_import: [\"\" : {}]>\n",
+                quoted(&function.domain),
+                self.opset
+            )?;
+            let names = |values: &[Value]| list(values.iter().map(|v| self.name_of(*v)));
+            let body = &self[function.body];
+            let attributes = match function.attributes.is_empty() {
+                true => String::new(),
+                false => format!(" <{}>", list(function.attributes.iter())),
+            };
+            let (inputs, outputs) = (names(body.inputs()), names(body.outputs()));
+            writeln!(
+                f,
+                "{}{attributes} ({inputs}) => ({outputs})\n{{",
+                function.name
+            )?;
+            self.body(f, function.body, 1)?;
+            f.write_str("}\n")?;
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// The IR version to write: the one set, else the lowest that the opset needs (onnx's `helper.OP_SET_ID_VERSION_MAP`).
+    pub fn ir_version(&self) -> u32 {
+        self.ir_version.unwrap_or(match self.opset {
+            ..=8 => 3,
+            9 => 4,
+            10 => 5,
+            11 => 6,
+            12..=14 => 7,
+            15..=18 => 8,
+            19 | 20 => 9,
+            21 | 22 => 10,
+            23 => 11,
+            24 => 12,
+            25..=27 => 13,
+            28.. => 14,
+        })
+    }
+
+    fn graph(
+        &self,
+        f: &mut Formatter<'_>,
+        region: RegionId,
+        name: &str,
+        depth: usize,
+    ) -> fmt::Result {
+        let typed = |v: &Value| match &self[*v].ty {
+            Some(ty) => format!("{ty} {}", self.name_of(*v)),
+            None => self.name_of(*v),
+        };
+        let (inputs, outputs) = (
+            list(self[region].inputs().iter().map(typed)),
+            list(self[region].outputs().iter().map(typed)),
+        );
+        writeln!(f, "{name} ({inputs}) => ({outputs})")?;
+        if region == Self::MAIN {
+            let constants = self.values().filter(|(_, d)| d.uses().len() > 0);
+            let constants = constants.filter_map(|(v, d)| Some((v, d.constant()?)));
+            let spelled: Vec<String> = constants
+                .map(|(v, t)| format!("{} = {}", typed(&v), elements(t)))
+                .collect();
+            if !spelled.is_empty() {
+                writeln!(f, "<\n  {}\n>", spelled.join(",\n  "))?;
+            }
+        }
+        writeln!(f, "{}{{", indent(depth))?;
+        self.body(f, region, depth + 1)?;
+        write!(f, "{}}}", indent(depth))?;
+        if depth == 0 {
+            f.write_char('\n')
+        } else {
+            Ok(())
+        }
+    }
+
+    fn body(&self, f: &mut Formatter<'_>, region: RegionId, depth: usize) -> fmt::Result {
+        for node in self.nodes(region) {
+            self.node(f, node, depth)?;
+        }
+        Ok(())
+    }
+
+    fn node(&self, f: &mut Formatter<'_>, id: NodeId, depth: usize) -> fmt::Result {
+        let node = &self[id];
+        let outputs = list(node.outputs().iter().map(|v| self.name_of(*v)));
+        let inputs = list(
+            node.inputs()
+                .iter()
+                .map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
+        );
+        write!(f, "{}{outputs} = ", indent(depth))?;
+        if !node.domain.is_empty() {
+            write!(f, "{}.", node.domain)?;
+        }
+        f.write_str(&node.op)?;
+        if !node.attributes.is_empty() {
+            f.write_str(" <")?;
+            for (i, (name, value)) in node.attributes.iter().enumerate() {
+                f.write_str(if i == 0 { "" } else { ", " })?;
+                self.attribute(f, name, value, depth)?;
+            }
+            f.write_str(">")?;
+        }
+        writeln!(f, " ({inputs})")
+    }
+
+    fn attribute(
+        &self,
+        f: &mut Formatter<'_>,
+        name: &str,
+        value: &Attribute,
+        depth: usize,
+    ) -> fmt::Result {
+        match value {
+            Attribute::Float(v) => write!(f, "{name}: float = {v:?}"),
+            Attribute::Int(v) => write!(f, "{name}: int = {v}"),
+            Attribute::String(v) => write!(f, "{name}: string = {}", quoted(v)),
+            Attribute::Floats(v) => write!(
+                f,
+                "{name}: floats = [{}]",
+                list(v.iter().map(|x| format!("{x:?}")))
+            ),
+            Attribute::Ints(v) => write!(f, "{name}: ints = [{}]", list(v)),
+            Attribute::Strings(v) => write!(
+                f,
+                "{name}: strings = [{}]",
+                list(v.iter().map(|s| quoted(s)))
+            ),
+            Attribute::Tensor(t) => write!(f, "{name}: tensor = {}", tensor(t)),
+            Attribute::Tensors(v) => {
+                write!(f, "{name}: tensors = [{}]", list(v.iter().map(tensor)))
+            }
+            Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
+            Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
+            Attribute::Reference { name: of, kind } => {
+                write!(f, "{name}: {} = @{of}", format!("{kind:?}").to_lowercase())
+            }
+            Attribute::Region(r) => {
+                write!(f, "{name}: graph = ")?;
+                self.graph(f, *r, name, depth)
+            }
+            Attribute::Regions(rs) => {
+                write!(f, "{name}: graphs = [")?;
+                for (i, r) in rs.iter().enumerate() {
+                    f.write_str(if i == 0 { "" } else { ", " })?;
+                    self.graph(f, *r, &format!("{name}_{i}"), depth)?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+
+    fn name_of(&self, value: Value) -> String {
+        match (&self[value].name, self[value].def()) {
+            (Some(name), _) => identifier(name),
+            (None, Def::Constant(_)) => format!("const_{}", value.index()),
+            (None, _) => format!("_{}", value.index()),
+        }
+    }
+}
+
+fn list(items: impl IntoIterator<Item = impl Display>) -> String {
+    items
+        .into_iter()
+        .map(|i| i.to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth)
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A name as it is, quoted where it is no identifier of the grammar.
+fn identifier(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    if plain { name.to_owned() } else { quoted(name) }
+}
+
+fn tensor(t: &Tensor) -> String {
+    let dims = match t.shape() {
+        [] => String::new(),
+        dims => format!("[{}]", list(dims)),
+    };
+    format!("{}{dims} {}", onnx_name(t.dtype()), elements(t))
+}
+
+fn elements(t: &Tensor) -> String {
+    if t.numel() > SPELLED_OUT || !t.has_data() {
+        return "{...}".to_owned();
+    }
+    macro_rules! spell {
+        ($t:ty) => {
+            list(
+                t.to_vec::<$t>()
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|v| format!("{v:?}")),
+            )
+        };
+    }
+    let spelled = match t.dtype() {
+        DType::F64 => spell!(f64),
+        DType::F32 => spell!(f32),
+        DType::F16 => list(
+            t.to_vec::<half::f16>()
+                .unwrap_or_default()
+                .iter()
+                .map(|v| format!("{:?}", v.to_f32())),
+        ),
+        DType::BF16 => list(
+            t.to_vec::<half::bf16>()
+                .unwrap_or_default()
+                .iter()
+                .map(|v| format!("{:?}", v.to_f32())),
+        ),
+        DType::I64 => spell!(i64),
+        DType::I32 => spell!(i32),
+        DType::I16 => spell!(i16),
+        DType::I8 => spell!(i8),
+        DType::U64 => spell!(u64),
+        DType::U32 => spell!(u32),
+        DType::U16 => spell!(u16),
+        DType::U8 => spell!(u8),
+        DType::Bool => list(
+            t.to_vec::<bool>()
+                .unwrap_or_default()
+                .iter()
+                .map(|&b| u8::from(b)),
+        ),
+        DType::String => list(
+            t.as_strings()
+                .unwrap_or_default()
+                .iter()
+                .map(|s| quoted(&String::from_utf8_lossy(s))),
+        ),
+        _ => "...".to_owned(),
+    };
+    format!("{{{spelled}}}")
+}

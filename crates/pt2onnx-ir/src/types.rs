@@ -1,0 +1,105 @@
+//! Types of values: element type and symbolic shape.
+
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use std::fmt;
+
+/// Sizes of a tensor, each a number or an expression over symbols.
+pub type Shape = Vec<Expr>;
+
+/// Type of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A dense tensor.
+    Tensor(TensorType),
+    /// A sequence of values of one type.
+    Sequence(Box<Type>),
+    /// A value that may be absent.
+    Optional(Box<Type>),
+}
+
+/// Type of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes; `None` where not even the rank is known.
+    pub shape: Option<Shape>,
+}
+
+impl Type {
+    /// A tensor of known rank.
+    pub fn tensor(dtype: DType, shape: impl Into<Shape>) -> Self {
+        Type::Tensor(TensorType {
+            dtype,
+            shape: Some(shape.into()),
+        })
+    }
+
+    /// The tensor type, if it is one.
+    pub fn as_tensor(&self) -> Option<&TensorType> {
+        match self {
+            Type::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+}
+
+/// ONNX's spelling of an element type in text: `float`, `double`, `int64`.
+pub(crate) fn onnx_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::C32 => "complex32",
+        DType::F8E4M3FN => "float8e4m3fn",
+        DType::F8E4M3FNUZ => "float8e4m3fnuz",
+        DType::F8E5M2 => "float8e5m2",
+        DType::F8E5M2FNUZ => "float8e5m2fnuz",
+        DType::F8E8M0 => "float8e8m0",
+        DType::F4E2M1 => "float4e2m1",
+        other => other.name(),
+    }
+}
+
+/// The element type of that ONNX spelling; the inverse of [`onnx_name`].
+pub(crate) fn from_onnx_name(name: &str) -> Option<DType> {
+    use DType::*;
+    let all = [
+        F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool, C64, C128, F8E4M3FN,
+        F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1, I4, U4, I2, U2, String,
+    ];
+    all.into_iter().find(|&d| onnx_name(d) == name)
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Tensor(t) => t.fmt(f),
+            Type::Sequence(t) => write!(f, "seq({t})"),
+            Type::Optional(t) => write!(f, "optional({t})"),
+        }
+    }
+}
+
+/// As ONNX text: `float[N,8]`, `float[]` where the rank is unknown, `float` for 0-d.
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(onnx_name(self.dtype))?;
+        match &self.shape {
+            None => f.write_str("[]"),
+            Some(dims) if dims.is_empty() => Ok(()),
+            Some(dims) => {
+                for (i, dim) in dims.iter().enumerate() {
+                    f.write_str(if i == 0 { "[" } else { "," })?;
+                    match dim.as_symbol() {
+                        _ if crate::model::is_unknown(dim) => f.write_str("?")?,
+                        Some(name) => f.write_str(name)?,
+                        None if dim.as_int().is_some() => write!(f, "{dim}")?,
+                        None => write!(f, "\"{dim}\"")?,
+                    }
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
