@@ -168,7 +168,9 @@ fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
                 }
                 below.push(den.to_string());
             }
-            View::Pow(base, exponent) if let Some(n @ ..0) = exponent.as_int() => {
+            View::Pow(base, exponent)
+                if let Some(n) = exponent.as_int().filter(|n| (-i64::MAX..0).contains(n)) =>
+            {
                 let base = Wrapped(base, precedence::POW);
                 below.push(match n.unsigned_abs() {
                     1 => base.to_string(),
@@ -213,6 +215,8 @@ fn write_call(f: &mut fmt::Formatter<'_>, func: Func, args: &[Expr]) -> fmt::Res
         }
         Ok(())
     };
+    // Of numbers that are no truth values, the operators are the bitwise ones.
+    let logical = args.iter().all(Expr::is_boolean);
     match (func, args) {
         (Func::FloorDiv | Func::CleanDiv, [_, _]) => {
             f.write_str("(")?;
@@ -223,9 +227,9 @@ fn write_call(f: &mut fmt::Formatter<'_>, func: Func, args: &[Expr]) -> fmt::Res
         (Func::Le, [_, _]) => infix(f, " <= ", precedence::RELATION),
         (Func::Gt, [_, _]) => infix(f, " > ", precedence::RELATION),
         (Func::Ge, [_, _]) => infix(f, " >= ", precedence::RELATION),
-        (Func::And, [_, _, ..]) => infix(f, " & ", precedence::BIT_AND),
-        (Func::Or, [_, _, ..]) => infix(f, " | ", precedence::BIT_OR),
-        (Func::Not, [x]) => write!(f, "~{}", Wrapped(x, precedence::NOT)),
+        (Func::And, [_, _, ..]) if logical => infix(f, " & ", precedence::BIT_AND),
+        (Func::Or, [_, _, ..]) if logical => infix(f, " | ", precedence::BIT_OR),
+        (Func::Not, [x]) if logical => write!(f, "~{}", Wrapped(x, precedence::NOT)),
         _ => {
             write!(f, "{}(", func.name())?;
             for (index, arg) in args.iter().enumerate() {

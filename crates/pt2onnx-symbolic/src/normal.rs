@@ -84,11 +84,12 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
         }
     }
     // What is below the common factor of everything else never reaches the next multiple.
-    for term in &mut rest {
-        if let (true, Coef::Exact(constant, 1)) = (term.mono.is_empty(), term.coef) {
-            let constant = constant.unsigned_abs() / common * common;
-            term.coef = Coef::Exact(constant as i64, 1);
-        }
+    let mut constants = rest.iter_mut().filter(|term| term.mono.is_empty());
+    if let (Some(term), None) = (constants.next(), constants.next())
+        && let Coef::Exact(constant, 1) = term.coef
+    {
+        let constant = constant.unsigned_abs() / common * common;
+        term.coef = Coef::Exact(constant as i64, 1);
     }
     rest.retain(|term| term.coef != Coef::Exact(0, 1));
     let whole = poly::from_terms(poly::collect(whole));

@@ -114,6 +114,8 @@ struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
     depth: u32,
+    /// An operand that has been read already.
+    read: Option<Expr>,
 }
 
 impl Expr {
@@ -128,6 +130,7 @@ impl Expr {
             text,
             rest: text,
             depth: 0,
+            read: None,
         };
         let expr = parser.expression(0)?;
         parser.space();
@@ -259,7 +262,11 @@ impl<'a> Reader<'a> {
         let mut terms: Vec<Expr> = Vec::new();
         // The right side of the comparison just read, for chains like `1 < x < 5`.
         let mut compared: Option<Expr> = None;
-        while let Some((level, infix)) = self.infix(min) {
+        while let Some((level, mut infix)) = self.infix(min) {
+            if infix == Infix::Sub && self.minimum(&["**", "//", "%"]) {
+                infix = Infix::Add;
+                self.read = Some(Expr::int(i64::MIN));
+            }
             // `**` groups to the right and takes a signed exponent.
             let right = self.expression(if infix == Infix::Pow {
                 level::UNARY
@@ -315,16 +322,29 @@ impl<'a> Reader<'a> {
         Ok(left)
     }
 
+    /// After a minus sign: whether the digits of `i64::MIN` come next, consumed, and after them none of the operators
+    /// to which the sign would make a difference.
+    fn minimum(&mut self, but_not_before: &[&str]) -> bool {
+        self.space();
+        let Some(rest) = self.rest.strip_prefix(MIN_DIGITS) else {
+            return false;
+        };
+        let next = rest.trim_start();
+        let found = !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && !but_not_before.iter().any(|token| next.starts_with(token));
+        if found {
+            self.rest = rest;
+        }
+        found
+    }
+
     /// A prefix operator with its operand, or a primary.
     fn operand(&mut self) -> Parsed {
+        if let Some(operand) = self.read.take() {
+            return Ok(operand);
+        }
         if self.accept("-") {
-            let digits = self.rest.trim_start();
-            let rest = digits.strip_prefix(MIN_DIGITS);
-            if let Some(rest) = rest
-                && !rest.trim_start().starts_with("**")
-                && !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-            {
-                self.rest = rest;
+            if self.minimum(&["**"]) {
                 return Ok(Expr::int(i64::MIN));
             }
             return Ok(-self.expression(level::UNARY)?);

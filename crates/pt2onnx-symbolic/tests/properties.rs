@@ -137,7 +137,7 @@ fn around(env: &[i64; 3], below: &[i64; 3], above: &[i64; 3]) -> Constraints {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn construction_keeps_values(tree in tree(), env in env()) {
