@@ -1,4 +1,9 @@
 //! Textual cases: how expressions print, what they evaluate to, what follows from facts, which texts are refused.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests, outside of `#[test]` functions"
+)]
 
 use std::collections::HashMap;
 
@@ -57,12 +62,8 @@ fn eval() {
 #[test]
 fn proofs() {
     check(include_str!("data/proofs.txt"), |line| {
-        let (facts, question) = line.split_once('|').expect(line);
         // `|` is an operator of facts as well: the last one separates.
-        let (facts, question) = match line.rsplit_once(" | ") {
-            Some(split) => split,
-            None => (facts, question),
-        };
+        let (facts, question) = line.rsplit_once("| ").expect(line);
         let mut constraints = Constraints::new();
         for fact in facts.split(';').filter(|fact| !fact.trim().is_empty()) {
             constraints.assume(&parse(fact));
