@@ -47,16 +47,15 @@ impl<'a> Args<'a> {
             what: what.to_owned(),
         };
         let mut bound = Vec::with_capacity(schema.params.len());
-        for arg in given {
-            if !arg.name.is_empty() && !schema.params.iter().any(|p| *p.name == *arg.name) {
-                return Err(
-                    error(&arg.name, &format!("{} has no such parameter", schema.name)).into(),
-                );
-            }
+        let known = |arg: &NamedArg| schema.params.iter().any(|p| *p.name == *arg.name);
+        // The functional twin of an in-place op may name its first parameter otherwise (`input`, not `self`).
+        let places = |arg: &NamedArg| arg.name.is_empty() || (&*arg.name == "self" && !known(arg));
+        if let Some(arg) = given.iter().find(|a| !known(a) && !places(a)) {
+            return Err(error(&arg.name, &format!("{} has no such parameter", schema.name)).into());
         }
         for (i, param) in schema.params.iter().enumerate() {
             let by_name = || given.iter().find(|a| *a.name == *param.name);
-            let by_place = || given.get(i).filter(|a| a.name.is_empty());
+            let by_place = || given.get(i).filter(|a| places(a));
             let given = by_name().or_else(by_place).map(|a| a.value.clone());
             let at_default = given.is_none() || given == param.default;
             let value = given.or_else(|| param.default.clone());

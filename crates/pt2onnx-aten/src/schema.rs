@@ -78,11 +78,12 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 fn param(text: &str) -> Option<Param> {
-    let (ty, name) = text.split_once(' ')?;
-    let (name, default) = match name.split_once('=') {
-        Some((name, default)) => (name, Some(literal(default))),
-        None => (name, None),
+    let (typed, default) = match text.split_once('=') {
+        Some((typed, default)) => (typed, Some(literal(default))),
+        None => (text, None),
     };
+    // The type may hold spaces, as `Tensor(a -> *)` does.
+    let (ty, name) = typed.rsplit_once(' ')?;
     let mutated = ty.contains('!');
     // Alias annotations, such as `Tensor(a!)`, say what is written and viewed: no part of the type.
     let mut bare = String::new();

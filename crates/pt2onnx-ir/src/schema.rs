@@ -130,6 +130,14 @@ impl TypeSet {
     pub fn has_tensor(&self, dtype: DType) -> bool {
         self.tensor & (1 << dtype as u32) != 0
     }
+
+    /// The element type, where the set holds tensors of one type and nothing else.
+    pub fn only_tensor(&self) -> Option<DType> {
+        let nothing_else = self.sequence | self.optional | self.optional_sequence == 0;
+        let only = nothing_else && self.tensor.is_power_of_two();
+        only.then(|| DType::ALL.iter().copied().find(|&d| self.has_tensor(d)))
+            .flatten()
+    }
 }
 
 impl OpSchema {

@@ -63,12 +63,7 @@ pub(crate) fn onnx_name(dtype: DType) -> &'static str {
 
 /// The element type of that ONNX spelling; the inverse of [`onnx_name`].
 pub(crate) fn from_onnx_name(name: &str) -> Option<DType> {
-    use DType::*;
-    let all = [
-        F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool, C64, C128, F8E4M3FN,
-        F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1, I4, U4, I2, U2, String,
-    ];
-    all.into_iter().find(|&d| onnx_name(d) == name)
+    DType::ALL.iter().copied().find(|&d| onnx_name(d) == name)
 }
 
 impl fmt::Display for Type {

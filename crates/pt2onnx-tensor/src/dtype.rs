@@ -36,6 +36,15 @@ pub enum DType {
 }
 
 impl DType {
+    /// All of them, in the order of their discriminants.
+    pub const ALL: [DType; 27] = {
+        use DType::*;
+        [
+            F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool, C32, C64, C128,
+            F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1, I4, U4, I2, U2, String,
+        ]
+    };
+
     /// Bits of one element; 0 for strings.
     pub fn bits(self) -> usize {
         use DType::*;

@@ -67,6 +67,9 @@ impl Node<'_, '_> {
         {
             return from_onnx_name(inner);
         }
+        if let Some(only) = schema.type_set(formal).and_then(|set| set.only_tensor()) {
+            return Some(only);
+        }
         if let Some(Attribute::Tensor(value)) = attribute(&self.attributes, "value") {
             return Some(value.dtype());
         }
