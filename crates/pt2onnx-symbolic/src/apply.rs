@@ -75,6 +75,13 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     if b.as_int() == Some(0) || !a.is_integer() || !b.is_integer() {
         return keep();
     }
+    // Constants that only the simplification has brought about.
+    if a.is_static()
+        && b.is_static()
+        && let Some(value) = eval::constant(Func::FloorDiv, &[a.clone(), b.clone()])
+    {
+        return value;
+    }
     let divisor = poly::to_terms(b);
     let Some(lead) = divisor.first() else {
         return keep();

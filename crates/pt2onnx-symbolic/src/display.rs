@@ -187,6 +187,8 @@ fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
     match below.as_slice() {
         [] => Ok(()),
         [one] => write!(f, "/{one}"),
+        // In parentheses a sum would be multiplied out.
+        _ if below.iter().any(|part| part.starts_with('(')) => write!(f, "/{}", below.join("/")),
         _ => write!(f, "/({})", below.join("*")),
     }
 }
