@@ -1,1 +1,15 @@
 //! ONNX graphs to protobuf files and external data.
+//!
+//! Layer 2, and the one crate that knows both the IR and protobuf. [`save`] streams: the graph is encoded in memory, weights go
+//! from where they lie (mostly a mapped archive) to the file in pieces, so that memory is O(graph), never O(weights).
+//! The same model gives the same bytes.
+#![warn(clippy::as_conversions)]
+
+mod error;
+mod proto;
+mod save;
+mod stream;
+
+pub use error::Error;
+pub use save::{Saved, Weights, save};
+pub use stream::to_bytes;

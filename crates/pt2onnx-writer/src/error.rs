@@ -1,0 +1,80 @@
+//! What can go wrong when a model is written.
+
+use pt2onnx_tensor::DType;
+use std::path::PathBuf;
+
+/// Why a model could not be written. Nothing was left behind, and files that were there are as they were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{}: cannot {doing}: {source}", .path.display())]
+    Io {
+        /// The file or folder it is about.
+        path: PathBuf,
+        /// What was tried, such as `create a file in this folder`.
+        doing: &'static str,
+        /// Its reason.
+        source: std::io::Error,
+    },
+    /// The values of a weight could not be read.
+    #[error("a weight cannot be read: {0}")]
+    Weight(#[source] std::io::Error),
+    /// The path to write to names no file that could be replaced.
+    #[error("{}: {what}", .path.display())]
+    Target {
+        /// The path.
+        path: PathBuf,
+        /// What is there instead.
+        what: &'static str,
+    },
+    /// Weights whose values are not in the archive.
+    #[error(
+        "no values to write for {}: weights saved under FakeTensorMode have none. Save the program with real weights",
+        few(.0)
+    )]
+    NoData(
+        /// Their names.
+        Vec<String>,
+    ),
+    /// One file of that many bytes is beyond what protobuf can hold.
+    #[error(
+        "one file with all weights would have {0} bytes, an ONNX file has at most {max}. Write the weights to a file of \
+         their own (`Weights::External`)",
+        max = crate::stream::MAX_MODEL
+    )]
+    TooLarge(
+        /// Bytes it would have.
+        u64,
+    ),
+    /// Even without weights the graph is beyond what protobuf can hold.
+    #[error("the graph without its weights has {0} bytes, an ONNX file has at most {max}", max = crate::stream::MAX_MODEL)]
+    GraphTooLarge(
+        /// Bytes it would have.
+        u64,
+    ),
+    /// ONNX has no such element type.
+    #[error("ONNX has no element type {dtype}, which `{name}` has")]
+    NoSuchType {
+        /// The value or attribute.
+        name: String,
+        /// Its element type.
+        dtype: DType,
+    },
+    /// A value without a name: `Model::assign_names` was not called. A bug of the caller.
+    #[error("value {0} has no name; `Model::assign_names` gives one")]
+    Unnamed(
+        /// Its number in the arena.
+        usize,
+    ),
+}
+
+/// The first five names.
+fn few(names: &[String]) -> String {
+    match names.get(..5) {
+        Some(first) if names.len() > 5 => {
+            format!("{} and {} more", first.join(", "), names.len() - 5)
+        }
+        _ => names.join(", "),
+    }
+}

@@ -1,0 +1,452 @@
+//! From the IR to protobuf messages. The elements of initialisers stay behind: `stream` writes them.
+
+use crate::Error;
+use bytes::Bytes;
+use pt2onnx_ir::{
+    Attribute, Function, Metadata, Model, Node, NodeId, RegionId, TensorType, Type, Value,
+    schema::AttributeKind,
+};
+use pt2onnx_proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
+    attribute_proto::AttributeType,
+    tensor_proto::DataType,
+    tensor_shape_proto::{Dimension, dimension},
+    type_proto,
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+use std::{borrow::Cow, collections::BTreeSet};
+
+/// A model in pieces.
+pub(crate) struct Parts<'a> {
+    /// All but the graph.
+    pub model: ModelProto,
+    /// The main graph without initialisers.
+    pub graph: GraphProto,
+    /// Its initialisers, in the order the constants were made.
+    pub initialisers: Vec<Initialiser<'a>>,
+}
+
+/// An initialiser of the main graph.
+pub(crate) struct Initialiser<'a> {
+    /// All but its elements; strings are here, as they have no raw form.
+    pub proto: TensorProto,
+    /// Its elements.
+    pub tensor: &'a Tensor,
+}
+
+/// Takes a model to pieces.
+pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
+    let mut cx = Cx {
+        model,
+        absent: Vec::new(),
+    };
+    let graph = cx.graph(Model::MAIN, &model.name)?;
+    let functions = model
+        .functions
+        .iter()
+        .map(|f| cx.function(f))
+        .collect::<Result<_, _>>()?;
+    let used = cx.constants(Model::MAIN);
+    let initialisers = used
+        .into_iter()
+        .map(|(value, tensor)| cx.initialiser(value, tensor))
+        .collect::<Result<_, _>>()?;
+    if !cx.absent.is_empty() {
+        return Err(Error::NoData(cx.absent));
+    }
+    let proto = ModelProto {
+        ir_version: Some(model.ir_version().into()),
+        opset_import: cx.imports(),
+        producer_name: Some("pt2onnx".to_owned()),
+        producer_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        metadata_props: metadata(&model.metadata),
+        functions,
+        ..ModelProto::default()
+    };
+    Ok(Parts {
+        model: proto,
+        graph,
+        initialisers,
+    })
+}
+
+struct Cx<'a> {
+    model: &'a Model,
+    /// Tensors without values, by name.
+    absent: Vec<String>,
+}
+
+impl<'a> Cx<'a> {
+    fn name(&self, value: Value) -> Result<String, Error> {
+        self.model[value]
+            .name
+            .as_deref()
+            .map(str::to_owned)
+            .ok_or(Error::Unnamed(value.index()))
+    }
+
+    fn names(&self, values: &[Value]) -> Result<Vec<String>, Error> {
+        values.iter().map(|v| self.name(*v)).collect()
+    }
+
+    /// Domains of the model-local functions count as imported, at version 1 unless the model says otherwise.
+    fn imports(&self) -> Vec<OperatorSetIdProto> {
+        let import = |domain: &str, version: u32| OperatorSetIdProto {
+            domain: Some(domain.to_owned()),
+            version: Some(version.into()),
+        };
+        let own: BTreeSet<&str> = self
+            .model
+            .functions
+            .iter()
+            .map(|f| f.domain.as_str())
+            .collect();
+        let own = own
+            .into_iter()
+            .filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
+        std::iter::once(import("", self.model.opset))
+            .chain(
+                self.model
+                    .imports
+                    .iter()
+                    .map(|(domain, version)| import(domain, *version)),
+            )
+            .chain(own.map(|domain| import(domain, 1)))
+            .collect()
+    }
+
+    /// The constants that a region's nodes, outputs and inner regions use, in the order they were made.
+    fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
+        let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
+        while let Some(region) = todo.pop() {
+            used.extend(self.model[region].outputs());
+            for node in self.model.nodes(region) {
+                used.extend(self.model[node].inputs().iter().flatten());
+                todo.extend(self.model[node].regions());
+            }
+        }
+        used.into_iter()
+            .filter_map(|v| Some((v, self.model[v].constant()?)))
+            .collect()
+    }
+
+    /// The main graph without its initialisers, or the body of a node.
+    fn graph(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
+        let data = &self.model[region];
+        let outputs: BTreeSet<Value> = data.outputs().iter().copied().collect();
+        let (mut node, mut value_info) = (Vec::new(), Vec::new());
+        for id in self.model.nodes(region) {
+            node.push(self.node(id)?);
+            for &value in self.model[id].outputs() {
+                if self.model[value].ty.is_some() && !outputs.contains(&value) {
+                    value_info.push(ValueInfoProto {
+                        metadata_props: Vec::new(),
+                        ..self.value_info(value)?
+                    });
+                }
+            }
+        }
+        Ok(GraphProto {
+            node,
+            name: Some(name.to_owned()),
+            input: data
+                .inputs()
+                .iter()
+                .map(|v| self.value_info(*v))
+                .collect::<Result<_, _>>()?,
+            output: data
+                .outputs()
+                .iter()
+                .map(|v| self.value_info(*v))
+                .collect::<Result<_, _>>()?,
+            value_info,
+            metadata_props: if region == Model::MAIN {
+                metadata(&self.model.graph_metadata)
+            } else {
+                Vec::new()
+            },
+            ..GraphProto::default()
+        })
+    }
+
+    /// A function has no initialisers: its constants become `Constant` nodes.
+    fn function(&mut self, function: &Function) -> Result<FunctionProto, Error> {
+        let body = &self.model[function.body];
+        let mut nodes = Vec::new();
+        for (value, tensor) in self.constants(function.body) {
+            let name = self.name(value)?;
+            nodes.push(NodeProto {
+                attribute: vec![AttributeProto {
+                    t: Some(self.embedded(tensor, &name)?),
+                    ..attribute_of("value", AttributeType::Tensor)
+                }],
+                output: vec![name],
+                op_type: Some("Constant".to_owned()),
+                ..NodeProto::default()
+            });
+        }
+        for id in self.model.nodes(function.body) {
+            nodes.push(self.node(id)?);
+        }
+        Ok(FunctionProto {
+            name: Some(function.name.clone()),
+            domain: Some(function.domain.clone()),
+            input: self.names(body.inputs())?,
+            output: self.names(body.outputs())?,
+            attribute: function.attributes.clone(),
+            node: nodes,
+            opset_import: self.imports(),
+            ..FunctionProto::default()
+        })
+    }
+
+    fn node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
+        let node = &self.model[id];
+        let input = |v: &Option<Value>| v.map_or(Ok(String::new()), |v| self.name(v));
+        Ok(NodeProto {
+            input: node.inputs().iter().map(input).collect::<Result<_, _>>()?,
+            output: self.names(node.outputs())?,
+            name: node.name.as_deref().map(str::to_owned),
+            op_type: Some(node.op.to_string()),
+            domain: Some(&*node.domain)
+                .filter(|d| !d.is_empty())
+                .map(str::to_owned),
+            metadata_props: self.origins(node),
+            attribute: node
+                .attributes
+                .iter()
+                .map(|(name, value)| self.attribute(node, name, value))
+                .collect::<Result<_, _>>()?,
+            ..NodeProto::default()
+        })
+    }
+
+    /// The metadata of all that a node was made from; of equal keys the first holds.
+    fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
+        let mut merged = Metadata::new();
+        for (key, value) in node.origins.iter().flat_map(|o| &self.model[*o].metadata) {
+            if !merged.iter().any(|(k, _)| k == key) {
+                merged.push((key.clone(), value.clone()));
+            }
+        }
+        metadata(&merged)
+    }
+
+    fn attribute(
+        &mut self,
+        node: &Node,
+        name: &str,
+        value: &Attribute,
+    ) -> Result<AttributeProto, Error> {
+        let mut a = attribute_of(name, attribute_type(value.kind()));
+        match value {
+            Attribute::Float(v) => a.f = Some(*v),
+            Attribute::Int(v) => a.i = Some(*v),
+            Attribute::String(v) => a.s = Some(v.clone().into_bytes()),
+            Attribute::Tensor(t) => a.t = Some(self.embedded(t, name)?),
+            Attribute::Region(r) => a.g = Some(self.graph(*r, &body_name(node, name))?),
+            Attribute::Type(t) => a.tp = Some(type_proto(t, name)?),
+            Attribute::Floats(v) => a.floats = v.clone(),
+            Attribute::Ints(v) => a.ints = v.clone(),
+            Attribute::Strings(v) => a.strings = v.iter().map(|s| s.clone().into_bytes()).collect(),
+            Attribute::Tensors(v) => {
+                a.tensors = v
+                    .iter()
+                    .map(|t| self.embedded(t, name))
+                    .collect::<Result<_, _>>()?
+            }
+            Attribute::Regions(rs) => {
+                let body = |(i, r): (usize, &RegionId)| {
+                    self.graph(*r, &format!("{}_{i}", body_name(node, name)))
+                };
+                a.graphs = rs.iter().enumerate().map(body).collect::<Result<_, _>>()?;
+            }
+            Attribute::Types(v) => {
+                a.type_protos = v
+                    .iter()
+                    .map(|t| type_proto(t, name))
+                    .collect::<Result<_, _>>()?
+            }
+            Attribute::Reference { name, .. } => a.ref_attr_name = Some(name.clone()),
+        }
+        Ok(a)
+    }
+
+    fn value_info(&self, value: Value) -> Result<ValueInfoProto, Error> {
+        let (name, data) = (self.name(value)?, &self.model[value]);
+        Ok(ValueInfoProto {
+            r#type: data.ty.as_ref().map(|t| type_proto(t, &name)).transpose()?,
+            name: Some(name),
+            metadata_props: metadata(&data.metadata),
+            doc_string: None,
+        })
+    }
+
+    fn initialiser(&mut self, value: Value, tensor: &'a Tensor) -> Result<Initialiser<'a>, Error> {
+        let name = self.name(value)?;
+        let described = self.described(tensor, &name)?;
+        let proto = TensorProto {
+            name: Some(name),
+            metadata_props: metadata(&self.model[value].metadata),
+            ..described
+        };
+        Ok(Initialiser { proto, tensor })
+    }
+
+    /// A tensor in an attribute: with its elements, which are not copied where they lie contiguous.
+    fn embedded(&mut self, tensor: &Tensor, name: &str) -> Result<TensorProto, Error> {
+        let proto = self.described(tensor, name)?;
+        let raw_data = tensor.storage().map(|storage| match tensor.to_bytes() {
+            Cow::Borrowed(lying) => storage.bytes().slice_ref(lying),
+            Cow::Owned(gathered) => Bytes::from(gathered),
+        });
+        Ok(TensorProto { raw_data, ..proto })
+    }
+
+    /// A tensor without its elements, but with its strings.
+    fn described(&mut self, tensor: &Tensor, name: &str) -> Result<TensorProto, Error> {
+        if !tensor.has_data() && tensor.nbytes() > 0 {
+            self.absent.push(name.to_owned());
+        }
+        Ok(TensorProto {
+            // A size beyond i64 could only belong to a tensor without elements, and no format that is read can spell it.
+            dims: tensor
+                .shape()
+                .iter()
+                .map(|&s| i64::try_from(s).unwrap_or(i64::MAX))
+                .collect(),
+            data_type: Some(data_type(tensor.dtype(), name)?),
+            string_data: tensor
+                .as_strings()
+                .unwrap_or_default()
+                .iter()
+                .map(|s| s.to_vec())
+                .collect(),
+            ..TensorProto::default()
+        })
+    }
+}
+
+/// Names of bodies mean nothing, but must be there: `node_If_0_then_branch`.
+fn body_name(node: &Node, attribute: &str) -> String {
+    format!("{}_{attribute}", node.name.as_deref().unwrap_or(&node.op))
+}
+
+fn attribute_of(name: &str, kind: AttributeType) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(kind.into()),
+        ..AttributeProto::default()
+    }
+}
+
+fn attribute_type(kind: AttributeKind) -> AttributeType {
+    match kind {
+        AttributeKind::Float => AttributeType::Float,
+        AttributeKind::Int => AttributeType::Int,
+        AttributeKind::String => AttributeType::String,
+        AttributeKind::Tensor => AttributeType::Tensor,
+        AttributeKind::Graph => AttributeType::Graph,
+        AttributeKind::SparseTensor => AttributeType::SparseTensor,
+        AttributeKind::TypeProto => AttributeType::TypeProto,
+        AttributeKind::Floats => AttributeType::Floats,
+        AttributeKind::Ints => AttributeType::Ints,
+        AttributeKind::Strings => AttributeType::Strings,
+        AttributeKind::Tensors => AttributeType::Tensors,
+        AttributeKind::Graphs => AttributeType::Graphs,
+        AttributeKind::SparseTensors => AttributeType::SparseTensors,
+        AttributeKind::TypeProtos => AttributeType::TypeProtos,
+    }
+}
+
+fn metadata(entries: &Metadata) -> Vec<StringStringEntryProto> {
+    entries
+        .iter()
+        .map(|(key, value)| entry(key, value.to_string()))
+        .collect()
+}
+
+/// A pair of texts.
+pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
+    StringStringEntryProto {
+        key: Some(key.to_owned()),
+        value: Some(value),
+    }
+}
+
+fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
+    let boxed = |inner: &Type| type_proto(inner, owner).map(|t| Some(Box::new(t)));
+    let value = match ty {
+        Type::Tensor(TensorType { dtype, shape }) => {
+            type_proto::Value::TensorType(type_proto::Tensor {
+                elem_type: Some(data_type(*dtype, owner)?),
+                shape: shape.as_ref().map(|dims| TensorShapeProto {
+                    dim: dims.iter().map(dimension).collect(),
+                }),
+            })
+        }
+        Type::Sequence(t) => type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
+            elem_type: boxed(t)?,
+        })),
+        Type::Optional(t) => type_proto::Value::OptionalType(Box::new(type_proto::Optional {
+            elem_type: boxed(t)?,
+        })),
+    };
+    Ok(TypeProto {
+        value: Some(value),
+        denotation: None,
+    })
+}
+
+/// A number, a text over the program's symbols, or nothing where the IR had to invent a symbol (`?7`).
+fn dimension(dim: &Expr) -> Dimension {
+    let invented = || dim.symbols().iter().any(|s| s.starts_with('?'));
+    let value = match dim.as_int() {
+        Some(known) => Some(dimension::Value::DimValue(known)),
+        None if invented() => None,
+        None => Some(dimension::Value::DimParam(dim.to_string())),
+    };
+    Dimension {
+        value,
+        denotation: None,
+    }
+}
+
+fn data_type(dtype: DType, owner: &str) -> Result<i32, Error> {
+    Ok(i32::from(match dtype {
+        DType::F32 => DataType::Float,
+        DType::U8 => DataType::Uint8,
+        DType::I8 => DataType::Int8,
+        DType::U16 => DataType::Uint16,
+        DType::I16 => DataType::Int16,
+        DType::I32 => DataType::Int32,
+        DType::I64 => DataType::Int64,
+        DType::String => DataType::String,
+        DType::Bool => DataType::Bool,
+        DType::F16 => DataType::Float16,
+        DType::F64 => DataType::Double,
+        DType::U32 => DataType::Uint32,
+        DType::U64 => DataType::Uint64,
+        DType::C64 => DataType::Complex64,
+        DType::C128 => DataType::Complex128,
+        DType::BF16 => DataType::Bfloat16,
+        DType::F8E4M3FN => DataType::Float8e4m3fn,
+        DType::F8E4M3FNUZ => DataType::Float8e4m3fnuz,
+        DType::F8E5M2 => DataType::Float8e5m2,
+        DType::F8E5M2FNUZ => DataType::Float8e5m2fnuz,
+        DType::F8E8M0 => DataType::Float8e8m0,
+        DType::F4E2M1 => DataType::Float4e2m1,
+        DType::U4 => DataType::Uint4,
+        DType::I4 => DataType::Int4,
+        DType::U2 => DataType::Uint2,
+        DType::I2 => DataType::Int2,
+        DType::C32 => {
+            return Err(Error::NoSuchType {
+                name: owner.to_owned(),
+                dtype,
+            });
+        }
+    }))
+}
