@@ -1,4 +1,5 @@
 //! What the messages hold, read back with prost.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use prost::Message;
 use pt2onnx_ir::{
