@@ -6,7 +6,7 @@ use crate::func::Func;
 use crate::poly::{self, Coef, Term};
 
 /// Most arguments of `Max` and `Min` that are compared with each other: the comparison is quadratic.
-const MAX_COMPARED: usize = 16;
+pub(crate) const MAX_COMPARED: usize = 16;
 
 /// The canonical form of `func(args)`.
 pub(crate) fn apply(func: Func, args: Vec<Expr>) -> Expr {

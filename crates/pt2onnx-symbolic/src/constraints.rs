@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::apply::MAX_COMPARED;
 use crate::expr::{Expr, Symbol, View};
 use crate::func::Func;
 use crate::poly::{self, Coef};
@@ -206,7 +207,7 @@ impl Constraints {
             {
                 return Expr::bool(known);
             }
-            if matches!(func, Func::Max | Func::Min) {
+            if matches!(func, Func::Max | Func::Min) && args.len() <= MAX_COMPARED {
                 let mut kept: Vec<Expr> = args.to_vec();
                 let mut index = 0;
                 while index < kept.len() {
@@ -228,7 +229,7 @@ impl Constraints {
             }
         }
         let value = if expr.is_integer() {
-            self.range_of(&expr).as_int()
+            Range::from(self.interval(&expr)).as_int()
         } else {
             None
         };

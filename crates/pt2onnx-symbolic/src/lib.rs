@@ -1,15 +1,22 @@
 //! Dimension algebra: symbolic integer expressions, their ranges and proofs.
 //!
 //! Layer 0: knows neither PyTorch's graphs nor ONNX. [`Expr`] is what a dimension of a tensor is, everywhere in the workspace.
+//! Invariants: nothing panics or wraps on any input, and no input makes an operation slow (see [`MAX_SIZE`]); proofs are
+//! sound and incomplete; equal input gives equal text, whatever the hash seeds and the threads.
 //!
 //! ```
-//! use pt2onnx_symbolic::Expr;
+//! use pt2onnx_symbolic::{Constraints, Expr, Range};
 //!
 //! let s0 = Expr::symbol("s0");
 //! let out = (&s0 - 1).floor_div(&Expr::int(2)) + 1;
 //! assert_eq!(out.to_string(), "(((s0 - 1)//2)) + 1");
 //! assert_eq!(out, Expr::parse("((s0 - 1)//2) + 1")?);
 //! assert_eq!(out.eval(&|name| (name == "s0").then_some(7)), Some(4));
+//!
+//! let mut known = Constraints::new();
+//! known.constrain(&s0, Range::at_least(2));
+//! assert_eq!(known.range_of(&out).to_string(), "VR[1, int_oo]");
+//! assert_eq!(known.prove_eq(&out, &(&s0 + 1).floor_div(&Expr::int(2))), Some(true));
 //! # Ok::<(), pt2onnx_symbolic::ParseError>(())
 //! ```
 
