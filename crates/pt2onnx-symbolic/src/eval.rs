@@ -24,7 +24,10 @@ impl Value {
         }
         let divisor = i128::try_from(poly::gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
         let sign = den.signum();
-        let (num, den) = (num / divisor * sign, den / divisor * sign);
+        let (num, den) = (
+            (num / divisor).checked_mul(sign)?,
+            (den / divisor).checked_mul(sign)?,
+        );
         Some(if den == 1 { Int(num) } else { Ratio(num, den) })
     }
 
@@ -351,7 +354,7 @@ pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
         // Only what a double holds exactly: rounding a quotient is exact as long as it is not a float.
         let quotient = Value::ratio(a.as_int()?.into(), b.as_int()?.into())?;
         let (num, den) = quotient.parts()?;
-        return (den.count_ones() == 1 && num.abs() <= 1 << 53)
+        return (den.count_ones() == 1 && num.unsigned_abs() <= 1 << 53)
             .then(|| Expr::float(quotient.as_f64()));
     }
     match eval_call(func, args, &|_| None)? {

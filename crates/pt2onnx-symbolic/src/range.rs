@@ -282,7 +282,7 @@ impl Interval {
 
     /// After rounding to a double, which keeps whole bounds up to 2^53.
     pub fn as_double(self) -> Interval {
-        let exact = |bound: &i128| bound.abs() <= 1 << 53;
+        let exact = |bound: &i128| bound.unsigned_abs() <= 1 << 53;
         Interval {
             lo: self.lo.filter(exact),
             hi: self.hi.filter(exact),
