@@ -78,7 +78,7 @@ pub enum Error {
         /// "weight", "constant".
         what: &'static str,
         name: String,
-        source: TensorError,
+        source: Box<TensorError>,
     },
 
     #[error(
@@ -99,7 +99,7 @@ pub enum Error {
     },
 
     #[error("{place}: {invalid}")]
-    Invalid { place: Place, invalid: Invalid },
+    Invalid { place: Place, invalid: Box<Invalid> },
 
     #[error("{site}: {problem}")]
     Pass {

@@ -1,9 +1,17 @@
 //! PyTorch exported programs: .pt2 archives, FX graphs, dynamic-shape constraints.
 //!
 //! Layer 1: knows nothing of ONNX. Only [`archive`] touches files; nothing in a file is executed or unpickled.
+//!
+//! ```no_run
+//! let mut program = pt2onnx_fx::archive::read("model.pt2")?;
+//! pt2onnx_fx::passes::prepare(&mut program)?;
+//! for node in &program.graph.nodes {
+//!     assert!(node.target.schema_name().contains("::"));
+//! }
+//! # Ok::<(), pt2onnx_fx::Error>(())
+//! ```
 
 pub mod archive;
-mod constraints;
 mod error;
 pub mod graph;
 pub mod passes;
@@ -16,5 +24,6 @@ pub use error::{
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
-    ModuleFrame, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, SymArg, TensorMeta, ValueMeta,
+    ModuleFrame, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, SourceLine, SymArg,
+    TensorMeta, ValueMeta,
 };

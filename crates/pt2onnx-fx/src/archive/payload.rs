@@ -78,7 +78,7 @@ impl Archive {
         let owner = || format!("{what} {name}");
         let invalid = |invalid| Error::Invalid {
             place: place.clone(),
-            invalid,
+            invalid: Box::new(invalid),
         };
         let meta_of = meta.tensor_meta.as_ref();
         let tensor = meta_of.ok_or_else(|| invalid(Invalid::NoTensorMeta { owner: owner() }))?;
@@ -108,7 +108,7 @@ impl Archive {
             place: place.clone(),
             what,
             name: name.to_owned(),
-            source,
+            source: Box::new(source),
         })
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn records(
     let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     let mut records = IndexMap::with_capacity(zip.len());
     let mut folder = None;
+    let mut occupied = Vec::with_capacity(zip.len());
     for index in 0..zip.len() {
         let entry = zip.by_index_raw(index).map_err(broken)?;
         let name = entry.name().map_err(broken)?.into_owned();
@@ -89,6 +90,7 @@ pub(super) fn records(
             Entry::Occupied(_) => return Err(record(RecordProblem::Twice)),
             Entry::Vacant(place) => place.insert(start..end),
         };
+        occupied.push((entry.header_start(), end as u64, name));
     }
     if zip.has_duplicate_names() {
         let record = "(some)".to_owned();
@@ -99,20 +101,19 @@ pub(super) fn records(
             problem,
         });
     }
-    disjoint(path, &records)?;
+    disjoint(path, occupied)?;
     Ok(records)
 }
 
-/// Records that share bytes are no work of PyTorch's.
-fn disjoint(path: &Arc<PathBuf>, records: &IndexMap<String, Range<usize>>) -> Result<()> {
-    let mut sorted: Vec<_> = records.iter().filter(|(_, r)| !r.is_empty()).collect();
-    sorted.sort_by_key(|(_, range)| range.start);
-    for (first, second) in sorted.iter().zip(sorted.iter().skip(1)) {
-        if second.1.start < first.1.end {
+/// Records, from header to end, that share bytes are no work of PyTorch's.
+fn disjoint(path: &Arc<PathBuf>, mut occupied: Vec<(u64, u64, String)>) -> Result<()> {
+    occupied.sort();
+    for ((_, end, first), (start, _, second)) in occupied.iter().zip(occupied.iter().skip(1)) {
+        if start < end {
             return Err(Error::Record {
                 path: path.clone(),
-                record: second.0.clone(),
-                problem: RecordProblem::Overlaps(first.0.clone()),
+                record: second.clone(),
+                problem: RecordProblem::Overlaps(first.clone()),
             });
         }
     }

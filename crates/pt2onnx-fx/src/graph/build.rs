@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::{
-    constraints::{self, Range},
     error::{Error, Invalid, Place, Result},
     schema as s,
 };
+use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -29,7 +29,7 @@ pub(crate) fn program(json: &[u8], place: &Place) -> Result<ExportedProgram> {
         .program(&program)
         .map_err(|invalid| Error::Invalid {
             place: place.clone(),
-            invalid,
+            invalid: Box::new(invalid),
         })
 }
 
@@ -83,9 +83,9 @@ impl<'a> Builder<'a> {
         });
         let range_constraints: Vec<_> = ranges.collect();
         let owner = || "range_constraints".to_owned();
-        let mut constraints = constraints::Constraints::default();
+        let mut constraints = Constraints::new();
         for ((text, _), (_, range)) in p.range_constraints.0.iter().zip(&range_constraints) {
-            constraints.bound(self.expr(text, owner)?, *range);
+            constraints.constrain(&self.expr(text, owner)?, *range);
         }
         let strings = |texts: &[s::Text]| texts.iter().map(|t| t.to_string()).collect();
         Ok(ExportedProgram {

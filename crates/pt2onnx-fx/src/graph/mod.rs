@@ -5,6 +5,7 @@
 
 mod arg;
 pub(crate) mod build;
+mod guards;
 mod meta;
 mod op_name;
 mod program;

@@ -1,8 +1,8 @@
 //! A whole program: graph, signature, constraints and the tensors it uses.
 
 use super::{Argument, CustomObj, Graph, Name};
-use crate::constraints::{Constraints, Range};
 use indexmap::IndexMap;
+use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::Tensor;
 
 /// What `torch.export.export` returns, as read from a file.
@@ -12,7 +12,8 @@ pub struct ExportedProgram {
     pub graph: Graph,
     /// What each input and output of the graph is.
     pub signature: GraphSignature,
-    /// What is known of the symbols, from `range_constraints`.
+    /// What is known of the symbols: from `range_constraints`, after the passes also from run-time assertions.
+    /// See [`ExportedProgram::assume_guards`].
     pub constraints: Constraints,
     /// Ranges of symbols and of derived expressions (`2*s0`), as written.
     pub range_constraints: Vec<(String, Range)>,

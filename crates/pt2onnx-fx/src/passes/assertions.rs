@@ -1,6 +1,7 @@
-//! Removes run-time assertions: what they say of sizes is in the range constraints already.
+//! Removes run-time assertions, and keeps what they say of sizes as constraints.
 
-use crate::graph::{Argument, ExportedProgram, Graph, Node};
+use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta};
+use pt2onnx_symbolic::{Constraints, Expr, Range};
 
 const ASSERTIONS: &[&str] = &[
     "_assert_async",
@@ -12,8 +13,39 @@ const ASSERTIONS: &[&str] = &[
 
 /// Removes the operators that only check: `_assert_scalar`, `_assert_tensor_metadata`, `_assert_async`,
 /// `sym_constrain_range`, `sym_constrain_range_for_size`, in bodies too. What computed their arguments stays, dead.
+/// What the main graph asserts of symbols goes to the program's constraints; a body may not run at all.
 pub fn remove_assertions(program: &mut ExportedProgram) {
+    for node in program.graph.nodes.iter().filter(|n| is_assertion(n)) {
+        assume(node, &program.graph, &mut program.constraints);
+    }
     clean(&mut program.graph);
+}
+
+fn assume(node: &Node, graph: &Graph, constraints: &mut Constraints) {
+    let value = |arg: Option<&Argument>| -> Option<Expr> {
+        match graph.values.get(arg?.name()?)? {
+            ValueMeta::SymInt { expr, .. } | ValueMeta::SymBool { expr, .. } => Some(expr.clone()),
+            _ => None,
+        }
+    };
+    let Some(value) = value(node.args.first().map(|a| &a.value)) else {
+        return;
+    };
+    let bound = |name| match node.arg(name) {
+        Some(Argument::Int(i) | Argument::SymInt(SymArg::Value(i))) => Some(*i),
+        _ => None,
+    };
+    match &*node.target.name {
+        "_assert_scalar" => constraints.assume(&value),
+        "sym_constrain_range" => {
+            constraints.constrain(&value, Range::new(bound("min"), bound("max")));
+        }
+        "sym_constrain_range_for_size" => {
+            let min = bound("min").unwrap_or(0).max(0);
+            constraints.constrain(&value, Range::new(Some(min), bound("max")));
+        }
+        _ => {}
+    }
 }
 
 fn clean(graph: &mut Graph) {

@@ -68,6 +68,12 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             take_apart(&mut node, layout).ok_or_else(|| problem(&node, PassProblem::Body))?;
         let bound = bind(&body, operands);
         let mut inside = bound.ok_or_else(|| problem(&node, PassProblem::Body))?;
+        // The op goes, its names are free.
+        taken.release(&node.name);
+        for name in node.output_names() {
+            graph.values.remove(&name);
+            taken.release(&name);
+        }
         for inner in &mut body.nodes {
             for name in inner.output_names() {
                 let new = taken.unique(&name);
@@ -85,11 +91,10 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             if !fits {
                 return Err(problem(&node, PassProblem::Body));
             }
-            if let [only] = inner.outputs.as_slice()
-                && let Some(name) = only.name()
-            {
-                inner.name = name.clone();
-            }
+            inner.name = match inner.outputs.as_slice() {
+                [only] if only.name().is_some() => only.name().cloned().unwrap_or_default(),
+                _ => taken.unique(&inner.name),
+            };
         }
         let fits = body.outputs.iter_mut().all(|out| substitute(out, &inside));
         if !fits || body.outputs.len() != node.outputs.len() {
@@ -97,7 +102,6 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
         }
         for (result, value) in node.outputs.iter().zip(body.outputs) {
             if let Some(name) = result.name() {
-                graph.values.remove(name);
                 replaced.insert(name.clone(), value);
             }
         }

@@ -79,6 +79,10 @@ impl Taken {
         Self(taken)
     }
 
+    pub(super) fn release(&mut self, name: &Name) {
+        self.0.remove(name);
+    }
+
     /// `name` if it is free, else with the first free number: `mul_1`.
     pub(super) fn unique(&mut self, name: &Name) -> Name {
         let numbered = (1u64..).map(|i| Name::from(format!("{name}_{i}")));

@@ -1,7 +1,7 @@
 //! Takes writes out of the graph: `add_(x, 1)` becomes `add(x, 1)`, and who reads `x` later reads the result.
 //!
 //! Only writes to *whole* values so far: nothing else that shares the memory is read afterwards, and it is no input
-//! of the graph. [`views`] knows which operators share memory, [`twins`] what is written.
+//! of the graph. `views` knows which operators share memory, `twins` what is written.
 
 mod twins;
 mod views;

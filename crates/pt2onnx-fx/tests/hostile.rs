@@ -1,0 +1,475 @@
+//! Files that are damaged, lie, or are something else: each is an error that says so, never a panic.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
+
+mod common;
+
+use common::{data, records};
+use pt2onnx_fx::{Constant, ExportedProgram, archive::read};
+use serde_json::{Value, json};
+use std::{
+    io::{Cursor, Write},
+    path::PathBuf,
+};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+/// An archive of these records.
+fn archive(records: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in records {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        zip.start_file(name, options).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// A file that is there as long as the returned folder is.
+fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.pt2");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+/// Reads bytes as an archive; the error's text without the path.
+#[track_caller]
+fn error_of(bytes: &[u8]) -> String {
+    let (_folder, path) = file(bytes);
+    let error = match read(&path) {
+        Ok(_) => panic!("was read"),
+        Err(error) => error.to_string(),
+    };
+    error.replace(&path.display().to_string(), "FILE")
+}
+
+#[track_caller]
+fn assert_error(bytes: &[u8], starts: &str) {
+    let error = error_of(bytes);
+    assert!(error.starts_with(starts), "{error:?}, not {starts:?}");
+}
+
+/// `weights.pt2` with one record's JSON changed.
+fn edited(record: &str, edit: impl Fn(&mut Value)) -> Vec<u8> {
+    let mut all = records("weights.pt2");
+    let (_, bytes) = all
+        .iter_mut()
+        .find(|(name, _)| name.ends_with(record))
+        .unwrap();
+    let mut json = serde_json::from_slice(bytes).unwrap();
+    edit(&mut json);
+    *bytes = serde_json::to_vec(&json).unwrap();
+    archive(&all)
+}
+
+fn set(json: &mut Value, pointer: &str, value: Value) {
+    *json
+        .pointer_mut(pointer)
+        .unwrap_or_else(|| panic!("{pointer}")) = value;
+}
+
+fn read_bytes(bytes: &[u8]) -> ExportedProgram {
+    let (_folder, path) = file(bytes);
+    read(&path).unwrap()
+}
+
+#[test]
+fn truncated_anywhere() {
+    let bytes = std::fs::read(data("weights.pt2")).unwrap();
+    for part in 0..50 {
+        let error = error_of(&bytes[..bytes.len() * part / 50]);
+        assert!(
+            error.starts_with("FILE: not a .pt2 archive: it is")
+                || error.starts_with("FILE: the zip directory cannot be read"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn other_files() {
+    let zip = |records: &[(&str, &str)]| {
+        let records = records
+            .iter()
+            .map(|(n, b)| (n.to_string(), b.as_bytes().to_vec()));
+        archive(&records.collect::<Vec<_>>())
+    };
+    let safetensors = [&56u64.to_le_bytes(), br#"{"w":{"dtype":"F32""#.as_slice()].concat();
+    let torch_save = std::fs::read(data("torch_save.pt2")).unwrap();
+    for (bytes, expected) in [
+        (vec![], "it is empty"),
+        (b"hello".to_vec(), "it is not a zip file"),
+        (b"{\"graph_module\": {}}".to_vec(), "it is JSON text"),
+        (b"\x80\x02}q\x00.".to_vec(), "it is a Python pickle"),
+        (safetensors, "it is a safetensors file"),
+        (
+            b"\x08\x0a\x12\x07pytorch".to_vec(),
+            "it is already an ONNX model",
+        ),
+        (torch_save, "it is what `torch.save` writes"),
+        (
+            zip(&[]),
+            "it is a zip file without `models/NAME.json`; it holds nothing",
+        ),
+        (
+            zip(&[("a.txt", ""), ("b.txt", "")]),
+            "it is a zip file without `models/NAME.json`; it holds a.txt, b.txt",
+        ),
+        (
+            zip(&[("m/data.pkl", ""), ("m/code/m.py", "")]),
+            "it is what `torch.jit.save` writes",
+        ),
+        (
+            zip(&[("m/data/aotinductor/m/x.so", "")]),
+            "it holds an AOTInductor package",
+        ),
+        (
+            zip(&[
+                ("serialized_exported_program.json", "{}"),
+                ("version", "8.7"),
+            ]),
+            "it has the layout of torch 2.1 to 2.7",
+        ),
+        (
+            zip(&[("m/models/m.json", "{}"), ("m/archive_version", "1")]),
+            "it says to be in format `pt2`, version `1`",
+        ),
+        (
+            zip(&[("m/models/m.json", "{}"), ("m/byteorder", "big")]),
+            "its data are big-endian",
+        ),
+    ] {
+        assert_error(&bytes, &format!("FILE: not a .pt2 archive: {expected}"));
+    }
+}
+
+#[test]
+fn the_layout_of_torch_2_8() {
+    let mut all = records("weights.pt2");
+    all.retain(|(name, _)| !name.contains("/data/weights/"));
+    all.push(("weights/data/weights/model.pt".to_owned(), b"PK".to_vec()));
+    assert_error(
+        &archive(&all),
+        "FILE: not a .pt2 archive: it has the layout of torch 2.8 (pickled `data/weights/model.pt`)",
+    );
+}
+
+#[test]
+fn records_that_are_not_there() {
+    for (record, expected) in [
+        (
+            "models/model.json",
+            "FILE: not a .pt2 archive: it is a zip file without `models/NAME.json`",
+        ),
+        (
+            "model_weights_config.json",
+            "FILE: record `data/weights/model_weights_config.json` is missing",
+        ),
+        (
+            "model_constants_config.json",
+            "FILE: record `data/constants/model_constants_config.json` is missing",
+        ),
+        (
+            "data/weights/weight_0",
+            "FILE: record `data/weights/weight_0` is missing",
+        ),
+        (
+            "data/constants/tensor_0",
+            "FILE: record `data/constants/tensor_0` is missing",
+        ),
+    ] {
+        let mut all = records("weights.pt2");
+        let before = all.len();
+        all.retain(|(name, _)| !name.ends_with(record));
+        assert_eq!(all.len() + 1, before, "{record}");
+        assert_error(&archive(&all), expected);
+    }
+}
+
+#[test]
+fn programs_that_lie() {
+    let place = "FILE, record `models/model.json`: ";
+    let graph = "/graph_module/graph";
+    let spec = "/graph_module/signature/input_specs/0";
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    for (pointer, value, expected) in [
+        (
+            "/schema_version/major".to_owned(),
+            json!(9),
+            "written with export schema 9.20 by torch 2.15.0+cu132, this reads 8.x. Use a newer",
+        ),
+        (
+            "/schema_version/major".to_owned(),
+            json!(7),
+            "written with export schema 7.20 by torch 2.15.0+cu132, this reads 8.x. Export again",
+        ),
+        (
+            "/schema_version".to_owned(),
+            json!(null),
+            "not what the export schema asks for: invalid type: null",
+        ),
+        (
+            "/graph_module".to_owned(),
+            json!([]),
+            "not what the export schema asks for: ",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_what": 1}),
+            "not what the export schema asks for: unknown variant `as_what`",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_int": 1e300}),
+            "not what the export schema asks for: invalid type",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_ints": deep}),
+            "not what the export schema asks for: ",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_float": "inf"}),
+            "not what the export schema asks for: invalid value: string \"inf\"",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_scalar_type": 99}),
+            "an argument: 99 is not among the values of ScalarType",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_memory_format": -1}),
+            "an argument: -1 is not among the values of MemoryFormat",
+        ),
+        (
+            format!("{graph}/nodes/0/outputs/0/as_tensor/name"),
+            json!("x"),
+            "the value x is defined twice",
+        ),
+        (
+            format!("{graph}/tensor_values/x/layout"),
+            json!(0),
+            "value x: 0 is not among the values of Layout",
+        ),
+        (
+            format!("{graph}/tensor_values/x/sizes/0"),
+            json!({"as_expr": {"expr_str": "__import__('os').system('true')"}}),
+            "value x: `__import__('os').system('true')` is not understood: ",
+        ),
+        (
+            format!("{graph}/inputs"),
+            json!([]),
+            "the signature has 9 input specifications, the graph inputs: 0",
+        ),
+        (
+            format!("{spec}/parameter/parameter_name"),
+            json!("nowhere"),
+            "the program uses parameter nowhere, of which there is no data",
+        ),
+    ] {
+        let bytes = edited("models/model.json", |json| {
+            set(json, &pointer, value.clone())
+        });
+        assert_error(&bytes, &format!("{place}{expected}"));
+    }
+    let mut all = records("weights.pt2");
+    for (_, bytes) in &mut all {
+        if bytes.starts_with(b"{\"graph_module\"") {
+            bytes.truncate(bytes.len() / 2);
+        }
+    }
+    assert_error(
+        &archive(&all),
+        &format!("{place}not what the export schema asks for: EOF"),
+    );
+}
+
+#[test]
+fn weights_that_lie() {
+    let place = "FILE, record `data/weights/model_weights_config.json`: ";
+    let meta = "/config/a.weight/tensor_meta";
+    for (pointer, value, expected) in [
+        (
+            format!("{meta}/sizes/0/as_int"),
+            json!(4),
+            "weight a.weight: needs 48 bytes of storage, there are 36",
+        ),
+        (
+            format!("{meta}/sizes/0/as_int"),
+            json!(-1),
+            "weight a.weight: each size should be a known number",
+        ),
+        (
+            format!("{meta}/sizes/0/as_int"),
+            json!(i64::MAX),
+            "weight a.weight: a tensor of sizes",
+        ),
+        (
+            format!("{meta}/strides/0/as_int"),
+            json!(i64::MAX),
+            "weight a.weight: a tensor of sizes",
+        ),
+        (
+            format!("{meta}/strides/0/as_int"),
+            json!(-3),
+            "weight a.weight: each stride should be a known number",
+        ),
+        (
+            format!("{meta}/storage_offset/as_int"),
+            json!(1),
+            "weight a.weight: needs 40 bytes of storage, there are 36",
+        ),
+        (
+            format!("{meta}/storage_offset/as_int"),
+            json!(-1),
+            "weight a.weight: the offset should be a known number",
+        ),
+        (
+            format!("{meta}/sizes"),
+            json!([]),
+            "weight a.weight: [] and [3, 1] differ in length",
+        ),
+        (
+            format!("{meta}/sizes/0"),
+            json!({"as_expr": {"expr_str": "s0"}}),
+            "weight a.weight: each size should be a known number",
+        ),
+        (
+            format!("{meta}/dtype"),
+            json!(8),
+            "weight a.weight: needs 72 bytes of storage, there are 36",
+        ),
+        (
+            format!("{meta}/dtype"),
+            json!(14),
+            "weight a.weight: 14 is not among the values of ScalarType",
+        ),
+        (
+            meta.to_owned(),
+            json!(null),
+            "weight a.weight: has no `tensor_meta`",
+        ),
+        (
+            "/config/a.weight/use_pickle".to_owned(),
+            json!(true),
+            "weight a.weight is stored as a Python pickle",
+        ),
+    ] {
+        let bytes = edited("model_weights_config.json", |json| {
+            set(json, &pointer, value.clone())
+        });
+        assert_error(&bytes, &format!("{place}{expected}"));
+    }
+    let path = "/config/a.weight/path_name";
+    let bytes = edited("model_weights_config.json", |json| {
+        set(json, path, json!("../../x"))
+    });
+    assert_error(&bytes, "FILE: record `data/weights/../../x` is missing");
+}
+
+#[test]
+fn what_is_not_used_may_be_unreadable() {
+    let unused =
+        json!({"path_name": "weight_9", "is_param": true, "use_pickle": true, "tensor_meta": null});
+    let bytes = edited("model_weights_config.json", |json| {
+        json["config"]["other"] = unused.clone()
+    });
+    assert!(!read_bytes(&bytes).state.contains_key("other"));
+    let object = json!({"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null, "new": {}});
+    let bytes = edited("model_constants_config.json", |json| {
+        json["config"]["object"] = object.clone()
+    });
+    let Constant::Opaque { record } = &read_bytes(&bytes).constants["object"] else {
+        panic!()
+    };
+    assert_eq!(record, "custom_obj_0");
+}
+
+#[test]
+fn newer_minor_versions_are_read() {
+    let bytes = edited("models/model.json", |json| {
+        json["schema_version"]["minor"] = json!(99);
+        json["graph_module"]["graph"]["nodes"][0]["news"] = json!({"a": [1, 2]});
+    });
+    assert_eq!(read_bytes(&bytes).schema_version, (8, 99));
+}
+
+#[test]
+fn schemas_without_node_names_are_read() {
+    let bytes = edited("models/model.json", |json| {
+        for node in json["graph_module"]["graph"]["nodes"]
+            .as_array_mut()
+            .unwrap()
+        {
+            node.as_object_mut().unwrap().remove("name");
+        }
+    });
+    let named = read(data("weights.pt2")).unwrap();
+    assert_eq!(read_bytes(&bytes).graph, named.graph);
+}
+
+/// Where the central directory starts, as the record at the end says; records hold zips too.
+fn directory(bytes: &[u8]) -> usize {
+    let end = bytes.len() - 22;
+    assert_eq!(bytes[end..end + 4], *b"PK\x05\x06");
+    let start = bytes[end + 16..end + 20].try_into().unwrap();
+    u32::from_le_bytes(start).try_into().unwrap()
+}
+
+#[test]
+fn zip_directories_that_lie() {
+    let bytes = archive(&records("weights.pt2"));
+    let at = directory(&bytes);
+    let patched = |from: usize, with: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[from..from + with.len()].copy_from_slice(with);
+        bytes
+    };
+    // Offsets in an entry of the directory: method 10, compressed and full size 20, place of the local header 42.
+    let huge = u32::MAX - 1;
+    let sizes = [huge.to_le_bytes(), huge.to_le_bytes()].concat();
+    let first = "FILE: record `weights/data/weights/weight_0` ";
+    assert_error(&patched(at + 8, &[1]), &format!("{first}is encrypted"));
+    assert_error(&patched(at + 10, &[8]), &format!("{first}is compressed"));
+    assert_error(&patched(at + 20, &sizes), &format!("{first}claims bytes"));
+    assert_error(
+        &patched(at + 42, &huge.to_le_bytes()),
+        "FILE: the zip directory cannot be read",
+    );
+    // The first record made to reach into the second.
+    let two = [60u32.to_le_bytes(), 60u32.to_le_bytes()].concat();
+    let overlap = "FILE: record `weights/data/weights/weight_1` overlaps record `weights/data/weights/weight_0`";
+    assert_error(&patched(at + 20, &two), overlap);
+}
+
+/// Bytes of the directory and of the JSON set to values that are not theirs: whatever comes of it, no panic.
+#[test]
+fn flipped_bytes_do_not_panic() {
+    let bytes = archive(&records("control_flow.pt2"));
+    let (folder, path) = file(&bytes);
+    let json = bytes
+        .windows(14)
+        .position(|w| w == b"{\"graph_module")
+        .unwrap();
+    let directory = directory(&bytes)..bytes.len();
+    let (mut read_well, mut refused) = (0, 0);
+    for at in directory.chain((json..json + 6000).step_by(19)) {
+        for value in [0xff, bytes[at] ^ 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] = value;
+            std::fs::write(&path, damaged).unwrap();
+            let Ok(mut program) = read(&path) else {
+                refused += 1;
+                continue;
+            };
+            read_well += 1;
+            let _ = pt2onnx_fx::passes::prepare(&mut program);
+            let printed = pt2onnx_fx::printer::Printer::new(&program).to_string();
+            assert!(printed.starts_with("graph():"));
+        }
+    }
+    assert!(read_well > 100 && refused > 100, "{read_well} {refused}");
+    drop(folder);
+}

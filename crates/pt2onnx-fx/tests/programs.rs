@@ -1,0 +1,183 @@
+//! Each archive of `tests/data` against what PyTorch prints of it (`NAME.torch.txt`, written by `make.py`), and what the
+//! passes make of it (`NAME.prepared.txt`, rewritten where the environment has `UPDATE`).
+
+mod common;
+
+use pt2onnx_fx::{archive, passes, printer};
+use pt2onnx_tensor::DType;
+use std::fs;
+
+const CASES: &[&str] = &[
+    "arguments",
+    "autocast",
+    "control_flow",
+    "data_dependent",
+    "dynamic",
+    "no_grad",
+    "resizes",
+    "several_results",
+    "weights",
+    "writes_base",
+    "writes_buffer",
+    "writes_input",
+    "writes_view",
+    "writes_whole",
+];
+
+#[test]
+fn programs_print_as_pytorch_prints_them() {
+    for name in CASES {
+        let program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+        let graph = printer::Printer::new(&program);
+        let ranges = printer::range_constraints(&program);
+        let printed = format!("{graph}\n{}\n{ranges}\n", program.signature);
+        let expected = fs::read_to_string(common::data(&format!("{name}.torch.txt"))).unwrap();
+        assert_eq!(printed, expected, "{name}");
+    }
+}
+
+#[test]
+fn programs_after_the_passes() {
+    for name in CASES {
+        let mut program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+        let printed = match passes::prepare(&mut program) {
+            Ok(()) => format!("{}\n{}", printer::Printer::new(&program), program.signature),
+            Err(error) => format!("error: {error}\n"),
+        };
+        let path = common::data(&format!("{name}.prepared.txt"));
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &printed).unwrap();
+        }
+        assert_eq!(printed, fs::read_to_string(path).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn what_the_passes_leave_alone_stays_a_program() {
+    for name in CASES {
+        let mut program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+        if passes::prepare(&mut program).is_err() {
+            continue;
+        }
+        let mut known: Vec<_> = program
+            .graph
+            .inputs
+            .iter()
+            .filter_map(|a| a.name())
+            .collect();
+        for node in &program.graph.nodes {
+            for used in node.input_names() {
+                assert!(known.contains(&&used), "{name}: {} uses {used}", node.name);
+            }
+            for defined in node.outputs.iter().filter_map(|a| a.name()) {
+                assert!(!known.contains(&defined), "{name}: {defined} twice");
+                assert!(
+                    program.graph.values.contains_key(defined),
+                    "{name}: {defined}"
+                );
+            }
+            node.outputs
+                .iter()
+                .for_each(|o| o.for_each_name(&mut |n| known.push(n)));
+        }
+        let outputs = program.graph.outputs.iter().filter_map(|a| a.name());
+        let specs = program.signature.outputs.iter().filter_map(|s| s.name());
+        let outputs: Vec<_> = outputs.collect();
+        assert!(outputs.iter().all(|n| known.contains(n)), "{name}");
+        assert_eq!(outputs, specs.collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn weights_are_views_of_the_file() {
+    let path = common::data("weights.pt2");
+    let program = archive::read(&path).unwrap();
+    let mut names: Vec<_> = program.state.keys().map(String::as_str).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "a.bias", "a.weight", "b.bias", "b.weight", "none", "row", "t"
+        ]
+    );
+    let (weight, t, row) = (
+        &program.state["a.weight"],
+        &program.state["t"],
+        &program.state["row"],
+    );
+    let storage = weight.storage().unwrap();
+    for shared in [&program.state["b.weight"], t, row] {
+        assert!(shared.storage().unwrap().same(storage));
+    }
+    let w = weight.to_vec::<f32>().unwrap();
+    assert_eq!(
+        t.to_vec::<f32>().unwrap(),
+        [w[0], w[3], w[6], w[1], w[4], w[7], w[2], w[5], w[8]]
+    );
+    assert_eq!(row.to_vec::<f32>().unwrap(), w[3..6]);
+    assert_eq!(program.state["none"].shape(), [0, 4]);
+    assert!(program.state["none"].has_data());
+    let pt2onnx_fx::Constant::Tensor(step) = &program.constants["step"] else {
+        panic!()
+    };
+    assert_eq!(step.to_vec::<i64>().unwrap(), [7]);
+
+    let source = storage.source().unwrap();
+    let file = fs::read(path).unwrap();
+    let start = usize::try_from(source.offset).unwrap();
+    assert_eq!(&file[start..start + 36], &*weight.to_bytes());
+    assert_eq!(start % 64, 0);
+}
+
+#[test]
+fn fake_weights_are_absent() {
+    let program = archive::read(common::data("fake_weights.pt2")).unwrap();
+    let weight = &program.state["weight"];
+    assert_eq!(
+        (weight.dtype(), weight.shape()),
+        (DType::F32, [2, 3].as_slice())
+    );
+    assert!(!weight.has_data());
+}
+
+#[test]
+fn several_models_and_other_records() {
+    let archive = archive::Archive::open(common::data("two_models.pt2")).unwrap();
+    assert_eq!(archive.models().collect::<Vec<_>>(), ["twice", "thrice"]);
+    let program = archive.program(Some("thrice")).unwrap();
+    assert_eq!(program.torch_version, "2.15.0+cu132");
+    assert_eq!(
+        (program.schema_version, program.opset_version["aten"]),
+        ((8, 20), 10)
+    );
+    assert_eq!(archive.record("extra/notes.txt").unwrap().bytes(), "hello");
+    let error = archive.program(None).unwrap_err().to_string();
+    assert!(
+        error.ends_with("several models, name one of: twice, thrice"),
+        "{error}"
+    );
+    let error = archive.program(Some("model")).unwrap_err().to_string();
+    assert!(
+        error.ends_with("no model `model` in the archive, it holds: twice, thrice"),
+        "{error}"
+    );
+}
+
+#[test]
+fn from_memory() {
+    let from_file = archive::read(common::data("weights.pt2")).unwrap();
+    let records = common::records("weights.pt2");
+    let json = &records
+        .iter()
+        .find(|(name, _)| name.ends_with("model.json"))
+        .unwrap()
+        .1;
+    let program =
+        archive::from_json(json, from_file.state.clone(), from_file.constants.clone()).unwrap();
+    assert_eq!(program.graph, from_file.graph);
+    let error = archive::from_json(json, Default::default(), Default::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the program's JSON: the program uses parameter a.weight, of which there is no data"
+    );
+}
