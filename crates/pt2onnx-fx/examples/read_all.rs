@@ -1,8 +1,9 @@
 //! Reads every `.pt2` file under the folders given and says how many could be read and how many the passes refuse; each failure on a line.
 //! `cargo run --release -p pt2onnx-fx --example read_all FOLDER...`
 
+use pt2onnx_fx::{Argument, ExportedProgram, Name};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     io::{self, Write},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -20,6 +21,22 @@ fn archives(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
+/// A value that is read before anything defines it.
+fn undefined(program: &ExportedProgram) -> Option<Name> {
+    let mut defined: HashSet<Name> = HashSet::new();
+    let graph = &program.graph;
+    defined.extend(graph.inputs.iter().filter_map(Argument::name).cloned());
+    for node in &graph.nodes {
+        let mut inputs = node.input_names().into_iter();
+        if let Some(name) = inputs.find(|name| !defined.contains(name)) {
+            return Some(name);
+        }
+        defined.extend(node.output_names());
+    }
+    let mut outputs = graph.outputs.iter().filter_map(Argument::name);
+    outputs.find(|name| !defined.contains(*name)).cloned()
+}
+
 fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     let mut found = Vec::new();
@@ -29,7 +46,7 @@ fn main() -> io::Result<()> {
     found.sort();
     let (mut read, mut nodes, mut slowest) = (0, 0, (Duration::ZERO, PathBuf::new()));
     let start = Instant::now();
-    let mut failures = BTreeMap::<String, usize>::new();
+    let mut counts = BTreeMap::<&str, usize>::new();
     for path in &found {
         let at = Instant::now();
         match pt2onnx_fx::archive::read(path) {
@@ -38,20 +55,24 @@ fn main() -> io::Result<()> {
                 if at.elapsed() > slowest.0 {
                     slowest = (at.elapsed(), path.clone());
                 }
-                if let Err(error) = pt2onnx_fx::passes::prepare(&mut program) {
-                    let place = format!("{}: {error}", path.display());
-                    writeln!(out, "{place}")?;
-                    let kind = match error {
-                        pt2onnx_fx::Error::Pass { problem, .. } => format!("{problem:?}"),
-                        _ => "?".to_owned(),
-                    };
-                    let kind = kind.split([' ', '{']).next().unwrap_or_default().to_owned();
-                    *failures.entry(kind).or_default() += 1;
-                }
+                let kind = match pt2onnx_fx::passes::prepare(&mut program) {
+                    Err(error) => {
+                        writeln!(out, "{}: {error}", path.display())?;
+                        "refused by the passes"
+                    }
+                    Ok(()) => match undefined(&program) {
+                        Some(name) => {
+                            writeln!(out, "{}: {name} is not defined", path.display())?;
+                            "not defined"
+                        }
+                        None => "prepared",
+                    },
+                };
+                *counts.entry(kind).or_default() += 1;
             }
             Err(error) => {
                 writeln!(out, "{error}")?;
-                *failures.entry("not read".to_owned()).or_default() += 1;
+                *counts.entry("not read").or_default() += 1;
             }
         }
     }
@@ -62,7 +83,7 @@ fn main() -> io::Result<()> {
         start.elapsed()
     )?;
     writeln!(out, "slowest: {:?} {}", slowest.0, slowest.1.display())?;
-    failures
+    counts
         .iter()
         .try_for_each(|(what, n)| writeln!(out, "{n} {what}"))
 }
