@@ -1,7 +1,7 @@
 //! From the named arguments of an FX node to the parameters of a lowering: schema binding, defaults, conversion.
 
-use crate::{Cx, Lowered, Schema};
-use pt2onnx_fx::graph::{Argument, NamedArg, SymArg, ValueMeta};
+use crate::{Cx, Lowered, Schema, complex::Mode};
+use pt2onnx_fx::graph::{Argument, Name, NamedArg, SymArg, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -154,7 +154,7 @@ fn wanted(what: &str, arg: &Argument) -> String {
 }
 
 /// A number that stands in the program as itself or as the result of a node.
-fn number(cx: &Cx, arg: &Argument) -> Option<TensorOrScalar> {
+pub(crate) fn number(cx: &Cx, arg: &Argument) -> Option<TensorOrScalar> {
     let known = |s: Scalar| Some(TensorOrScalar::Scalar(s));
     match arg {
         Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => known(Scalar::Int(*i)),
@@ -177,9 +177,16 @@ fn number(cx: &Cx, arg: &Argument) -> Option<TensorOrScalar> {
 
 impl FromArg for TensorOrScalar {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        match number(cx, arg) {
-            Some(number) => Ok(number),
-            None => Value::from_arg(cx, arg).map(TensorOrScalar::Tensor),
+        match (number(cx, arg), cx.mode()) {
+            (Some(TensorOrScalar::Scalar(Scalar::Complex(re, _))), Mode::Part(0)) => {
+                Ok(Scalar::Float(re).into())
+            }
+            (Some(TensorOrScalar::Scalar(Scalar::Complex(_, im))), Mode::Part(_)) => {
+                Ok(Scalar::Float(im).into())
+            }
+            (Some(TensorOrScalar::Scalar(_)), Mode::Part(1)) => Ok(Scalar::Float(0.0).into()),
+            (Some(number), _) => Ok(number),
+            (None, _) => Value::from_arg(cx, arg).map(TensorOrScalar::Tensor),
         }
     }
 }
@@ -188,9 +195,20 @@ impl FromArg for TensorOrScalar {
 impl FromArg for Value {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
-            return cx
+            let value = cx
                 .value(name)
-                .ok_or_else(|| format!("the tensor `{name}` is not defined before it is used"));
+                .ok_or_else(|| format!("the tensor `{name}` is not defined before it is used"))?;
+            return match (cx.is_complex(name), cx.mode()) {
+                (true, Mode::Real) => Err(format!(
+                    "`{name}` is complex, which this op is not translated for"
+                )),
+                (true, Mode::Part(part)) => Ok(cx.part(value, part)),
+                // The imaginary parts of a real tensor.
+                (false, Mode::Part(1)) if cx.dtype(value).is_float() => {
+                    Ok(cx.full(&cx.shape(value), 0, cx.dtype(value)))
+                }
+                _ => Ok(value),
+            };
         }
         match number(cx, arg) {
             Some(number) => {
@@ -335,10 +353,19 @@ impl<T: FromArg> FromArg for Option<T> {
 impl FromArg for Vec<Value> {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
-            Argument::Tensors(v) => v
-                .iter()
-                .map(|n| Value::from_arg(cx, &Argument::Tensor(n.clone())))
-                .collect(),
+            Argument::Tensors(v) => {
+                let one = |n: &Name| {
+                    let value = Value::from_arg(cx, &Argument::Tensor(n.clone()))?;
+                    // Beside complex tensors, real ones of any type have imaginary parts.
+                    let zero = cx.mode() == Mode::Part(1) && !cx.is_complex(n);
+                    Ok(if zero {
+                        cx.full(&cx.shape(value), 0, cx.dtype(value))
+                    } else {
+                        value
+                    })
+                };
+                v.iter().map(one).collect()
+            }
             _ => Err(wanted("a list of tensors", arg)),
         }
     }

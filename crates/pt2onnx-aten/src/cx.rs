@@ -1,13 +1,17 @@
 //! What a lowering works with: the builder, the node it translates and what PyTorch recorded of its outputs.
 
-use crate::{LowerError, Lowered};
+use crate::{LowerError, Lowered, complex::Mode};
 use pt2onnx_fx::graph::{Graph, TensorMeta, ValueMeta};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
-use std::{cell::RefCell, ops::Deref, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    ops::Deref,
+    sync::Arc,
+};
 
 /// Context of a lowering. Derefs to the [`Builder`], so that formulas read `cx.add(x, cx.mul(a, b))`.
 pub struct Cx<'a> {
@@ -15,6 +19,9 @@ pub struct Cx<'a> {
     graph: &'a Graph,
     values: RefCell<FxHashMap<Arc<str>, Value>>,
     outputs: RefCell<SmallVec<[Option<&'a TensorMeta>; 2]>>,
+    mode: Cell<Mode>,
+    /// Of pairs that were made of two parts, the parts.
+    parts: RefCell<FxHashMap<Value, [Value; 2]>>,
 }
 
 impl<'a> Deref for Cx<'a> {
@@ -60,7 +67,26 @@ impl<'a> Cx<'a> {
             graph,
             values: RefCell::default(),
             outputs: RefCell::default(),
+            mode: Cell::new(Mode::Real),
+            parts: RefCell::default(),
         }
+    }
+
+    /// How complex arguments come.
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode.get()
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.mode.set(mode);
+    }
+
+    pub(crate) fn parts_of(&self, pairs: Value) -> Option<[Value; 2]> {
+        self.parts.borrow().get(&pairs).copied()
+    }
+
+    pub(crate) fn remember_parts(&self, pairs: Value, parts: [Value; 2]) {
+        self.parts.borrow_mut().insert(pairs, parts);
     }
 
     /// The tensor that an FX value became.
@@ -99,12 +125,12 @@ impl<'a> Cx<'a> {
         self.outputs.borrow().len()
     }
 
-    /// The element type PyTorch recorded for the first output.
+    /// The element type PyTorch recorded for the first output; of a complex one, that of its parts.
     ///
     /// # Errors
     /// Where the node has no tensor output.
     pub fn out_dtype(&self) -> Lowered<DType> {
-        let recorded = self.recorded(0).map(|m| m.dtype);
+        let recorded = self.recorded(0).map(|m| m.dtype.to_real());
         recorded.ok_or_else(|| LowerError::unsupported("its first output is not a tensor"))
     }
 

@@ -2,8 +2,11 @@
 //! recorded.
 
 use crate::{
-    Cx, Error, LowerError, Lowered, NodeError, Registry, Schema, args::Args, cx::Outputs,
-    registry::AtenOp,
+    Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
+    args::Args,
+    complex::Mode,
+    cx::Outputs,
+    registry::{AtenOp, Complexity, LowerFn},
 };
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, Graph, InputSpec, Name, Node, OutputSpec, SymArg,
@@ -165,7 +168,7 @@ impl<'a> Driver<'a> {
 
     fn weight(&self, tensor: &Tensor, target: &Name) -> Value {
         self.cx.edit(|model| {
-            let value = model.add_constant(tensor.clone());
+            let value = model.add_constant(tensor.view_as_real());
             model[value].name = Some(target.clone());
             value
         })
@@ -289,7 +292,36 @@ impl<'a> Driver<'a> {
             .clone();
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is no schema", op.schema)))?;
-        (op.lower)(&self.cx, &mut Args::bind(&schema, &node.args)?)
+        let run = |lower: LowerFn, mode| {
+            self.cx.set_mode(mode);
+            let outputs =
+                Args::bind(&schema, &node.args).and_then(|mut args| lower(&self.cx, &mut args));
+            self.cx.set_mode(Mode::Real);
+            outputs
+        };
+        match op.complex {
+            _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
+            Complexity::Refused => Err(LowerError::unsupported(
+                "complex tensors are not supported by this op",
+            )),
+            Complexity::Own(lower) => run(lower, Mode::Complex),
+            Complexity::ByParts => {
+                let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
+                let pair = |(re, im)| Some(self.cx.pairs(Complex { re: re?, im: im? }));
+                Ok(Outputs(re.0.into_iter().zip(im.0).map(pair).collect()))
+            }
+        }
+    }
+
+    /// Whether complex tensors or numbers go into a node or come out of it.
+    fn involves_complex(&self, node: &Node) -> bool {
+        let mut found = node
+            .args
+            .iter()
+            .any(|a| matches!(a.value, Argument::Complex(..)));
+        let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
+        values.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
+        found
     }
 
     /// Names and recorded types of a node's results, lists spread out; no name where nobody uses the result.

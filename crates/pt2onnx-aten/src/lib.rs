@@ -5,6 +5,7 @@
 //! Each op is a plain function in a family file under `ops/`, listed in that file's `OPS` table.
 
 mod args;
+mod complex;
 mod cx;
 mod driver;
 mod error;
@@ -14,6 +15,7 @@ mod registry;
 mod schema;
 
 pub use args::{ArgError, FromArg, TensorOrScalar};
+pub use complex::Complex;
 pub use cx::{Cx, Outputs};
 pub use driver::{Lowering, OpUse, lower, ops_used};
 pub use error::{Error, LowerError, Lowered, NodeError};

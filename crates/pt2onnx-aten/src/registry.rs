@@ -12,7 +12,21 @@ use rustc_hash::FxHashMap;
 pub struct AtenOp {
     /// Its schema, letter for letter as PyTorch has it.
     pub schema: &'static str,
-    pub(crate) lower: fn(&Cx, &mut Args) -> Lowered<Outputs>,
+    pub(crate) lower: LowerFn,
+    pub(crate) complex: Complexity,
+}
+
+pub(crate) type LowerFn = fn(&Cx, &mut Args) -> Lowered<Outputs>;
+
+/// What an op does when complex tensors come in or go out.
+#[derive(Clone, Copy)]
+pub(crate) enum Complexity {
+    /// Nothing: an error.
+    Refused,
+    /// The same on real and imaginary parts.
+    ByParts,
+    /// A lowering of its own.
+    Own(LowerFn),
 }
 
 impl AtenOp {
@@ -24,11 +38,26 @@ impl AtenOp {
 
 /// An [`AtenOp`]: schema and function. The function takes the schema's parameters in order, without those that mean nothing
 /// to ONNX (`device`, `pin_memory`, ...); trailing ones that it does not take must be at their defaults.
+///
+/// With complex tensors: `aten!(schema, f)` is an error, `aten!(schema, f, parts)` runs `f` on the real and on the imaginary
+/// parts, `aten!(schema, f, complex: g)` runs `g`, whose [`Complex`](crate::Complex) parameters come as two tensors.
 macro_rules! aten {
     ($schema:literal, $function:expr) => {
+        aten!(@ $schema, $function, $crate::registry::Complexity::Refused)
+    };
+    ($schema:literal, $function:expr, parts) => {
+        aten!(@ $schema, $function, $crate::registry::Complexity::ByParts)
+    };
+    ($schema:literal, $function:expr, complex: $complex:expr) => {
+        aten!(@ $schema, $function, $crate::registry::Complexity::Own(|cx, args| {
+            $crate::registry::call($complex, cx, args)
+        }))
+    };
+    (@ $schema:literal, $function:expr, $complexity:expr) => {
         $crate::registry::AtenOp {
             schema: $schema,
             lower: |cx, args| $crate::registry::call($function, cx, args),
+            complex: $complexity,
         }
     };
 }

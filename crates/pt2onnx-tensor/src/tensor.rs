@@ -357,6 +357,21 @@ impl Tensor {
         })
     }
 
+    /// A complex tensor as pairs of real numbers in a trailing dimension of 2, over the same bytes; others as they are.
+    pub fn view_as_real(&self) -> Self {
+        if !self.dtype.is_complex() {
+            return self.clone();
+        }
+        let pairs = |v: &[usize], last| v.iter().map(|s| s * 2).chain([last]).collect::<Vec<_>>();
+        Self {
+            dtype: self.dtype.to_real(),
+            shape: self.shape.iter().copied().chain([2]).collect(),
+            strides: self.strides.as_deref().map(|s| pairs(s, 1)),
+            offset: self.offset * 2,
+            data: self.data.clone(),
+        }
+    }
+
     /// The same elements with other sizes; `None` where the number of elements differs or the view is strided.
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
@@ -437,6 +452,21 @@ mod tests {
         )
         .unwrap();
         assert_eq!(expanded.to_vec::<i32>().unwrap(), [5, 6, 5, 6]);
+    }
+
+    #[test]
+    fn complex_views_are_pairs() {
+        let storage = Storage::new(
+            [1f32, 2., 3., 4., 5., 6.]
+                .iter()
+                .flat_map(|f| f.to_le_bytes())
+                .collect::<Vec<_>>(),
+        );
+        let t = Tensor::strided(DType::C64, vec![2], vec![2], 0, storage)
+            .unwrap()
+            .view_as_real();
+        assert_eq!((t.dtype(), t.shape()), (DType::F32, &[2, 2][..]));
+        assert_eq!(t.to_vec::<f32>().unwrap(), [1., 2., 5., 6.]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Arithmetic element by element, with PyTorch's type promotion.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -16,11 +16,13 @@ pub(super) static OPS: &[AtenOp] = &[
     }),
     aten!(
         "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        add
+        add,
+        complex: add_complex
     ),
     aten!(
         "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        add
+        add,
+        complex: add_complex
     ),
     aten!(
         "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -31,8 +33,8 @@ pub(super) static OPS: &[AtenOp] = &[
      -> Lowered {
         Ok(cx.cos(cx.to_float(x)))
     }),
-    aten!("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", div),
-    aten!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", div),
+    aten!("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
+    aten!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
     aten!("aten::exp(Tensor self) -> Tensor", |cx: &Cx,
                                                x: Value|
      -> Lowered {
@@ -63,13 +65,13 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::minimum(Tensor self, Tensor other) -> Tensor",
         minimum
     ),
-    aten!("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", mul),
-    aten!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", mul),
-    aten!("aten::neg(Tensor self) -> Tensor", |cx: &Cx,
-                                               x: Value|
-     -> Lowered {
-        Ok(cx.neg(x))
-    }),
+    aten!("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
+    aten!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
+    aten!(
+        "aten::neg(Tensor self) -> Tensor",
+        |cx: &Cx, x: Value| -> Lowered { Ok(cx.neg(x)) },
+        parts
+    ),
     aten!(
         "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
         pow
@@ -104,13 +106,88 @@ pub(super) static OPS: &[AtenOp] = &[
     }),
     aten!(
         "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        sub
+        sub,
+        complex: sub_complex
     ),
     aten!(
         "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        sub
+        sub,
+        complex: sub_complex
     ),
 ];
+
+/// Both in the type that PyTorch computes in, parts apart.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
+    let dtype = cx.out_dtype()?;
+    let cast = |c: Complex| Complex {
+        re: cx.cast(c.re, dtype),
+        im: cx.cast(c.im, dtype),
+    };
+    Ok((cast(a), cast(b)))
+}
+
+fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let b = scaled(cx, b, alpha);
+    Ok(cx.pairs(Complex {
+        re: cx.add(a.re, b.re),
+        im: cx.add(a.im, b.im),
+    }))
+}
+
+fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let b = scaled(cx, b, alpha);
+    Ok(cx.pairs(Complex {
+        re: cx.sub(a.re, b.re),
+        im: cx.sub(a.im, b.im),
+    }))
+}
+
+/// `alpha * c`; `alpha` may be complex.
+fn scaled(cx: &Cx, c: Complex, alpha: Scalar) -> Complex {
+    match alpha {
+        Scalar::Complex(re, im) => Complex {
+            re: cx.sub(cx.mul(c.re, re), cx.mul(c.im, im)),
+            im: cx.add(cx.mul(c.re, im), cx.mul(c.im, re)),
+        },
+        real => Complex {
+            re: cx.mul(c.re, real),
+            im: cx.mul(c.im, real),
+        },
+    }
+}
+
+fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(product(cx, a, b)))
+}
+
+/// `a * b`.
+fn product(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    Complex {
+        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
+        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
+    }
+}
+
+/// `a * conj(b) / |b|^2`.
+fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let norm = cx.add(cx.mul(b.re, b.re), cx.mul(b.im, b.im));
+    let top = product(
+        cx,
+        a,
+        Complex {
+            re: b.re,
+            im: cx.neg(b.im),
+        },
+    );
+    Ok(cx.pairs(Complex {
+        re: cx.div(top.re, norm),
+        im: cx.div(top.im, norm),
+    }))
+}
 
 /// `a + alpha * b`; of bools, the disjunction.
 fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {

@@ -1,31 +1,51 @@
 //! Changes of element type. Devices, layouts and memory formats mean nothing to ONNX.
 
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-        to_optional
+        to_optional,
+        complex: |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)
     ),
     aten!(
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-        to
+        to,
+        complex: |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)
     ),
     aten!(
         "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-        to
+        to,
+        complex: |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)
     ),
     aten!(
         "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-        to_optional
+        to_optional,
+        complex: |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)
     ),
     aten!(
         "aten::type_as(Tensor self, Tensor other) -> Tensor",
-        type_as
+        type_as,
+        complex: |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)
     ),
 ];
+
+/// To a complex type, or from one: the real parts only, if the result is real.
+fn to_complex(cx: &Cx, x: Complex) -> Lowered {
+    let recorded = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
+    let dtype = cx.out_dtype()?;
+    let part = |v| cx.cast(v, dtype);
+    Ok(if recorded {
+        cx.pairs(Complex {
+            re: part(x.re),
+            im: part(x.im),
+        })
+    } else {
+        part(x.re)
+    })
+}
 
 fn to(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     Ok(cx.cast(x, dtype))

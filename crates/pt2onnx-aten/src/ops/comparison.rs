@@ -74,7 +74,8 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-        choose
+        choose,
+        parts
     ),
 ];
 

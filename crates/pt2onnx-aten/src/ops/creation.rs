@@ -10,63 +10,76 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |cx: &Cx, end: TensorOrScalar, dtype: Option<DType>| {
             arange(cx, Scalar::Int(0).into(), end, Scalar::Int(1).into(), dtype)
-        }
+        },
+        parts
     ),
     aten!(
         "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |cx: &Cx, start: TensorOrScalar, end: TensorOrScalar, dtype: Option<DType>| {
             arange(cx, start, end, Scalar::Int(1).into(), dtype)
-        }
+        },
+        parts
     ),
     aten!(
         "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        arange
+        arange,
+        parts
     ),
     aten!(
         "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        full
+        full,
+        parts
     ),
     aten!(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        full_like
+        full_like,
+        parts
     ),
     aten!(
         "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |cx: &Cx, _: Value, size: Vec<Expr>, value: TensorOrScalar, dtype: Option<DType>| {
             full(cx, size, value, dtype)
-        }
+        },
+        parts
     ),
     aten!(
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1)
+        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
+        parts
     ),
     aten!(
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0)
+        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
+        parts
     ),
     aten!(
         "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1)
+        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
+        parts
     ),
     aten!(
         "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
             Ok(cx.full(&cx.shape(x), 1, cx.out_dtype()?))
-        }
+        },
+        parts
     ),
     aten!(
         "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, value: TensorOrScalar, dtype: Option<DType>| full(cx, vec![], value, dtype)
+        |cx: &Cx, value: TensorOrScalar, dtype: Option<DType>| full(cx, vec![], value, dtype),
+        parts
     ),
     aten!(
         "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0)
+        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
+        parts
     ),
     aten!(
         "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
             Ok(cx.full(&cx.shape(x), 0, cx.out_dtype()?))
-        }
+        },
+        parts
     ),
 ];
 

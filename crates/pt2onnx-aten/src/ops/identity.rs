@@ -4,21 +4,28 @@ use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity),
+    aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity, parts),
     aten!(
         "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-        identity
+        identity,
+        parts
     ),
     aten!(
         "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
-        identity
+        identity,
+        parts
     ),
-    aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity),
+    aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, parts),
     aten!(
         "aten::dropout(Tensor input, float p, bool train) -> Tensor",
-        dropout
+        dropout,
+        parts
     ),
-    aten!("aten::lift_fresh_copy(Tensor self) -> Tensor", identity),
+    aten!(
+        "aten::lift_fresh_copy(Tensor self) -> Tensor",
+        identity,
+        parts
+    ),
 ];
 
 fn identity(_: &Cx, x: Value) -> Lowered {

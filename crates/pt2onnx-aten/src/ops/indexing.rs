@@ -8,19 +8,23 @@ use pt2onnx_tensor::DType;
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-        embedding
+        embedding,
+        parts
     ),
     aten!(
         "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-        gather
+        gather,
+        parts
     ),
     aten!(
         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        index
+        index,
+        parts
     ),
     aten!(
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
-        index_select
+        index_select,
+        parts
     ),
 ];
 

@@ -5,23 +5,35 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat),
+    aten!(
+        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+        cat,
+        parts
+    ),
     aten!(
         "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-        |cx: &Cx, x: Value, _chunks: i64, dim: i64| split(cx, x, dim)
+        |cx: &Cx, x: Value, _chunks: i64, dim: i64| split(cx, x, dim),
+        parts
     ),
     aten!(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-        |cx: &Cx, x: Value, _size: Expr, dim: i64| split(cx, x, dim)
+        |cx: &Cx, x: Value, _size: Expr, dim: i64| split(cx, x, dim),
+        parts
     ),
     aten!(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-        |cx: &Cx, x: Value, _sizes: Vec<Expr>, dim: i64| split(cx, x, dim)
+        |cx: &Cx, x: Value, _sizes: Vec<Expr>, dim: i64| split(cx, x, dim),
+        parts
     ),
-    aten!("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack),
+    aten!(
+        "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+        stack,
+        parts
+    ),
     aten!(
         "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-        unbind
+        unbind,
+        parts
     ),
 ];
 

@@ -14,11 +14,13 @@ pub(super) static OPS: &[AtenOp] = &[
             &pad,
             "constant",
             Some(value)
-        )
+        ),
+        parts
     ),
     aten!(
         "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
-        pad
+        pad,
+        parts
     ),
 ];
 

@@ -12,27 +12,33 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-        cumsum
+        cumsum,
+        parts
     ),
     aten!(
         "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-        diff
+        diff,
+        parts
     ),
     aten!(
         "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-        |cx: &Cx, x: Value, dtype: Option<DType>| mean(cx, x, None, false, dtype)
+        |cx: &Cx, x: Value, dtype: Option<DType>| mean(cx, x, None, false, dtype),
+        parts
     ),
     aten!(
         "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        mean
+        mean,
+        parts
     ),
     aten!(
         "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-        |cx: &Cx, x: Value, dtype: Option<DType>| sum(cx, x, None, false, dtype)
+        |cx: &Cx, x: Value, dtype: Option<DType>| sum(cx, x, None, false, dtype),
+        parts
     ),
     aten!(
         "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        sum
+        sum,
+        parts
     ),
 ];
 

@@ -7,64 +7,79 @@ use pt2onnx_symbolic::Expr;
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
-        |cx: &Cx, x: Value, _: Vec<Expr>| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: Vec<Expr>| to_recorded(cx, x),
+        parts
     ),
     aten!(
         "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-        expand
+        expand,
+        parts
     ),
     aten!(
         "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-        |cx: &Cx, x: Value, _: i64, _: i64| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: i64, _: i64| to_recorded(cx, x),
+        parts
     ),
     aten!(
         "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)",
-        permute
+        permute,
+        parts
     ),
     aten!(
         "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
-        repeat
+        repeat,
+        parts
     ),
     aten!(
         "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
-        |cx: &Cx, x: Value, _: Vec<Expr>| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: Vec<Expr>| to_recorded(cx, x),
+        parts
     ),
     aten!(
         "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-        roll
+        roll,
+        parts
     ),
     aten!(
         "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-        select
+        select,
+        parts
     ),
     aten!(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-        slice
+        slice,
+        parts
     ),
     aten!(
         "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-        |cx: &Cx, x: Value, _: i64| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: i64| to_recorded(cx, x),
+        parts
     ),
     aten!(
         "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
-        |cx: &Cx, x: Value, _: Vec<i64>| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: Vec<i64>| to_recorded(cx, x),
+        parts
     ),
-    aten!("aten::t(Tensor(a) self) -> Tensor(a)", t),
+    aten!("aten::t(Tensor(a) self) -> Tensor(a)", t, parts),
     aten!(
         "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-        transpose
+        transpose,
+        parts
     ),
     aten!(
         "aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
-        |cx: &Cx, x: Value, _: i64, _: Vec<Expr>| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: i64, _: Vec<Expr>| to_recorded(cx, x),
+        parts
     ),
     aten!(
         "aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
-        unsqueeze
+        unsqueeze,
+        parts
     ),
     aten!(
         "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-        |cx: &Cx, x: Value, _: Vec<Expr>| to_recorded(cx, x)
+        |cx: &Cx, x: Value, _: Vec<Expr>| to_recorded(cx, x),
+        parts
     ),
 ];
 

@@ -3,6 +3,7 @@
 //! Emission takes `&self` and cannot fail, so that calls nest like formulas. What goes wrong all the same (a rank that
 //! is not known, types that do not fit) is kept as a [`Fault`] and handed out by [`Builder::take_faults`].
 
+mod legal;
 mod operand;
 mod sizes;
 mod smart;
@@ -32,6 +33,8 @@ const INTERNED_BYTES: usize = 256;
 /// Emits nodes at one place of a model.
 pub struct Builder<'m> {
     state: RefCell<State<'m>>,
+    /// Apart from the rest, so that it can be read while emitting.
+    constraints: RefCell<Constraints>,
 }
 
 struct State<'m> {
@@ -42,7 +45,6 @@ struct State<'m> {
     /// What is known of the elements of integer vectors, for shapes made of them.
     contents: FxHashMap<Value, Vec<Expr>>,
     sizes: Sizes,
-    constraints: Constraints,
     unknowns: usize,
     faults: Vec<Fault>,
 }
@@ -57,12 +59,12 @@ impl<'m> Builder<'m> {
             constants: FxHashMap::default(),
             contents: FxHashMap::default(),
             sizes: Sizes::default(),
-            constraints,
             unknowns: 0,
             faults: Vec::new(),
         };
         Self {
             state: RefCell::new(state),
+            constraints: RefCell::new(constraints),
         }
     }
 
@@ -118,12 +120,12 @@ impl<'m> Builder<'m> {
 
     /// What the program knows of its symbols.
     pub fn constraints(&self) -> Ref<'_, Constraints> {
-        Ref::map(self.state.borrow(), |s| &s.constraints)
+        self.constraints.borrow()
     }
 
     /// Adds to what is known of the symbols.
     pub fn edit_constraints(&self, change: impl FnOnce(&mut Constraints)) {
-        change(&mut self.state.borrow_mut().constraints);
+        change(&mut self.constraints.borrow_mut());
     }
 
     /// A dimension that nothing is known of.
@@ -145,13 +147,17 @@ impl<'m> Builder<'m> {
         self.state.borrow_mut().model[value].ty = Some(ty);
     }
 
-    /// Element type.
-    pub fn dtype(&self, value: Value) -> DType {
-        let known = self.state.borrow().model[value]
+    /// Element type, if known.
+    pub fn known_dtype(&self, value: Value) -> Option<DType> {
+        self.state.borrow().model[value]
             .ty
             .as_ref()
-            .and_then(|t| t.as_tensor().map(|t| t.dtype));
-        known.unwrap_or_else(|| {
+            .and_then(|t| t.as_tensor().map(|t| t.dtype))
+    }
+
+    /// Element type.
+    pub fn dtype(&self, value: Value) -> DType {
+        self.known_dtype(value).unwrap_or_else(|| {
             self.fault(format!(
                 "the element type of {} is not known",
                 self.describe(value)
@@ -248,7 +254,8 @@ impl<'m> Builder<'m> {
 
     // Emission.
 
-    /// Emits a node of ONNX's own domain and infers its outputs' types.
+    /// Emits a node of ONNX's own domain and infers its outputs' types. Where the operator does not take an input's element
+    /// type, it computes in the nearest wider one that it takes, between casts.
     pub fn emit(
         &self,
         op: &'static str,
@@ -256,14 +263,33 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: usize,
     ) -> SmallVec<[Value; 2]> {
-        let node = self.emit_node(op, inputs, attributes, outputs);
+        let detour = self.detour(op, inputs);
+        let wide: SmallVec<[Option<Value>; 4]> = match &detour {
+            Some(detour) => inputs
+                .iter()
+                .enumerate()
+                .map(|(i, v)| v.map(|v| detour.enter(self, i, v)))
+                .collect(),
+            None => inputs.into(),
+        };
+        let node = self.emit_node(op, &wide, attributes, outputs);
         let types = infer::infer(self, node);
-        let mut s = self.state.borrow_mut();
-        let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
-        for (&value, ty) in values.iter().zip(types) {
-            s.model[value].ty = ty;
+        let values: SmallVec<[Value; 2]> = {
+            let mut s = self.state.borrow_mut();
+            let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
+            for (&value, ty) in values.iter().zip(types) {
+                s.model[value].ty = ty;
+            }
+            values
+        };
+        match detour {
+            Some(detour) => values
+                .into_iter()
+                .enumerate()
+                .map(|(i, v)| detour.leave(self, i, v))
+                .collect(),
+            None => values,
         }
-        values
     }
 
     /// [`Builder::emit`] for one output.

@@ -1,0 +1,103 @@
+//! Complex tensors: pairs of real numbers in a trailing dimension of 2.
+//!
+//! Which values are complex is what the program says of their names: `view_as_real` changes a type, not a value.
+
+use crate::{Cx, FromArg, TensorOrScalar, args};
+use pt2onnx_fx::graph::{Argument, ValueMeta};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Scalar;
+
+/// How complex arguments come to the lowering that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Not at all.
+    Real,
+    /// As one of their parts: 0 the real ones, 1 the imaginary ones.
+    Part(usize),
+    /// As [`Complex`]; as pairs where a plain `Value` is wanted.
+    Complex,
+}
+
+/// A complex tensor, its parts apart. Of a real one, `im` is a 0-d zero, which broadcasts.
+#[derive(Clone, Copy, Debug)]
+pub struct Complex {
+    /// Real parts.
+    pub re: Value,
+    /// Imaginary parts.
+    pub im: Value,
+}
+
+impl Cx<'_> {
+    /// Whether an FX value is a complex tensor.
+    pub(crate) fn is_complex(&self, name: &str) -> bool {
+        matches!(self.meta(name), Some(ValueMeta::Tensor(meta)) if meta.dtype.is_complex())
+    }
+
+    /// Part 0 (real) or 1 (imaginary) of pairs. Of pairs just made of two parts, those parts.
+    pub fn part(&self, pairs: Value, part: usize) -> Value {
+        match self.parts_of(pairs) {
+            Some(parts) => parts[part],
+            None => self.take(
+                pairs,
+                self.rank(pairs).saturating_sub(1),
+                &Expr::int(part as i64),
+            ),
+        }
+    }
+
+    /// Both parts of pairs.
+    pub fn parts(&self, pairs: Value) -> Complex {
+        Complex {
+            re: self.part(pairs, 0),
+            im: self.part(pairs, 1),
+        }
+    }
+
+    /// Pairs of two parts, broadcast together.
+    pub fn pairs(&self, c: Complex) -> Value {
+        let shape = self.broadcast_shapes(&self.shape(c.re), &self.shape(c.im));
+        let (re, im) = (self.expand(c.re, &shape), self.expand(c.im, &shape));
+        let pairs = self.concat(
+            &[
+                self.unsqueeze(re, &[shape.len()]),
+                self.unsqueeze(im, &[shape.len()]),
+            ],
+            shape.len(),
+        );
+        self.remember_parts(pairs, [re, im]);
+        pairs
+    }
+
+    /// A real tensor as a complex one.
+    pub fn real(&self, re: Value) -> Complex {
+        Complex {
+            re,
+            im: self.scalar(0, self.dtype(re)),
+        }
+    }
+}
+
+impl FromArg for Complex {
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
+            let value = Value::from_arg(cx, arg)?;
+            return Ok(if cx.is_complex(name) {
+                cx.parts(value)
+            } else {
+                cx.real(value)
+            });
+        }
+        match args::number(cx, arg) {
+            // The other operand says how wide: parts of numbers are float32, which promotion then widens.
+            Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))) => {
+                let number = |x: f64| cx.scalar(x, pt2onnx_tensor::DType::F32);
+                Ok(Complex {
+                    re: number(re),
+                    im: number(im),
+                })
+            }
+            _ => Ok(cx.real(Value::from_arg(cx, arg)?)),
+        }
+    }
+}
