@@ -126,8 +126,8 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn inputs(&mut self, program: &'a ExportedProgram) -> Result<(), Error> {
-        let mut weights: FxHashMap<(usize, DType, usize, Vec<usize>, Vec<usize>), Value> =
-            FxHashMap::default();
+        // By address of the storage, the views of it that are values already.
+        let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
         for spec in &program.signature.inputs {
             match spec {
                 InputSpec::Parameter { name, target }
@@ -138,24 +138,18 @@ impl<'a> Driver<'a> {
                         name: target.to_string(),
                         reason: "the archive holds no tensor of this name".to_owned(),
                     })?;
-                    let key = tensor.storage().map(|s| {
-                        let place = s.bytes().as_ptr().addr();
-                        (
-                            place,
-                            tensor.dtype(),
-                            tensor.offset(),
-                            tensor.shape().to_vec(),
-                            tensor.strides().into_owned(),
-                        )
-                    });
                     // Tied weights are one constant, named by the first of their names.
-                    let known = key
-                        .as_ref()
-                        .filter(|_| tensor.numel() > 0)
-                        .and_then(|k| weights.get(k))
-                        .copied();
-                    let value = known.unwrap_or_else(|| self.weight(tensor, target));
-                    key.map(|k| weights.insert(k, value));
+                    let address = tensor.storage().map_or(0, |s| s.bytes().as_ptr().addr());
+                    let views = weights.entry(address).or_default();
+                    let known = views
+                        .iter()
+                        .find(|(t, _)| t.numel() > 0 && t.same(tensor))
+                        .map(|(_, v)| *v);
+                    let value = known.unwrap_or_else(|| {
+                        let value = weight(&self.cx, tensor, target);
+                        views.push((tensor, value));
+                        value
+                    });
                     self.cx.define(name, value);
                 }
                 InputSpec::UserInput(arg) => self.user_input(arg)?,
@@ -164,14 +158,6 @@ impl<'a> Driver<'a> {
             }
         }
         Ok(())
-    }
-
-    fn weight(&self, tensor: &Tensor, target: &Name) -> Value {
-        self.cx.edit(|model| {
-            let value = model.add_constant(tensor.view_as_real());
-            model[value].name = Some(target.clone());
-            value
-        })
     }
 
     fn user_input(&mut self, arg: &Argument) -> Result<(), Error> {
@@ -523,6 +509,15 @@ impl<'a> Driver<'a> {
         }
         value
     }
+}
+
+/// A parameter, buffer or constant under its own name.
+fn weight(cx: &Cx, tensor: &Tensor, target: &Name) -> Value {
+    cx.edit(|model| {
+        let value = model.add_constant(tensor.view_as_real());
+        model[value].name = Some(target.clone());
+        value
+    })
 }
 
 /// A number as the tensor that PyTorch makes of it: int64, float32 (the default dtype) or bool.

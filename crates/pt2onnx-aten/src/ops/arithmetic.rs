@@ -50,11 +50,11 @@ pub(super) static OPS: &[AtenOp] = &[
         logical_and
     ),
     aten!(
-        "aten::maximum(Tensor self, Tensor other) -> Tensor",
+        "aten::max.other(Tensor self, Tensor other) -> Tensor",
         maximum
     ),
     aten!(
-        "aten::max.other(Tensor self, Tensor other) -> Tensor",
+        "aten::maximum(Tensor self, Tensor other) -> Tensor",
         maximum
     ),
     aten!(

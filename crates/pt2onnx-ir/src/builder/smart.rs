@@ -245,7 +245,7 @@ impl Builder<'_> {
         };
         let mut span = held(end) - held(start);
         if !constraints.prove_ge(&span, &Expr::int(0)) {
-            span = (&span).max(&Expr::int(0));
+            span = Expr::max(&span, &Expr::int(0));
         }
         (span + (step - 1)).floor_div(&Expr::int(step))
     }

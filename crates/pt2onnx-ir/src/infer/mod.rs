@@ -52,13 +52,9 @@ pub(crate) fn infer(cx: &Builder, node: NodeId) -> Vec<Option<Type>> {
 impl Node<'_, '_> {
     /// Element type of output `i`: from a `dtype`-like attribute, else what the formal output's type variable stands for.
     fn dtype(&self, schema: &OpSchema, i: usize) -> Option<DType> {
-        if let Some(to) = ["to", "dtype", "output_dtype", "output_datatype"]
-            .iter()
-            .find_map(|a| self.int(a))
-        {
-            if to != 0 {
-                return dtype_of_number(to);
-            }
+        let named = ["to", "dtype", "output_dtype", "output_datatype"];
+        if let Some(to) = named.iter().find_map(|a| self.int(a)).filter(|&to| to != 0) {
+            return dtype_of_number(to);
         }
         let formal = schema.output(i)?.ty;
         if let Some(inner) = formal

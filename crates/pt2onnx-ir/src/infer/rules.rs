@@ -502,7 +502,7 @@ fn range_length(n: &Node) -> Expr {
         let span = if n.cx.constraints().prove_ge(&span, &zero) {
             span
         } else {
-            (&span).max(&zero)
+            Expr::max(&span, &zero)
         };
         Some((span + (step - 1)).floor_div(&Expr::int(step)))
     })();
