@@ -1,0 +1,106 @@
+//! The way from an archive to a model.
+
+use crate::{Error, OPSETS, OnnxProgram, Registry, Weights};
+use pt2onnx_fx::{ExportedProgram, archive, passes};
+use std::{path::Path, time::Instant};
+
+/// The opset that is written unless another is asked for.
+pub const DEFAULT_OPSET: u32 = 20;
+
+/// Turns exported programs into ONNX models.
+pub struct Exporter {
+    opset: u32,
+    weights: Weights,
+    optimize: bool,
+    registry: Registry,
+}
+
+impl Default for Exporter {
+    fn default() -> Self {
+        Self {
+            opset: DEFAULT_OPSET,
+            weights: Weights::Auto,
+            optimize: true,
+            registry: Registry::default(),
+        }
+    }
+}
+
+impl Exporter {
+    /// An exporter with the defaults that its methods name.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
+    pub fn opset(mut self, opset: u32) -> Self {
+        self.opset = opset;
+        self
+    }
+
+    /// Where [`OnnxProgram::save`] puts the weights; [`Weights::Auto`] by default.
+    pub fn weights(mut self, weights: Weights) -> Self {
+        self.weights = weights;
+        self
+    }
+
+    /// Whether to fold constants and simplify; true by default.
+    pub fn optimize(mut self, optimize: bool) -> Self {
+        self.optimize = optimize;
+        self
+    }
+
+    /// The translations to use; all built-in ones by default.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Reads an archive and translates its program. The file is mapped for as long as the result lives, and must not
+    /// change meanwhile.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn export(&self, archive: impl AsRef<Path>) -> Result<OnnxProgram, Error> {
+        self.export_program(stage("read", || archive::read(archive)).map_err(Error::Archive)?)
+    }
+
+    /// Translates a program that has been read already.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn export_program(&self, mut program: ExportedProgram) -> Result<OnnxProgram, Error> {
+        if !OPSETS.contains(&self.opset) {
+            return Err(Error::Opset(self.opset));
+        }
+        stage("inline", || passes::inline::inline(&mut program)).map_err(Error::Pass)?;
+        stage("assertions", || {
+            passes::assertions::remove_assertions(&mut program)
+        });
+        stage("functionalise", || {
+            passes::functionalise::functionalise(&mut program)
+        })
+        .map_err(Error::Pass)?;
+        let pt2onnx_aten::Lowering {
+            mut model,
+            warnings,
+        } = stage("lower", || pt2onnx_aten::lower(&program, &self.registry))?;
+        if self.optimize {
+            stage("optimise", || {
+                pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
+            });
+        }
+        stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        stage("names", || model.assign_names());
+        stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
+        Ok(OnnxProgram::new(model, warnings, self.weights))
+    }
+}
+
+/// Runs a stage, and logs how long it took.
+pub(crate) fn stage<T>(name: &str, run: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = run();
+    tracing::info!("{name}: {:.1?}", start.elapsed());
+    result
+}
