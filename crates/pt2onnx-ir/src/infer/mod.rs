@@ -1,6 +1,7 @@
 //! Types of the outputs of a node that was just emitted: element types from the operator schema's type variables, shapes
 //! by rules. A rule says nothing rather than guess; what it cannot know is an unknown dimension or an unknown rank.
 
+mod control;
 mod rules;
 
 pub(crate) use rules::broadcast;
@@ -36,6 +37,9 @@ pub(crate) fn infer(cx: &Builder, node: NodeId) -> Vec<Option<Type>> {
     let Some(schema) = schema::lookup(&node.op, schema::CANONICAL_OPSET) else {
         return vec![None; node.outputs];
     };
+    if let Some(types) = control::types(&node) {
+        return types;
+    }
     let mut shapes = rules::shapes(&node);
     shapes.resize(node.outputs, None);
     let types = shapes.into_iter().enumerate();
