@@ -114,9 +114,12 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
 ];
 
-/// `Gelu`, exact or by tanh.
+/// `Gelu`, exact or by tanh; of float64, for which runtimes have no error function, by our own one.
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
+        "none" if cx.dtype(x) == DType::F64 => {
+            return Ok(cx.mul(x, super::special::ndtr_of(cx, x)));
+        }
         "none" => "none",
         "tanh" => "tanh",
         other => {
@@ -215,12 +218,22 @@ fn prelu(cx: &Cx, x: Value, slope: Value) -> Lowered {
     Ok(cx.prelu(x, slope))
 }
 
-/// In evaluation the slope is the middle of the range.
+/// One slope per element, out of the range.
+fn random_slope(cx: &Cx, x: Value, lower: Scalar, upper: Scalar) -> Value {
+    let like = cx.full(&cx.shape(x), 0, DType::F32);
+    let range = attrs::RandomUniformLike {
+        low: lower.to_f64() as f32,
+        high: upper.to_f64() as f32,
+        ..Default::default()
+    };
+    cx.cast(cx.random_uniform_like(like, range), cx.dtype(x))
+}
+
+/// In evaluation the slope is the middle of the range, in training a random one.
 fn rrelu(cx: &Cx, x: Value, lower: Scalar, upper: Scalar, training: bool) -> Lowered {
     if training {
-        return Err(LowerError::unsupported(
-            "rrelu in training mode: export the model after `model.eval()`",
-        ));
+        let slope = random_slope(cx, x, lower, upper);
+        return Ok(cx.select(cx.less_or_equal(x, 0.0), cx.mul(x, slope), x));
     }
     let middle = (lower.to_f64() + upper.to_f64()) / 2.0;
     leaky_relu(cx, x, middle.into())
@@ -234,7 +247,12 @@ fn rrelu_with_noise(
     upper: Scalar,
     training: bool,
 ) -> Lowered<[Value; 2]> {
-    Ok([rrelu(cx, x, lower, upper, training)?, noise])
+    if !training {
+        return Ok([rrelu(cx, x, lower, upper, false)?, noise]);
+    }
+    let inside = cx.less_or_equal(x, 0.0);
+    let slope = cx.select(inside, random_slope(cx, x, lower, upper), 1.0);
+    Ok([cx.mul(x, slope), slope])
 }
 
 /// `-softplus(-x)`.

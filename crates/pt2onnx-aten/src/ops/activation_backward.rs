@@ -249,6 +249,7 @@ fn prelu_backward(cx: &Cx, grad: Value, x: Value, weight: Value) -> Lowered<[Val
 }
 
 fn native_dropout_backward(cx: &Cx, grad: Value, mask: Value, scale: f64) -> Lowered {
+    let grad = cx.to_float(grad);
     let mask = cx.cast(mask, cx.dtype(grad));
     Ok(cx.mul(cx.mul(grad, mask), scale))
 }

@@ -2,6 +2,7 @@
 
 use super::{
     complex_math as math,
+    loops::{any, repeat},
     precision::{smallest, wide2},
 };
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
@@ -278,7 +279,11 @@ pub(super) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lowered {
     let base = cx.as_tensor(a, dtype);
     let TensorOrScalar::Scalar(exponent) = b else {
-        return Ok(cx.pow(base, cx.as_tensor(b, dtype)));
+        let exponent = cx.as_tensor(b, dtype);
+        return Ok(match dtype.is_float() {
+            true => cx.pow(base, exponent),
+            false => integer_power(cx, base, exponent),
+        });
     };
     let number = exponent.to_f64();
     if dtype.is_float() {
@@ -293,8 +298,7 @@ fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lower
     }
     match u32::try_from(exponent.to_i64()) {
         Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
-        Ok(n @ 1..=64) => Ok(integer_power(cx, base, n)),
-        Ok(_) => Ok(cx.pow(base, *exponent)),
+        Ok(n) => Ok(known_power(cx, base, n)),
         Err(_) => Err(LowerError::unsupported(
             "integers to negative integer powers are not integers",
         )),
@@ -302,11 +306,11 @@ fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lower
 }
 
 /// By squaring.
-fn integer_power(cx: &Cx, base: Value, n: u32) -> Value {
+fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
     match n {
         1 => base,
         _ => {
-            let half = integer_power(cx, base, n / 2);
+            let half = known_power(cx, base, n / 2);
             let square = cx.mul(half, half);
             if n % 2 == 1 {
                 cx.mul(square, base)
@@ -315,6 +319,36 @@ fn integer_power(cx: &Cx, base: Value, n: u32) -> Value {
             }
         }
     }
+}
+
+/// By squaring in a loop over the exponent's bits, exact and wrapping as in PyTorch: ONNX leaves overflow open, and ONNX
+/// Runtime computes in doubles. Of negative exponents only 1 and -1 leave whole numbers, all others 0.
+fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
+    let dtype = cx.dtype(base);
+    let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
+    let base = match dtype.is_unsigned() {
+        true => base,
+        false => {
+            let unit = cx.equal(cx.abs(base), 1);
+            let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
+            cx.select(vanishes, 0, base)
+        }
+    };
+    let start = [
+        cx.full(&shape, 1, dtype),
+        cx.expand(base, &shape),
+        cx.expand(cx.abs(exponent), &shape),
+    ];
+    let last = repeat(cx, None, &start, |_, carried| {
+        let two = cx.scalar(2, dtype);
+        let odd = cx.cast(cx.mod_(carried[2], two, attrs::Mod::default()), DType::Bool);
+        let rest = cx.div(carried[2], two);
+        let power = cx.select(odd, cx.mul(carried[0], carried[1]), carried[0]);
+        let square = cx.mul(carried[1], carried[1]);
+        let go_on = any(cx, cx.cast(rest, DType::Bool));
+        (Some(go_on), vec![power, square, rest])
+    });
+    last[0]
 }
 
 /// Like `pow`, in float64.

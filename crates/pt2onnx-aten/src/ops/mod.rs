@@ -24,6 +24,11 @@ mod padding;
 mod pooling;
 mod precision;
 mod reduction;
+mod special;
+mod special_bessel;
+mod special_coefficients;
+mod special_gamma;
+mod special_polynomials;
 mod unary;
 mod view;
 
@@ -52,6 +57,10 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     padding::OPS,
     pooling::OPS,
     reduction::OPS,
+    special::OPS,
+    special_bessel::OPS,
+    special_gamma::OPS,
+    special_polynomials::OPS,
     unary::OPS,
     view::OPS,
 ];

@@ -282,12 +282,16 @@ fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
     Ok(cx.mul(cx.to_float(x), factor))
 }
 
-/// `log(x / (1 - x))`, of an `x` held between `eps` and `1 - eps`.
+/// `log(x / (1 - x))`, of an `x` held between `eps` and `1 - eps`; where these cross, `eps` counts below it.
 fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
+    let bound = |b: f64| Some(Scalar::Float(b));
     Ok(wide(cx, x, |x| {
-        let bound = |b: f64| Some(Scalar::Float(b));
         let x = match eps {
-            Some(eps) => cx.clamp(x, bound(eps), bound(1.0 - eps)),
+            Some(eps @ ..=0.5) => cx.clamp(x, bound(eps), bound(1.0 - eps)),
+            Some(eps) => {
+                let low = cx.less(x, eps);
+                cx.select(low, eps, cx.clamp(x, None, bound(1.0 - eps)))
+            }
             None => x,
         };
         cx.log(cx.div(x, cx.sub(1, x)))
