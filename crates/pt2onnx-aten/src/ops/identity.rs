@@ -1,6 +1,6 @@
 //! Ops whose result has the values of their input: ONNX has neither aliases, gradients nor memory formats.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 
 pub(super) static OPS: &[AtenOp] = &[
@@ -17,11 +17,6 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, parts),
     aten!(
-        "aten::dropout(Tensor input, float p, bool train) -> Tensor",
-        dropout,
-        parts
-    ),
-    aten!(
         "aten::lift_fresh_copy(Tensor self) -> Tensor",
         identity,
         parts
@@ -30,14 +25,4 @@ pub(super) static OPS: &[AtenOp] = &[
 
 fn identity(_: &Cx, x: Value) -> Lowered {
     Ok(x)
-}
-
-/// Nothing in evaluation; in training a random choice.
-fn dropout(_: &Cx, x: Value, p: f64, train: bool) -> Lowered {
-    match train && p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "dropout in training mode: export the model after `model.eval()`",
-        )),
-        false => Ok(x),
-    }
 }
