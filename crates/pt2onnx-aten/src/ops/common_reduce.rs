@@ -1,6 +1,6 @@
 //! What reductions, losses and sorting share: axes of PyTorch's arguments, NaN, running loops, ranges of indices.
 
-use crate::{Cx, LowerError, Lowered};
+use crate::{Complex, Cx, LowerError, Lowered};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -93,13 +93,21 @@ pub(super) fn along(cx: &Cx, vector: Value, rank: usize, axis: usize) -> Value {
     cx.unsqueeze(vector, &axes)
 }
 
-/// The pieces `x[.., :-n]` and `x[.., n:]` along `axis`.
+/// The pieces `x[.., :-n]` and `x[.., n:]` along `axis`. Sizes need not be known for that.
 pub(super) fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
-    let size = cx.dim(x, axis as i64);
-    [
-        cx.slice(x, axis, &Expr::int(0), &(&size - n), 1),
-        cx.slice(x, axis, &Expr::int(n), &size, 1),
-    ]
+    let mut dims = cx.shape(x);
+    if let Some(dim) = dims.get_mut(axis) {
+        *dim = match dim.as_int() {
+            Some(size) => Expr::int((size - n).max(0)),
+            None => &*dim - n,
+        };
+    }
+    [(0, -n), (n, i64::MAX)].map(|(start, end)| {
+        let at = |i: i64| cx.ints(&[i]);
+        let piece = cx.slice_op(x, at(start), at(end), at(axis as i64), None);
+        cx.set_type(piece, Type::tensor(cx.dtype(x), dims.clone()));
+        piece
+    })
 }
 
 /// `ArgMax` or `ArgMin` along `axis`: the first of equals.
@@ -156,12 +164,28 @@ pub(super) fn top_k(
     [values, indices]
 }
 
-/// `x` in ascending or descending order along `axis`, with the indices of its elements.
+/// `x` in ascending or descending order along `axis`, with the indices of its elements. NaN counts as infinite: runtimes
+/// put no order into numbers that NaN are among.
 pub(super) fn sort(cx: &Cx, x: Value, axis: usize, descending: bool) -> [Value; 2] {
+    let ordered = |x| top_k(cx, x, &cx.dim(x, axis as i64), axis, descending, true);
     match cx.rank(x) {
         0 => [x, cx.scalar(0, DType::I64)],
-        _ => top_k(cx, x, &cx.dim(x, axis as i64), axis, descending, true),
+        _ if !cx.dtype(x).is_float() => ordered(x),
+        _ => {
+            let [_, indices] = ordered(cx.select(cx.is_nan(x), f64::INFINITY, x));
+            [gather_elements(cx, x, indices, axis), indices]
+        }
     }
+}
+
+/// The elements of `x` alone in ascending order along `axis`, infinity for NaN.
+pub(super) fn sorted_values(cx: &Cx, x: Value, axis: usize) -> Value {
+    let numbers = if cx.dtype(x).is_float() {
+        cx.select(cx.is_nan(x), f64::INFINITY, x)
+    } else {
+        x
+    };
+    top_k(cx, numbers, &cx.dim(x, axis as i64), axis, false, true)[0]
 }
 
 /// The elements of `x` at `indices`, which differ along `axis` only.
@@ -295,4 +319,33 @@ pub(super) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
         return Ok(cx.scalar(f64::NAN, cx.dtype(loss)));
     }
     Ok(reduce(cx, op, loss, &axes, false))
+}
+
+/// `a * b`.
+pub(super) fn product(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    Complex {
+        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
+        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
+    }
+}
+
+/// `a - b`.
+pub(super) fn difference(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    Complex {
+        re: cx.sub(a.re, b.re),
+        im: cx.sub(a.im, b.im),
+    }
+}
+
+/// `|z|`.
+pub(super) fn magnitude(cx: &Cx, x: Complex) -> Value {
+    cx.sqrt(cx.add(cx.mul(x.re, x.re), cx.mul(x.im, x.im)))
+}
+
+/// The angle of `z`, from `-pi` to `pi`: twice that of `|z| + z`, but on the negative real axis.
+pub(super) fn angle(cx: &Cx, x: Complex) -> Value {
+    let half = cx.atan(cx.div(x.im, cx.add(magnitude(cx, x), x.re)));
+    let negative = cx.and(cx.less(x.re, 0.0), cx.equal(x.im, 0.0));
+    let half = cx.select(cx.equal(x.im, 0.0), 0.0, half);
+    cx.select(negative, std::f64::consts::PI, cx.mul(half, 2.0))
 }

@@ -1,7 +1,9 @@
 //! Tensors from nothing but sizes and numbers.
 
-use super::common_reduce::iota;
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use super::common_reduce::{iota, product};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten,
+};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -48,11 +50,13 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: Expr, _: Option<DType>| eye(cx, n.clone(), n)
+        |cx: &Cx, n: Expr, _: Option<DType>| eye(cx, n.clone(), n),
+        parts
     ),
     aten!(
         "aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: Expr, m: Expr, _: Option<DType>| eye(cx, n, m)
+        |cx: &Cx, n: Expr, m: Expr, _: Option<DType>| eye(cx, n, m),
+        parts
     ),
     aten!(
         "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
@@ -80,40 +84,39 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
-        |cx: &Cx, x: Value, n: Option<Expr>| vander(cx, x, n, true)
-    ),
+        |cx: &Cx, x: Value, n: Option<Expr>| vander(cx, x, n, true), complex: |cx: &Cx, x: Complex, n: Option<Expr>| vander_complex(cx, x, n, true)),
     aten!(
         "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace
+        linspace,
+        parts
     ),
     aten!(
         "aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace
+        linspace,
+        parts
     ),
     aten!(
         "aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace
+        linspace,
+        parts
     ),
     aten!(
         "aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace
+        linspace,
+        parts
     ),
     aten!(
         "aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace
-    ),
+        logspace, complex: logspace_complex),
     aten!(
         "aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace
-    ),
+        logspace, complex: logspace_complex),
     aten!(
         "aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace
-    ),
+        logspace, complex: logspace_complex),
     aten!(
         "aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace
-    ),
+        logspace, complex: logspace_complex),
     aten!(
         "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
@@ -172,8 +175,7 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-        |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing)
-    ),
+        |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing), complex: vander_complex),
     aten!(
         "aten::zero(Tensor self) -> Tensor",
         |cx: &Cx, x: Value| -> Lowered { Ok(cx.full(&cx.shape(x), 0, cx.dtype(x))) },
@@ -193,6 +195,8 @@ pub(super) static OPS: &[AtenOp] = &[
 
 /// The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
 fn filled(cx: &Cx, size: Vec<Expr>, _: Option<DType>, value: i64) -> Lowered {
+    // Imaginary parts are zeros, whatever the number.
+    let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
     Ok(cx.full(&size, value, cx.out_dtype()?))
 }
 
@@ -220,6 +224,11 @@ fn arange(
         )
     };
     let int = |t: &TensorOrScalar| cx.as_tensor(t, DType::I64);
+    // Into integers, start and step are rounded before, not the sums.
+    let truncated = |t: TensorOrScalar| match t {
+        TensorOrScalar::Scalar(s) if !dtype.is_float() => Scalar::Int(s.to_i64()).into(),
+        other => other,
+    };
     if [&start, &end, &step].into_iter().all(whole) {
         return Ok(cx.cast(cx.range(int(&start), int(&end), int(&step)), dtype));
     }
@@ -232,6 +241,7 @@ fn arange(
         cx.size(&length),
         cx.scalar(1, DType::I64),
     );
+    let (start, step) = (truncated(start), truncated(step));
     let (wide, start, step) = (
         DType::F64,
         cx.as_tensor(&start, DType::F64),
@@ -243,6 +253,9 @@ fn arange(
 /// The identity matrix: where row and column are the same.
 fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
     let dtype = cx.out_dtype()?;
+    if cx.mode() == Mode::Part(1) {
+        return Ok(cx.full(&[rows, columns], 0, dtype));
+    }
     let index = |n: &Expr| iota(cx, n, DType::I64);
     let same = cx.equal(cx.unsqueeze(index(&rows), &[1]), index(&columns));
     Ok(cx.cast(same, dtype))
@@ -348,6 +361,12 @@ fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool)
 /// Powers of `x` in a new last dimension: 0, 1, .. (or .., 1, 0), as running products.
 fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
+    // A 0-d tensor counts as a vector.
+    let x = if cx.rank(x) == 0 {
+        cx.unsqueeze(x, &[0])
+    } else {
+        x
+    };
     let x = cx.cast(x, dtype);
     let last = cx.rank(x);
     let n = n.unwrap_or_else(|| cx.dim(x, -1));
@@ -384,4 +403,71 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     } else {
         found
     })
+}
+
+/// `base^z = base^re (cos(im ln base) + i sin(im ln base))`.
+fn logspace_complex(
+    cx: &Cx,
+    start: Complex,
+    end: Complex,
+    steps: i64,
+    base: f64,
+    _: Option<DType>,
+) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let re = spaced(cx, start.re, end.re, steps, dtype);
+    let im = spaced(cx, start.im, end.im, steps, dtype);
+    let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
+    Ok(cx.pairs(Complex {
+        re: cx.mul(length, cx.cos(angle)),
+        im: cx.mul(length, cx.sin(angle)),
+    }))
+}
+
+/// Powers as running products.
+fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Lowered {
+    let dims = cx.shape(x.re);
+    let last = dims.len().max(1);
+    let vector = if dims.is_empty() {
+        vec![Expr::int(1)]
+    } else {
+        dims
+    };
+    let n = match n.unwrap_or_else(|| vector[last - 1].clone()).as_int() {
+        Some(n @ 0..=64) => n,
+        _ => {
+            return Err(LowerError::unsupported(
+                "complex Vandermonde matrices of that many columns",
+            ));
+        }
+    };
+    let dtype = cx.out_dtype()?;
+    let part = |v: Value| cx.expand(cx.cast(v, dtype), &vector);
+    let x = Complex {
+        re: part(x.re),
+        im: part(x.im),
+    };
+    let mut power = Complex {
+        re: cx.full(&vector, 1, dtype),
+        im: cx.full(&vector, 0, dtype),
+    };
+    let mut columns = Vec::new();
+    for _ in 0..n {
+        columns.push(power);
+        power = product(cx, power, x);
+    }
+    if !increasing {
+        columns.reverse();
+    }
+    let stack = |pick: fn(&Complex) -> Value| {
+        let all: Vec<Value> = columns
+            .iter()
+            .map(|c| cx.unsqueeze(pick(c), &[last]))
+            .collect();
+        cx.concat(&all, last)
+    };
+    Ok(cx.pairs(Complex {
+        re: stack(|c| c.re),
+        im: stack(|c| c.im),
+    }))
 }

@@ -1,6 +1,8 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
-use super::common_reduce::{Extreme, along, highest, iota, lowest, neighbours, reduce, running};
+use super::common_reduce::{
+    Extreme, along, angle, highest, iota, lowest, magnitude, neighbours, product, reduce, running,
+};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -9,8 +11,7 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::_logcumsumexp(Tensor self, int dim) -> Tensor",
-        logcumsumexp
-    ),
+        logcumsumexp, complex: logcumsumexp_complex),
     aten!(
         "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Max, x, dim)
@@ -34,12 +35,16 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-        |cx: &Cx, y: Value, x: Value, dim: i64| {
+    "aten::cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    |cx: &Cx, y: Value, x: Value, dim: i64| {
+        let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
+        Ok(cumulated(cx, areas, axis))
+    }, complex: |cx: &Cx, y: Complex, x: Complex, dim: i64| {
+        by_parts(cx, y, x, |y, x| {
             let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
             Ok(cumulated(cx, areas, axis))
-        }
-    ),
+        })
+    }),
     aten!(
         "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
         diff,
@@ -112,17 +117,17 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
-        logcumsumexp
-    ),
+        logcumsumexp, complex: logcumsumexp_complex),
     aten!(
         "aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
         |cx: &Cx, y: Value, dx: Scalar, dim: i64| trapezoid(cx, y, Spacing::Number(dx), dim),
         parts
     ),
     aten!(
-        "aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-        |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim)
-    ),
+    "aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim), complex: |cx: &Cx, y: Complex, x: Complex, dim: i64| {
+        by_parts(cx, y, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))
+    }),
     aten!(
         "aten::trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor",
         |cx: &Cx, y: Value, dx: f64, dim: i64| trapezoid(
@@ -134,9 +139,10 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-        |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim)
-    ),
+    "aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim), complex: |cx: &Cx, y: Complex, x: Complex, dim: i64| {
+        by_parts(cx, y, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))
+    }),
 ];
 
 /// `CumSum` along `axis`.
@@ -185,10 +191,9 @@ fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _: Option<DType>) -> Lowered {
         &[re, im],
         &[Scalar::Int(1), Scalar::Int(0)],
         |a, b| {
-            vec![
-                cx.sub(cx.mul(a[0], b[0]), cx.mul(a[1], b[1])),
-                cx.add(cx.mul(a[0], b[1]), cx.mul(a[1], b[0])),
-            ]
+            let of = |v: &[Value]| Complex { re: v[0], im: v[1] };
+            let c = product(cx, of(a), of(b));
+            vec![c.re, c.im]
         },
     );
     Ok(cx.pairs(Complex {
@@ -240,6 +245,43 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
     Ok([cx.cast(found[0], dtype), found[1]])
 }
 
+/// What `f` gives of complex `y` and `x`, given that it is linear in both.
+fn by_parts(cx: &Cx, y: Complex, x: Complex, f: impl Fn(Value, Value) -> Lowered) -> Lowered {
+    let like = |part: Value, whole: Value| cx.expand(part, &cx.shape(whole));
+    let (y_im, x_im) = (like(y.im, y.re), like(x.im, x.re));
+    Ok(cx.pairs(Complex {
+        re: cx.sub(f(y.re, x.re)?, f(y_im, x_im)?),
+        im: cx.add(f(y.re, x_im)?, f(y_im, x.re)?),
+    }))
+}
+
+/// `m + log(exp(a - m) + exp(b - m))` with `m` the larger real part, slice by slice.
+fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
+    let axis = cx.axis(x.re, dim)?;
+    if cx.rank(x.re) == 0 {
+        return Ok(cx.pairs(x));
+    }
+    let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
+    let found = running(cx, axis, &[x.re, x.im], &start, |state, slice| {
+        let most = cx.maximum(state[0], slice[0]);
+        let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
+        let exp = |re, im| {
+            let length = cx.exp(cx.sub(re, finite));
+            [cx.mul(length, cx.cos(im)), cx.mul(length, cx.sin(im))]
+        };
+        let (a, b) = (exp(state[0], state[1]), exp(slice[0], slice[1]));
+        let sum = Complex {
+            re: cx.add(a[0], b[0]),
+            im: cx.add(a[1], b[1]),
+        };
+        vec![cx.add(cx.log(magnitude(cx, sum)), finite), angle(cx, sum)]
+    });
+    Ok(cx.pairs(Complex {
+        re: found[0],
+        im: found[1],
+    }))
+}
+
 /// A `Scan` of `ReduceLogSumExp` over the state and the next slice.
 fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
@@ -275,7 +317,14 @@ fn diff(
     let dtype = cx.dtype(x);
     let parts: Vec<Value> = [prepend, Some(x), append].into_iter().flatten().collect();
     let mut result = cx.concat(&parts, axis);
-    // More differences than elements leave nothing, too.
+    // More differences than elements leave nothing.
+    let size = cx.dim(result, axis as i64);
+    let nothing_left = cx.constraints().prove_ge(&Expr::int(n), &size);
+    if nothing_left {
+        let nothing = cx.slice(result, axis, &Expr::int(0), &Expr::int(0), 1);
+        cx.set_type(nothing, pt2onnx_ir::Type::tensor(dtype, cx.out_shape()?));
+        return Ok(nothing);
+    }
     for _ in 0..n {
         if cx.dim(result, axis as i64).as_int() == Some(0) {
             break;

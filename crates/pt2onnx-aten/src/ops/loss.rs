@@ -1,8 +1,8 @@
 //! Losses that compare numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
 
-use super::common_reduce::reduced;
-use super::norms::pairwise_distance;
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use super::common_reduce::{difference, magnitude, reduced};
+use super::norms::{pairwise_distance, pairwise_distance_complex};
+use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 
 pub(super) static OPS: &[AtenOp] = &[
@@ -31,12 +31,13 @@ pub(super) static OPS: &[AtenOp] = &[
         kl_div
     ),
     aten!(
-        "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-        |cx: &Cx, x: Value, y: Value, reduction: i64| {
-            let (x, y) = cx.promote(x, y);
-            reduced(cx, cx.abs(cx.sub(x, y)), reduction)
-        }
-    ),
+    "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    |cx: &Cx, x: Value, y: Value, reduction: i64| {
+        let (x, y) = cx.promote(x, y);
+        reduced(cx, cx.abs(cx.sub(x, y)), reduction)
+    }, complex: |cx: &Cx, x: Complex, y: Complex, reduction: i64| {
+        reduced(cx, magnitude(cx, difference(cx, x, y)), reduction)
+    }),
     aten!(
         "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
         margin_ranking_loss
@@ -70,8 +71,7 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
-        triplet_margin_loss
-    ),
+        triplet_margin_loss, complex: triplet_margin_loss_complex),
 ];
 
 /// `-(y log x + (1 - y) log(1 - x))`, logarithms not below -100.
@@ -208,11 +208,7 @@ fn margin_ranking_loss(
     let (a, b) = cx.promote(a, b);
     let (order, y) = cx.promote(cx.neg(cx.sub(a, b)), y);
     let loss = cx.mul(order, y);
-    let loss = if margin == 0.0 {
-        loss
-    } else {
-        cx.add(cx.cast(loss, dtype), margin)
-    };
+    let loss = cx.add(cx.cast(loss, dtype), margin);
     Ok(cx.cast(reduced(cx, hinge(cx, loss), reduction)?, dtype))
 }
 
@@ -257,9 +253,49 @@ fn triplet_margin_loss(
     swap: bool,
     reduction: i64,
 ) -> Lowered {
-    let float = |v| cx.to_float(v);
     let distance = |a, b| pairwise_distance(cx, a, b, p, eps, false);
-    let (anchor, positive, negative) = (float(anchor), float(positive), float(negative));
+    triplet(
+        cx,
+        [anchor, positive, negative],
+        margin,
+        swap,
+        reduction,
+        distance,
+    )
+}
+
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn triplet_margin_loss_complex(
+    cx: &Cx,
+    anchor: Complex,
+    positive: Complex,
+    negative: Complex,
+    margin: f64,
+    p: f64,
+    eps: f64,
+    swap: bool,
+    reduction: i64,
+) -> Lowered {
+    let distance = |a, b| pairwise_distance_complex(cx, a, b, p, eps, false);
+    triplet(
+        cx,
+        [anchor, positive, negative],
+        margin,
+        swap,
+        reduction,
+        distance,
+    )
+}
+
+/// How much nearer than `margin` the negative is; with `swap`, to the anchor or to the positive.
+fn triplet<T: Copy>(
+    cx: &Cx,
+    [anchor, positive, negative]: [T; 3],
+    margin: f64,
+    swap: bool,
+    reduction: i64,
+    distance: impl Fn(T, T) -> Lowered,
+) -> Lowered {
     let near = distance(anchor, positive)?;
     let mut far = distance(anchor, negative)?;
     if swap {

@@ -92,6 +92,7 @@ pub(super) static OPS: &[AtenOp] = &[
          _acc: DType| {
             let dtype = cx.dtype(x);
             let logits = logits(cx, x, linear, bias);
+            let target = like_logits(cx, target, logits);
             let widened = weight.map(|w| cx.cast(w, cx.dtype(logits)));
             Ok::<Value, LowerError>(cx.cast(
                 cross_entropy_loss(cx, logits, target, widened, 0, ignore, 0.0)?,
@@ -354,6 +355,15 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     Ok([reduced(cx, loss, reduction)?, is_label])
 }
 
+/// Targets that are probabilities, in the type of the logits.
+fn like_logits(cx: &Cx, target: Value, logits: Value) -> Value {
+    if cx.dtype(target).is_float() {
+        cx.cast(target, cx.dtype(logits))
+    } else {
+        target
+    }
+}
+
 /// `x` through the linear layer, float32 at least.
 fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
     let dtype = match cx.dtype(x) {
@@ -395,11 +405,7 @@ fn linear_cross_entropy(
         _ => 0,
     };
     let weight = weight.map(|w| cx.cast(w, cx.dtype(logits)));
-    let target = if cx.dtype(target).is_float() {
-        cx.cast(target, cx.dtype(logits))
-    } else {
-        target
-    };
+    let target = like_logits(cx, target, logits);
     let loss = cross_entropy_loss(
         cx,
         logits,

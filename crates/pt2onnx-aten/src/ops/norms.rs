@@ -1,6 +1,6 @@
 //! Norms and distances.
 
-use super::common_reduce::{Extreme, all_axes, extreme, flat, iota, reduce};
+use super::common_reduce::{Extreme, all_axes, difference, extreme, flat, iota, magnitude, reduce};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -32,7 +32,7 @@ pub(super) static OPS: &[AtenOp] = &[
         let off = cx.sub(a, b);
         Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
     }, complex: |cx: &Cx, a: Complex, b: Complex, p: Scalar| -> Lowered {
-        let off = magnitude(cx, Complex { re: cx.sub(a.re, b.re), im: cx.sub(a.im, b.im) });
+        let off = magnitude(cx, difference(cx, a, b));
         Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
     }),
     aten!(
@@ -93,8 +93,7 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
-        pairwise_distance
-    ),
+        pairwise_distance, complex: pairwise_distance_complex),
     aten!("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
     aten!("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm, complex: |cx: &Cx, x: Complex, p: Scalar, dim: i64, most: Scalar| -> Lowered {
         let scale = renorm_scale(cx, magnitude(cx, x), p, dim, most)?;
@@ -104,11 +103,6 @@ pub(super) static OPS: &[AtenOp] = &[
 
 fn two(p: Option<Scalar>) -> Scalar {
     p.unwrap_or(Scalar::Int(2))
-}
-
-/// `|z|` of complex numbers.
-fn magnitude(cx: &Cx, x: Complex) -> Value {
-    cx.sqrt(cx.add(cx.mul(x.re, x.re), cx.mul(x.im, x.im)))
 }
 
 /// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
@@ -288,8 +282,29 @@ pub(super) fn pairwise_distance(
     keepdim: bool,
 ) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    let off = cx.sub(cx.to_float(a), cx.to_float(b));
-    let off = cx.add(off, eps);
+    // Integers are subtracted as such.
+    let off = cx.add(cx.to_float(cx.sub(a, b)), eps);
+    let last = cx.rank(off).saturating_sub(1);
+    Ok(norm(cx, off, p, &[last], keepdim))
+}
+
+/// `|a - b + eps|` of complex rows.
+pub(super) fn pairwise_distance_complex(
+    cx: &Cx,
+    a: Complex,
+    b: Complex,
+    p: f64,
+    eps: f64,
+    keepdim: bool,
+) -> Lowered {
+    let off = difference(cx, a, b);
+    let off = magnitude(
+        cx,
+        Complex {
+            re: cx.add(off.re, eps),
+            im: off.im,
+        },
+    );
     let last = cx.rank(off).saturating_sub(1);
     Ok(norm(cx, off, p, &[last], keepdim))
 }
@@ -300,16 +315,18 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(b));
     let axis = crate::cx::axis_of(shape.len().max(1), dim)?;
     if shape.is_empty() {
-        return Err(LowerError::unsupported("cosine similarity of numbers"));
+        let unit = |v| cx.div(v, cx.maximum(cx.abs(v), eps));
+        return Ok(cx.mul(unit(a), unit(b)));
     }
     let unit = |v: Value| {
         // Counted from the end, since the operands may have fewer dimensions than the result.
         let own = (axis + cx.rank(v)).checked_sub(shape.len());
-        let length = match own {
-            Some(own) => reduce(cx, "ReduceL2", v, &[own], true),
-            None => cx.abs(v),
+        let (v, own) = match own {
+            Some(own) if cx.dim(v, own as i64) == shape[axis] => (v, own),
+            // The norm is that of the broadcast tensor.
+            _ => (cx.expand(v, &shape), axis),
         };
-        cx.div(v, cx.maximum(length, eps))
+        cx.div(v, cx.maximum(reduce(cx, "ReduceL2", v, &[own], true), eps))
     };
     Ok(reduce(
         cx,

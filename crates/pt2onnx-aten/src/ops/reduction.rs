@@ -1,6 +1,8 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
-use super::common_reduce::{Extreme, arg_extreme, extreme, flat, iota, is_empty, reduce};
+use super::common_reduce::{
+    Extreme, angle, arg_extreme, extreme, flat, iota, is_empty, magnitude, product, reduce,
+};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -17,19 +19,17 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!("aten::all(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
         truth(cx, Extreme::Min, x, None, false)
-    }),
+    }, complex: |cx: &Cx, x: Complex| truth(cx, Extreme::Min, nonzero(cx, x), None, false)),
     aten!(
         "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
             truth(cx, Extreme::Min, x, Some(vec![dim]), keepdim)
-        }
-    ),
+        }, complex: |cx: &Cx, x: Complex, dim: i64, keepdim: bool| truth(cx, Extreme::Min, nonzero(cx, x), Some(vec![dim]), keepdim)),
     aten!(
         "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         |cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool| {
             truth(cx, Extreme::Min, x, dims, keepdim)
-        }
-    ),
+        }, complex: |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| truth(cx, Extreme::Min, nonzero(cx, x), dims, keepdim)),
     aten!(
         "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
@@ -210,10 +210,7 @@ fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
             }
         };
         let (a, b) = (cut(0, half), cut(half, 2 * half));
-        let product = Complex {
-            re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
-            im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
-        };
+        let product = product(cx, a, b);
         x = if n % 2 == 0 {
             product
         } else {
@@ -332,10 +329,10 @@ fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
     arg_extreme(cx, of, x, axis, keepdim)
 }
 
-/// `ArgMax` or `ArgMin`: the first of equals, along `dim` or over all elements. How NaN compares is up to the runtime.
+/// `ArgMax` or `ArgMin`: the first of equals, along `dim` or over all elements.
 fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     let Some(dim) = dim else {
-        let found = arg_extreme(cx, of, flat(cx, x), 0, false);
+        let found = arg_of(cx, of, flat(cx, x), 0, false);
         let ones = if keepdim {
             vec![Expr::int(1); cx.rank(x)]
         } else {
@@ -347,7 +344,7 @@ fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lower
     if cx.rank(x) == 0 {
         return Ok(cx.scalar(0, DType::I64));
     }
-    Ok(arg_extreme(cx, of, x, axis, keepdim))
+    Ok(arg_of(cx, of, x, axis, keepdim))
 }
 
 /// Whether all (`Min`) or any (`Max`) elements are not zero; an empty list of dimensions is none of them. Of bytes, a byte.
@@ -388,20 +385,15 @@ fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowe
     let scale = cx.exp(cx.sub(x.re, largest));
     let sum = |part| reduce(cx, "ReduceSum", cx.mul(scale, part), &axes, keepdim);
     let (re, im) = (sum(cx.cos(x.im)), sum(cx.sin(x.im)));
-    let square = cx.add(cx.mul(re, re), cx.mul(im, im));
     let shift = if keepdim {
         largest
     } else {
         cx.squeeze(largest, &axes)
     };
-    // atan2 by the half angle: atan(im / (|z| + re)) * 2 is right but on the negative real axis.
-    let radius = cx.sqrt(square);
-    let half = cx.atan(cx.div(im, cx.add(radius, re)));
-    let negative = cx.and(cx.less(re, 0.0), cx.equal(im, 0.0));
-    let angle = cx.select(negative, std::f64::consts::PI, cx.mul(half, 2.0));
+    let sum = Complex { re, im };
     Ok(cx.pairs(Complex {
-        re: cx.add(cx.log(radius), shift),
-        im: angle,
+        re: cx.add(cx.log(magnitude(cx, sum)), shift),
+        im: angle(cx, sum),
     }))
 }
 
@@ -416,7 +408,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     let axes: Vec<usize> = (0..shape.len())
         .filter(|&i| i < lead || to_one(i))
         .collect();
-    let summed = reduce(cx, "ReduceSum", x, &axes, true);
+    let summed = reduce(cx, "ReduceSum", cx.cast(x, cx.out_dtype()?), &axes, true);
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }
 

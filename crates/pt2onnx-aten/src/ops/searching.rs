@@ -220,7 +220,10 @@ fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lower
 /// `bins` of equal widths between `min` and `max`; where both are equal, between the smallest and the largest element.
 fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
     let dtype = cx.dtype(x);
-    let wide = if dtype.is_float() { dtype } else { DType::F64 };
+    let wide = match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        _ => DType::F64,
+    };
     let x = cx.cast(flat(cx, x), wide);
     let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;
     let place = cx.div(cx.mul(cx.sub(x, low), bins as f64), cx.sub(high, low));
@@ -422,9 +425,12 @@ fn unique_consecutive(
     cx: &Cx,
     x: Value,
     dim: Option<i64>,
-    inverse: bool,
-    counts: bool,
+    _inverse: bool,
+    _counts: bool,
 ) -> Lowered<[Value; 3]> {
+    // What is not asked for is empty; but PyTorch gives some of it all the same.
+    let wanted = |i: usize| cx.recorded(i).is_some_and(|m| m.sizes != [Expr::int(0)]);
+    let (inverse, counts) = (wanted(1), wanted(2));
     let shape = cx.shape(x);
     let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
     let (x, axis) = match dim {

@@ -3,6 +3,7 @@
 use super::common_reduce::{highest, iota, lowest, reduce};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static OPS: &[AtenOp] = &[
@@ -34,6 +35,12 @@ fn segment_reduce(
 ) -> Lowered {
     let axis = cx.axis(data, axis)?;
     let rank = cx.rank(data);
+    // Narrow floats are summed up in float32.
+    let narrow = cx.dtype(data);
+    let data = match narrow {
+        DType::F16 | DType::BF16 => cx.cast(data, DType::F32),
+        _ => data,
+    };
     let dtype = cx.dtype(data);
     let (lengths, ends) = match (lengths, offsets) {
         (Some(lengths), _) => {
@@ -78,8 +85,11 @@ fn segment_reduce(
             )));
         }
     };
+    // One segment more takes what lies behind the last one.
     let shape = cx.out_shape()?;
-    let start = cx.full(&shape, initial.unwrap_or(identity), dtype);
+    let mut all = shape.clone();
+    all[axis] = &all[axis] + 1;
+    let start = cx.full(&all, initial.unwrap_or(identity), dtype);
     let lead: Vec<usize> = (axis + 1..rank).collect();
     let indices = cx.expand(cx.unsqueeze(segment, &lead), &cx.shape(data));
     let options = attrs::ScatterElements {
@@ -87,16 +97,15 @@ fn segment_reduce(
         reduction,
     };
     let found = cx.scatter_elements(start, indices, data, options);
+    let found = cx.slice(found, axis, &Expr::int(0), &shape[axis], 1);
     let lengths = cx.unsqueeze(lengths, &lead);
-    match how.as_str() {
-        "mean" => {
+    let found = match (how.as_str(), initial) {
+        ("mean", initial) => {
             let mean = cx.div(found, cx.cast(lengths, dtype));
-            Ok(match initial {
-                // An empty segment is its initial value.
-                Some(initial) => cx.select(cx.equal(lengths, 0), initial, mean),
-                None => mean,
-            })
+            // An empty segment is its initial value.
+            initial.map_or(mean, |i| cx.select(cx.equal(lengths, 0), i, mean))
         }
-        _ => Ok(found),
-    }
+        _ => found,
+    };
+    Ok(cx.cast(found, narrow))
 }

@@ -1,7 +1,8 @@
 //! Order along a dimension: sorting, the k-th, medians, quantiles, the most frequent.
 
 use super::common_reduce::{
-    Extreme, along, any_nan, arg_extreme, flat, gather_elements, iota, reduce, sort, top_k,
+    Extreme, along, any_nan, arg_extreme, flat, gather_elements, iota, reduce, sort, sorted_values,
+    top_k,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
@@ -175,7 +176,7 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     if rank == 0 {
         return Ok([x, cx.scalar(0, DType::I64)]);
     }
-    let [sorted, _] = sort(cx, x, axis, false);
+    let sorted = sorted_values(cx, x, axis);
     // How many are equal: each with each, the others in a dimension behind `axis`.
     let equal = cx.equal(
         cx.unsqueeze(sorted, &[axis + 1]),
@@ -218,40 +219,34 @@ fn quantile(
         _ => (flat(cx, x), 0),
     };
     let last = cx.rank(x) - 1;
-    let [sorted, _] = sort(cx, cx.swap_axes(x, axis, last), last, false);
-    let nan = cx.is_nan(sorted);
-    let n = cx.dim(sorted, last as i64);
+    let axis_last: Vec<usize> = (0..=last).filter(|&a| a != axis).chain([axis]).collect();
+    let x = cx.transpose(x, &axis_last);
+    let sorted = sorted_values(cx, x, last);
     let spread = flat(cx, q);
-    let ranks = if ignore_nan {
-        let known = reduce(cx, "ReduceSum", cx.cast(cx.not(nan), dtype), &[last], true);
+    let (ranks, nothing) = if ignore_nan {
+        let numbers = cx.cast(cx.not(cx.is_nan(x)), dtype);
+        let known = reduce(cx, "ReduceSum", numbers, &[last], true);
         let ranks = cx.mul(spread, cx.sub(known, 1.0));
-        cx.maximum(ranks, 0.0)
+        (cx.maximum(ranks, 0.0), cx.equal(known, 0.0))
     } else {
-        let end = cx.cast(cx.size(&(&n - 1)), dtype);
-        cx.select(
-            reduce(cx, "ReduceMax", nan, &[last], true),
-            end,
-            cx.mul(spread, end),
-        )
+        let end = cx.cast(cx.size(&(cx.dim(x, -1) - 1)), dtype);
+        (cx.mul(spread, end), any_nan(cx, x, &[last], true))
     };
-    let mut shape = cx.shape(sorted);
-    shape[last] = cx.dim(spread, 0);
-    let at = |ranks: Value| {
-        let places = cx.expand(cx.cast(ranks, DType::I64), &shape);
-        gather_elements(cx, sorted, places, last)
+    let at = |ranks: Value| match ignore_nan {
+        true => gather_elements(cx, sorted, cx.cast(ranks, DType::I64), last),
+        false => cx.gather(sorted, cx.cast(ranks, DType::I64), last),
     };
-    let (below, above) = (|| cx.floor(ranks), || cx.ceil(ranks));
     let found = match how {
-        "lower" => at(below()),
-        "higher" => at(above()),
+        "lower" => at(cx.floor(ranks)),
+        "higher" => at(cx.ceil(ranks)),
         "nearest" => at(cx.round(ranks)),
         "linear" | "midpoint" => {
+            let below = cx.floor(ranks);
+            let (low, high) = (at(below), at(cx.ceil(ranks)));
             let weight = match how {
-                "linear" => cx.sub(ranks, below()),
+                "linear" => cx.sub(ranks, below),
                 _ => cx.scalar(0.5, dtype),
             };
-            let (low, high) = (at(below()), at(above()));
-            // Between infinities of one sign lies that infinity.
             cx.add(low, cx.mul(weight, cx.sub(high, low)))
         }
         _ => {
@@ -260,39 +255,19 @@ fn quantile(
             )));
         }
     };
+    let found = cx.select(nothing, f64::NAN, found);
     // The quantiles come first where there are several; then `x`'s dimensions without `axis`, or with 1 there.
-    let several = cx.rank(q) > 0;
-    let mut order: Vec<usize> = (0..last).collect();
-    if keepdim && dim.is_some() && rank > 0 {
-        let found = match several {
-            true => {
-                let moved = cx.unsqueeze(found, &[last + 1]);
-                let mut order: Vec<usize> = std::iter::once(last)
-                    .chain(0..last)
-                    .chain([last + 1])
-                    .collect();
-                order.swap(axis + 1, last + 1);
-                return Ok(cx.transpose(moved, &order));
-            }
-            false => found,
-        };
-        return Ok(cx.swap_axes(found, axis, last));
-    }
-    // `swap_axes` put the last dimension in `axis`' place.
-    if axis < last {
-        let moved = order.remove(axis);
-        order.push(moved);
-    }
+    let several = usize::from(cx.rank(q) > 0);
     let found = match several {
-        true => {
-            order.insert(0, last);
-            cx.transpose(found, &order)
-        }
-        false => cx.transpose(cx.squeeze(found, &[last]), &order),
+        1 => cx.transpose(
+            found,
+            &[last].into_iter().chain(0..last).collect::<Vec<_>>(),
+        ),
+        _ => cx.squeeze(found, &[last]),
     };
-    if keepdim && rank > 0 {
-        let axes: Vec<usize> = (0..rank).map(|a| a + usize::from(several)).collect();
-        return Ok(cx.unsqueeze(found, &axes));
-    }
-    Ok(found)
+    Ok(match (keepdim, dim) {
+        (false, _) => found,
+        (true, Some(_)) if rank > 0 => cx.unsqueeze(found, &[axis + several]),
+        _ => cx.unsqueeze(found, &(several..rank + several).collect::<Vec<_>>()),
+    })
 }
