@@ -1,6 +1,6 @@
 //! The table of rules, and those that need few words. One rule per operator and step.
 
-use super::{Done, activation, attention, normalization, replace};
+use super::{Done, activation, attention, normalization, padding, replace};
 use crate::data_type;
 use pt2onnx_ir::{Attribute, Model, NodeId, Type, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -66,7 +66,7 @@ static RULES: &[Rule] = &[
     always("GroupNormalization", 21, normalization::group),
     needed("IsInf", 20, in_float),
     needed("IsNaN", 20, in_float),
-    always("Pad", 19, |m, n| unless(m, n, "mode", "wrap")),
+    always("Pad", 19, padding::wrap),
     needed("QuantizeLinear", 21, zero_point_for_output_dtype),
     needed("RMSNormalization", 23, normalization::rms),
     needed("ReduceMax", 20, in_bytes),
