@@ -114,6 +114,7 @@ function!(A, B, C, D, E, F, G, H, I, J, K);
 function!(A, B, C, D, E, F, G, H, I, J, K, L);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O);
 
 /// All ops that can be lowered.
 pub struct Registry {

@@ -6,11 +6,13 @@ mod arithmetic;
 mod attention;
 mod bitwise;
 mod casting;
+mod common_reduce;
 mod comparison;
 mod complex_math;
 mod complex_ops;
 mod convolution;
 mod creation;
+mod cumulative;
 mod dropout;
 mod floats;
 mod identity;
@@ -19,18 +21,27 @@ mod interpolation;
 mod joining;
 mod linear;
 mod loops;
+mod loss;
+mod loss_class;
 mod normalization;
+mod norms;
 mod padding;
 mod pooling;
 mod precision;
+mod random;
 mod reduction;
+mod searching;
+mod segments;
+mod sorting;
 mod special;
 mod special_bessel;
 mod special_coefficients;
 mod special_gamma;
 mod special_polynomials;
 mod unary;
+mod variance;
 mod view;
+mod windows;
 
 use crate::AtenOp;
 
@@ -46,6 +57,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     complex_ops::OPS,
     convolution::OPS,
     creation::OPS,
+    cumulative::OPS,
     dropout::OPS,
     floats::OPS,
     identity::OPS,
@@ -53,14 +65,23 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     interpolation::OPS,
     joining::OPS,
     linear::OPS,
+    loss::OPS,
+    loss_class::OPS,
     normalization::OPS,
+    norms::OPS,
     padding::OPS,
     pooling::OPS,
+    random::OPS,
     reduction::OPS,
+    searching::OPS,
+    segments::OPS,
+    sorting::OPS,
     special::OPS,
     special_bessel::OPS,
     special_gamma::OPS,
     special_polynomials::OPS,
     unary::OPS,
+    variance::OPS,
     view::OPS,
+    windows::OPS,
 ];
