@@ -149,7 +149,7 @@ const NUMBERS: [DType; 26] = {
 };
 
 /// `TensorProto.DataType` of an element type, as attributes like `Cast`'s `to` hold it; 0 (undefined) for complex32.
-pub(crate) fn data_type_number(dtype: DType) -> i64 {
+pub fn data_type_number(dtype: DType) -> i64 {
     NUMBERS
         .iter()
         .position(|&d| d == dtype)
