@@ -16,12 +16,17 @@ use std::{
 /// Context of a lowering. Derefs to the [`Builder`], so that formulas read `cx.add(x, cx.mul(a, b))`.
 pub struct Cx<'a> {
     builder: Builder<'a>,
-    graph: &'a Graph,
-    values: RefCell<FxHashMap<Arc<str>, Value>>,
+    /// The graphs being lowered, a body behind the graph whose node it belongs to. Bodies are closed: each knows its own names.
+    scopes: RefCell<Vec<Scope<'a>>>,
     outputs: RefCell<SmallVec<[Option<&'a TensorMeta>; 2]>>,
     mode: Cell<Mode>,
     /// Of pairs that were made of two parts, the parts.
     parts: RefCell<FxHashMap<Value, [Value; 2]>>,
+}
+
+struct Scope<'a> {
+    graph: &'a Graph,
+    values: FxHashMap<Arc<str>, Value>,
 }
 
 impl<'a> Deref for Cx<'a> {
@@ -64,12 +69,25 @@ impl<'a> Cx<'a> {
     pub(crate) fn new(builder: Builder<'a>, graph: &'a Graph) -> Self {
         Self {
             builder,
-            graph,
-            values: RefCell::default(),
+            scopes: RefCell::new(vec![Scope {
+                graph,
+                values: FxHashMap::default(),
+            }]),
             outputs: RefCell::default(),
             mode: Cell::new(Mode::Real),
             parts: RefCell::default(),
         }
+    }
+
+    pub(crate) fn enter(&self, graph: &'a Graph) {
+        self.scopes.borrow_mut().push(Scope {
+            graph,
+            values: FxHashMap::default(),
+        });
+    }
+
+    pub(crate) fn leave(&self) {
+        self.scopes.borrow_mut().pop();
     }
 
     /// How complex arguments come.
@@ -91,16 +109,18 @@ impl<'a> Cx<'a> {
 
     /// The tensor that an FX value became.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
-        self.values.borrow().get(name).copied()
+        self.scopes.borrow().last()?.values.get(name).copied()
     }
 
     pub(crate) fn define(&self, name: &Arc<str>, value: Value) {
-        self.values.borrow_mut().insert(name.clone(), value);
+        if let Some(scope) = self.scopes.borrow_mut().last_mut() {
+            scope.values.insert(name.clone(), value);
+        }
     }
 
     /// What the program says of an FX value.
     pub(crate) fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
-        self.graph.values.get(name)
+        self.scopes.borrow().last()?.graph.values.get(name)
     }
 
     /// The expression of an FX integer.

@@ -1,2 +1,65 @@
-//! The pt2onnx command.
-fn main() {}
+//! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
+//!
+//! Layer 3, over the facade. Standard output has what was asked for (`inspect`, `ops`), all else goes to standard error.
+
+mod args;
+mod convert;
+mod inspect;
+mod log;
+mod report;
+
+use args::{Cli, Command};
+use clap::Parser;
+use report::{Code, Report};
+use std::{
+    io::{self, BufWriter, Write},
+    panic::catch_unwind,
+    process::ExitCode,
+};
+
+fn main() -> ExitCode {
+    let code = match Cli::try_parse() {
+        Ok(cli) => match catch_unwind(|| run(cli)) {
+            Ok(Ok(())) => return ExitCode::SUCCESS,
+            Ok(Err(report)) => {
+                report.print();
+                report.code
+            }
+            Err(_) => {
+                Report::new(Code::Internal, "pt2onnx ended unexpectedly")
+                    .help(report::REPORT_IT)
+                    .print();
+                Code::Internal
+            }
+        },
+        // Also `--help` and `--version`, which are no errors.
+        Err(e) => {
+            let printed = e.print();
+            return match e.exit_code() {
+                0 if printed.is_ok() => ExitCode::SUCCESS,
+                _ => ExitCode::from(Code::Usage as u8),
+            };
+        }
+    };
+    ExitCode::from(code as u8)
+}
+
+fn run(cli: Cli) -> Result<(), Report> {
+    match cli.command {
+        Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
+        Some(Command::Ops) => print(inspect::ops()),
+        None => convert::convert(cli.convert),
+    }
+}
+
+/// To standard output; that nobody reads to the end (`pt2onnx ops | head`) is no error.
+fn print(text: String) -> Result<(), Report> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Report::new(
+            Code::Output,
+            format!("cannot write to standard output: {e}"),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -18,7 +18,6 @@ mod verify;
 pub use attribute::{Attribute, Attributes};
 pub use builder::{Builder, Fault, Operand};
 pub use generated::attrs;
-pub use infer::data_type_number;
 pub use model::{
     Def, Function, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId,
     Use, Value, ValueData,

@@ -183,7 +183,10 @@ impl Model {
 /// What does not fit, in words.
 pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     let op = &node.op;
-    let given = |i: u32| node.input(i as usize).is_some();
+    let missing = |i: usize| {
+        let wanted = schema.input(i).is_some_and(|p| p.kind == ParamKind::Single);
+        (wanted || i >= node.inputs().len()) && node.input(i).is_none()
+    };
     let variadic_from = schema
         .inputs
         .iter()
@@ -195,7 +198,7 @@ pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), Str
             node.inputs().len()
         ));
     }
-    if let Some(missing) = (0..schema.min_inputs).find(|&i| !given(i)) {
+    if let Some(missing) = (0..schema.min_inputs as usize).find(|&i| missing(i)) {
         return Err(format!("{op} needs input {missing}"));
     }
     let variadic_outputs = schema

@@ -168,19 +168,23 @@ impl Target {
 
     fn temporary(&self) -> Result<NamedTempFile, Error> {
         let prefix = format!(".{}.", self.name());
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".tmp");
-        // As for any new file, minus the umask; the default would be for temporary files, closed to others.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let folder = self.folder.clone();
-        builder
-            .tempfile_in(&self.folder)
-            .map_err(|source| Error::Io {
-                path: folder,
-                doing: "create a file in this folder",
-                source,
-            })
+        // Made as any new file: `tempfile_in` would close it to others and name it in the error.
+        let make = |path: &Path| {
+            File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(path)
+        };
+        let made = tempfile::Builder::new()
+            .prefix(&prefix)
+            .suffix(".tmp")
+            .make_in(&self.folder, make);
+        made.map_err(|source| Error::Io {
+            path: self.folder.clone(),
+            doing: "create a file in this folder",
+            source,
+        })
     }
 
     /// Writes and syncs under a temporary name.

@@ -1,1 +1,47 @@
-//! From a .pt2 archive to an ONNX model: the exporter.
+//! From a `.pt2` archive to an ONNX model: the exporter.
+//!
+//! Layer 3: puts the crates below together, and is what programs use. An archive is what Python's
+//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes; neither Python nor PyTorch is needed here.
+//!
+//! ```
+//! use pt2onnx::{Exporter, Weights};
+//!
+//! # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+//! # let folder = tempfile::tempdir()?;
+//! # let output = folder.path().join("mlp.onnx");
+//! let program = Exporter::new().opset(20).weights(Weights::Auto).export(archive)?;
+//! for warning in program.warnings() {
+//!     eprintln!("{warning}");
+//! }
+//! program.save(&output)?;
+//!
+//! assert_eq!(program.model().opset, 20);
+//! assert!(program.to_text().contains("Gemm"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crates that the way leads through are here under short names, for those who go it step by step or work on the
+//! model: [`fx`] (archives and their programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes).
+
+mod error;
+mod exporter;
+mod program;
+
+pub use error::Error;
+pub use exporter::{DEFAULT_OPSET, Exporter};
+pub use program::OnnxProgram;
+pub use pt2onnx_aten as aten;
+pub use pt2onnx_aten::Registry;
+pub use pt2onnx_fx as fx;
+pub use pt2onnx_ir as ir;
+pub use pt2onnx_opt as opt;
+pub use pt2onnx_opt::{OPSETS, Target};
+pub use pt2onnx_symbolic as symbolic;
+pub use pt2onnx_tensor as tensor;
+pub use pt2onnx_writer as writer;
+pub use pt2onnx_writer::{Saved, Weights};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -40,6 +40,8 @@ pub struct Builder<'m> {
 struct State<'m> {
     model: &'m mut Model,
     at: InsertPoint,
+    /// Where to go on when the open regions are closed, innermost last.
+    outside: Vec<InsertPoint>,
     origin: Option<OriginId>,
     constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
     /// What is known of the elements of integer vectors, for shapes made of them.
@@ -55,6 +57,7 @@ impl<'m> Builder<'m> {
         let state = State {
             model,
             at,
+            outside: Vec::new(),
             origin: None,
             constants: FxHashMap::default(),
             contents: FxHashMap::default(),
@@ -83,29 +86,66 @@ impl<'m> Builder<'m> {
         self.state.borrow_mut().origin = origin;
     }
 
+    /// Where the nodes emitted now come from.
+    pub fn origin(&self) -> Option<OriginId> {
+        self.state.borrow().origin
+    }
+
     /// Emits what `body` emits into a new region, given values for its inputs of those types, and closes it with what
     /// `body` returns.
     pub fn region(&self, inputs: &[Type], body: impl FnOnce(&[Value]) -> Vec<Value>) -> RegionId {
-        let (region, outside, inputs) = {
-            let mut s = self.state.borrow_mut();
-            let region = s.model.add_region();
-            let inputs: Vec<Value> = inputs
-                .iter()
-                .map(|t| s.model.add_input(region, Some(t.clone())))
-                .collect();
-            s.sizes.enter();
-            (
-                region,
-                std::mem::replace(&mut s.at, InsertPoint::End(region)),
-                inputs,
-            )
-        };
+        let (region, inputs) = self.open_region(inputs);
         let outputs = body(&inputs);
-        let mut s = self.state.borrow_mut();
-        s.model.set_outputs(region, &outputs);
-        s.sizes.leave();
-        s.at = outside;
+        self.close_region(&outputs);
         region
+    }
+
+    /// Opens a region with inputs of those types: what is emitted until [`Builder::close_region`] goes there. Sizes bound and
+    /// computed inside are known inside only.
+    pub fn open_region(&self, inputs: &[Type]) -> (RegionId, Vec<Value>) {
+        let mut s = self.state.borrow_mut();
+        let s = &mut *s;
+        let region = s.model.add_region();
+        let inputs = inputs
+            .iter()
+            .map(|t| s.model.add_input(region, Some(t.clone())));
+        let inputs = inputs.collect();
+        s.sizes.enter();
+        s.outside
+            .push(std::mem::replace(&mut s.at, InsertPoint::End(region)));
+        (region, inputs)
+    }
+
+    /// Closes the innermost open region with its outputs. What is not made by a node of the region, or stands twice, gets
+    /// one that makes it: ONNX wants it so.
+    pub fn close_region(&self, outputs: &[Value]) {
+        let InsertPoint::End(region) = self.state.borrow().at else {
+            return;
+        };
+        let mut own: Vec<Value> = Vec::with_capacity(outputs.len());
+        for &value in outputs {
+            let value = if self.is_made_in(value, region) && !own.contains(&value) {
+                value
+            } else {
+                self.identity(value)
+            };
+            own.push(value);
+        }
+        let mut s = self.state.borrow_mut();
+        let s = &mut *s;
+        if let Some(outside) = s.outside.pop() {
+            s.model.set_outputs(region, &own);
+            s.sizes.leave();
+            s.at = outside;
+        }
+    }
+
+    /// Whether a node of that very region makes the value.
+    pub fn is_made_in(&self, value: Value, region: RegionId) -> bool {
+        let model = self.model();
+        model
+            .producer(value)
+            .is_some_and(|node| model[node].region() == region)
     }
 
     /// Notes a fault; the value that was wanted is something harmless instead.

@@ -5,16 +5,23 @@
 
 use super::{Builder, attributes};
 use crate::{Type, Value, attrs};
-use pt2onnx_symbolic::{Expr, Func, View};
+use pt2onnx_symbolic::{Expr, Func, Symbol, View};
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is known of symbols and of expressions computed already.
+/// What is known of symbols and of expressions computed already, one scope per open region, innermost last.
 pub(super) struct Sizes {
+    scopes: Vec<Scope>,
+}
+
+#[derive(Default)]
+struct Scope {
     /// Where an expression can be read without computing.
     sources: FxHashMap<Expr, Source>,
-    /// 0-d values by expression, one map per open region, innermost last.
-    computed: Vec<FxHashMap<Expr, Value>>,
+    /// 0-d values by expression.
+    computed: FxHashMap<Expr, Value>,
+    /// Symbols of the sources.
+    symbols: FxHashSet<Symbol>,
 }
 
 #[derive(Clone, Copy)]
@@ -26,28 +33,49 @@ enum Source {
 impl Default for Sizes {
     fn default() -> Self {
         Self {
-            sources: FxHashMap::default(),
-            computed: vec![FxHashMap::default()],
+            scopes: vec![Scope::default()],
         }
     }
 }
 
 impl Sizes {
     pub(super) fn enter(&mut self) {
-        self.computed.push(FxHashMap::default());
+        self.scopes.push(Scope::default());
     }
 
     pub(super) fn leave(&mut self) {
-        self.computed.pop();
+        self.scopes.pop();
     }
 
     fn get(&self, e: &Expr) -> Option<Value> {
-        self.computed.iter().rev().find_map(|c| c.get(e)).copied()
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|s| s.computed.get(e))
+            .copied()
     }
 
     fn put(&mut self, e: &Expr, value: Value) {
-        if let Some(innermost) = self.computed.last_mut() {
-            innermost.insert(e.clone(), value);
+        if let Some(innermost) = self.scopes.last_mut() {
+            innermost.computed.insert(e.clone(), value);
+        }
+    }
+
+    fn source(&self, e: &Expr) -> Option<Source> {
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|s| s.sources.get(e))
+            .copied()
+    }
+
+    fn bind(&mut self, e: Expr, source: Source) {
+        if e.is_static() || self.source(&e).is_some() {
+            return;
+        }
+        if let Some(innermost) = self.scopes.last_mut() {
+            innermost.symbols.extend(e.symbols());
+            innermost.sources.insert(e, source);
         }
     }
 }
@@ -62,27 +90,39 @@ impl Builder<'_> {
             .into_iter()
             .enumerate()
         {
-            if !dim.is_static() {
-                self.state
-                    .borrow_mut()
-                    .sizes
-                    .sources
-                    .entry(dim)
-                    .or_insert(Source::Dim(value, axis));
-            }
+            self.state
+                .borrow_mut()
+                .sizes
+                .bind(dim, Source::Dim(value, axis));
+        }
+    }
+
+    /// [`Builder::bind_dims`] for a value that the program knows by other sizes than its type says.
+    pub fn bind_recorded_dims(&self, value: Value, sizes: &[Expr]) {
+        for (axis, dim) in sizes.iter().enumerate() {
+            self.state
+                .borrow_mut()
+                .sizes
+                .bind(dim.clone(), Source::Dim(value, axis));
         }
     }
 
     /// Lets the number `expr` be read from a 0-d (or one-element) integer, float or bool value.
     pub fn bind_scalar(&self, expr: Expr, value: Value) {
-        if !expr.is_static() {
-            self.state
-                .borrow_mut()
-                .sizes
-                .sources
-                .entry(expr)
-                .or_insert(Source::Scalar(value));
-        }
+        self.state
+            .borrow_mut()
+            .sizes
+            .bind(expr, Source::Scalar(value));
+    }
+
+    /// Whether a symbol occurs in what can be read.
+    pub fn is_bound(&self, symbol: &Symbol) -> bool {
+        self.state
+            .borrow()
+            .sizes
+            .scopes
+            .iter()
+            .any(|s| s.symbols.contains(symbol))
     }
 
     /// A vector of sizes, int64: a constant where all are known.
@@ -106,7 +146,7 @@ impl Builder<'_> {
 
     /// A size as a vector of one int64.
     fn size_vector(&self, dim: &Expr) -> Value {
-        let source = self.state.borrow().sizes.sources.get(dim).copied();
+        let source = self.state.borrow().sizes.source(dim);
         let value = match source {
             Some(Source::Dim(value, axis)) => self.shape_slice(value, axis),
             _ => {
@@ -150,7 +190,7 @@ impl Builder<'_> {
         if let Some(known) = self.state.borrow().sizes.get(e) {
             return known;
         }
-        let source = self.state.borrow().sizes.sources.get(e).copied();
+        let source = self.state.borrow().sizes.source(e);
         let value = match source {
             Some(Source::Dim(value, axis)) => self.reshape(self.shape_slice(value, axis), &[]),
             Some(Source::Scalar(value)) => self.reshape(value, &[]),
@@ -186,14 +226,15 @@ impl Builder<'_> {
     fn solve(&self, symbol: &Expr, name: &str) -> Value {
         let found = {
             let s = self.state.borrow();
-            let mut candidates: Vec<_> = s
-                .sizes
-                .sources
-                .keys()
+            let sizes = &s.sizes;
+            let mut candidates: Vec<_> = sizes
+                .scopes
+                .iter()
+                .flat_map(|scope| scope.sources.keys())
                 .filter(|e| {
                     e.symbols()
                         .iter()
-                        .all(|o| &**o == name || s.sizes.sources.contains_key(&Expr::symbol(o)))
+                        .all(|o| &**o == name || sizes.source(&Expr::symbol(o)).is_some())
                 })
                 .filter_map(|e| Some((e.clone(), e.solve_linear(name)?)))
                 .collect();

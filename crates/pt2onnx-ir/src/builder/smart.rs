@@ -1,7 +1,7 @@
 //! Emission that emits nothing where nothing needs doing, and constants where all is known.
 
 use super::{Builder, attributes};
-use crate::{Shape, Type, Value, infer};
+use crate::{Shape, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -16,7 +16,7 @@ impl Builder<'_> {
             return x;
         }
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
-        let to = infer::data_type_number(dtype);
+        let to = crate::schema::data_type(dtype);
         let ty = Type::Tensor(crate::TensorType {
             dtype,
             shape: self.known_shape(x),
@@ -43,17 +43,27 @@ impl Builder<'_> {
         {
             return self.constant(reshaped);
         }
+        let mut given = crate::Attributes::new();
         let target = match self.reshape_target(&from, dims) {
             Some(known) => self.ints(&known),
-            None => match self.ones_only(x, &from, dims) {
-                Some(result) => return result,
-                None => self.sizes(dims),
-            },
+            None => {
+                if let Some(result) = self.ones_only(x, &from, dims) {
+                    return result;
+                }
+                // A size that turns out to be 0 means 0 here, not "as in `from`".
+                if !dims
+                    .iter()
+                    .all(|d| self.constraints().prove_ge(d, &Expr::int(1)))
+                {
+                    given = attributes([("allowzero", 1i64.into())]);
+                }
+                self.sizes(dims)
+            }
         };
         let result = self.emit_typed(
             "Reshape",
             &[x, target],
-            Default::default(),
+            given,
             Type::tensor(self.dtype(x), dims),
         );
         if let Some(known) = self.contents(x).filter(|_| dims.len() <= 1) {

@@ -1,0 +1,388 @@
+//! Higher-order ops: bodies become regions of `If`, `Loop` and `Scan`.
+//!
+//! Bodies are closed: whatever they use comes in as an operand. ONNX lets a region see the values around it, so operands that
+//! do not change from one iteration to the next are simply bound to those.
+
+use super::{Driver, onnx_type, usage::is_symbolic};
+use crate::{FromArg, LowerError, Lowered, TensorOrScalar, cx::Outputs};
+use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
+use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// Higher-order ops that are translated.
+pub(super) const SUPPORTED: &[&str] =
+    &["associative_scan", "cond", "map_impl", "scan", "while_loop"];
+
+impl<'a> Driver<'a> {
+    pub(super) fn higher_order(&mut self, node: &'a Node) -> Lowered<Outputs> {
+        let args: Vec<&'a Argument> = node.args.iter().map(|a| &a.value).collect();
+        match (&*node.target.name, args.as_slice()) {
+            (
+                "cond",
+                [
+                    predicate,
+                    Argument::Graph { graph: yes, .. },
+                    Argument::Graph { graph: no, .. },
+                    rest @ ..,
+                ],
+            ) => self.cond(node, predicate, [yes, no], rest),
+            (
+                "while_loop",
+                [
+                    Argument::Graph { graph: test, .. },
+                    Argument::Graph { graph: body, .. },
+                    carried,
+                    rest @ ..,
+                ],
+            ) => self.while_loop(test, body, carried, rest),
+            (
+                "scan",
+                [
+                    Argument::Graph { graph, .. },
+                    init,
+                    xs,
+                    Argument::Int(dim),
+                    Argument::Bool(reverse),
+                    rest @ ..,
+                ],
+            ) => self.scan(graph, init, xs, *dim, *reverse, rest),
+            ("scan", [Argument::Graph { graph, .. }, init, xs, rest @ ..]) => {
+                self.scan(graph, init, xs, 0, false, rest)
+            }
+            ("map_impl", [Argument::Graph { graph, .. }, xs, rest @ ..]) => {
+                self.scan(graph, &Argument::Tensors(Vec::new()), xs, 0, false, rest)
+            }
+            ("associative_scan", [Argument::Graph { graph, .. }, xs, rest @ ..]) => {
+                self.associative_scan(graph, xs, rest)
+            }
+            (name, _) => Err(LowerError::unsupported(format!(
+                "the higher-order op {name} with these arguments is not supported"
+            ))),
+        }
+    }
+
+    /// `If`; the branches see the operands as values around them. Which branch runs may be known at export.
+    fn cond(
+        &mut self,
+        node: &'a Node,
+        predicate: &Argument,
+        branches: [&'a Graph; 2],
+        operands: &[&Argument],
+    ) -> Lowered<Outputs> {
+        let operands = self.operands(operands)?;
+        let predicate = self.predicate(predicate)?;
+        let mut regions = Vec::new();
+        for branch in branches {
+            let (region, _) = self.cx.open_region(&[]);
+            let outputs = self.body(branch, &operands);
+            self.cx.close_region(outputs.as_deref().unwrap_or_default());
+            outputs?;
+            regions.push(region);
+        }
+        let outputs = self
+            .cx
+            .if_op(self.results(node).len(), predicate, regions[0], regions[1]);
+        Ok(Outputs(outputs.into_iter().map(Some).collect()))
+    }
+
+    /// A 0-d bool.
+    fn predicate(&self, predicate: &Argument) -> Lowered {
+        let value = match predicate {
+            Argument::SymBool(SymArg::Name(name)) => match self.cx.meta(name) {
+                Some(ValueMeta::SymBool { expr, .. }) => self.cx.number(expr),
+                _ => {
+                    return Err(LowerError::unsupported(format!(
+                        "`{name}` has no expression"
+                    )));
+                }
+            },
+            other => Value::from_arg(&self.cx, other).map_err(LowerError::Unsupported)?,
+        };
+        Ok(self.cx.reshape(self.cx.cast(value, DType::Bool), &[]))
+    }
+
+    /// `Loop` without a trip count: the condition is computed before the first iteration and at the end of each.
+    fn while_loop(
+        &mut self,
+        test: &'a Graph,
+        body: &'a Graph,
+        carried: &Argument,
+        rest: &[&Argument],
+    ) -> Lowered<Outputs> {
+        let carried: Vec<Value> = self
+            .operands(&[carried])?
+            .iter()
+            .map(|o| self.tensor_of(o))
+            .collect();
+        let additional = self.operands(rest)?;
+        let go_on = |driver: &mut Self, carried: &[Value]| -> Lowered {
+            let operands: Vec<TensorOrScalar> =
+                tensors(carried).chain(additional.iter().cloned()).collect();
+            let verdict = driver.body(test, &operands)?;
+            let verdict = verdict
+                .first()
+                .copied()
+                .ok_or_else(|| LowerError::unsupported("its condition has no result"))?;
+            Ok(driver.cx.reshape(driver.cx.cast(verdict, DType::Bool), &[]))
+        };
+        let start = go_on(self, &carried)?;
+
+        let mut types = vec![Type::tensor(DType::I64, []), Type::tensor(DType::Bool, [])];
+        types.extend(self.input_types(body, &carried));
+        let (region, inputs) = self.cx.open_region(&types);
+        let next: Lowered<Vec<Value>> = (|| {
+            let operands: Vec<TensorOrScalar> = tensors(&inputs[2..])
+                .chain(additional.iter().cloned())
+                .collect();
+            let next = self.body(body, &operands)?;
+            let mut outputs = vec![go_on(self, &next)?];
+            outputs.extend(next);
+            Ok(outputs)
+        })();
+        self.cx.close_region(next.as_deref().unwrap_or_default());
+        next?;
+        let results = self
+            .cx
+            .loop_op(carried.len(), None, start, &carried, region);
+        Ok(Outputs(results.into_iter().map(Some).collect()))
+    }
+
+    /// `Scan` over slices of `xs` along `dim`, carrying what starts as `init`; results beyond the carried ones are stacked
+    /// along dimension 0.
+    fn scan(
+        &mut self,
+        body: &'a Graph,
+        init: &Argument,
+        xs: &Argument,
+        dim: i64,
+        reverse: bool,
+        rest: &[&Argument],
+    ) -> Lowered<Outputs> {
+        let init: Vec<Value> = self
+            .operands(&[init])?
+            .iter()
+            .map(|o| self.tensor_of(o))
+            .collect();
+        let xs: Vec<Value> = self
+            .operands(&[xs])?
+            .iter()
+            .map(|o| self.tensor_of(o))
+            .collect();
+        let xs = xs
+            .iter()
+            .map(|&x| Ok(self.to_front(x, self.cx.axis(x, dim)?)))
+            .collect::<Lowered<Vec<_>>>()?;
+        let additional = self.operands(rest)?;
+        let types = self.input_types(body, &[&init[..], &xs[..]].concat());
+        let (region, inputs) = self.cx.open_region(&types);
+        let operands: Vec<TensorOrScalar> =
+            tensors(&inputs).chain(additional.iter().cloned()).collect();
+        let outputs = self.body(body, &operands);
+        self.cx.close_region(outputs.as_deref().unwrap_or_default());
+        outputs?;
+        Ok(self.emit_scan(&init, &xs, reverse, body.outputs.len(), region))
+    }
+
+    fn emit_scan(
+        &self,
+        init: &[Value],
+        xs: &[Value],
+        reverse: bool,
+        outputs: usize,
+        region: pt2onnx_ir::RegionId,
+    ) -> Outputs {
+        let direction = |n: usize| reverse.then(|| vec![1; n]);
+        let options = pt2onnx_ir::attrs::Scan {
+            scan_input_directions: direction(xs.len()),
+            scan_output_directions: direction(outputs - init.len().min(outputs)),
+            ..Default::default()
+        };
+        let inputs = [init, xs].concat();
+        let results = self
+            .cx
+            .scan_op(outputs, &inputs, region, xs.len() as i64, options);
+        Outputs(results.into_iter().map(Some).collect())
+    }
+
+    /// The first slices carry the combination of all slices so far; each combination is a result.
+    fn associative_scan(
+        &mut self,
+        body: &'a Graph,
+        xs: &Argument,
+        rest: &[&Argument],
+    ) -> Lowered<Outputs> {
+        let xs: Vec<Value> = self
+            .operands(&[xs])?
+            .iter()
+            .map(|o| self.tensor_of(o))
+            .collect();
+        let additional = self.operands(rest)?;
+        // A body over whole slices knows their dimension as one of size 1.
+        let slices_keep_dim = body.inputs.first().and_then(|a| self.body_rank(body, a))
+            == xs.first().map(|&x| self.cx.rank(x));
+        let first = |x: Value| match slices_keep_dim {
+            true => self.cx.slice(x, 0, &Expr::int(0), &Expr::int(1), 1),
+            false => self.cx.take(x, 0, &Expr::int(0)),
+        };
+        let init: Vec<Value> = xs.iter().map(|&x| first(x)).collect();
+        let tail: Vec<Value> = xs
+            .iter()
+            .map(|&x| self.cx.slice(x, 0, &Expr::int(1), &self.cx.dim(x, 0), 1))
+            .collect();
+        let scanned: Vec<Value> = tail
+            .iter()
+            .map(|&x| {
+                if slices_keep_dim {
+                    self.cx.unsqueeze(x, &[1])
+                } else {
+                    x
+                }
+            })
+            .collect();
+        let types = self.input_types(body, &[&init[..], &scanned[..]].concat());
+        let (region, inputs) = self.cx.open_region(&types);
+        let operands: Vec<TensorOrScalar> =
+            tensors(&inputs).chain(additional.iter().cloned()).collect();
+        let outputs = self.body(body, &operands);
+        let twice: Vec<Value> = outputs
+            .iter()
+            .flatten()
+            .chain(outputs.iter().flatten())
+            .copied()
+            .collect();
+        self.cx.close_region(&twice);
+        outputs?;
+        let n = init.len();
+        let results = self.emit_scan(&init, &scanned, false, 2 * n, region);
+        let rows = results
+            .0
+            .into_iter()
+            .skip(n)
+            .flatten()
+            .zip(&init)
+            .zip(&xs)
+            .map(|((rows, &head), &x)| {
+                let (head, rows) = match slices_keep_dim {
+                    true => (head, self.cx.squeeze(rows, &[1])),
+                    false => (self.cx.unsqueeze(head, &[0]), rows),
+                };
+                let all = self.cx.concat(&[head, rows], 0);
+                self.cx
+                    .set_type(all, Type::tensor(self.cx.dtype(x), self.cx.shape(x)));
+                Some(all)
+            });
+        Ok(Outputs(rows.collect()))
+    }
+
+    fn body_rank(&self, body: &Graph, input: &Argument) -> Option<usize> {
+        match body.values.get(input.name()?)? {
+            ValueMeta::Tensor(meta) => Some(meta.sizes.len()),
+            _ => None,
+        }
+    }
+
+    fn to_front(&self, x: Value, axis: usize) -> Value {
+        let others = (0..self.cx.rank(x)).filter(|&a| a != axis);
+        let perm: Vec<usize> = std::iter::once(axis).chain(others).collect();
+        self.cx.transpose(x, &perm)
+    }
+
+    /// What a body records of its first inputs, which are these values or slices of them.
+    fn input_types(&self, body: &Graph, values: &[Value]) -> Vec<Type> {
+        let recorded = |input: Option<&Argument>| match body.values.get(input?.name()?)? {
+            ValueMeta::Tensor(meta) => Some(onnx_type(meta)),
+            ValueMeta::SymInt { .. } => Some(Type::tensor(DType::I64, [])),
+            ValueMeta::SymFloat { .. } => Some(Type::tensor(DType::F64, [])),
+            ValueMeta::SymBool { .. } => Some(Type::tensor(DType::Bool, [])),
+            ValueMeta::CustomObj { .. } => None,
+        };
+        let or_given = |v: &Value| {
+            self.cx
+                .type_of(*v)
+                .unwrap_or(Type::tensor(self.cx.dtype(*v), []))
+        };
+        values
+            .iter()
+            .enumerate()
+            .map(|(i, v)| recorded(body.inputs.get(i)).unwrap_or_else(|| or_given(v)))
+            .collect()
+    }
+
+    /// Operands, lists spread out.
+    fn operands(&self, args: &[&Argument]) -> Lowered<Vec<TensorOrScalar>> {
+        let mut operands = Vec::new();
+        let mut push = |arg: Argument| -> Lowered<()> {
+            operands
+                .push(TensorOrScalar::from_arg(&self.cx, &arg).map_err(LowerError::Unsupported)?);
+            Ok(())
+        };
+        for arg in args {
+            match arg {
+                Argument::Tensors(names) => names
+                    .iter()
+                    .try_for_each(|n| push(Argument::Tensor(n.clone())))?,
+                Argument::Ints(all) => all.iter().try_for_each(|&i| push(Argument::Int(i)))?,
+                Argument::SymInts(all) => all
+                    .iter()
+                    .try_for_each(|s| push(Argument::SymInt(s.clone())))?,
+                other => push((*other).clone())?,
+            }
+        }
+        Ok(operands)
+    }
+
+    /// An operand as a tensor: numbers are 0-d.
+    fn tensor_of(&self, operand: &TensorOrScalar) -> Value {
+        let dtype = self.cx.result_type(std::slice::from_ref(operand));
+        self.cx.as_tensor(operand, dtype)
+    }
+
+    /// Lowers a body into the open region, its inputs bound to the operands; gives its outputs.
+    fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
+        let values: Vec<Value> = operands.iter().map(|o| self.tensor_of(o)).collect();
+        self.cx.enter(graph);
+        for (input, &value) in graph.inputs.iter().zip(&values) {
+            let Some(name) = input.name() else { continue };
+            match self.cx.meta(name) {
+                Some(
+                    ValueMeta::SymInt { expr, .. }
+                    | ValueMeta::SymFloat { expr, .. }
+                    | ValueMeta::SymBool { expr, .. },
+                ) => {
+                    self.cx.bind_scalar(expr.clone(), value);
+                }
+                Some(ValueMeta::Tensor(meta)) => {
+                    // A carried value may have sizes of its own in the body.
+                    let bound = |d: &Expr| d.symbols().iter().all(|s| self.cx.is_bound(s));
+                    if !meta.sizes.iter().all(bound) {
+                        self.cx.bind_recorded_dims(value, &meta.sizes);
+                    }
+                    self.cx.define(name, value);
+                }
+                _ => self.cx.define(name, value),
+            }
+        }
+        let origin = self.cx.origin();
+        self.nodes(graph);
+        self.cx.set_origin(origin);
+        let outputs = graph.outputs.iter().map(|o| self.body_output(o)).collect();
+        self.cx.leave();
+        outputs
+    }
+
+    fn body_output(&self, output: &Argument) -> Lowered {
+        let operand =
+            TensorOrScalar::from_arg(&self.cx, output).map_err(LowerError::Unsupported)?;
+        Ok(self.tensor_of(&operand))
+    }
+}
+
+fn tensors(values: &[Value]) -> impl Iterator<Item = TensorOrScalar> + '_ {
+    values.iter().map(|&v| TensorOrScalar::Tensor(v))
+}
+
+/// Whether a node needs no registered lowering.
+pub(super) fn needs_no_lowering(node: &Node) -> bool {
+    is_symbolic(node) || (node.target.is_higher_order() && SUPPORTED.contains(&&*node.target.name))
+}

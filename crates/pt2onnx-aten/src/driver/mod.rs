@@ -1,0 +1,298 @@
+//! The driver: walks a program's nodes, binds arguments, calls lowerings, and holds what they give against what PyTorch
+//! recorded.
+
+mod control;
+mod signature;
+mod usage;
+
+pub use usage::{OpUse, ops_used};
+
+use crate::{
+    Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
+    args::Args,
+    complex::Mode,
+    cx::Outputs,
+    registry::{AtenOp, Complexity, LowerFn},
+};
+use pt2onnx_fx::graph::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_ir::{
+    Builder, InsertPoint, Model, Origin, Shape, Type, Value, schema::CANONICAL_OPSET,
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A lowered program.
+pub struct Lowering {
+    /// The model, in the newest operator forms.
+    pub model: Model,
+    /// What the user should know: outputs left out, and the like.
+    pub warnings: Vec<String>,
+}
+
+/// Translates a functional program.
+///
+/// # Errors
+/// All nodes that have no translation, at once; inputs and outputs that ONNX has nothing for.
+pub fn lower(program: &ExportedProgram, registry: &Registry) -> Result<Lowering, Error> {
+    let mut model = Model::new(CANONICAL_OPSET);
+    let builder = Builder::new(
+        &mut model,
+        InsertPoint::End(Model::MAIN),
+        program.constraints.clone(),
+    );
+    let cx = Cx::new(builder, &program.graph);
+    let mut driver = Driver {
+        cx,
+        registry,
+        schemas: FxHashMap::default(),
+        errors: Vec::new(),
+    };
+    driver.inputs(program)?;
+    driver.nodes(&program.graph);
+    if !driver.errors.is_empty() {
+        return Err(Error::Nodes(driver.errors));
+    }
+    let warnings = driver.outputs(program)?;
+    drop(driver);
+    Ok(Lowering { model, warnings })
+}
+
+struct Driver<'a> {
+    cx: Cx<'a>,
+    registry: &'a Registry,
+    schemas: FxHashMap<&'static str, Option<Arc<Schema>>>,
+    errors: Vec<NodeError>,
+}
+
+impl<'a> Driver<'a> {
+    fn nodes(&mut self, graph: &'a Graph) {
+        for node in &graph.nodes {
+            self.node(node);
+        }
+    }
+
+    fn node(&mut self, node: &'a Node) {
+        let origin = Origin {
+            node: node.name.clone(),
+            op: node.target.to_string().into(),
+            location: node.meta.source_line().map(|l| l.to_string().into()),
+            metadata: Vec::new(),
+        };
+        let origin = self.cx.edit(|model| model.add_origin(origin));
+        self.cx.set_origin(Some(origin));
+        if let Err(reason) = self.lower_node(node) {
+            self.errors.push(NodeError {
+                node: node.name.to_string(),
+                op: node.target.to_string(),
+                location: node.meta.source_line().map(|l| l.to_string()),
+                module: node.meta.nn_module_stack.last().map(|f| f.path.to_string()),
+                reason,
+            });
+            self.stand_ins(node);
+        }
+        self.cx.set_origin(None);
+    }
+
+    fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
+        let name = node.target.schema_name();
+        if node.target.is_higher_order() {
+            let outputs = self.higher_order(node)?;
+            return self.define(node, &self.results(node), outputs);
+        }
+        let Some(op) = self.registry.get(&name) else {
+            if usage::is_symbolic(node) {
+                return Ok(());
+            }
+            let nearest = self.registry.nearest(&name).map(str::to_owned);
+            return Err(LowerError::UnknownOp {
+                op: node.target.to_string(),
+                nearest,
+            });
+        };
+        let recorded = self.results(node);
+        self.cx
+            .set_outputs(recorded.iter().map(|(_, meta)| *meta).collect());
+        let outputs = self.call(op, node)?;
+        if let Some(fault) = self.cx.take_faults().into_iter().next() {
+            return Err(fault.into());
+        }
+        self.define(node, &recorded, outputs)
+    }
+
+    fn call(&mut self, op: &'static AtenOp, node: &Node) -> Lowered<Outputs> {
+        let schema = self
+            .schemas
+            .entry(op.schema)
+            .or_insert_with(|| Schema::parse(op.schema).map(Arc::new))
+            .clone();
+        let schema = schema
+            .ok_or_else(|| LowerError::unsupported(format!("`{}` is no schema", op.schema)))?;
+        let run = |lower: LowerFn, mode| {
+            self.cx.set_mode(mode);
+            let outputs =
+                Args::bind(&schema, &node.args).and_then(|mut args| lower(&self.cx, &mut args));
+            self.cx.set_mode(Mode::Real);
+            outputs
+        };
+        match op.complex {
+            _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
+            Complexity::Refused => Err(LowerError::unsupported(
+                "complex tensors are not supported by this op",
+            )),
+            Complexity::Own(lower) => run(lower, Mode::Complex),
+            Complexity::ByParts => {
+                let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
+                let pair = |(re, im)| Some(self.cx.pairs(Complex { re: re?, im: im? }));
+                Ok(Outputs(re.0.into_iter().zip(im.0).map(pair).collect()))
+            }
+        }
+    }
+
+    /// Whether complex tensors or numbers go into a node or come out of it.
+    fn involves_complex(&self, node: &Node) -> bool {
+        let mut found = node
+            .args
+            .iter()
+            .any(|a| matches!(a.value, Argument::Complex(..)));
+        let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
+        values.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
+        found
+    }
+
+    /// Names and recorded types of a node's results, lists spread out; no name where nobody uses the result.
+    fn results(&self, node: &'a Node) -> Vec<(Option<&'a Name>, Option<&'a TensorMeta>)> {
+        let mut results = Vec::with_capacity(node.outputs.len());
+        let mut push = |name: Option<&'a Name>| {
+            let meta = name.and_then(|n| match self.cx.meta(n)? {
+                ValueMeta::Tensor(meta) => Some(meta),
+                _ => None,
+            });
+            results.push((name, meta));
+        };
+        for output in &node.outputs {
+            match output {
+                Argument::Tensors(names) => names.iter().for_each(|n| push(Some(n))),
+                Argument::OptionalTensors(names) => names.iter().for_each(|n| push(n.as_ref())),
+                other => push(other.name()),
+            }
+        }
+        results
+    }
+
+    fn define(
+        &mut self,
+        node: &'a Node,
+        results: &[(Option<&'a Name>, Option<&'a TensorMeta>)],
+        outputs: Outputs,
+    ) -> Lowered<()> {
+        for (i, (name, meta)) in results.iter().enumerate() {
+            let Some(name) = name else { continue };
+            let Some(value) = outputs.0.get(i).copied().flatten() else {
+                let used = !name.contains("_unused_");
+                if used && !matches!(node.outputs.get(i), Some(Argument::None)) {
+                    return Err(LowerError::unsupported(format!(
+                        "its output {i} has no translation"
+                    )));
+                }
+                continue;
+            };
+            match meta {
+                Some(meta) => self.tensor(i, name, value, meta)?,
+                None => self.number(name, value),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a result against the recorded type, which says more of its sizes, and names it.
+    fn tensor(&mut self, i: usize, name: &Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
+        let recorded = onnx_type(meta);
+        let emitted = self.cx.type_of(value);
+        if !emitted
+            .as_ref()
+            .is_none_or(|emitted| self.agree(emitted, &recorded))
+        {
+            return Err(LowerError::WrongType {
+                output: i,
+                emitted: emitted.map(|t| t.to_string()).unwrap_or_default(),
+                recorded: recorded.to_string(),
+            });
+        }
+        let from_node = self.cx.model().producer(value).is_some();
+        if from_node {
+            self.cx.set_type(value, recorded);
+            self.cx.edit(|model| {
+                model[value]
+                    .name
+                    .get_or_insert_with(|| name.clone())
+                    .clone()
+            });
+        }
+        // Sizes that only the data tell: they can be read from here on.
+        let known = |d: &Expr| d.symbols().iter().all(|s| self.cx.is_bound(s));
+        if !meta.sizes.iter().all(known) {
+            self.cx.bind_dims(value);
+        }
+        self.cx.define(name, value);
+        Ok(())
+    }
+
+    /// Element types equal, ranks equal, and no size provably another.
+    fn agree(&self, emitted: &Type, recorded: &Type) -> bool {
+        let (Type::Tensor(e), Type::Tensor(r)) = (emitted, recorded) else {
+            return emitted == recorded;
+        };
+        let (Some(emitted), Some(sizes)) = (&e.shape, &r.shape) else {
+            return e.dtype == r.dtype;
+        };
+        let constraints = self.cx.constraints();
+        let pairs = emitted.iter().zip(sizes);
+        e.dtype == r.dtype && emitted.len() == sizes.len() && { pairs }
+            .all(|(a, b)| a == b || constraints.prove_eq(a, b) != Some(false))
+    }
+
+    /// A result that is a Python number: whoever needs it finds it by its expression.
+    fn number(&mut self, name: &Name, value: Value) {
+        let expr = match self.cx.meta(name) {
+            Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
+            _ => return self.cx.define(name, value),
+        };
+        self.cx.bind_scalar(expr, value);
+    }
+
+    /// Gives the results of a node that failed values of the recorded types, so that the nodes behind it can be tried.
+    fn stand_ins(&mut self, node: &'a Node) {
+        self.cx.take_faults();
+        for (name, meta) in self.results(node) {
+            if let (Some(name), Some(meta)) = (name, meta) {
+                let value = self.cx.edit(|m| {
+                    let nowhere = m.add_region();
+                    m.add_input(nowhere, Some(onnx_type(meta)))
+                });
+                self.cx.bind_dims(value);
+                self.cx.define(name, value);
+            }
+        }
+    }
+}
+
+/// A number as the tensor that PyTorch makes of it: int64, float32 (the default dtype) or bool.
+pub(super) fn python_number(cx: &Cx, scalar: Scalar) -> Value {
+    let dtype = match scalar {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Float(_) | Scalar::Complex(..) => DType::F32,
+    };
+    cx.scalar(scalar, dtype)
+}
+
+/// The ONNX type of a recorded tensor: complex ones are pairs of real numbers in a last dimension of 2.
+pub(super) fn onnx_type(meta: &TensorMeta) -> Type {
+    let mut sizes: Shape = meta.sizes.clone();
+    if meta.dtype.is_complex() {
+        sizes.push(Expr::int(2));
+    }
+    Type::tensor(meta.dtype.to_real(), sizes)
+}

@@ -1,0 +1,191 @@
+//! Inputs and outputs of a program: what becomes an input, a constant, an output of the model.
+
+use super::{Driver, onnx_type, python_number};
+use crate::{Cx, Error};
+use pt2onnx_fx::graph::{
+    Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
+};
+use pt2onnx_ir::{Model, Type, Value};
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+use rustc_hash::FxHashMap;
+
+impl<'a> Driver<'a> {
+    pub(super) fn inputs(&mut self, program: &'a ExportedProgram) -> Result<(), Error> {
+        // By address of the storage, the views of it that are values already.
+        let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
+        for spec in &program.signature.inputs {
+            match spec {
+                InputSpec::Parameter { name, target }
+                | InputSpec::Buffer { name, target, .. }
+                | InputSpec::TensorConstant { name, target } => {
+                    let tensor = program.tensor_of(spec).ok_or_else(|| Error::Signature {
+                        what: "weight",
+                        name: target.to_string(),
+                        reason: "the archive holds no tensor of this name".to_owned(),
+                    })?;
+                    // Tied weights are one constant, named by the first of their names.
+                    let address = tensor.storage().map_or(0, |s| s.bytes().as_ptr().addr());
+                    let views = weights.entry(address).or_default();
+                    let known = views
+                        .iter()
+                        .find(|(t, _)| t.numel() > 0 && t.same(tensor))
+                        .map(|(_, v)| *v);
+                    let value = known.unwrap_or_else(|| {
+                        let value = weight(&self.cx, tensor, target);
+                        views.push((tensor, value));
+                        value
+                    });
+                    self.cx.define(name, value);
+                }
+                InputSpec::UserInput(arg) => self.user_input(arg)?,
+                InputSpec::Constant { name, value } => self.constant_input(name, value),
+                InputSpec::CustomObj { .. } | InputSpec::Token(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn user_input(&mut self, arg: &Argument) -> Result<(), Error> {
+        let unsupported = |name: &str, reason: &str| Error::Signature {
+            what: "input",
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let Some(name) = arg.name() else {
+            return Ok(());
+        };
+        let (ty, number) = match self.cx.meta(name) {
+            Some(ValueMeta::Tensor(meta)) => (onnx_type(meta), None),
+            Some(ValueMeta::SymInt { expr, .. }) => {
+                (Type::tensor(DType::I64, []), Some(expr.clone()))
+            }
+            Some(ValueMeta::SymFloat { expr, .. }) => {
+                (Type::tensor(DType::F64, []), Some(expr.clone()))
+            }
+            Some(ValueMeta::SymBool { .. }) => (Type::tensor(DType::Bool, []), None),
+            Some(ValueMeta::CustomObj { .. }) => {
+                return Err(unsupported(
+                    name,
+                    "objects cannot be inputs of an ONNX model",
+                ));
+            }
+            None => return Err(unsupported(name, "the archive does not tell its type")),
+        };
+        let value = self.cx.edit(|model| {
+            let value = model.add_input(Model::MAIN, Some(ty));
+            model[value].name = Some(name.clone());
+            value
+        });
+        match number {
+            Some(expr) => {
+                self.cx.bind_scalar(expr, value);
+            }
+            None => {
+                self.cx.bind_dims(value);
+                self.cx.define(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// A Python value that was fixed at export: no input of the model.
+    fn constant_input(&self, name: &Name, value: &ConstantValue) {
+        let scalar = match value {
+            ConstantValue::Int(i) => Scalar::Int(*i),
+            ConstantValue::Float(f) => Scalar::Float(*f),
+            ConstantValue::Bool(b) => Scalar::Bool(*b),
+            ConstantValue::None | ConstantValue::String(_) => return,
+        };
+        self.cx.define(name, python_number(&self.cx, scalar));
+    }
+
+    pub(super) fn outputs(&self, program: &ExportedProgram) -> Result<Vec<String>, Error> {
+        let (mut outputs, mut warnings) = (Vec::new(), Vec::new());
+        for (i, spec) in program.signature.outputs.iter().enumerate() {
+            match spec {
+                OutputSpec::UserOutput(arg) => match self.output(arg)? {
+                    Some(value) => outputs.push(self.own_output(arg, value, &outputs)),
+                    None => warnings.push(format!(
+                        "output {i} is None in the program and left out of the model"
+                    )),
+                },
+                OutputSpec::Token(_) => {}
+                other => {
+                    return Err(Error::Signature {
+                        what: "output",
+                        name: other.name().map(ToString::to_string).unwrap_or_default(),
+                        reason:
+                            "outputs of this kind (losses, gradients, mutations) are not supported"
+                                .to_owned(),
+                    });
+                }
+            }
+        }
+        if let Some(fault) = self.cx.take_faults().into_iter().next() {
+            return Err(Error::Signature {
+                what: "output",
+                name: "sizes".to_owned(),
+                reason: fault.to_string(),
+            });
+        }
+        self.cx
+            .edit(|model| model.set_outputs(Model::MAIN, &outputs));
+        Ok(warnings)
+    }
+
+    fn output(&self, arg: &Argument) -> Result<Option<Value>, Error> {
+        let known = |s: Scalar| Ok(Some(python_number(&self.cx, s)));
+        match arg {
+            Argument::None | Argument::OptionalTensor(None) => Ok(None),
+            Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => known(Scalar::Int(*i)),
+            Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => known(Scalar::Float(*f)),
+            Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => known(Scalar::Bool(*b)),
+            _ => {
+                let unsupported = |reason: &str| Error::Signature {
+                    what: "output",
+                    name: arg
+                        .name()
+                        .map_or_else(|| format!("{arg:?}"), ToString::to_string),
+                    reason: reason.to_owned(),
+                };
+                let name = arg
+                    .name()
+                    .ok_or_else(|| unsupported("it is neither tensor nor number"))?;
+                if let Some(value) = self.cx.value(name) {
+                    return Ok(Some(value));
+                }
+                match self.cx.meta(name) {
+                    Some(ValueMeta::SymInt { expr, .. }) => Ok(Some(self.cx.size(expr))),
+                    Some(ValueMeta::SymFloat { expr, .. }) => {
+                        Ok(Some(self.cx.cast(self.cx.number(expr), DType::F32)))
+                    }
+                    _ => Err(unsupported("nothing in the program computes it")),
+                }
+            }
+        }
+    }
+
+    /// ONNX wants each output to be a value of its own that a node makes, and users want it by its name.
+    fn own_output(&self, arg: &Argument, value: Value, before: &[Value]) -> Value {
+        let name = arg.name().cloned();
+        let from_node = self.cx.model().producer(value).is_some() && !before.contains(&value);
+        let value = if from_node {
+            value
+        } else {
+            self.cx.identity(value)
+        };
+        if let Some(name) = name {
+            self.cx.edit(|model| model[value].name = Some(name));
+        }
+        value
+    }
+}
+
+/// A parameter, buffer or constant under its own name.
+fn weight(cx: &Cx, tensor: &Tensor, target: &Name) -> Value {
+    cx.edit(|model| {
+        let value = model.add_constant(tensor.view_as_real());
+        model[value].name = Some(target.clone());
+        value
+    })
+}

@@ -1,0 +1,166 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pt2onnx::{DEFAULT_OPSET, OPSETS};
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+Exit codes:
+  0  done
+  1  a bug of pt2onnx
+  2  wrong usage of the command
+  3  the input cannot be read, is no archive, is damaged, or of a version that is not known
+  4  the program cannot be translated (all unsupported ops are listed), or its weights have no values
+  5  the output cannot be written
+
+After an error there is no output file, and one that was there before is as it was.";
+
+/// Turns a `.pt2` archive of torch.export.save into an ONNX model.
+#[derive(Debug, Parser)]
+#[command(name = "pt2onnx", version, after_help = AFTER, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "pt2onnx [OPTIONS] MODEL.pt2 -o OUT.onnx\n       pt2onnx <COMMAND>")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub convert: Convert,
+}
+
+/// What to do other than convert. A file that is called as a command is given with its folder: `./inspect`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops and whether they are supported
+    Inspect {
+        /// The archive
+        #[arg(value_name = "MODEL.pt2")]
+        model: PathBuf,
+    },
+    /// List the ops that can be translated, by their PyTorch schemas
+    Ops,
+}
+
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// The archive; one called `inspect` or `ops` is given as `./inspect`
+    #[arg(value_name = "MODEL.pt2", required = true)]
+    pub model: Option<PathBuf>,
+    /// The file to write
+    #[arg(short, long, value_name = "OUT.onnx", required = true)]
+    pub output: Option<PathBuf>,
+    /// Opset of ONNX's operators
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
+    pub opset: u32,
+    /// Where weights go
+    #[arg(long, value_enum, default_value_t)]
+    pub weights: Weights,
+    /// The runtime to write for
+    #[arg(long, value_enum, default_value_t)]
+    pub target: Target,
+    /// Leave the model as it was translated: no folding of constants, no simplification
+    #[arg(long)]
+    pub no_optimize: bool,
+    /// Say what is done and how long it takes; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Weights {
+    /// Into the model file; above 2 GiB, external
+    #[default]
+    Auto,
+    /// Into the model file
+    Embed,
+    /// Into OUT.onnx.data, which must stay beside OUT.onnx
+    External,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Target {
+    /// The standard; a warning says what ONNX Runtime has no kernel for
+    #[default]
+    Standard,
+    /// ONNX Runtime on the CPU: casts where it has no kernel for an element type
+    OrtCpu,
+}
+
+impl From<Target> for pt2onnx::Target {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Standard => Self::Standard,
+            Target::OrtCpu => Self::OrtCpu,
+        }
+    }
+}
+
+impl From<Weights> for pt2onnx::Weights {
+    fn from(weights: Weights) -> Self {
+        match weights {
+            Weights::Auto => Self::Auto,
+            Weights::Embed => Self::Embed,
+            Weights::External => Self::External,
+        }
+    }
+}
+
+fn opset(text: &str) -> Result<u32, String> {
+    let supported = || {
+        format!(
+            "opsets {} to {} can be written",
+            OPSETS.start(),
+            OPSETS.end()
+        )
+    };
+    text.parse()
+        .ok()
+        .filter(|n| OPSETS.contains(n))
+        .ok_or_else(supported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_and_files() {
+        let parse = |args: &[&str]| Cli::try_parse_from([&["pt2onnx"], args].concat());
+        for (args, ok) in [
+            (&["m.pt2", "-o", "m.onnx"][..], true),
+            (&["./ops", "-o", "m.onnx"], true),
+            (
+                &[
+                    "m.pt2",
+                    "-o",
+                    "m.onnx",
+                    "--opset",
+                    "18",
+                    "--weights",
+                    "embed",
+                    "--no-optimize",
+                    "-vv",
+                ],
+                true,
+            ),
+            (&["ops"], true),
+            (&["inspect", "m.pt2"], true),
+            (&[], false),
+            (&["m.pt2"], false),
+            (&["-o", "m.onnx"], false),
+            (&["inspect"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "17"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
+            (&["m.pt2", "n.pt2", "-o", "m.onnx"], false),
+        ] {
+            assert_eq!(parse(args).is_ok(), ok, "{args:?}: {:?}", parse(args).err());
+        }
+        assert!(parse(&["ops"]).unwrap().command.is_some());
+        assert!(parse(&["./ops", "-o", "m.onnx"]).unwrap().command.is_none());
+    }
+}

@@ -1,0 +1,50 @@
+//! `pt2onnx MODEL.pt2 -o OUT.onnx`.
+
+use crate::{
+    args::Convert,
+    log,
+    report::{Code, Report},
+};
+use pt2onnx::Exporter;
+use std::{fs, path::Path};
+
+pub fn convert(args: Convert) -> Result<(), Report> {
+    log::init(args.verbose);
+    let (Some(model), Some(output)) = (args.model, args.output) else {
+        return Err(Report::new(Code::Usage, "no archive or no output is given"));
+    };
+    refuse_the_input(&model, &output)?;
+    let exporter = Exporter::new()
+        .opset(args.opset)
+        .weights(args.weights.into())
+        .target(args.target.into())
+        .optimize(!args.no_optimize);
+    let program = exporter.export(&model)?;
+    for warning in program.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let saved = program.save(&output)?;
+    tracing::info!("{}: {} bytes", output.display(), saved.bytes);
+    if let Some((data, bytes)) = saved.data {
+        tracing::info!("{}: {bytes} bytes", data.display());
+    }
+    Ok(())
+}
+
+/// Neither of the files to be written may be the archive.
+fn refuse_the_input(model: &Path, output: &Path) -> Result<(), Report> {
+    let Ok(input) = fs::canonicalize(model) else {
+        return Ok(());
+    };
+    let mut data = output.as_os_str().to_owned();
+    data.push(".data");
+    for written in [output, Path::new(&data)] {
+        if fs::canonicalize(written).is_ok_and(|w| w == input) {
+            let what = "the output would overwrite the archive that is read";
+            return Err(Report::new(Code::Usage, what)
+                .place(written.display())
+                .help("give another name with -o"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! What the libraries report on the way, as lines on standard error: `warning: ...`.
+
+use std::{fmt, io};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::{
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    registry::LookupSpan,
+};
+
+/// Warnings only; with 1, each stage too; with more, details.
+pub fn init(verbose: u8) {
+    let level = match verbose {
+        0 => Level::WARN,
+        1 => Level::INFO,
+        _ => Level::DEBUG,
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .event_format(Line);
+    // Only fails where there is one already.
+    let _ = subscriber.try_init();
+}
+
+struct Line;
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        cx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        match *event.metadata().level() {
+            Level::ERROR => writer.write_str("error: ")?,
+            Level::WARN => writer.write_str("warning: ")?,
+            _ => {}
+        }
+        cx.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}

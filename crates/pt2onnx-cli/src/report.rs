@@ -1,0 +1,200 @@
+//! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
+
+use pt2onnx::{Error, fx, opt::LegaliseError, writer};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
+
+/// Exit codes, as `--help` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    Internal = 1,
+    Usage = 2,
+    Input = 3,
+    Program = 4,
+    Output = 5,
+}
+
+pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
+
+/// An error, in parts.
+#[derive(Debug)]
+pub struct Report {
+    pub code: Code,
+    what: String,
+    places: Vec<String>,
+    help: Option<String>,
+}
+
+impl Report {
+    pub fn new(code: Code, what: impl Into<String>) -> Self {
+        Self {
+            code,
+            what: what.into(),
+            places: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// Adds where it is.
+    pub fn place(mut self, place: impl Display) -> Self {
+        self.places.push(place.to_string());
+        self
+    }
+
+    /// Says what to do about it.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Prints it to standard error. If that fails, there is nobody to tell.
+    pub fn print(&self) {
+        let mut text = format!("error: {}\n", self.what);
+        self.places
+            .iter()
+            .for_each(|place| text.push_str(&format!("  {place}\n")));
+        if let Some(help) = &self.help {
+            text.push_str(&format!("  help: {help}\n"));
+        }
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}
+
+impl From<Error> for Report {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::Archive(e) => archive(e),
+            Error::Pass(fx::Error::Pass { site, problem }) => {
+                Report::new(Code::Program, "the program cannot be translated")
+                    .place(format!("{site}: {problem}"))
+            }
+            Error::Pass(e) => Report::new(Code::Program, e.to_string()),
+            Error::Unsupported(e) => unsupported(e),
+            Error::Opset(_) => Report::new(Code::Usage, error.to_string()),
+            Error::Legalise(e) => legalise(e),
+            Error::Verify(errors) => {
+                let report =
+                    Report::new(Code::Internal, "the model that was made is not valid ONNX")
+                        .help(REPORT_IT);
+                errors.iter().fold(report, Report::place)
+            }
+            Error::Write(e) => write(e),
+            _ => Report::new(Code::Internal, error.to_string()),
+        }
+    }
+}
+
+fn archive(error: &fx::Error) -> Report {
+    use fx::Error::*;
+    let input = |what: String| Report::new(Code::Input, what);
+    let damaged = "the file may be damaged or cut short; export or copy it again";
+    match error {
+        Io { path, source } => input(format!("the archive cannot be read: {source}")).place(path.display()),
+        Layout { path, found } => input(format!("this is not a .pt2 archive: {found}"))
+            .place(path.display())
+            .help("write one with `torch.export.save(exported_program, path)`"),
+        Zip { path, source } => {
+            input(format!("the archive's directory cannot be read: {source}")).place(path.display()).help(damaged)
+        }
+        Record { path, record, problem } => {
+            input(format!("record `{record}` {problem}")).place(path.display()).help(damaged)
+        }
+        WhichModel { path, models } => input(format!("the archive holds several models: {}", models.join(", ")))
+            .place(path.display())
+            .help("save the one to convert alone"),
+        Json { place, source } => {
+            input(format!("the program is not what the export schema asks for: {source}")).place(place).help(damaged)
+        }
+        SchemaVersion { place, found: (major, minor), torch_version } => {
+            let (reads, by) = (fx::SCHEMA_MAJOR, torch_version);
+            let help = match *major > reads {
+                true => "use a newer pt2onnx, or an older PyTorch to export",
+                false => "export again with PyTorch 2.9 or newer",
+            };
+            input(format!("torch {by} wrote this with export schema {major}.{minor}, this pt2onnx reads {reads}.x"))
+                .place(place)
+                .help(help)
+        }
+        Tensor { place, what, name, source } => input(format!("{what} {name}: {source}")).place(place).help(damaged),
+        Pickled { place, what, name } => input(format!(
+            "{what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed"
+        ))
+        .place(place)
+        .help("export the model with plain tensors"),
+        MissingTensor { place, what, name } => {
+            input(format!("the program uses {what} {name}, of which there is no data")).place(place).help(damaged)
+        }
+        Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
+        _ => input(error.to_string()),
+    }
+}
+
+fn unsupported(error: &pt2onnx::aten::Error) -> Report {
+    use pt2onnx::aten::Error::*;
+    match error {
+        Nodes(nodes) => {
+            let what = match nodes.len() {
+                1 => "a node of the program cannot be translated".to_owned(),
+                n => format!("{n} nodes of the program cannot be translated"),
+            };
+            let report = Report::new(Code::Program, what);
+            let report = nodes.iter().fold(report, Report::place);
+            report.help("write these parts of the model in other operations; `pt2onnx ops` lists what is supported")
+        }
+        _ => Report::new(Code::Program, error.to_string()),
+    }
+}
+
+fn legalise(error: &LegaliseError) -> Report {
+    let LegaliseError::Nodes {
+        opset,
+        lowest,
+        failures,
+    } = error
+    else {
+        return Report::new(Code::Program, error.to_string());
+    };
+    let report = Report::new(
+        Code::Program,
+        format!("the model needs operators that opset {opset} does not have"),
+    );
+    let places = failures
+        .iter()
+        .map(|f| format!("{}: {}", f.place, f.reason));
+    places
+        .fold(report, Report::place)
+        .help(format!("use `--opset {lowest}`"))
+}
+
+fn write(error: &writer::Error) -> Report {
+    use writer::Error::*;
+    let output = |what: String| Report::new(Code::Output, what);
+    match error {
+        Io {
+            path,
+            doing,
+            source,
+        } => output(format!("cannot {doing}: {source}")).place(path.display()),
+        Target { path, what } => output(format!("the output {what}")).place(path.display()),
+        TooLarge(_) => output(
+            "with its weights the model has more than the 2 GiB that an ONNX file can have".into(),
+        )
+        .help("leave out `--weights embed`"),
+        NoData(names) => {
+            let report = Report::new(
+                Code::Program,
+                "the archive has no values for weights of the program",
+            );
+            names
+                .iter()
+                .fold(report, Report::place)
+                .help("save the program with real weights, not under FakeTensorMode")
+        }
+        NoSuchType { .. } => Report::new(Code::Program, error.to_string()),
+        Unnamed(_) => Report::new(Code::Internal, error.to_string()).help(REPORT_IT),
+        _ => output(error.to_string()),
+    }
+}

@@ -1,0 +1,177 @@
+//! What the command does when all is well.
+
+mod common;
+
+use common::{command, convert, files, mlp, pt2onnx, with_json};
+use std::{fs, path::Path};
+use tempfile::tempdir;
+
+#[test]
+fn quiet_and_the_same_bytes_twice() {
+    let folder = tempdir().unwrap();
+    for name in ["a.onnx", "b.onnx"] {
+        let run = convert(&mlp(), &folder.path().join(name));
+        assert_eq!((run.code, &*run.stdout, &*run.stderr), (0, "", ""));
+    }
+    let written = files(folder.path());
+    assert_eq!(written.keys().collect::<Vec<_>>(), ["a.onnx", "b.onnx"]);
+    assert!(written["a.onnx"] == written["b.onnx"] && written["a.onnx"].len() > 1000);
+}
+
+#[test]
+fn verbose_names_the_stages() {
+    let folder = tempdir().unwrap();
+    let output = folder.path().join("m.onnx");
+    let run = pt2onnx([mlp().as_path(), Path::new("-o"), &output, Path::new("-v")]);
+    assert_eq!((run.code, &*run.stdout), (0, ""));
+    let stages = [
+        "read",
+        "inline",
+        "assertions",
+        "functionalise",
+        "lower",
+        "optimise",
+        "legalise",
+        "target",
+        "names",
+        "verify",
+        "write",
+    ];
+    let lines: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter_map(|l| l.split_once(": "))
+        .map(|(stage, _)| stage)
+        .collect();
+    assert_eq!(lines[..stages.len()], stages);
+    assert!(
+        run.stderr.contains(&format!(
+            "m.onnx: {} bytes",
+            fs::metadata(&output).unwrap().len()
+        )),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn options_change_the_model() {
+    let folder = tempdir().unwrap();
+    let write = |args: &[&str]| {
+        let output = folder.path().join("m.onnx");
+        let (model, output) = (mlp(), output);
+        let paths = [model.to_str().unwrap(), "-o", output.to_str().unwrap()];
+        let run = pt2onnx([&paths, args].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        fs::read(output).unwrap()
+    };
+    let plain = write(&[]);
+    assert_eq!(plain, write(&["--opset", "20", "--weights", "auto"]));
+    assert_eq!(plain, write(&["--weights", "embed"]));
+    assert_ne!(plain, write(&["--opset", "18"]));
+    write(&["--no-optimize"]);
+    // No weight of this model is worth a file of its own.
+    assert_eq!(plain, write(&["--weights", "external"]));
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn inspect() {
+    let run = pt2onnx([Path::new("inspect"), &mlp()]);
+    let expected = "\
+program: torch 2.15.0+cu132, export schema 8.20
+
+inputs:
+  tensor_x: float32[s18, 8]
+  input_dict_tensor_x: float32[s18, 8]
+  input_list_0: float32[s18, 8]
+
+outputs:
+  linear_4: float32[s18, 2]
+
+dynamic dimensions:
+  s18: 0 and more
+
+weights: 10 tensors, 1296 bytes
+
+ops: 3 in 10 nodes
+  aten::cat          1
+  aten::linear       5
+  aten::sigmoid      4
+
+all ops are supported
+";
+    assert_eq!((run.code, &*run.stderr, &*run.stdout), (0, "", expected));
+}
+
+#[test]
+fn inspect_tells_what_is_not_supported() {
+    let folder = tempdir().unwrap();
+    let model = folder.path().join("m.pt2");
+    fs::write(
+        &model,
+        with_json(
+            &mlp(),
+            "torch.ops.aten.sigmoid.default",
+            "torch.ops.mylib.foo.default",
+        ),
+    )
+    .unwrap();
+    let run = pt2onnx([Path::new("inspect"), &model]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stdout
+            .contains("  mylib::foo        4  NOT SUPPORTED\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout
+            .ends_with("not convertible: 1 of the ops is not supported\n"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn ops() {
+    let run = pt2onnx(["ops"]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines.contains(&"aten::relu(Tensor self) -> Tensor"));
+    assert!(lines.iter().all(|l| l.contains("::") && l.contains(" -> ")) && lines.len() > 100);
+}
+
+#[test]
+fn help_and_version() {
+    let help = pt2onnx(["--help"]);
+    assert!(help.code == 0 && help.stderr.is_empty());
+    for code in ["0  done", "1  ", "2  ", "3  ", "4  ", "5  "] {
+        assert!(help.stdout.contains(&format!("\n  {code}")), "{code}");
+    }
+    let version = pt2onnx(["--version"]);
+    assert_eq!(
+        (version.code, version.stdout),
+        (0, format!("pt2onnx {}\n", env!("CARGO_PKG_VERSION")))
+    );
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command().arg("ops").stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command().arg("ops").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    assert!(
+        output
+            .stderr
+            .starts_with(b"error: cannot write to standard output")
+    );
+}

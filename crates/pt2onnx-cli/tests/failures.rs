@@ -1,0 +1,225 @@
+//! Whatever is wrong: one clear error, the documented exit code, and no file changed.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+mod common;
+
+use common::{Run, convert, edited, files, mlp, pt2onnx, with_json, zip};
+use std::{fs, path::Path};
+use tempfile::tempdir;
+
+/// Converts into an empty folder and over an earlier export: neither may change.
+fn fails(model: &Path) -> Run {
+    let folder = tempdir().unwrap();
+    let output = folder.path().join("m.onnx");
+    let run = convert(model, &output);
+    assert!(
+        files(folder.path()).is_empty(),
+        "{run:?} left {:?}",
+        files(folder.path()).keys()
+    );
+
+    fs::write(&output, "a model").unwrap();
+    fs::write(folder.path().join("m.onnx.data"), "its weights").unwrap();
+    let before = files(folder.path());
+    assert_eq!(convert(model, &output), run);
+    assert!(files(folder.path()) == before, "{run:?}");
+    one_error(&run);
+    run
+}
+
+fn one_error(run: &Run) {
+    let first: Vec<&str> = run.stderr.lines().filter(|l| !l.starts_with(' ')).collect();
+    assert!(
+        first.len() == 1 && first[0].starts_with("error: ") && first[0].len() > 20,
+        "{run:?}"
+    );
+    assert!(
+        run.stdout.is_empty() && !run.stderr.contains("panicked"),
+        "{run:?}"
+    );
+}
+
+fn fails_with(archive: &[u8], code: i32, words: &[&str]) {
+    let folder = tempdir().unwrap();
+    let model = folder.path().join("model.pt2");
+    fs::write(&model, archive).unwrap();
+    let run = fails(&model);
+    assert_eq!(run.code, code, "{run:?}");
+    for word in words {
+        assert!(run.stderr.contains(word), "no `{word}` in {run:?}");
+    }
+}
+
+#[test]
+fn archives_cut_short() {
+    let whole = fs::read(mlp()).unwrap();
+    for i in 0..50 {
+        fails_with(&whole[..whole.len() * i / 50], 3, &["model.pt2"]);
+    }
+}
+
+#[test]
+fn no_archive() {
+    for (content, word) in [
+        (&b"just some text, long enough to be looked at"[..], "zip"),
+        (b"", "empty"),
+        (&zip([("hello.txt", &b"hello"[..])]), "hello.txt"),
+        (&zip([]), ""),
+        (
+            &zip([("model/data.pkl", &b"."[..]), ("model/version", b"3")]),
+            "torch.save",
+        ),
+    ] {
+        fails_with(
+            content,
+            3,
+            &["not a .pt2 archive", word, "torch.export.save"],
+        );
+    }
+}
+
+#[test]
+fn damaged_programs() {
+    let json = "models/model.json";
+    let cut = edited(&mlp(), |name, bytes| {
+        if name == json {
+            bytes[..bytes.len() / 2].to_vec()
+        } else {
+            bytes
+        }
+    });
+    fails_with(&cut, 3, &["models/model.json", "help: "]);
+    for content in ["", "{}", "[1, 2]", "{\"graph_module\": 1}", "\u{fffd}"] {
+        let archive = edited(
+            &mlp(),
+            |name, bytes| if name == json { content.into() } else { bytes },
+        );
+        fails_with(&archive, 3, &["models/model.json"]);
+    }
+    let short = edited(&mlp(), |name, bytes| match name {
+        "data/weights/weight_0" => bytes[..40].to_vec(),
+        _ => bytes,
+    });
+    fails_with(&short, 3, &["fc0.weight"]);
+}
+
+#[test]
+fn a_schema_of_the_future() {
+    let archive = with_json(
+        &mlp(),
+        r#""schema_version": {"major": 8"#,
+        r#""schema_version": {"major": 9"#,
+    );
+    fails_with(
+        &archive,
+        3,
+        &[
+            "schema 9.",
+            "reads 8.x",
+            "torch 2.15",
+            "help: use a newer pt2onnx",
+        ],
+    );
+}
+
+#[test]
+fn unknown_ops_are_all_listed() {
+    let archive = with_json(
+        &mlp(),
+        "torch.ops.aten.sigmoid.default",
+        "torch.ops.mylib.foo.default",
+    );
+    let places = [
+        "4 nodes",
+        "mylib.foo.default (node `sigmoid`",
+        "(node `sigmoid_3`",
+        "seedcase.py:",
+        "pt2onnx ops",
+    ];
+    fails_with(&archive, 4, &places);
+}
+
+#[test]
+fn weights_without_values() {
+    let fake = edited(&mlp(), |name, bytes| {
+        match name.starts_with("data/weights/weight_") {
+            true => Vec::new(),
+            false => bytes,
+        }
+    });
+    fails_with(
+        &fake,
+        4,
+        &["no values for weights", "fc0.weight", "FakeTensorMode"],
+    );
+}
+
+#[test]
+fn missing_input() {
+    let folder = tempdir().unwrap();
+    let run = fails(&folder.path().join("none.pt2"));
+    assert!(run.code == 3 && run.stderr.contains("none.pt2"), "{run:?}");
+    let run = fails(folder.path());
+    assert_eq!(run.code, 3, "{run:?}");
+}
+
+#[test]
+fn unwritable_outputs() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("file"), "content").unwrap();
+    let before = files(folder.path());
+    for (output, word) in [
+        ("none/m.onnx", "none"),
+        ("file/m.onnx", "file"),
+        (".", "folder"),
+    ] {
+        let run = convert(&mlp(), &folder.path().join(output));
+        one_error(&run);
+        assert!(run.code == 5 && run.stderr.contains(word), "{run:?}");
+    }
+    assert!(files(folder.path()) == before);
+}
+
+#[test]
+fn the_archive_is_not_overwritten() {
+    let folder = tempdir().unwrap();
+    for (name, output) in [
+        ("m.pt2", "m.pt2"),
+        ("m.pt2", "./m.pt2"),
+        ("m.onnx.data", "m.onnx"),
+    ] {
+        let model = folder.path().join(name);
+        fs::copy(mlp(), &model).unwrap();
+        let run = convert(&model, &folder.path().join(output));
+        one_error(&run);
+        assert!(run.code == 2 && run.stderr.contains("overwrite"), "{run:?}");
+        assert!(fs::read(&model).unwrap() == fs::read(mlp()).unwrap());
+    }
+}
+
+#[test]
+fn wrong_usage() {
+    let model = mlp();
+    let model = model.to_str().unwrap();
+    for args in [
+        &[][..],
+        &[model],
+        &[model, "-o", "m.onnx", "--opset", "17"],
+        &[model, "-o", "m.onnx", "--opset", "27"],
+        &[model, "-o", "m.onnx", "--weights", "none"],
+        &["inspect"],
+    ] {
+        let run = pt2onnx(args);
+        assert!(
+            run.code == 2 && run.stdout.is_empty() && !run.stderr.is_empty(),
+            "{args:?}: {run:?}"
+        );
+    }
+}
+
+#[test]
+fn inspecting_what_is_no_archive() {
+    let run = pt2onnx(["inspect", env!("CARGO_BIN_EXE_pt2onnx")]);
+    one_error(&run);
+    assert_eq!(run.code, 3);
+}

@@ -1,0 +1,99 @@
+//! Types that come out of `If`, `Loop` and `Scan`: those that their bodies give.
+
+use super::Node;
+use crate::{Attribute, Shape, TensorType, Type, model::attribute};
+use pt2onnx_symbolic::Expr;
+
+/// The output types of a node with bodies; `None` for other nodes.
+pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
+    match n.op.as_str() {
+        "If" => {
+            let (yes, no) = (body(n, "then_branch"), body(n, "else_branch"));
+            Some(
+                yes.into_iter()
+                    .zip(no)
+                    .map(|(a, b)| merge(n, a?, b?))
+                    .collect(),
+            )
+        }
+        "Loop" => {
+            let carried = n.inputs.len().saturating_sub(2);
+            let results = body(n, "body").into_iter().skip(1).enumerate();
+            Some(
+                results
+                    .map(|(i, ty)| {
+                        if i < carried {
+                            ty
+                        } else {
+                            stacked(ty?, n.cx.unknown_dim())
+                        }
+                    })
+                    .collect(),
+            )
+        }
+        "Scan" => {
+            let scanned = usize::try_from(n.int("num_scan_inputs")?).ok()?;
+            let carried = n.inputs.len().saturating_sub(scanned);
+            let length = n.shape(carried).and_then(|s| s.first().cloned());
+            let results = body(n, "body").into_iter().enumerate();
+            let length = || length.clone().unwrap_or_else(|| n.cx.unknown_dim());
+            Some(
+                results
+                    .map(|(i, ty)| {
+                        if i < carried {
+                            ty
+                        } else {
+                            stacked(ty?, length())
+                        }
+                    })
+                    .collect(),
+            )
+        }
+        _ => None,
+    }
+}
+
+/// Types of a body's outputs.
+fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
+    let Some(Attribute::Region(region)) = attribute(&n.attributes, name) else {
+        return Vec::new();
+    };
+    let outputs = n.cx.model()[*region].outputs().to_vec();
+    outputs.into_iter().map(|v| n.cx.type_of(v)).collect()
+}
+
+/// What both branches' types have in common.
+fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
+    let (Type::Tensor(a), Type::Tensor(b)) = (&a, &b) else {
+        return (a == b).then_some(a);
+    };
+    let shape = match (&a.shape, &b.shape) {
+        (Some(a), Some(b)) if a.len() == b.len() => {
+            let dim = |(a, b): (&Expr, &Expr)| {
+                if a == b {
+                    a.clone()
+                } else {
+                    n.cx.unknown_dim()
+                }
+            };
+            Some(a.iter().zip(b).map(dim).collect::<Shape>())
+        }
+        _ => None,
+    };
+    (a.dtype == b.dtype).then_some(Type::Tensor(TensorType {
+        dtype: a.dtype,
+        shape,
+    }))
+}
+
+/// The type of `length` values of a type behind one another.
+fn stacked(ty: Type, length: Expr) -> Option<Type> {
+    let element = ty.as_tensor()?.clone();
+    let shape = element
+        .shape
+        .map(|s| [length].into_iter().chain(s).collect());
+    Some(Type::Tensor(TensorType {
+        dtype: element.dtype,
+        shape,
+    }))
+}

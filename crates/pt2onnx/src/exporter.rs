@@ -1,0 +1,131 @@
+//! The way from an archive to a model.
+
+use crate::{Error, OPSETS, OnnxProgram, Registry, Target, Weights};
+use pt2onnx_fx::{ExportedProgram, archive, passes};
+use std::{path::Path, time::Instant};
+
+/// The opset that is written unless another is asked for.
+pub const DEFAULT_OPSET: u32 = 20;
+
+/// Turns exported programs into ONNX models.
+pub struct Exporter {
+    opset: u32,
+    weights: Weights,
+    optimize: bool,
+    target: Target,
+    registry: Registry,
+}
+
+impl Default for Exporter {
+    fn default() -> Self {
+        Self {
+            opset: DEFAULT_OPSET,
+            weights: Weights::Auto,
+            optimize: true,
+            target: Target::Standard,
+            registry: Registry::default(),
+        }
+    }
+}
+
+impl Exporter {
+    /// An exporter with the defaults that its methods name.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
+    pub fn opset(mut self, opset: u32) -> Self {
+        self.opset = opset;
+        self
+    }
+
+    /// Where [`OnnxProgram::save`] puts the weights; [`Weights::Auto`] by default.
+    pub fn weights(mut self, weights: Weights) -> Self {
+        self.weights = weights;
+        self
+    }
+
+    /// Whether to fold constants and simplify; true by default.
+    pub fn optimize(mut self, optimize: bool) -> Self {
+        self.optimize = optimize;
+        self
+    }
+
+    /// The runtime to write for; [`Target::Standard`] by default: pure ONNX, with a warning where ONNX Runtime has no kernel.
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = target;
+        self
+    }
+
+    /// The translations to use; all built-in ones by default.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Reads an archive and translates its program. The file is mapped for as long as the result lives, and must not
+    /// change meanwhile.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn export(&self, archive: impl AsRef<Path>) -> Result<OnnxProgram, Error> {
+        self.export_program(stage("read", || archive::read(archive)).map_err(Error::Archive)?)
+    }
+
+    /// Translates a program that has been read already.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn export_program(&self, mut program: ExportedProgram) -> Result<OnnxProgram, Error> {
+        if !OPSETS.contains(&self.opset) {
+            return Err(Error::Opset(self.opset));
+        }
+        stage("inline", || passes::inline::inline(&mut program)).map_err(Error::Pass)?;
+        stage("assertions", || {
+            passes::assertions::remove_assertions(&mut program)
+        });
+        stage("functionalise", || {
+            passes::functionalise::functionalise(&mut program)
+        })
+        .map_err(Error::Pass)?;
+        let pt2onnx_aten::Lowering {
+            mut model,
+            mut warnings,
+        } = stage("lower", || pt2onnx_aten::lower(&program, &self.registry))?;
+        if self.optimize {
+            stage("optimise", || {
+                pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
+            });
+        }
+        stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        stage("target", || fit(&mut model, self.target, &mut warnings));
+        stage("names", || model.assign_names());
+        stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
+        Ok(OnnxProgram::new(model, warnings, self.weights))
+    }
+}
+
+/// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.
+fn fit(model: &mut pt2onnx_ir::Model, target: Target, warnings: &mut Vec<String>) {
+    match target {
+        Target::OrtCpu => pt2onnx_opt::bridge_ort_cpu(model),
+        Target::Standard => {
+            let lacking = pt2onnx_opt::lacking_ort_cpu(model);
+            if !lacking.is_empty() {
+                let what = lacking.join(", ");
+                warnings.push(format!(
+                    "ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts"
+                ));
+            }
+        }
+    }
+}
+
+/// Runs a stage, and logs how long it took.
+pub(crate) fn stage<T>(name: &str, run: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = run();
+    tracing::info!("{name}: {:.1?}", start.elapsed());
+    result
+}

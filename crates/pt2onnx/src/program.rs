@@ -1,0 +1,78 @@
+//! A translated program: the model, ready to be written.
+
+use crate::{Error, Saved, Weights, exporter::stage};
+use bytes::Bytes;
+use pt2onnx_ir::{Model, verify};
+use std::path::Path;
+
+/// An ONNX model with what there is to say about it.
+pub struct OnnxProgram {
+    model: Model,
+    warnings: Vec<String>,
+    weights: Weights,
+    /// Whether the model may have changed since it was verified.
+    edited: bool,
+}
+
+impl OnnxProgram {
+    pub(crate) fn new(model: Model, warnings: Vec<String>, weights: Weights) -> Self {
+        Self {
+            model,
+            warnings,
+            weights,
+            edited: false,
+        }
+    }
+
+    /// The model. Its weights are views of the archive's file.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The model, to change it: it is verified once more when it is written. New values need names
+    /// ([`Model::assign_names`]).
+    pub fn model_mut(&mut self) -> &mut Model {
+        self.edited = true;
+        &mut self.model
+    }
+
+    /// What the user should know, such as outputs that were left out.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The model in ONNX's textual syntax; large weights are shortened.
+    pub fn to_text(&self) -> String {
+        self.model.to_string()
+    }
+
+    /// The model as one file in memory, with all weights.
+    ///
+    /// # Errors
+    /// [`Error::Write`] above 2 GiB and where weights have no values; [`Error::Verify`] after wrong changes.
+    pub fn to_bytes(&self) -> Result<Bytes, Error> {
+        self.verified()?;
+        Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model))?)
+    }
+
+    /// Writes the model to `path`, and weights to `PATH.data` where the exporter's [`Weights`] say so. Files that were there
+    /// are replaced when the new ones are complete, and stay as they were after an error
+    /// ([`pt2onnx_writer::save`]).
+    ///
+    /// # Errors
+    /// [`Error::Write`]; [`Error::Verify`] after wrong changes.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<Saved, Error> {
+        self.verified()?;
+        Ok(stage("write", || {
+            pt2onnx_writer::save(&self.model, path, self.weights)
+        })?)
+    }
+
+    fn verified(&self) -> Result<(), Error> {
+        if self.edited {
+            verify(&self.model).map_err(Error::Verify)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Makes conformance cases from PyTorch models, and packs them into the bundles that the tests read.
+
+    python3 -m venv venv && venv/bin/pip install -r testdata/generate/requirements.txt
+    venv/bin/python testdata/generate/make.py cases FOLDER [NAME...]   # saves the programs below as cases
+    venv/bin/python testdata/generate/make.py bundle FOLDER OUT.tar.zst  # packs a folder of cases
+
+A case is a folder: model.pt2 (from torch.export.save), io.safetensors (input.N and output.N as PyTorch computed them,
+alt.input.N and alt.output.N for other sizes of the dynamic dimensions) and case.json. Add a program: a function that
+returns (module, args, dynamic_shapes, other args), decorated with @case.
+"""
+from __future__ import annotations
+
+import argparse
+import copy
+import io
+import json
+import pathlib
+import tarfile
+
+CASES = {}
+
+
+def case(make):
+    CASES[make.__name__] = make
+    return make
+
+
+@case
+def mlp():
+    """The multilayer perceptron of torch.onnx's documentation: a tensor, a dict and a list, one dynamic batch."""
+    import torch
+
+    class MLP(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc0 = torch.nn.Linear(8, 8)
+            self.fc1 = torch.nn.Linear(8, 4)
+            self.fc2 = torch.nn.Linear(4, 2)
+            self.fc3 = torch.nn.Linear(2, 2)
+            self.fc_combined = torch.nn.Linear(24, 8)
+
+        def forward(self, tensor_x, input_dict, input_list):
+            x = torch.cat([tensor_x, input_dict["tensor_x"], input_list[0]], dim=1)
+            for layer in (self.fc_combined, self.fc0, self.fc1, self.fc2):
+                x = torch.sigmoid(layer(x))
+            return self.fc3(x)
+
+    def args(n):
+        return torch.rand(n, 8), {"tensor_x": torch.rand(n, 8)}, [torch.rand(n, 8)]
+
+    batch = {0: torch.export.Dim.DYNAMIC}
+    return MLP(), args(97), (batch, {"tensor_x": batch}, [batch]), args(3)
+
+
+def leaves(tree):
+    """Tensors of nested values, complex ones as pairs; Python numbers as PyTorch makes tensors of them."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    for leaf in pytree.tree_leaves(tree):
+        if leaf is None:
+            continue
+        leaf = leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf)
+        leaf = torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
+        yield leaf.detach().contiguous().clone()
+
+
+def make(folder, names):
+    import torch
+    from safetensors.torch import save_file
+
+    for name in names or CASES:
+        torch.manual_seed(0)
+        module, args, dynamic_shapes, other = CASES[name]()
+        program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
+        target = pathlib.Path(folder) / name
+        target.mkdir(parents=True, exist_ok=True)
+        torch.export.save(program, target / "model.pt2")
+        tensors = {}
+        for prefix, given in (("", args), ("alt.", other)):
+            if given is None:
+                continue
+            # Programs may write into their inputs and buffers: each run has copies of both.
+            with torch.no_grad():
+                outputs = copy.deepcopy(program.module())(*copy.deepcopy(given))
+            tensors |= {f"{prefix}input.{i}": t for i, t in enumerate(leaves(given))}
+            tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
+        save_file(tensors, target / "io.safetensors")
+        about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
+        (target / "case.json").write_text(json.dumps(about, indent=1))
+        print(target)
+
+
+def bundle(folder, out):
+    """Sorted, without times and owners: the same cases give the same file."""
+    import zstandard
+
+    folder, packed = pathlib.Path(folder), io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
+            entry.size = path.stat().st_size
+            with path.open("rb") as file:
+                tar.addfile(entry, file)
+    data = zstandard.ZstdCompressor(level=19, write_content_size=True).compress(packed.getvalue())
+    pathlib.Path(out).write_bytes(data)
+    print(f"{out}: {len(data)} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    cases = commands.add_parser("cases", help="save the programs of this file as cases")
+    cases.add_argument("folder")
+    cases.add_argument("names", nargs="*", metavar="NAME")
+    pack = commands.add_parser("bundle", help="pack a folder of cases")
+    pack.add_argument("folder")
+    pack.add_argument("out")
+    given = parser.parse_args()
+    if given.command == "cases":
+        make(given.folder, given.names)
+    else:
+        bundle(given.folder, given.out)
+
+
+if __name__ == "__main__":
+    main()
