@@ -13,9 +13,11 @@ mod complex_ops;
 mod convolution;
 mod creation;
 mod cumulative;
+mod diagonals;
 mod dropout;
 mod floats;
 mod identity;
+mod index_put;
 mod indexing;
 mod interpolation;
 mod joining;
@@ -23,6 +25,7 @@ mod linear;
 mod loops;
 mod loss;
 mod loss_class;
+mod masks;
 mod normalization;
 mod norms;
 mod padding;
@@ -30,18 +33,25 @@ mod pooling;
 mod precision;
 mod random;
 mod reduction;
+mod repeating;
+mod scattering;
 mod searching;
 mod segments;
+mod shapes;
+mod slicing;
 mod sorting;
 mod special;
 mod special_bessel;
 mod special_coefficients;
 mod special_gamma;
 mod special_polynomials;
+mod splitting;
+mod strided;
 mod unary;
 mod variance;
 mod view;
 mod windows;
+mod writing;
 
 use crate::AtenOp;
 
@@ -58,30 +68,39 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     convolution::OPS,
     creation::OPS,
     cumulative::OPS,
+    diagonals::OPS,
     dropout::OPS,
     floats::OPS,
     identity::OPS,
+    index_put::OPS,
     indexing::OPS,
     interpolation::OPS,
     joining::OPS,
     linear::OPS,
     loss::OPS,
     loss_class::OPS,
+    masks::OPS,
     normalization::OPS,
     norms::OPS,
     padding::OPS,
     pooling::OPS,
     random::OPS,
     reduction::OPS,
+    repeating::OPS,
+    scattering::OPS,
     searching::OPS,
     segments::OPS,
+    slicing::OPS,
     sorting::OPS,
     special::OPS,
     special_bessel::OPS,
     special_gamma::OPS,
     special_polynomials::OPS,
+    splitting::OPS,
+    strided::OPS,
     unary::OPS,
     variance::OPS,
     view::OPS,
     windows::OPS,
+    writing::OPS,
 ];
