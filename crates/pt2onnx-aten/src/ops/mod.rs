@@ -17,6 +17,7 @@ mod padding;
 mod pooling;
 mod reduction;
 mod view;
+mod windows;
 
 use crate::AtenOp;
 
