@@ -7,7 +7,9 @@ mod casting;
 mod comparison;
 mod convolution;
 mod creation;
+mod embedding_bag;
 mod identity;
+mod images;
 mod indexing;
 mod interpolation;
 mod joining;
@@ -15,6 +17,8 @@ mod linear;
 mod normalization;
 mod padding;
 mod pooling;
+mod quantization;
+mod recurrent;
 mod reduction;
 mod view;
 mod windows;
@@ -30,7 +34,9 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     comparison::OPS,
     convolution::OPS,
     creation::OPS,
+    embedding_bag::OPS,
     identity::OPS,
+    images::OPS,
     indexing::OPS,
     interpolation::OPS,
     joining::OPS,
@@ -38,6 +44,8 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     normalization::OPS,
     padding::OPS,
     pooling::OPS,
+    quantization::OPS,
+    recurrent::OPS,
     reduction::OPS,
     view::OPS,
 ];

@@ -199,7 +199,7 @@ fn max_pool_with_indices<const N: usize>(
     dilation: Vec<i64>,
     ceil_mode: bool,
 ) -> Lowered<Outputs> {
-    if cx.recorded(1).is_none() {
+    if !cx.is_used(1) {
         return Ok(max_pool::<N>(cx, x, kernel, stride, padding, dilation, ceil_mode)?.into());
     }
     let (kernel, stride) = windows::<N>(&kernel, &stride);
@@ -250,13 +250,19 @@ fn max_pool_backward<const N: usize>(
     _ceil_mode: bool,
     indices: Value,
 ) -> Lowered {
-    let zeros = cx.full(&cx.shape(flat(cx, x, N)), 0, cx.dtype(x));
+    // Halves are added up in float32.
+    let wide = match cx.dtype(x) {
+        DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    };
+    let zeros = cx.full(&cx.shape(flat(cx, x, N)), 0, wide);
     let options = attrs::ScatterElements {
         axis: -1,
         reduction: "add",
     };
-    let sums = cx.scatter_elements(zeros, flat(cx, indices, N), flat(cx, grad, N), options);
-    Ok(cx.reshape(sums, &cx.shape(x)))
+    let grad = cx.cast(flat(cx, grad, N), wide);
+    let sums = cx.scatter_elements(zeros, flat(cx, indices, N), grad, options);
+    Ok(cx.cast(cx.reshape(sums, &cx.shape(x)), cx.dtype(x)))
 }
 
 /// `AveragePool`. Where the divisor is given, sums by a convolution.
@@ -384,6 +390,9 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
             cx.average_pool(x, &kernel, options.clone())
         }));
     }
+    if cx.numel(x).as_int() == Some(0) {
+        return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
+    }
     // PyTorch adds up halves in float32.
     let wide = match cx.dtype(x) {
         DType::F64 => DType::F64,
@@ -507,7 +516,7 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     };
     let last = cx.rank(elements) - 1;
     let values = cx.reduce("ReduceMax", elements, &[last], false);
-    if cx.recorded(1).is_none() {
+    if !cx.is_used(1) {
         return values.into();
     }
     let first = cx.arg_max(
