@@ -30,6 +30,9 @@ ATTRIBUTES = {
     "shape": [1], "to": TensorProto.FLOAT, "size": 1, "pooled_shape": [1, 1], "hidden_size": 1, "k": 1, "num_heads": 1,
 }  # fmt: skip
 
+# Optional inputs without which a session does not accept the node.
+NEEDED = {("Resize", "scales")}
+
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
 options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -51,7 +54,8 @@ def model(schema, opset, types, rank):
     inputs, outputs, values = [], [], []
     for i, formal in enumerate(schema.inputs):
         times = 2 if formal.option == defs.OpSchema.FormalParameterOption.Variadic else 1
-        if formal.option == defs.OpSchema.FormalParameterOption.Optional and formal.type_str != types.get("*"):
+        optional = formal.option == defs.OpSchema.FormalParameterOption.Optional
+        if optional and formal.type_str != types.get("*") and (schema.name, formal.name) not in NEEDED:
             inputs.append("")
             continue
         for j in range(times):

@@ -32,6 +32,7 @@ fn verbose_names_the_stages() {
         "lower",
         "optimise",
         "legalise",
+        "target",
         "names",
         "verify",
         "write",

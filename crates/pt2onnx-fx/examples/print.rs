@@ -1,16 +1,28 @@
-//! Prints an archive's program as PyTorch does: graph, signature, range constraints.
-//! `cargo run -p pt2onnx-fx --example print MODEL.pt2...`
+//! Prints an archive's program as PyTorch does: graph, signature, range constraints; with `--prepared` as the passes leave it,
+//! and what it writes into.
+//! `cargo run -p pt2onnx-fx --example print [--prepared] MODEL.pt2...`
 
-use pt2onnx_fx::{archive, printer};
+use pt2onnx_fx::{archive, passes, printer};
 use std::io::Write;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
+    let mut prepared = false;
     for path in std::env::args_os().skip(1) {
-        let program = archive::read(&path)?;
+        if path == "--prepared" {
+            prepared = true;
+            continue;
+        }
+        let mut program = archive::read(&path)?;
+        if prepared {
+            passes::prepare(&mut program)?;
+        }
         writeln!(out, "{}", printer::Printer::new(&program))?;
         writeln!(out, "{}", program.signature)?;
         writeln!(out, "{}", printer::range_constraints(&program))?;
+        for m in &program.mutations {
+            writeln!(out, "{:?} {} is {} after", m.kind, m.target, m.value)?;
+        }
     }
     Ok(())
 }

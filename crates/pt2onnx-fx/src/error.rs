@@ -1,6 +1,6 @@
 //! Everything that can be wrong with an archive or a program.
 
-use crate::{Name, OpName};
+use crate::{Name, Node, OpName};
 use pt2onnx_symbolic::ParseError;
 use pt2onnx_tensor::TensorError;
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -229,6 +229,16 @@ pub struct Site {
     pub source: Option<String>,
 }
 
+impl Site {
+    pub(crate) fn of(node: &Node) -> Self {
+        Self {
+            node: node.name.clone(),
+            target: node.target.clone(),
+            source: node.meta.source_line().map(|line| line.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (node `{}`", self.target, self.node)?;
@@ -244,15 +254,29 @@ impl fmt::Display for Site {
 #[expect(missing_docs, reason = "the messages are the documentation")]
 pub enum PassProblem {
     #[error(
-        "writes into `{base}` through a view or while views of it are in use (`{view}`): writes through views are not \
-         supported yet. Use the out-of-place operation in the model"
+        "writes into memory that `{view}` shares with `{base}`, or may share, in a way that is not followed. \
+         Use the out-of-place operation in the model, or `clone()` one of them"
     )]
     WriteThroughView { base: Name, view: Name },
     #[error(
-        "writes into `{name}`, {what} of the program: that is not supported yet. \
-         Use the out-of-place operation in the model"
+        "writes into `{view}`, elements of which share memory (`expand`, `unfold`, `as_strided`): what the tensor behind \
+         it holds then is not defined. `clone()` it first"
     )]
-    WriteToInput { name: Name, what: &'static str },
+    Overlap { view: Name },
+    #[error(
+        "writes into `{name}`, an operand of the body it is in: a body can only write into tensors of its own. \
+         Use the out-of-place operation and return the result"
+    )]
+    WriteToOperand { name: Name },
+    #[error("makes its tensor larger; what the new elements hold is not defined")]
+    Grows,
+    #[error(
+        "returns nothing, so it should write into one of its tensors, and which one it is the archive does not say. \
+         Let the operator return the new value"
+    )]
+    NothingReturned,
+    #[error("uses `{name}`, of which the archive does not say what it is")]
+    NoMeta { name: Name },
     #[error("has no out-of-place counterpart that is known. Use another operation in the model")]
     NoTwin,
     #[error("takes its body's arguments in a way that is not understood")]

@@ -24,6 +24,6 @@ pub use error::{
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
-    ModuleFrame, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, SourceLine, SymArg,
-    TensorMeta, ValueMeta,
+    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec,
+    SourceLine, SymArg, TensorMeta, ValueMeta,
 };

@@ -282,6 +282,7 @@ fn sym<T>(arg: &SymArg<T>, show: impl Fn(&T) -> String) -> String {
     match arg {
         SymArg::Name(name) => format!("%{name}"),
         SymArg::Value(value) => show(value),
+        SymArg::Expr(expr) => expr.to_string(),
     }
 }
 

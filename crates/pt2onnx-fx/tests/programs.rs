@@ -41,7 +41,17 @@ fn programs_after_the_passes() {
     for name in CASES {
         let mut program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
         let printed = match passes::prepare(&mut program) {
-            Ok(()) => format!("{}\n{}", printer::Printer::new(&program), program.signature),
+            Ok(()) => {
+                let mutations = program.mutations.iter().map(|m| {
+                    let source = m.source.as_deref().unwrap_or_default();
+                    let node = m.node.as_deref().unwrap_or_default();
+                    let (kind, target, value) = (m.kind, &m.target, &m.value);
+                    format!("{kind:?} {target} becomes {value}, by {node} at {source}\n")
+                });
+                let mutations: String = mutations.collect();
+                let graph = printer::Printer::new(&program);
+                format!("{graph}\n{}{mutations}", program.signature)
+            }
             Err(error) => format!("error: {error}\n"),
         };
         let path = common::data(&format!("{name}.prepared.txt"));

@@ -2,6 +2,7 @@
 
 use super::{Graph, Name};
 use indexmap::IndexMap;
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::fmt;
 
@@ -106,6 +107,9 @@ pub enum SymArg<T> {
     Name(Name),
     /// A known value.
     Value(T),
+    /// An expression over the program's symbols, of which no node computes the value. No archive has it, passes write it:
+    /// only as the integer of [`Argument::SymInt`] and [`Argument::SymInts`].
+    Expr(Expr),
 }
 
 /// A script object or opaque Python object.

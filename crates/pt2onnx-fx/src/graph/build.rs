@@ -97,6 +97,7 @@ impl<'a> Builder<'a> {
             module_call_graph: self.all(&module.module_call_graph, Self::module_call)?,
             state: Default::default(),
             constants: Default::default(),
+            mutations: Vec::new(),
             torch_version: p.torch_version.to_string(),
             schema_version: (p.schema_version.major, p.schema_version.minor),
             verifiers: strings(&p.verifiers),

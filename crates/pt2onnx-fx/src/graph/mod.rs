@@ -15,7 +15,7 @@ pub use meta::{ModuleFrame, NodeMeta, SourceLine};
 pub use op_name::OpName;
 pub use program::{
     Constant, ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,
-    ModuleCallSignature, OutputSpec,
+    ModuleCallSignature, Mutation, MutationKind, OutputSpec,
 };
 
 use pt2onnx_symbolic::Expr;

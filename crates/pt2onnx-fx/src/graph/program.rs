@@ -25,6 +25,9 @@ pub struct ExportedProgram {
     pub state: IndexMap<String, Tensor>,
     /// Lifted constants and non-persistent buffers by qualified name.
     pub constants: IndexMap<String, Constant>,
+    /// What the program writes into its state and inputs. Empty until [`functionalise`](crate::passes::functionalise::functionalise)
+    /// has run.
+    pub mutations: Vec<Mutation>,
     /// Version of PyTorch that wrote the program: `2.15.0+cu132`.
     pub torch_version: String,
     /// Major and minor version of the serialisation schema.
@@ -45,6 +48,34 @@ pub enum Constant {
         /// Name of the record: `custom_obj_0`.
         record: String,
     },
+}
+
+/// A tensor that is not the same after the program ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutation {
+    /// What is written into.
+    pub kind: MutationKind,
+    /// Qualified name of the parameter, buffer or constant; name of the user input.
+    pub target: Name,
+    /// Name of the placeholder: the value before.
+    pub input: Name,
+    /// Name of the value after; as large and of the same type as the input. It is no output of the graph unless the
+    /// signature already said so.
+    pub value: Name,
+    /// The node of the last write, as the archive named it; `None` where the signature told of the write.
+    pub node: Option<Name>,
+    /// The user's line of the last write, if known: `model.py:12: self.steps.add_(1)`.
+    pub source: Option<String>,
+}
+
+/// What a program writes into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum MutationKind {
+    Parameter,
+    Buffer,
+    Constant,
+    UserInput,
 }
 
 /// What each input and output of a graph is, in the order of the graph's.

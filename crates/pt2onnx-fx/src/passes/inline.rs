@@ -134,8 +134,8 @@ fn take_apart(
                 operands.extend(names.iter().cloned().map(Argument::Tensor));
             }
             Argument::SymInts(args) => operands.extend(args.iter().cloned().map(|a| match a {
-                SymArg::Name(name) => Argument::SymInt(SymArg::Name(name)),
                 SymArg::Value(v) => Argument::Int(v),
+                other => Argument::SymInt(other),
             })),
             Argument::Ints(values) => operands.extend(values.iter().copied().map(Argument::Int)),
             // `kwargs` and `hints` of `hints_wrapper`.

@@ -19,13 +19,8 @@ pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
 }
 
 fn problem(node: &Node, problem: PassProblem) -> Error {
-    let site = Site {
-        node: node.name.clone(),
-        target: node.target.clone(),
-        source: node.meta.source_line().map(|line| line.to_string()),
-    };
     Error::Pass {
-        site: Box::new(site),
+        site: Box::new(Site::of(node)),
         problem,
     }
 }

@@ -70,26 +70,35 @@ fn as_bool(arg: &Argument) -> Option<bool> {
 }
 
 /// The names a graph uses, to make others.
-pub(super) struct Taken(FxHashSet<Name>);
+pub(super) struct Taken {
+    names: FxHashSet<Name>,
+    /// The last number tried for a name.
+    numbers: FxHashMap<Name, u64>,
+}
 
 impl Taken {
     pub(super) fn by(graph: &Graph) -> Self {
-        let mut taken: FxHashSet<Name> = graph.values.keys().cloned().collect();
-        taken.extend(graph.nodes.iter().map(|n| n.name.clone()));
-        Self(taken)
+        let mut names: FxHashSet<Name> = graph.values.keys().cloned().collect();
+        names.extend(graph.nodes.iter().map(|n| n.name.clone()));
+        Self {
+            names,
+            numbers: FxHashMap::default(),
+        }
     }
 
     pub(super) fn release(&mut self, name: &Name) {
-        self.0.remove(name);
+        self.names.remove(name);
     }
 
-    /// `name` if it is free, else with the first free number: `mul_1`.
+    /// `name` if it is free, else with a free number: `mul_1`.
     pub(super) fn unique(&mut self, name: &Name) -> Name {
-        let numbered = (1u64..).map(|i| Name::from(format!("{name}_{i}")));
-        let mut candidates = std::iter::once(name.clone()).chain(numbered);
-        let free = candidates.find(|c| !self.0.contains(c));
-        let free = free.unwrap_or_else(|| name.clone());
-        self.0.insert(free.clone());
+        let mut free = name.clone();
+        while self.names.contains(&free) {
+            let number = self.numbers.entry(name.clone()).or_default();
+            *number += 1;
+            free = format!("{name}_{number}").into();
+        }
+        self.names.insert(free.clone());
         free
     }
 }

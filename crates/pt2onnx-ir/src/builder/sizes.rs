@@ -18,8 +18,10 @@ pub(super) struct Sizes {
 struct Scope {
     /// Where an expression can be read without computing.
     sources: FxHashMap<Expr, Source>,
-    /// 0-d values by expression.
+    /// Vectors of one element by expression: what `Shape` gives and `Concat` takes, so that arithmetic is done on them.
     computed: FxHashMap<Expr, Value>,
+    /// The 0-d values made of those.
+    scalars: FxHashMap<Expr, Value>,
     /// Symbols of the sources.
     symbols: FxHashSet<Symbol>,
 }
@@ -58,6 +60,20 @@ impl Sizes {
     fn put(&mut self, e: &Expr, value: Value) {
         if let Some(innermost) = self.scopes.last_mut() {
             innermost.computed.insert(e.clone(), value);
+        }
+    }
+
+    fn get_scalar(&self, e: &Expr) -> Option<Value> {
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|s| s.scalars.get(e))
+            .copied()
+    }
+
+    fn put_scalar(&mut self, e: &Expr, value: Value) {
+        if let Some(innermost) = self.scopes.last_mut() {
+            innermost.scalars.insert(e.clone(), value);
         }
     }
 
@@ -135,26 +151,12 @@ impl Builder<'_> {
             pieces.push(
                 match run.iter().map(Expr::as_int).collect::<Option<Vec<_>>>() {
                     Some(known) => self.ints(&known),
-                    None => self.size_vector(&run[0]),
+                    None => self.cast(self.element(&run[0]), DType::I64),
                 },
             );
         }
         let value = self.concat(&pieces, 0);
         self.set_contents(value, dims.to_vec());
-        value
-    }
-
-    /// A size as a vector of one int64.
-    fn size_vector(&self, dim: &Expr) -> Value {
-        let source = self.state.borrow().sizes.source(dim);
-        let value = match source {
-            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis),
-            _ => {
-                let scalar = self.cast(self.number(dim), DType::I64);
-                self.reshape(scalar, &[Expr::int(1)])
-            }
-        };
-        self.set_contents(value, vec![dim.clone()]);
         value
     }
 
@@ -187,13 +189,31 @@ impl Builder<'_> {
         if let Some(i) = e.as_int() {
             return self.constant(Tensor::scalar(i));
         }
+        if let Some(known) = self.state.borrow().sizes.get_scalar(e) {
+            return known;
+        }
+        let source = self.state.borrow().sizes.source(e);
+        let value = match source {
+            Some(Source::Scalar(value)) => self.reshape(value, &[]),
+            _ => self.reshape(self.element(e), &[]),
+        };
+        self.set_contents(value, vec![e.clone()]);
+        self.state.borrow_mut().sizes.put_scalar(e, value);
+        value
+    }
+
+    /// The value of an expression as a vector of one element.
+    fn element(&self, e: &Expr) -> Value {
+        if let Some(i) = e.as_int() {
+            return self.ints(&[i]);
+        }
         if let Some(known) = self.state.borrow().sizes.get(e) {
             return known;
         }
         let source = self.state.borrow().sizes.source(e);
         let value = match source {
-            Some(Source::Dim(value, axis)) => self.reshape(self.shape_slice(value, axis), &[]),
-            Some(Source::Scalar(value)) => self.reshape(value, &[]),
+            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis),
+            Some(Source::Scalar(value)) => self.reshape(value, &[Expr::int(1)]),
             None => self.compute(e),
         };
         self.set_contents(value, vec![e.clone()]);
@@ -203,17 +223,17 @@ impl Builder<'_> {
 
     fn compute(&self, e: &Expr) -> Value {
         match e.view() {
-            View::Int(i) => self.constant(Tensor::scalar(i)),
+            View::Int(i) => self.ints(&[i]),
             View::Rational(numerator, denominator) => {
-                self.constant(Tensor::scalar(numerator as f64 / denominator as f64))
+                self.vector(&[numerator as f64 / denominator as f64])
             }
-            View::Float(f) => self.constant(Tensor::scalar(f)),
+            View::Float(f) => self.vector(&[f]),
             View::Symbol(name) => self.solve(e, name),
             View::Add(terms) => self.total(terms),
             View::Mul(factors) => self.chain(factors, |a, b| self.mul(a, b)),
             View::Pow(base, exponent) => match exponent.as_int() {
                 Some(n @ 2..=4) => {
-                    let base = self.number(base);
+                    let base = self.element(base);
                     (1..n).fold(base, |power, _| self.mul(power, base))
                 }
                 _ => self.arithmetic(base, exponent, |a, b| self.pow(a, b)),
@@ -243,14 +263,17 @@ impl Builder<'_> {
         };
         match found {
             Some((e, (a, b))) if a != 0 => {
-                let rest = self.arithmetic(&e, &b, |x, b| self.sub(x, b));
+                let rest = match b.as_int() {
+                    Some(0) => self.element(&e),
+                    _ => self.arithmetic(&e, &b, |x, b| self.sub(x, b)),
+                };
                 self.div(rest, a)
             }
             _ => {
                 self.fault(format!(
                     "the size {symbol} cannot be computed from the inputs"
                 ));
-                self.scalar(1, DType::I64)
+                self.ints(&[1])
             }
         }
     }
@@ -276,14 +299,14 @@ impl Builder<'_> {
         let mut terms = ordered.into_iter();
         let first = terms.next().map(|(negative, t)| {
             if negative {
-                self.number(&-t)
+                self.element(&-t)
             } else {
-                self.number(&t)
+                self.element(&t)
             }
         });
-        let mut sum = first.unwrap_or_else(|| self.scalar(0, DType::I64));
+        let mut sum = first.unwrap_or_else(|| self.ints(&[0]));
         for (negative, term) in terms {
-            let (a, b) = self.common(sum, self.number(&term));
+            let (a, b) = self.common(sum, self.element(&term));
             sum = if negative {
                 self.sub(a, b)
             } else {
@@ -294,8 +317,8 @@ impl Builder<'_> {
     }
 
     fn chain(&self, args: &[Expr], op: impl Fn(Value, Value) -> Value) -> Value {
-        let mut values = args.iter().map(|a| self.number(a));
-        let first = values.next().unwrap_or_else(|| self.scalar(1, DType::I64));
+        let mut values = args.iter().map(|a| self.element(a));
+        let first = values.next().unwrap_or_else(|| self.ints(&[1]));
         values.fold(first, |a, b| {
             let (a, b) = self.common(a, b);
             op(a, b)
@@ -310,12 +333,12 @@ impl Builder<'_> {
     }
 
     fn arithmetic(&self, a: &Expr, b: &Expr, op: impl Fn(Value, Value) -> Value) -> Value {
-        let (a, b) = self.common(self.number(a), self.number(b));
+        let (a, b) = self.common(self.element(a), self.element(b));
         op(a, b)
     }
 
     fn double(&self, e: &Expr) -> Value {
-        self.cast(self.number(e), DType::F64)
+        self.cast(self.element(e), DType::F64)
     }
 
     fn call(&self, func: Func, args: &[Expr]) -> Value {
@@ -340,7 +363,7 @@ impl Builder<'_> {
             (TruncToFloat, [a]) => self.cast(int(self.double(a)), DType::F64),
             (RoundToInt, [a]) => int(self.round(self.double(a))),
             (ToFloat, [a]) => self.double(a),
-            (Abs, [a]) => self.abs(self.number(a)),
+            (Abs, [a]) => self.abs(self.element(a)),
             (PowByNatural | FloatPow, [a, b]) => self.arithmetic(a, b, |a, b| self.pow(a, b)),
             (Sqrt, [a]) => self.sqrt(self.double(a)),
             (Eq, [a, b]) => self.arithmetic(a, b, |a, b| self.equal(a, b)),
@@ -353,19 +376,19 @@ impl Builder<'_> {
             (Or, [a, b]) => self.or(self.truth(a), self.truth(b)),
             (Not, [a]) => self.not(self.truth(a)),
             (Where, [c, a, b]) => {
-                let (a, b) = self.common(self.number(a), self.number(b));
+                let (a, b) = self.common(self.element(a), self.element(b));
                 self.select(self.truth(c), a, b)
             }
             _ => {
                 let shown = Expr::call(func, args.to_vec());
                 self.fault(format!("sizes of the form {shown} are not supported"));
-                self.scalar(1, DType::I64)
+                self.ints(&[1])
             }
         }
     }
 
     fn truth(&self, e: &Expr) -> Value {
-        self.cast(self.number(e), DType::Bool)
+        self.cast(self.element(e), DType::Bool)
     }
 
     /// `floor(a / b)`. ONNX's integer `Div` truncates, so it serves alone only where nothing is negative.

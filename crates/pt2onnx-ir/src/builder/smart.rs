@@ -43,14 +43,24 @@ impl Builder<'_> {
         {
             return self.constant(reshaped);
         }
+        let mut given = crate::Attributes::new();
         let target = match self.reshape_target(&from, dims) {
             Some(known) => self.ints(&known),
-            None => self.sizes(dims),
+            None => {
+                // A size that turns out to be 0 means 0 here, not "as in `from`".
+                if !dims
+                    .iter()
+                    .all(|d| self.constraints().prove_ge(d, &Expr::int(1)))
+                {
+                    given = attributes([("allowzero", 1i64.into())]);
+                }
+                self.sizes(dims)
+            }
         };
         let result = self.emit_typed(
             "Reshape",
             &[x, target],
-            Default::default(),
+            given,
             Type::tensor(self.dtype(x), dims),
         );
         if let Some(known) = self.contents(x).filter(|_| dims.len() <= 1) {

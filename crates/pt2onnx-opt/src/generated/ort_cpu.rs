@@ -272,6 +272,18 @@ pub static LACKING: &[(&str, u32, &str, u32)] = &[
     ("ReduceSum", 13, "T", bits(&[U32, U64, BF16])),
     ("ReduceSumSquare", 18, "T", bits(&[U32, U64, BF16])),
     ("Relu", 14, "T", bits(&[I16, I64, BF16])),
+    (
+        "Resize",
+        18,
+        "T1",
+        bits(&[U16, U32, U64, I16, I64, BF16, F64, Bool]),
+    ),
+    (
+        "Resize",
+        19,
+        "T1",
+        bits(&[U16, U32, U64, I16, I64, BF16, F64, Bool]),
+    ),
     ("RotaryEmbedding", 23, "T", bits(&[BF16])),
     ("Round", 22, "T", bits(&[BF16])),
     ("STFT", 17, "T1", bits(&[BF16])),

@@ -5,37 +5,230 @@ use crate::graph::{Argument, Node, OpName};
 /// What a node does to its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Write {
-    /// Nothing, as far as is known.
+    /// Nothing.
     None,
     /// It changes no data, only what autograd knows: the result is its argument. `detach_` becomes `detach`.
     Same(OpName),
     /// It writes into its first argument and returns it; the operator that returns the new value instead.
     First(OpName),
+    /// `out=`: it writes into its last arguments, as many as it has results, and returns them.
+    Outs(OpName),
+    /// It turns its first argument into a view of itself: `unsqueeze_` is `x = x.unsqueeze()`.
+    View(OpName),
+    /// It changes the sizes of its first argument: `resize_`, `resize_as_`.
+    Resize,
+    /// Its first argument becomes its second: `set_`, `set_data`.
+    Replace,
+    /// `fill_diagonal_`, which has no twin.
+    FillDiagonal,
+    /// Normalisation of a batch, which updates running statistics that its schema may not mark.
+    Statistics(Statistics),
     /// It writes, but there is no twin that is known.
     Unknown,
+    /// It returns nothing, so that it must do something to its tensors.
+    Custom,
 }
 
-/// What `node` writes. Batch normalisation in training mode updates its running statistics, which its schema does
-/// not say: it is not seen as a write, and the statistics are not followed.
+/// Which statistics of its input an operator keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statistics {
+    /// Of all of the batch, per channel.
+    Batch,
+    /// The mean over the batch of each instance's, per channel.
+    Instance,
+}
+
+/// In-place overloads whose twin is not the name without the underscore and the same overload. Sorted.
+static RENAMED: &[(&str, &str)] = &[
+    ("bernoulli_.float", "bernoulli.p"),
+    ("float_power_.Scalar", "float_power.Tensor_Scalar"),
+    ("float_power_.Tensor", "float_power.Tensor_Tensor"),
+    ("floor_divide_.Tensor", "floor_divide.default"),
+    ("ldexp_.default", "ldexp.Tensor"),
+    ("normal_.default", "normal_functional.default"),
+    ("pow_.Scalar", "pow.Tensor_Scalar"),
+    ("pow_.Tensor", "pow.Tensor_Tensor"),
+];
+
+/// In-place operators that only change how a tensor looks at its memory. Sorted.
+static VIEWING: &[&str] = &[
+    "as_strided_",
+    "moveaxis_",
+    "movedim_",
+    "squeeze_",
+    "swapaxes_",
+    "swapdims_",
+    "t_",
+    "transpose_",
+    "unsqueeze_",
+];
+
+/// In-place operators without a twin. Sorted.
+static NO_TWIN: &[&str] = &[
+    "_amp_foreach_non_finite_check_and_unscale_",
+    "_amp_update_scale_",
+    "_coalesced_",
+    "_fill_mem_eff_dropout_mask_",
+    "_index_put_impl_",
+    "_resize_output_",
+    "_sobol_engine_ff_",
+    "_sobol_engine_initialize_state_",
+    "_sobol_engine_scramble_",
+    "copy_sparse_to_sparse_",
+    "polygamma_",
+    "resize_as_sparse_",
+    "rrelu_with_noise_",
+    "sparse_resize_",
+    "sparse_resize_and_clear_",
+];
+
+/// `out=` overloads whose twin is not the overload without `_out`. Sorted.
+static OUT: &[(&str, &str)] = &[
+    ("_add_relu.out", "_add_relu.Tensor"),
+    ("_linalg_det.result", "_linalg_det.default"),
+    ("_linalg_eigh.eigenvalues", "_linalg_eigh.default"),
+    ("_linalg_slogdet.sign", "_linalg_slogdet.default"),
+    ("_linalg_solve_ex.result", "_linalg_solve_ex.default"),
+    ("_linalg_svd.U", "_linalg_svd.default"),
+    (
+        "_slow_conv2d_forward.output",
+        "_slow_conv2d_forward.default",
+    ),
+    ("add.out", "add.Tensor"),
+    ("all.all_out", "all.default"),
+    ("all.out", "all.dim"),
+    ("any.all_out", "any.default"),
+    ("any.out", "any.dim"),
+    ("bernoulli.float_out", "bernoulli.p"),
+    ("copysign.out", "copysign.Tensor"),
+    ("div.out", "div.Tensor"),
+    ("div.out_mode", "div.Tensor_mode"),
+    ("divide.out", "divide.Tensor"),
+    ("divide.out_mode", "divide.Tensor_mode"),
+    (
+        "fractional_max_pool2d.output",
+        "fractional_max_pool2d.default",
+    ),
+    (
+        "fractional_max_pool3d.output",
+        "fractional_max_pool3d.default",
+    ),
+    ("frobenius_norm.out", "frobenius_norm.dim"),
+    ("geqrf.a", "geqrf.default"),
+    ("kthvalue.values", "kthvalue.default"),
+    ("ldexp.out", "ldexp.Tensor"),
+    ("linalg_cholesky_ex.L", "linalg_cholesky_ex.default"),
+    ("linalg_eigh.eigvals", "linalg_eigh.default"),
+    ("linalg_inv_ex.inverse", "linalg_inv_ex.default"),
+    (
+        "linalg_matrix_rank.out_tol_tensor",
+        "linalg_matrix_rank.tol_tensor",
+    ),
+    ("linalg_pinv.out_rcond_tensor", "linalg_pinv.rcond_tensor"),
+    ("linalg_svd.U", "linalg_svd.default"),
+    ("log_sigmoid_forward.output", "log_sigmoid_forward.default"),
+    ("max.dim_max", "max.dim"),
+    ("max.out", "max.other"),
+    ("max.unary_out", "max.default"),
+    ("mean.dtype_out", "mean.default"),
+    ("mean.out", "mean.dim"),
+    ("median.dim_values", "median.dim"),
+    ("min.dim_min", "min.dim"),
+    ("min.out", "min.other"),
+    ("min.unary_out", "min.default"),
+    ("mode.values", "mode.default"),
+    ("mul.out", "mul.Tensor"),
+    (
+        "multilabel_margin_loss_forward.output",
+        "multilabel_margin_loss_forward.default",
+    ),
+    ("multiply.out", "multiply.Tensor"),
+    ("nanmedian.dim_values", "nanmedian.dim"),
+    ("nll_loss2d_forward.output", "nll_loss2d_forward.default"),
+    ("nll_loss_forward.output", "nll_loss_forward.default"),
+    ("norm.dtype_out", "norm.ScalarOpt_dim_dtype"),
+    ("norm.out", "norm.ScalarOpt_dim"),
+    ("normal.out", "normal_functional.default"),
+    ("prod.int_out", "prod.dim_int"),
+    (
+        "rrelu_with_noise.out",
+        "rrelu_with_noise_functional.default",
+    ),
+    ("slow_conv3d_forward.output", "slow_conv3d_forward.default"),
+    ("sort.values", "sort.default"),
+    ("sort.values_stable", "sort.stable"),
+    ("std.out", "std.dim"),
+    ("sub.out", "sub.Tensor"),
+    ("subtract.out", "subtract.Tensor"),
+    ("sum.IntList_out", "sum.dim_IntList"),
+    ("svd.U", "svd.default"),
+    ("topk.values", "topk.default"),
+    ("triangular_solve.X", "triangular_solve.default"),
+    ("true_divide.out", "true_divide.Tensor"),
+    ("var.out", "var.dim"),
+    ("xlogy.OutScalar_Other", "xlogy.Scalar_Other"),
+    ("xlogy.OutScalar_Self", "xlogy.Scalar_Self"),
+    ("xlogy.OutTensor", "xlogy.Tensor"),
+];
+
+/// What `node` writes.
 pub(super) fn write(node: &Node) -> Write {
     let op = &node.target;
-    if &*op.namespace != "aten" || !op.is_operator() {
+    if !op.is_operator() {
         return Write::None;
     }
-    let out = &*op.overload == "out" || op.overload.ends_with("_out");
-    if out || node.arg("out").is_some() {
-        return Write::Unknown;
+    if &*op.namespace != "aten" {
+        return if returns_nothing(node) {
+            Write::Custom
+        } else {
+            Write::None
+        };
+    }
+    if let Some(twin) = out_twin(op) {
+        return Write::Outs(twin);
+    }
+    let statistics = match &*op.name {
+        "batch_norm"
+        | "native_batch_norm"
+        | "_native_batch_norm_legit"
+        | "cudnn_batch_norm"
+        | "miopen_batch_norm" => Some(Statistics::Batch),
+        "instance_norm" => Some(Statistics::Instance),
+        _ => None,
+    };
+    if let Some(statistics) = statistics {
+        let training = ["training", "use_input_stats"]
+            .iter()
+            .find_map(|a| node.arg(a));
+        let kept = node.arg("running_mean").and_then(Argument::name).is_some();
+        return match training {
+            Some(Argument::Bool(true)) if kept => Write::Statistics(statistics),
+            _ => Write::None,
+        };
+    }
+    if &*op.name == "set_data" {
+        return Write::Replace;
     }
     let Some(twin) = twin(&op.name) else {
         return Write::None;
     };
     match &*op.name {
-        // Sizes and storages are replaced: no value would say that.
-        "resize_" | "resize_as_" | "resize_as_sparse_" | "set_" | "as_strided_" | "swap_" => {
-            Write::Unknown
-        }
+        "resize_" | "resize_as_" => Write::Resize,
+        "set_" if &*op.overload == "source_Tensor" => Write::Replace,
+        "shallow_copy_data_" => Write::Replace,
+        "set_" => Write::Unknown,
+        "fill_diagonal_" => Write::FillDiagonal,
         "detach_" => Write::Same(OpName::new("aten", "detach", "default")),
-        "requires_grad_" | "retain_grad" => Write::Same(OpName::new("aten", "alias", "default")),
+        "requires_grad_" => Write::Same(OpName::new("aten", "alias", "default")),
+        // The name and overload of the views are those without the underscore, or nearly.
+        name if VIEWING.binary_search(&name).is_ok() => {
+            let overload = match &*twin {
+                "transpose" | "movedim" | "moveaxis" => "int",
+                _ => &op.overload,
+            };
+            Write::View(OpName::new("aten", &twin, overload))
+        }
+        name if NO_TWIN.binary_search(&name).is_ok() => Write::Unknown,
         _ if !matches!(
             node.args.first().map(|a| &a.value),
             Some(Argument::Tensor(_))
@@ -43,9 +236,36 @@ pub(super) fn write(node: &Node) -> Write {
         {
             Write::Unknown
         }
-        "normal_" => Write::First(OpName::new("aten", "normal_functional", "default")),
-        _ => Write::First(OpName::new("aten", &twin, &op.overload)),
+        name => {
+            let full = format!("{name}.{}", op.overload);
+            Write::First(
+                lookup(RENAMED, &full).unwrap_or_else(|| OpName::new("aten", &twin, &op.overload)),
+            )
+        }
     }
+}
+
+/// Whether a node has tensors and no result at all.
+fn returns_nothing(node: &Node) -> bool {
+    let tensor = |a: &Argument| matches!(a, Argument::Tensor(_) | Argument::Tensors(_));
+    node.output_names().is_empty() && node.args.iter().any(|a| tensor(&a.value))
+}
+
+fn lookup(table: &[(&str, &str)], full: &str) -> Option<OpName> {
+    let at = table.binary_search_by(|(from, _)| (*from).cmp(full)).ok()?;
+    let (name, overload) = table.get(at)?.1.split_once('.')?;
+    Some(OpName::new("aten", name, overload))
+}
+
+fn out_twin(op: &OpName) -> Option<OpName> {
+    if let Some(twin) = lookup(OUT, &format!("{}.{}", op.name, op.overload)) {
+        return Some(twin);
+    }
+    let overload = match &*op.overload {
+        "out" => "default",
+        overload => overload.strip_suffix("_out")?,
+    };
+    Some(OpName::new("aten", &op.name, overload))
 }
 
 /// `add` of `add_`, `__and__` of `__iand__`; none for names that say nothing of writing.
@@ -66,7 +286,7 @@ fn twin(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::twin;
+    use super::*;
 
     #[test]
     fn twins() {
@@ -80,5 +300,25 @@ mod tests {
         ] {
             assert_eq!(twin(name).as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn overloads() {
+        for (target, expected) in [
+            ("torch.ops.aten.mm.out", "aten.mm.default"),
+            ("torch.ops.aten.add.out", "aten.add.Tensor"),
+            ("torch.ops.aten.where.self_out", "aten.where.self"),
+            ("torch.ops.aten.max.dim_max", "aten.max.dim"),
+        ] {
+            let twin = out_twin(&OpName::parse(target));
+            assert_eq!(twin.map(|t| t.to_string()).as_deref(), Some(expected));
+        }
+        assert_eq!(out_twin(&OpName::parse("torch.ops.aten.max.dim")), None);
+    }
+
+    #[test]
+    fn the_tables_are_sorted() {
+        assert!(RENAMED.is_sorted() && OUT.is_sorted());
+        assert!(VIEWING.is_sorted() && NO_TWIN.is_sorted());
     }
 }

@@ -1,0 +1,393 @@
+//! Nodes that look at a base again as a view did, and that put a view's new value back into its base.
+
+use super::views::{self, View, size, sizes};
+use crate::{
+    error::PassProblem,
+    graph::{
+        ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta, ValueMeta,
+    },
+    passes::names::Taken,
+};
+use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_tensor::DType;
+use rustc_hash::FxHashSet;
+
+/// Makes nodes.
+pub(super) struct Emitter<'a> {
+    pub(super) graph: &'a mut Graph,
+    pub(super) known: &'a Constraints,
+    /// The new nodes of the graph, in order.
+    pub(super) nodes: Vec<Node>,
+    pub(super) taken: Taken,
+    /// The nodes among them that no archive had, by name.
+    made: FxHashSet<Name>,
+}
+
+/// Positional arguments.
+fn positional<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
+    let arg = |(name, value): (&str, Argument)| NamedArg {
+        name: name.into(),
+        kind: ArgKind::Positional,
+        value,
+    };
+    args.into_iter().map(arg).collect()
+}
+
+fn tensor(name: &Name) -> Argument {
+    Argument::Tensor(name.clone())
+}
+
+impl<'a> Emitter<'a> {
+    pub(super) fn new(graph: &'a mut Graph, known: &'a Constraints) -> Self {
+        let taken = Taken::by(graph);
+        Self {
+            graph,
+            known,
+            nodes: Vec::new(),
+            taken,
+            made: FxHashSet::default(),
+        }
+    }
+
+    /// A node with a result of each meta; names are made of `hint`.
+    pub(super) fn node<const N: usize>(
+        &mut self,
+        (name, overload): (&str, &str),
+        args: [(&str, Argument); N],
+        results: Vec<TensorMeta>,
+        from: &NodeMeta,
+    ) -> Vec<Name> {
+        let several = results.len() > 1;
+        let result = |meta| {
+            let result = self.taken.unique(&name.into());
+            let meta = ValueMeta::Tensor(meta);
+            self.graph.values.insert(result.clone(), meta);
+            result
+        };
+        let results: Vec<Name> = results.into_iter().map(result).collect();
+        let node_name = match results.as_slice() {
+            [only] => only.clone(),
+            _ => self.taken.unique(&name.into()),
+        };
+        self.made.insert(node_name.clone());
+        self.nodes.push(Node {
+            name: node_name,
+            target: OpName::new("aten", name, overload),
+            args: positional(args),
+            outputs: results.iter().map(tensor).collect(),
+            single_return: several.then_some(false),
+            meta: from.clone(),
+        });
+        results
+    }
+
+    /// A node with one result.
+    pub(super) fn op<const N: usize>(
+        &mut self,
+        op: (&str, &str),
+        args: [(&str, Argument); N],
+        result: TensorMeta,
+        from: &NodeMeta,
+    ) -> Name {
+        let mut names = self.node(op, args, vec![result], from);
+        names.pop().unwrap_or_default()
+    }
+
+    /// What `view` shows of `base`, as the value `like` did.
+    pub(super) fn replay(
+        &mut self,
+        view: &View,
+        base: &Name,
+        like: &Name,
+        from: &NodeMeta,
+    ) -> Result<Name, PassProblem> {
+        let meta = self.meta(like)?;
+        let x = ("self", tensor(base));
+        let name = match view {
+            View::Same => base.clone(),
+            View::Shape => {
+                let to = ("size", sizes(&meta.sizes));
+                self.op(("view", "default"), [x, to], meta, from)
+            }
+            View::DType => {
+                let to = ("dtype", Argument::DType(meta.dtype));
+                self.op(("view", "dtype"), [x, to], meta, from)
+            }
+            View::Permute(dims) => {
+                let dims = ("dims", Argument::Ints(dims.clone()));
+                self.op(("permute", "default"), [x, dims], meta, from)
+            }
+            View::Adjoint => self.op(("adjoint", "default"), [x], meta, from),
+            View::Select { dim, index } => {
+                let args = [x, ("dim", Argument::Int(*dim)), ("index", index.clone())];
+                self.op(("select", "int"), args, meta, from)
+            }
+            View::Slice {
+                dim,
+                start,
+                end,
+                step,
+            } => {
+                let args = [
+                    x,
+                    ("dim", Argument::Int(*dim)),
+                    ("start", start.clone()),
+                    ("end", end.clone()),
+                    ("step", step.clone()),
+                ];
+                self.op(("slice", "Tensor"), args, meta, from)
+            }
+            View::Diagonal { offset, dim1, dim2 } => {
+                let args = [
+                    x,
+                    ("offset", Argument::Int(*offset)),
+                    ("dim1", Argument::Int(*dim1)),
+                    ("dim2", Argument::Int(*dim2)),
+                ];
+                self.op(("diagonal", "default"), args, meta, from)
+            }
+            View::Unfold { dim, size, step } => {
+                let args = [
+                    x,
+                    ("dimension", Argument::Int(*dim)),
+                    ("size", Argument::Int(*size)),
+                    ("step", Argument::Int(*step)),
+                ];
+                self.op(("unfold", "default"), args, meta, from)
+            }
+            View::Expand => {
+                let to = ("size", sizes(&meta.sizes));
+                self.op(("expand", "default"), [x, to], meta, from)
+            }
+            View::AsStrided {
+                size: to,
+                stride,
+                offset,
+            } => {
+                let args = [
+                    x,
+                    ("size", sizes(to)),
+                    ("stride", sizes(stride)),
+                    ("storage_offset", size(offset)),
+                ];
+                self.op(("as_strided", "default"), args, meta, from)
+            }
+            View::Real => self.op(("real", "default"), [x], meta, from),
+            View::Imag => self.op(("imag", "default"), [x], meta, from),
+            View::AsReal => self.op(("view_as_real", "default"), [x], meta, from),
+            View::AsComplex => self.op(("view_as_complex", "default"), [x], meta, from),
+            View::Conj => self.op(("_conj", "default"), [x], meta, from),
+            View::Neg => self.op(("neg", "default"), [x], meta, from),
+            View::Opaque => {
+                return Err(PassProblem::WriteThroughView {
+                    base: base.clone(),
+                    view: like.clone(),
+                });
+            }
+        };
+        Ok(name)
+    }
+
+    /// `base` with what `view` shows of it replaced by `new`. `like` is a value of the view, to have its sizes.
+    pub(super) fn put_back(
+        &mut self,
+        view: &View,
+        base: &Name,
+        new: &Name,
+        like: &Name,
+        from: &NodeMeta,
+    ) -> Result<Name, PassProblem> {
+        let meta = self.meta(base)?;
+        let (x, src) = (("self", tensor(base)), ("src", tensor(new)));
+        let only = ("self", tensor(new));
+        let overlap = |view: &Name| PassProblem::Overlap { view: view.clone() };
+        let name = match view {
+            View::Same => new.clone(),
+            View::Shape => {
+                let to = ("size", sizes(&meta.sizes));
+                self.op(("view", "default"), [only, to], meta, from)
+            }
+            View::DType => {
+                let to = ("dtype", Argument::DType(meta.dtype));
+                self.op(("view", "dtype"), [only, to], meta, from)
+            }
+            View::Permute(dims) => {
+                let back = ("dims", Argument::Ints(inverse(dims)));
+                self.op(("permute", "default"), [only, back], meta, from)
+            }
+            View::Adjoint => self.op(("adjoint", "default"), [only], meta, from),
+            View::Select { dim, index } => {
+                let dim = ("dim", Argument::Int(*dim));
+                let args = [x, src, dim, ("index", index.clone())];
+                self.op(("select_scatter", "default"), args, meta, from)
+            }
+            View::Slice {
+                dim,
+                start,
+                end,
+                step,
+            } => {
+                let args = [
+                    x,
+                    src,
+                    ("dim", Argument::Int(*dim)),
+                    ("start", start.clone()),
+                    ("end", end.clone()),
+                    ("step", step.clone()),
+                ];
+                self.op(("slice_scatter", "default"), args, meta, from)
+            }
+            View::Diagonal { offset, dim1, dim2 } => {
+                let args = [
+                    x,
+                    src,
+                    ("offset", Argument::Int(*offset)),
+                    ("dim1", Argument::Int(*dim1)),
+                    ("dim2", Argument::Int(*dim2)),
+                ];
+                self.op(("diagonal_scatter", "default"), args, meta, from)
+            }
+            View::Unfold { size, step, .. } if step >= size => {
+                self.put_by_index(view, base, new, like, from)?
+            }
+            View::Unfold { .. } => return Err(overlap(like)),
+            View::Expand => {
+                if views::repeats(&meta, &self.meta(like)?, self.known) {
+                    return Err(overlap(like));
+                }
+                let to = ("size", sizes(&meta.sizes));
+                self.op(("view", "default"), [only, to], meta, from)
+            }
+            View::AsStrided {
+                size: of,
+                stride,
+                offset,
+            } => {
+                if !super::strides::no_overlap(of, stride) {
+                    return Err(overlap(like));
+                }
+                let args = [
+                    x,
+                    src,
+                    ("size", sizes(of)),
+                    ("stride", sizes(stride)),
+                    ("storage_offset", size(offset)),
+                ];
+                self.op(("as_strided_scatter", "default"), args, meta, from)
+            }
+            View::Real => {
+                let part = self.op(("imag", "default"), [x], self.meta(new)?, from);
+                let args = [("real", tensor(new)), ("imag", tensor(&part))];
+                self.op(("complex", "default"), args, meta, from)
+            }
+            View::Imag => {
+                let part = self.op(("real", "default"), [x], self.meta(new)?, from);
+                let args = [("real", tensor(&part)), ("imag", tensor(new))];
+                self.op(("complex", "default"), args, meta, from)
+            }
+            View::AsReal => self.op(("view_as_complex", "default"), [only], meta, from),
+            View::AsComplex => self.op(("view_as_real", "default"), [only], meta, from),
+            View::Conj => self.op(("_conj", "default"), [only], meta, from),
+            View::Neg => self.op(("neg", "default"), [only], meta, from),
+            View::Opaque => {
+                return Err(PassProblem::WriteThroughView {
+                    base: base.clone(),
+                    view: like.clone(),
+                });
+            }
+        };
+        Ok(name)
+    }
+
+    /// As [`Emitter::put_back`] for any view: where each element of it lies in the base is found by viewing the numbers
+    /// of the base's elements in the same way.
+    fn put_by_index(
+        &mut self,
+        view: &View,
+        base: &Name,
+        new: &Name,
+        like: &Name,
+        from: &NodeMeta,
+    ) -> Result<Name, PassProblem> {
+        let (meta, shown) = (self.meta(base)?, self.meta(like)?);
+        let of = |sizes: &[Expr], dtype: DType| TensorMeta {
+            dtype,
+            strides: super::strides::contiguous(sizes),
+            sizes: sizes.to_vec(),
+            storage_offset: Expr::ZERO,
+            ..meta.clone()
+        };
+        let total = [Expr::product(meta.sizes.iter().cloned())];
+        let seen = [Expr::product(shown.sizes.iter().cloned())];
+        let flat = || ("size", Argument::Ints(vec![-1]));
+        let args = [
+            ("end", size(&total[0])),
+            ("dtype", Argument::DType(DType::I64)),
+        ];
+        let numbers = self.op(("arange", "default"), args, of(&total, DType::I64), from);
+        let args = [("self", tensor(&numbers)), ("size", sizes(&meta.sizes))];
+        let shaped = of(&meta.sizes, DType::I64);
+        let numbers = self.op(("view", "default"), args, shaped, from);
+        let places = self.replay(view, &numbers, like, from)?;
+        let places_meta = of(&shown.sizes, DType::I64);
+        self.graph
+            .values
+            .insert(places.clone(), ValueMeta::Tensor(places_meta));
+        let mut flatten = |x: &Name, sizes: &[Expr], dtype| {
+            let args = [("self", tensor(x)), flat()];
+            self.op(("reshape", "default"), args, of(sizes, dtype), from)
+        };
+        let places = flatten(&places, &seen, DType::I64);
+        let (into, values) = (
+            flatten(base, &total, meta.dtype),
+            flatten(new, &seen, meta.dtype),
+        );
+        let args = [
+            ("self", tensor(&into)),
+            ("indices", Argument::OptionalTensors(vec![Some(places)])),
+            ("values", tensor(&values)),
+        ];
+        let result = self.op(("index_put", "default"), args, of(&total, meta.dtype), from);
+        let args = [("self", tensor(&result)), ("size", sizes(&meta.sizes))];
+        Ok(self.op(("view", "default"), args, meta, from))
+    }
+
+    /// What is known of a tensor.
+    pub(super) fn meta(&self, name: &Name) -> Result<TensorMeta, PassProblem> {
+        let meta = self.graph.tensor(name).cloned();
+        meta.ok_or_else(|| PassProblem::NoMeta { name: name.clone() })
+    }
+
+    /// The nodes, without those made here that nothing reads. `wanted` are read besides.
+    pub(super) fn finish<'n>(self, wanted: impl Iterator<Item = &'n Name>) {
+        let mut used: FxHashSet<Name> = wanted.cloned().collect();
+        let outputs = &self.graph.outputs;
+        outputs.iter().for_each(|o| {
+            o.for_each_name(&mut |n| {
+                used.insert(n.clone());
+            });
+        });
+        let mut nodes = self.nodes;
+        let mut kept: Vec<Node> = Vec::with_capacity(nodes.len());
+        while let Some(node) = nodes.pop() {
+            let results = node.output_names();
+            if self.made.contains(&node.name) && !results.iter().any(|r| used.contains(r)) {
+                for result in results {
+                    self.graph.values.remove(&result);
+                }
+                continue;
+            }
+            used.extend(node.input_names());
+            kept.push(node);
+        }
+        kept.reverse();
+        self.graph.nodes = kept;
+    }
+}
+
+fn inverse(dims: &[i64]) -> Vec<i64> {
+    let at = |d: i64| dims.iter().position(|&p| p == d);
+    let dims = (0i64..).take(dims.len());
+    dims.map(|d| at(d).and_then(|i| i64::try_from(i).ok()).unwrap_or(d))
+        .collect()
+}

@@ -1,0 +1,289 @@
+//! Which tensors share memory, and the newest value of each.
+
+use super::{
+    emit::Emitter,
+    views::{Shared, View},
+};
+use crate::{
+    error::{Error, PassProblem, Result, Site},
+    graph::{Name, Node, NodeMeta},
+};
+use rustc_hash::FxHashMap;
+
+/// A tensor: some way to look at a storage.
+pub(super) type Id = usize;
+
+/// All tensors that are views or are written into, and their storages.
+///
+/// A storage has a version, the number of writes so far. A tensor whose own version is older is stale: when it is read,
+/// its view is replayed on its base. A write goes up through the bases to the root at once; what of it nobody reads
+/// later is removed at the end ([`Emitter::finish`]).
+#[derive(Default)]
+pub(super) struct Memory {
+    tensors: Vec<Tensor>,
+    storages: Vec<Storage>,
+    of: FxHashMap<Name, Id>,
+    /// Names that no longer mean the tensor they were given to.
+    moved: FxHashMap<Name, Write>,
+}
+
+struct Tensor {
+    storage: usize,
+    /// What it is a view of; none where it is the root of its storage.
+    base: Option<(Id, View)>,
+    /// The value that it was first: the sizes of this are its sizes.
+    first: Name,
+    newest: Name,
+    version: u32,
+    /// The base's value after and before this tensor was last put back into it.
+    put: Option<(Name, Name)>,
+}
+
+#[derive(Default)]
+struct Storage {
+    version: u32,
+    last: Option<Write>,
+    /// Why a write did not reach the root.
+    lost: Option<(Site, PassProblem)>,
+    tensors: usize,
+}
+
+/// A write, to say where it was.
+#[derive(Clone)]
+pub(super) struct Write {
+    pub(super) site: Site,
+    meta: NodeMeta,
+}
+
+impl Write {
+    pub(super) fn by(node: &Node) -> Self {
+        Self {
+            site: Site::of(node),
+            meta: node.meta.clone(),
+        }
+    }
+}
+
+impl Memory {
+    /// The tensor of this name, which is the root of a storage of its own if it was not known before.
+    pub(super) fn tensor(&mut self, name: &Name) -> Id {
+        match self.of.get(name) {
+            Some(id) => *id,
+            None => {
+                self.storages.push(Storage::default());
+                self.push(name, self.storages.len() - 1, None)
+            }
+        }
+    }
+
+    fn push(&mut self, name: &Name, storage: usize, base: Option<(Id, View)>) -> Id {
+        let version = match self.storages.get_mut(storage) {
+            Some(storage) => {
+                storage.tensors += 1;
+                storage.version
+            }
+            None => 0,
+        };
+        self.tensors.push(Tensor {
+            storage,
+            base,
+            first: name.clone(),
+            newest: name.clone(),
+            version,
+            put: None,
+        });
+        self.of.insert(name.clone(), self.tensors.len() - 1);
+        self.tensors.len() - 1
+    }
+
+    /// From now on the name means this tensor.
+    pub(super) fn call(&mut self, name: &Name, id: Id) {
+        self.of.insert(name.clone(), id);
+    }
+
+    /// From now on the name means this tensor, and no longer the one it was given to.
+    pub(super) fn rename(&mut self, name: &Name, id: Id, by: Write) {
+        self.call(name, id);
+        self.moved.insert(name.clone(), by);
+    }
+
+    /// Which node made the name mean another tensor, if one did.
+    pub(super) fn renamed(&self, name: &Name) -> Option<&Write> {
+        self.moved.get(name)
+    }
+
+    /// A result that is a view.
+    pub(super) fn share(&mut self, shared: Shared) -> Id {
+        let base = self.tensor(&shared.of);
+        if shared.view == View::Same {
+            self.call(&shared.result, base);
+            return base;
+        }
+        let Some(storage) = self.tensors.get(base).map(|t| t.storage) else {
+            return base;
+        };
+        self.push(&shared.result, storage, Some((base, shared.view)))
+    }
+
+    /// The value whose sizes a tensor has.
+    pub(super) fn first(&self, id: Id) -> Name {
+        self.tensors
+            .get(id)
+            .map(|t| t.first.clone())
+            .unwrap_or_default()
+    }
+
+    /// How the tensor looks at its base, if it has one.
+    pub(super) fn view(&self, id: Id) -> Option<&View> {
+        Some(&self.tensors.get(id)?.base.as_ref()?.1)
+    }
+
+    /// The tensor that has all of the storage.
+    pub(super) fn root(&self, mut id: Id) -> Id {
+        while let Some((base, _)) = self.tensors.get(id).and_then(|t| t.base.as_ref()) {
+            id = *base;
+        }
+        id
+    }
+
+    /// Whether others look at the same storage.
+    pub(super) fn is_shared(&self, id: Id) -> bool {
+        let storage = self
+            .tensors
+            .get(id)
+            .and_then(|t| self.storages.get(t.storage));
+        storage.is_some_and(|s| s.tensors > 1)
+    }
+
+    /// The last write to the memory of a tensor.
+    pub(super) fn written(&self, id: Id) -> Option<&Write> {
+        let tensor = self.tensors.get(id)?;
+        self.storages.get(tensor.storage)?.last.as_ref()
+    }
+
+    /// What the value of this name is now.
+    pub(super) fn read(&mut self, name: &Name, emit: &mut Emitter<'_>) -> Result<Name> {
+        match self.of.get(name) {
+            // As long as nothing was written, every name is its own value.
+            Some(&id) if self.moved.contains_key(name) || self.written(id).is_some() => {
+                self.value(id, emit)
+            }
+            _ => Ok(name.clone()),
+        }
+    }
+
+    /// The newest value of a tensor.
+    pub(super) fn value(&mut self, mut id: Id, emit: &mut Emitter<'_>) -> Result<Name> {
+        let mut stale = Vec::new();
+        let mut value = loop {
+            let Some(tensor) = self.tensors.get(id) else {
+                return Ok(Name::default());
+            };
+            let Some(storage) = self.storages.get(tensor.storage) else {
+                return Ok(tensor.newest.clone());
+            };
+            if tensor.version == storage.version {
+                break tensor.newest.clone();
+            }
+            match (&tensor.base, &storage.lost) {
+                (Some((base, _)), _) => {
+                    stale.push(id);
+                    id = *base;
+                }
+                (None, Some((site, problem))) => {
+                    return Err(Error::Pass {
+                        site: Box::new(site.clone()),
+                        problem: problem.clone(),
+                    });
+                }
+                (None, None) => break tensor.newest.clone(),
+            }
+        };
+        while let Some(id) = stale.pop() {
+            let Some(tensor) = self.tensors.get_mut(id) else {
+                continue;
+            };
+            let Some(storage) = self.storages.get(tensor.storage) else {
+                continue;
+            };
+            let (Some((_, view)), Some(last)) = (&tensor.base, &storage.last) else {
+                continue;
+            };
+            let shown = emit.replay(view, &value, &tensor.first, &last.meta);
+            value = shown.map_err(|problem| Error::Pass {
+                site: Box::new(last.site.clone()),
+                problem,
+            })?;
+            tensor.newest = value.clone();
+            tensor.version = storage.version;
+            self.of.insert(value.clone(), id);
+        }
+        Ok(value)
+    }
+
+    /// The tensor gets a new value. Its bases follow.
+    pub(super) fn write(&mut self, id: Id, new: &Name, write: Write, emit: &mut Emitter<'_>) {
+        // The bases as they are before.
+        let mut bases = Vec::new();
+        let mut at = id;
+        while let Some((base, _)) = self.tensors.get(at).and_then(|t| t.base.as_ref()) {
+            at = *base;
+            bases.push((at, self.value(at, emit)));
+        }
+        let Some(tensor) = self.tensors.get_mut(id) else {
+            return;
+        };
+        let Some(storage) = self.storages.get_mut(tensor.storage) else {
+            return;
+        };
+        storage.version = storage.version.saturating_add(1);
+        let version = storage.version;
+        storage.last = Some(write.clone());
+        tensor.newest = new.clone();
+        tensor.version = version;
+        self.of.insert(new.clone(), id);
+        let (mut at, mut new) = (id, new.clone());
+        for (base, before) in bases {
+            let Some(tensor) = self.tensors.get_mut(at) else {
+                return;
+            };
+            let Some((_, view)) = &tensor.base else {
+                return;
+            };
+            let put = before.and_then(|mut before| {
+                // What this tensor put there last is overwritten now.
+                if let Some((after, older)) = &tensor.put
+                    && *after == before
+                {
+                    before = older.clone();
+                }
+                let put = emit.put_back(view, &before, &new, &tensor.first, &write.meta);
+                let put = put.map_err(|problem| Error::Pass {
+                    site: Box::new(write.site.clone()),
+                    problem,
+                })?;
+                Ok((put, before))
+            });
+            match put {
+                Ok((after, before)) => {
+                    tensor.put = Some((after.clone(), before));
+                    if let Some(tensor) = self.tensors.get_mut(base) {
+                        tensor.newest = after.clone();
+                        tensor.version = version;
+                    }
+                    self.of.insert(after.clone(), base);
+                    (at, new) = (base, after);
+                }
+                // It matters only if someone reads the rest later.
+                Err(Error::Pass { site, problem }) => {
+                    let storage = self.tensors.get(base).map(|t| t.storage);
+                    if let Some(storage) = storage.and_then(|s| self.storages.get_mut(s)) {
+                        storage.lost = Some((*site, problem));
+                    }
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}

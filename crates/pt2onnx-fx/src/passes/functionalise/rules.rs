@@ -1,0 +1,367 @@
+//! Writes that need more than the name of a twin: `out=`, `resize_`, `set_`, running statistics, custom operators.
+
+use super::{
+    Pass,
+    emit::Emitter,
+    memory::{self, Id, Memory},
+    strides,
+    twins::Statistics,
+    views::{Shared, View, size, sizes},
+};
+use crate::{
+    error::{PassProblem, Result},
+    graph::{ArgKind, Argument, Name, NamedArg, Node, OpName, TensorMeta, ValueMeta},
+    passes::problem,
+};
+use pt2onnx_symbolic::Expr;
+
+/// Takes the `out=` arguments from a node: the last ones, as many as it has results.
+pub(super) fn take_outs(node: &mut Node) -> Result<Vec<Name>> {
+    let count = node.output_names().len();
+    let kept = node.args.len().checked_sub(count);
+    let outs = kept.map(|kept| node.args.split_off(kept));
+    let outs: Option<Vec<Name>> = outs.and_then(|outs| {
+        let name = |arg: &NamedArg| arg.value.name().cloned();
+        outs.iter().map(name).collect()
+    });
+    match outs {
+        Some(outs) if !outs.is_empty() => Ok(outs),
+        _ => Err(problem(node, PassProblem::NoTwin)),
+    }
+}
+
+/// `as_strided` looks at the storage, not at the elements of its argument: makes it a view of the root.
+pub(super) fn of_storage(
+    node: &mut Node,
+    shared: &mut Shared,
+    base: Id,
+    memory: &mut Memory,
+    emit: &mut Emitter<'_>,
+) -> Result<()> {
+    let root = memory.root(base);
+    let first = memory.first(root);
+    let meta = emit.meta(&first).map_err(|p| problem(node, p))?;
+    if strides::is_contiguous(&meta, emit.known) != Some(true) {
+        shared.view = View::Opaque;
+        return Ok(());
+    }
+    if let View::AsStrided { offset, .. } = &mut shared.view {
+        *offset = &*offset - &meta.storage_offset;
+        if root != base {
+            let value = memory.value(root, emit)?;
+            shared.of = value.clone();
+            if let Some(arg) = node.args.first_mut() {
+                arg.value = Argument::Tensor(value);
+            }
+            node.args.retain(|arg| &*arg.name != "storage_offset");
+            node.args.push(NamedArg {
+                name: "storage_offset".into(),
+                kind: ArgKind::Positional,
+                value: size(offset),
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Pass<'_> {
+    /// The name of a node's result; makes it one, like `x`, where it has none.
+    pub(super) fn result(&mut self, node: &mut Node, x: &Name) -> Result<Name> {
+        if let Some(name) = node.outputs.first().and_then(Argument::name) {
+            return Ok(name.clone());
+        }
+        let meta = self.emit.meta(x).map_err(|p| problem(node, p))?;
+        let name = self.emit.taken.unique(&node.target.name);
+        self.emit
+            .graph
+            .values
+            .insert(name.clone(), ValueMeta::Tensor(meta));
+        node.outputs = vec![Argument::Tensor(name.clone())];
+        node.name = name.clone();
+        Ok(name)
+    }
+
+    /// `torch.add(x, y, out=z)`. An `out` of other sizes becomes the result.
+    pub(super) fn outs(&mut self, mut node: Node, twin: OpName, outs: &[Name]) -> Result<()> {
+        let by = memory::Write::by(&node);
+        node.target = twin;
+        let results = node.output_names();
+        let mut writes = Vec::with_capacity(outs.len());
+        for (out, result) in outs.iter().zip(&results) {
+            let id = self.memory.tensor(out);
+            let first = self.memory.first(id);
+            let before = self.emit.meta(&first).map_err(|p| problem(&node, p))?;
+            let after = self.emit.meta(result).map_err(|p| problem(&node, p))?;
+            let fits = strides::same(&before.sizes, &after.sizes, self.emit.known);
+            if !fits && (self.memory.is_shared(id) || self.inputs.contains(&id)) {
+                return Err(problem(&node, PassProblem::Grows));
+            }
+            writes.push((out, result, fits.then_some(id)));
+        }
+        self.emit.nodes.push(node);
+        for (out, result, id) in writes {
+            match id {
+                Some(id) => self.memory.write(id, result, by.clone(), &mut self.emit),
+                None => {
+                    let id = self.memory.tensor(result);
+                    self.memory.rename(out, id, by.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `resize_` to as many elements or fewer.
+    pub(super) fn resize(&mut self, mut node: Node, first: Option<Name>) -> Result<()> {
+        let fail = |node: &Node, p| Err(problem(node, p));
+        let x = node.args.first().and_then(|a| a.value.name()).cloned();
+        let (Some(first), Some(x)) = (first, x) else {
+            return fail(&node, PassProblem::NoTwin);
+        };
+        let by = memory::Write::by(&node);
+        let id = self.memory.tensor(&x);
+        let meta = |name: &Name| self.emit.meta(name).map_err(|p| problem(&node, p));
+        let before = meta(&self.memory.first(id))?;
+        let Some(result) = node.outputs.first().and_then(Argument::name).cloned() else {
+            return fail(&node, PassProblem::NoTwin);
+        };
+        let after = meta(&result)?;
+        let known = self.emit.known;
+        let is = |op: &str, overload: &str, node: &mut Node, x: &Name| {
+            node.target = OpName::new("aten", op, overload);
+            node.args.truncate(1);
+            if let Some(arg) = node.args.first_mut() {
+                arg.name = "self".into();
+                arg.value = Argument::Tensor(x.clone());
+            }
+        };
+        if strides::same(&before.sizes, &after.sizes, known) {
+            is("alias", "default", &mut node, &x);
+            self.memory.call(&result, id);
+            self.emit.nodes.push(node);
+            return Ok(());
+        }
+        let had = Expr::product(before.sizes.iter().cloned());
+        let has = Expr::product(after.sizes.iter().cloned());
+        if strides::is_contiguous(&before, known) != Some(true) {
+            return fail(&node, PassProblem::NoTwin);
+        }
+        let mut x = x;
+        if known.prove_eq(&had, &has) != Some(true) {
+            if !known.prove_ge(&had, &has) {
+                return fail(&node, PassProblem::Grows);
+            }
+            // The first elements.
+            let flat = |n: &Expr| TensorMeta {
+                sizes: vec![n.clone()],
+                strides: vec![Expr::ONE],
+                ..before.clone()
+            };
+            let all = [
+                ("self", Argument::Tensor(x.clone())),
+                ("size", sizes(std::slice::from_ref(&had))),
+            ];
+            let all = self
+                .emit
+                .op(("view", "default"), all, flat(&had), &node.meta);
+            let view = |result: &Name, of: &Name, view| Shared {
+                result: result.clone(),
+                of: of.clone(),
+                view,
+            };
+            self.memory.share(view(&all, &x, View::Shape));
+            let slice = View::Slice {
+                dim: 0,
+                start: Argument::Int(0),
+                end: size(&has),
+                step: Argument::Int(1),
+            };
+            let args = [
+                ("self", Argument::Tensor(all.clone())),
+                ("dim", Argument::Int(0)),
+                ("start", Argument::Int(0)),
+                ("end", size(&has)),
+            ];
+            let some = self
+                .emit
+                .op(("slice", "Tensor"), args, flat(&has), &node.meta);
+            self.memory.share(view(&some, &all, slice));
+            x = some;
+        }
+        is("view", "default", &mut node, &x);
+        node.args.push(NamedArg {
+            name: "size".into(),
+            kind: ArgKind::Positional,
+            value: sizes(&after.sizes),
+        });
+        let shared = Shared {
+            result,
+            of: x,
+            view: View::Shape,
+        };
+        let id = self.memory.share(shared);
+        self.memory.rename(&first, id, by);
+        self.emit.nodes.push(node);
+        Ok(())
+    }
+
+    /// `x.set_(y)`: `x` means `y` from now on.
+    pub(super) fn replace(&mut self, mut node: Node, first: Option<Name>) -> Result<()> {
+        let by = memory::Write::by(&node);
+        let source = node.args.get(1).and_then(|a| a.value.name()).cloned();
+        let (Some(first), Some(source)) = (first, source) else {
+            return Err(problem(&node, PassProblem::NoTwin));
+        };
+        let id = self.memory.tensor(&source);
+        self.memory.rename(&first, id, by);
+        if let Some(result) = node.outputs.first().and_then(Argument::name) {
+            self.memory.call(result, id);
+            node.target = OpName::new("aten", "alias", "default");
+            node.args = vec![NamedArg {
+                name: "self".into(),
+                kind: ArgKind::Positional,
+                value: Argument::Tensor(source),
+            }];
+            self.emit.nodes.push(node);
+        }
+        Ok(())
+    }
+
+    /// `fill_diagonal_` of a matrix.
+    pub(super) fn fill_diagonal(&mut self, mut node: Node) -> Result<()> {
+        let x = node.args.first().and_then(|a| a.value.name()).cloned();
+        let (Some(x), Some(value)) = (x, node.arg("fill_value").cloned()) else {
+            return Err(problem(&node, PassProblem::NoTwin));
+        };
+        let meta = self.emit.meta(&x).map_err(|p| problem(&node, p))?;
+        let wraps = node.arg("wrap") == Some(&Argument::Bool(true));
+        let known = self.emit.known;
+        let (rows, columns) = match meta.sizes.as_slice() {
+            [rows, columns] if !wraps || known.prove_ge(columns, rows) => (rows, columns),
+            _ => return Err(problem(&node, PassProblem::NoTwin)),
+        };
+        let by = memory::Write::by(&node);
+        let new = self.result(&mut node, &x)?;
+        let line = TensorMeta {
+            sizes: vec![rows.min(columns)],
+            strides: vec![Expr::ONE],
+            ..meta.clone()
+        };
+        let args = [("self", Argument::Tensor(x.clone()))];
+        let diagonal = self
+            .emit
+            .op(("diagonal", "default"), args, line.clone(), &node.meta);
+        let args = [("self", Argument::Tensor(diagonal)), ("value", value)];
+        let filled = self.emit.op(("fill", "Scalar"), args, line, &node.meta);
+        node.target = OpName::new("aten", "diagonal_scatter", "default");
+        node.args.truncate(1);
+        node.args.push(NamedArg {
+            name: "src".into(),
+            kind: ArgKind::Positional,
+            value: Argument::Tensor(filled),
+        });
+        let id = self.memory.tensor(&x);
+        self.emit.nodes.push(node);
+        self.memory.write(id, &new, by, &mut self.emit);
+        Ok(())
+    }
+
+    /// Batch or instance normalisation in training mode: the node stays, and the running mean and variance move towards
+    /// those of its input, the variance with Bessel's correction.
+    pub(super) fn statistics(&mut self, mut node: Node, kind: Statistics) -> Result<()> {
+        if node.target.is_aten("_native_batch_norm_legit") {
+            node.target = OpName::new("aten", "native_batch_norm", "default");
+        }
+        let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();
+        let (input, mean, var) = (name("input"), name("running_mean"), name("running_var"));
+        let weight = ["momentum", "exponential_average_factor"];
+        let weight = weight.iter().find_map(|w| node.arg(w)).cloned();
+        let (Some(mut x), Some(mean), Some(weight)) = (input, mean, weight) else {
+            return Err(problem(&node, PassProblem::NoTwin));
+        };
+        let meta = |name: &Name| self.emit.meta(name).map_err(|p| problem(&node, p));
+        let (mut of, kept) = (meta(&x)?, meta(&mean)?);
+        let (by, from) = (memory::Write::by(&node), node.meta.clone());
+        self.emit.nodes.push(node);
+        if of.dtype != kept.dtype {
+            of.dtype = kept.dtype;
+            let args = [
+                ("self", Argument::Tensor(x)),
+                ("dtype", Argument::DType(kept.dtype)),
+            ];
+            x = self
+                .emit
+                .op(("_to_copy", "default"), args, of.clone(), &from);
+        }
+        let rank = i64::try_from(of.sizes.len()).unwrap_or(i64::MAX);
+        let (dims, per): (Vec<i64>, _) = match kind {
+            Statistics::Batch => ((0..rank).filter(|&d| d != 1).collect(), 1..2),
+            Statistics::Instance => ((2..rank).collect(), 0..2),
+        };
+        let left = of.sizes.get(per).unwrap_or_default().to_vec();
+        let of = TensorMeta {
+            strides: strides::contiguous(&left),
+            sizes: left,
+            storage_offset: Expr::ZERO,
+            requires_grad: false,
+            ..of
+        };
+        let args = [
+            ("self", Argument::Tensor(x)),
+            ("dim", Argument::Ints(dims)),
+            ("correction", Argument::Int(1)),
+            ("keepdim", Argument::Bool(false)),
+        ];
+        let results = vec![of.clone(), of];
+        let results = self
+            .emit
+            .node(("var_mean", "correction"), args, results, &from);
+        // The variance comes first.
+        let pairs = [var, Some(mean)].into_iter().zip(results);
+        for (old, mut new) in pairs.filter_map(|(old, new)| Some((old?, new))) {
+            if kind == Statistics::Instance {
+                let args = [
+                    ("self", Argument::Tensor(new)),
+                    ("dim", Argument::Ints(vec![0])),
+                ];
+                new = self.emit.op(("mean", "dim"), args, kept.clone(), &from);
+            }
+            let args = [
+                ("self", Argument::Tensor(old.clone())),
+                ("end", Argument::Tensor(new)),
+                ("weight", weight.clone()),
+            ];
+            let new = self.emit.op(("lerp", "Scalar"), args, kept.clone(), &from);
+            let id = self.memory.tensor(&old);
+            self.memory.write(id, &new, by.clone(), &mut self.emit);
+        }
+        Ok(())
+    }
+
+    /// An operator of another library that returns nothing.
+    pub(super) fn custom(&mut self, mut node: Node) -> Result<()> {
+        let tensors: Vec<Name> = node.args.iter().fold(Vec::new(), |mut all, arg| {
+            if let Argument::Tensor(name) = &arg.value {
+                all.push(name.clone());
+            } else if let Argument::Tensors(names) = &arg.value {
+                all.extend(names.iter().cloned());
+            }
+            all
+        });
+        let mut own = tensors.iter().filter(|name| {
+            let id = self.memory.tensor(name);
+            !self.inputs.contains(&self.memory.root(id))
+        });
+        let written = match (tensors.as_slice(), own.next(), own.next()) {
+            ([only], ..) | (_, Some(only), None) => only.clone(),
+            _ => return Err(problem(&node, PassProblem::NothingReturned)),
+        };
+        let by = memory::Write::by(&node);
+        node.outputs.clear();
+        let new = self.result(&mut node, &written)?;
+        let id = self.memory.tensor(&written);
+        self.emit.nodes.push(node);
+        self.memory.write(id, &new, by, &mut self.emit);
+        Ok(())
+    }
+}

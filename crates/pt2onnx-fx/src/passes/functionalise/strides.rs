@@ -1,0 +1,195 @@
+//! What recorded sizes and strides say of memory: whether a tensor is contiguous, can be reshaped in place, overlaps itself.
+
+use crate::graph::TensorMeta;
+use pt2onnx_symbolic::{Constraints, Expr};
+
+/// Strides of a contiguous tensor of these sizes, as PyTorch computes them.
+pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
+    let mut next = Expr::ONE;
+    let mut strides: Vec<_> = sizes
+        .iter()
+        .rev()
+        .map(|size| {
+            let stride = next.clone();
+            next = &next * &size.max(&Expr::ONE);
+            stride
+        })
+        .collect();
+    strides.reverse();
+    strides
+}
+
+/// Whether all elements follow each other in order; `None` where that cannot be told.
+pub(super) fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bool> {
+    if meta.sizes.iter().any(|s| s.as_int() == Some(0)) {
+        return Some(true);
+    }
+    let mut next = Expr::ONE;
+    let mut all = Some(true);
+    for (size, stride) in meta.sizes.iter().zip(&meta.strides).rev() {
+        // The stride of a dimension of one element says nothing.
+        if size.as_int() == Some(1) {
+            continue;
+        }
+        match known.prove_eq(stride, &next) {
+            Some(true) => {}
+            Some(false) if known.prove_gt(size, &Expr::ONE) => return Some(false),
+            _ => all = None,
+        }
+        next = &next * size;
+    }
+    all
+}
+
+/// Whether two tensors have the same sizes and strides.
+pub(super) fn same_layout(a: &TensorMeta, b: &TensorMeta, known: &Constraints) -> bool {
+    same(&a.sizes, &b.sizes, known) && same(&a.strides, &b.strides, known)
+}
+
+/// Whether the lists are equal.
+pub(super) fn same(a: &[Expr], b: &[Expr], known: &Constraints) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| known.prove_eq(a, b) == Some(true))
+}
+
+/// Whether `reshape` of a tensor to `sizes` is a view of it, as `computeStride` of PyTorch decides; `None` where that
+/// cannot be told.
+pub(super) fn reshapes_in_place(
+    from: &TensorMeta,
+    sizes: &[Expr],
+    known: &Constraints,
+) -> Option<bool> {
+    if is_contiguous(from, known) == Some(true) {
+        return Some(true);
+    }
+    let equal = |a: &Expr, b: &Expr| known.prove_eq(a, b);
+    let mut new = sizes.iter().rev().peekable();
+    let (mut chunk, mut viewed) = (Expr::ONE, Expr::ONE);
+    let dims: Vec<_> = from.sizes.iter().zip(&from.strides).rev().collect();
+    let mut base = dims.first().map(|(_, stride)| (*stride).clone())?;
+    for (at, (size, _)) in dims.iter().enumerate() {
+        chunk = &chunk * *size;
+        let outer = dims.get(at + 1);
+        let ends = match outer {
+            None => true,
+            Some((size, _)) if size.as_int() == Some(1) => false,
+            Some((_, stride)) => !equal(stride, &(&chunk * &base))?,
+        };
+        if !ends {
+            continue;
+        }
+        while let Some(size) = new.peek() {
+            if size.as_int() != Some(1) && equal(&viewed, &chunk)? {
+                break;
+            }
+            viewed = &viewed * *size;
+            new.next();
+        }
+        if !equal(&viewed, &chunk)? {
+            return Some(false);
+        }
+        if let Some((_, stride)) = outer {
+            base = (*stride).clone();
+            (chunk, viewed) = (Expr::ONE, Expr::ONE);
+        }
+    }
+    Some(new.peek().is_none())
+}
+
+/// Whether no two elements of such a tensor share memory; `false` where that cannot be told.
+pub(super) fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
+    let dims = sizes.iter().zip(strides);
+    let dims: Option<Vec<(i64, i64)>> = dims
+        .map(|(size, stride)| Some((stride.as_int()?, size.as_int()?)))
+        .collect();
+    let Some(mut dims) = dims else {
+        return strides == contiguous(sizes);
+    };
+    if dims.iter().any(|&(_, size)| size == 0) {
+        return true;
+    }
+    dims.retain(|&(_, size)| size != 1);
+    dims.sort_unstable();
+    let mut last = Some(0i64);
+    dims.iter().all(|&(stride, size)| {
+        let free = last.is_some_and(|last| stride > last);
+        let extent = stride.checked_mul(size - 1);
+        last = last.zip(extent).and_then(|(last, e)| last.checked_add(e));
+        free
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Device, Layout};
+    use pt2onnx_tensor::DType;
+
+    fn exprs(text: &str) -> Vec<Expr> {
+        text.split_whitespace()
+            .map(|s| Expr::parse(s).unwrap())
+            .collect()
+    }
+
+    fn meta(sizes: &str, strides: &str) -> TensorMeta {
+        TensorMeta {
+            dtype: DType::F32,
+            sizes: exprs(sizes),
+            strides: exprs(strides),
+            storage_offset: Expr::ZERO,
+            requires_grad: false,
+            device: Device {
+                kind: "cpu".into(),
+                index: None,
+            },
+            layout: Layout::Strided,
+        }
+    }
+
+    #[test]
+    fn reshapes() {
+        let known = Constraints::new();
+        // As torch.empty_strided(sizes, strides).view(to) has it.
+        for (sizes, strides, to, expected) in [
+            ("2 3", "3 1", "6", Some(true)),
+            ("3 2", "1 3", "6", Some(false)),
+            ("3 2", "1 3", "3 2 1", Some(true)),
+            ("4 6", "12 2", "4 2 3", Some(true)),
+            ("4 6", "12 2", "24", Some(true)),
+            ("4 5", "12 2", "20", Some(false)),
+            ("2 3 4", "4 8 1", "2 12", Some(false)),
+            ("2 3 4", "4 8 1", "2 3 2 2", Some(true)),
+            ("1 3 4", "99 4 1", "12", Some(true)),
+            ("s0 3", "3 1", "3*s0", Some(true)),
+            ("3 s0", "1 3", "3*s0", None),
+        ] {
+            let meta = meta(sizes, strides);
+            assert_eq!(
+                reshapes_in_place(&meta, &exprs(to), &known),
+                expected,
+                "{sizes} / {strides} to {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn overlaps() {
+        for (sizes, strides, expected) in [
+            ("2 3", "3 1", true),
+            ("2 3", "1 2", true),
+            ("2 3", "0 1", false),
+            ("1 3", "0 1", true),
+            ("3 2", "1 1", false),
+            ("0 2", "1 1", true),
+        ] {
+            assert_eq!(
+                no_overlap(&exprs(sizes), &exprs(strides)),
+                expected,
+                "{sizes} / {strides}"
+            );
+        }
+        assert_eq!(contiguous(&exprs("2 0 3")), exprs("3 3 1"));
+    }
+}

@@ -1,0 +1,229 @@
+//! What the builder emits, as text: sizes at run time, legal types, smart emission, regions; and what the verifier refuses.
+
+use insta::assert_snapshot;
+use pt2onnx_ir::{Builder, InsertPoint, Model, Type, Value, attrs, verify};
+use pt2onnx_symbolic::{Constraints, Expr, Range};
+use pt2onnx_tensor::DType;
+
+fn e(text: &str) -> Expr {
+    Expr::parse(text).unwrap()
+}
+
+/// The nodes that `body` emits given inputs `x0`, `x1`, ... of those types; symbols are at least 1.
+fn emitted(inputs: &[(DType, &[&str])], body: impl Fn(&Builder, &[Value]) -> Vec<Value>) -> String {
+    let mut model = Model::new(26);
+    let mut constraints = Constraints::new();
+    for symbol in ["s0", "s1"] {
+        constraints.constrain(&e(symbol), Range::at_least(1));
+    }
+    let builder = Builder::new(&mut model, InsertPoint::End(Model::MAIN), constraints);
+    let values: Vec<Value> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, (dtype, dims))| {
+            let dims: Vec<Expr> = dims.iter().map(|d| e(d)).collect();
+            let value = builder.edit(|m| {
+                let value = m.add_input(Model::MAIN, Some(Type::tensor(*dtype, dims)));
+                m[value].name = Some(format!("x{i}").into());
+                value
+            });
+            builder.bind_dims(value);
+            value
+        })
+        .collect();
+    let outputs = body(&builder, &values);
+    assert_eq!(builder.take_faults(), []);
+    drop(builder);
+    model.set_outputs(Model::MAIN, &outputs);
+    model.assign_names();
+    verify(&model).unwrap();
+    let text = model.to_string();
+    text.split_once(">\n").unwrap().1.to_owned()
+}
+
+const F: DType = DType::F32;
+
+#[test]
+fn reshape_copies_and_infers_sizes_before_it_computes_them() {
+    assert_snapshot!(emitted(&[(F, &["s0", "s1", "8"])], |cx, x| {
+        vec![cx.reshape(x[0], &[e("s0"), e("s1"), e("2"), e("4")])]
+    }), @r#"
+main_graph (float[s0,s1,8] x0) => (float[s0,s1,2,4] val_0)
+<
+  int64[4] val_1 = {0, 0, 2, 4}
+>
+{
+  val_0 = Reshape (x0, val_1)
+}
+"#);
+    assert_snapshot!(emitted(&[(F, &["s0", "s1"])], |cx, x| vec![cx.reshape(x[0], &[e("s1"), e("s0")])]), @r#"
+main_graph (float[s0,s1] x0) => (float[s1,s0] val_0)
+{
+  val_1 = Shape <start: int = 1, end: int = 2> (x0)
+  val_2 = Shape <start: int = 0, end: int = 1> (x0)
+  val_3 = Concat <axis: int = 0> (val_1, val_2)
+  val_0 = Reshape (x0, val_3)
+}
+"#);
+    // u0 may be 0, beside which -1 says nothing.
+    assert_snapshot!(emitted(&[(F, &["u0", "s1", "4"])], |cx, x| vec![cx.reshape(x[0], &[e("u0"), e("4*s1")])]), @r#"
+main_graph (float[u0,s1,4] x0) => (float[u0,"4*s1"] val_0)
+<
+  int64[1] val_1 = {4}
+>
+{
+  val_2 = Shape <start: int = 0, end: int = 1> (x0)
+  val_3 = Shape <start: int = 1, end: int = 2> (x0)
+  val_4 = Mul (val_1, val_3)
+  val_5 = Concat <axis: int = 0> (val_2, val_4)
+  val_0 = Reshape <allowzero: int = 1> (x0, val_5)
+}
+"#);
+}
+
+#[test]
+fn sizes_are_read_where_they_can_be() {
+    // 2*s0 is read, s0 solved for; a floor division of what is not negative is a plain one.
+    assert_snapshot!(emitted(&[(F, &["2*s0"])], |cx, _| vec![cx.size(&e("s0")), cx.size(&e("2*s0"))]), @r#"
+main_graph (float["2*s0"] x0) => (int64 val_0, int64 val_1)
+<
+  int64 val_2 = {2},
+  int64[0] val_3 = {}
+>
+{
+  val_4 = Shape <start: int = 0, end: int = 1> (x0)
+  val_5 = Div (val_4, val_2)
+  val_0 = Reshape (val_5, val_3)
+  val_1 = Reshape (val_4, val_3)
+}
+"#);
+    assert_snapshot!(emitted(&[(F, &["s0", "s1"])], |cx, _| vec![cx.sizes(&[e("s0*s1 - 3"), e("s0//2"), e("7")])]), @r#"
+main_graph (float[s0,s1] x0) => (int64[3] val_0)
+<
+  int64[1] val_1 = {3},
+  int64[1] val_2 = {2},
+  int64[1] val_3 = {7}
+>
+{
+  val_4 = Shape <start: int = 0, end: int = 1> (x0)
+  val_5 = Shape <start: int = 1, end: int = 2> (x0)
+  val_6 = Mul (val_4, val_5)
+  val_7 = Sub (val_6, val_1)
+  val_8 = Div (val_4, val_2)
+  val_0 = Concat <axis: int = 0> (val_7, val_8, val_3)
+}
+"#);
+}
+
+#[test]
+fn operators_compute_in_types_they_take() {
+    assert_snapshot!(emitted(&[(DType::I8, &["1", "3", "4", "4"])], |cx, x| {
+        vec![cx.relu(x[0]), cx.softmax(x[0], attrs::Softmax::default())]
+    }), @r#"
+main_graph (int8[1,3,4,4] x0) => (int8[1,3,4,4] val_0, int8[1,3,4,4] val_1)
+{
+  val_0 = Relu (x0)
+  val_2 = Cast <to: int = 1> (x0)
+  val_3 = Softmax (val_2)
+  val_1 = Cast <to: int = 3> (val_3)
+}
+"#);
+}
+
+#[test]
+fn nothing_to_do_emits_nothing() {
+    let text = emitted(&[(F, &["s0", "3"])], |cx, x| {
+        let same = cx.reshape(
+            cx.transpose(cx.expand(cx.cast(x[0], F), &[e("s0"), e("3")]), &[0, 1]),
+            &[e("s0"), e("3")],
+        );
+        let same = cx.slice(cx.mul(cx.add(same, 0), 1), 0, &e("0"), &e("s0 + 1"), 1);
+        vec![cx.identity(same)]
+    });
+    assert_snapshot!(text, @r#"
+main_graph (float[s0,3] x0) => (float[s0,3] val_0)
+{
+  val_0 = Identity (x0)
+}
+"#);
+}
+
+#[test]
+fn bodies_see_the_values_around_them() {
+    assert_snapshot!(emitted(&[(F, &["s0", "3"]), (F, &["3"])], |cx, x| {
+        let row = Type::tensor(F, [e("3")]);
+        let body = cx.region(&[row.clone(), row], |inputs| {
+            let sum = cx.add(inputs[0], cx.mul(inputs[1], x[1]));
+            vec![sum, sum]
+        });
+        let init = cx.full(&[e("3")], 0, F);
+        cx.scan_op(2, &[init, x[0]], body, 1, Default::default()).to_vec()
+    }), @r#"
+main_graph (float[s0,3] x0, float[3] x1) => (float[3] val_0, float[s0,3] val_1)
+<
+  float val_2 = {0.0},
+  int64[1] val_3 = {3}
+>
+{
+  val_9 = Expand (val_2, val_3)
+  val_0, val_1 = Scan <body: graph = body (float[3] val_4, float[3] val_5) => (float[3] val_7, float[3] val_8)
+  {
+    val_6 = Mul (val_5, x1)
+    val_7 = Add (val_4, val_6)
+    val_8 = Identity (val_7)
+  }, num_scan_inputs: int = 1> (val_9, x0)
+}
+"#);
+}
+
+#[test]
+fn faults_name_what_cannot_be_done() {
+    let mut model = Model::new(26);
+    let cx = Builder::new(
+        &mut model,
+        InsertPoint::End(Model::MAIN),
+        Constraints::new(),
+    );
+    let x = cx.edit(|m| m.add_input(Model::MAIN, Some(Type::tensor(F, [e("2"), e("3")]))));
+    cx.dim(x, 2);
+    cx.size(&e("s9"));
+    cx.add(x, cx.full(&[e("5")], 1, F));
+    let faults: Vec<String> = cx.take_faults().iter().map(ToString::to_string).collect();
+    assert_snapshot!(faults.join("\n"), @r#"
+value 0: float[2,3] has no dimension 2
+the size s9 cannot be computed from the inputs
+sizes 3 and 5 do not broadcast
+"#);
+}
+
+#[test]
+fn the_verifier_refuses() {
+    let mut model = Model::new(20);
+    let (x, late) = (
+        model.add_input(Model::MAIN, Some(Type::tensor(F, []))),
+        model.add_region(),
+    );
+    let inner = model.add_input(late, Some(Type::tensor(F, [])));
+    let at = InsertPoint::End(Model::MAIN);
+    for (op, inputs) in [
+        ("Swish", vec![Some(x)]),
+        ("Add", vec![Some(x)]),
+        ("Relu", vec![Some(inner)]),
+        ("BitwiseNot", vec![Some(x)]),
+        ("NoSuchOperator", vec![Some(x)]),
+    ] {
+        model.add_node(at, op, &inputs, Default::default(), 1);
+    }
+    let errors: Vec<String> = verify(&model)
+        .unwrap_err()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_snapshot!(errors.join("\n"), @r#"
+Swish: opset 20 has no operator Swish
+Add: Add needs input 1
+Relu: uses an unnamed value before it is defined
+BitwiseNot: BitwiseNot of opset 18 does not take float32 as X
+NoSuchOperator: opset 20 has no operator NoSuchOperator
+"#);
+}
