@@ -15,8 +15,10 @@ mod creation;
 mod cumulative;
 mod diagonals;
 mod dropout;
+mod embedding_bag;
 mod floats;
 mod identity;
+mod images;
 mod index_put;
 mod indexing;
 mod interpolation;
@@ -31,7 +33,9 @@ mod norms;
 mod padding;
 mod pooling;
 mod precision;
+mod quantization;
 mod random;
+mod recurrent;
 mod reduction;
 mod repeating;
 mod scattering;
@@ -39,6 +43,7 @@ mod searching;
 mod segments;
 mod shapes;
 mod slicing;
+mod sliding;
 mod sorting;
 mod special;
 mod special_bessel;
@@ -70,8 +75,10 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     cumulative::OPS,
     diagonals::OPS,
     dropout::OPS,
+    embedding_bag::OPS,
     floats::OPS,
     identity::OPS,
+    images::OPS,
     index_put::OPS,
     indexing::OPS,
     interpolation::OPS,
@@ -84,7 +91,9 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     norms::OPS,
     padding::OPS,
     pooling::OPS,
+    quantization::OPS,
     random::OPS,
+    recurrent::OPS,
     reduction::OPS,
     repeating::OPS,
     scattering::OPS,
