@@ -5,14 +5,17 @@ mod arithmetic;
 mod attention;
 mod casting;
 mod comparison;
+mod contraction;
 mod convolution;
 mod creation;
+mod fft;
 mod identity;
 mod indexing;
 mod interpolation;
 mod joining;
 mod linear;
 mod normalization;
+mod num;
 mod padding;
 mod pooling;
 mod reduction;
@@ -27,8 +30,10 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     attention::OPS,
     casting::OPS,
     comparison::OPS,
+    contraction::OPS,
     convolution::OPS,
     creation::OPS,
+    fft::OPS,
     identity::OPS,
     indexing::OPS,
     interpolation::OPS,
