@@ -19,6 +19,7 @@ mod num;
 mod padding;
 mod pooling;
 mod reduction;
+mod stft;
 mod view;
 
 use crate::AtenOp;
@@ -43,5 +44,6 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     padding::OPS,
     pooling::OPS,
     reduction::OPS,
+    stft::OPS,
     view::OPS,
 ];
