@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod aten;
 mod generate;
+mod kernels;
 mod onnx;
 mod proto;
 mod python;
@@ -29,6 +30,8 @@ enum Task {
     /// The list of PyTorch's operator schemas for pt2onnx-aten, from the PyTorch of the interpreter
     /// in PT2ONNX_TORCH_PYTHON; --check needs none.
     RegenAten(Regen),
+    /// The element types that ONNX Runtime's CPU kernels lack, for pt2onnx-opt, from the pinned release.
+    RegenKernels(Regen),
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -49,6 +52,7 @@ fn main() -> Result<()> {
         Task::RegenOnnx(args) => onnx::regen(args.check),
         Task::RegenProto(args) => proto::regen(args.check),
         Task::RegenAten(args) => aten::regen(args.check),
+        Task::RegenKernels(args) => kernels::regen(args.check),
         Task::Test { args } => test::test(&args),
     }
 }

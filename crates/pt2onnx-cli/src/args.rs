@@ -54,6 +54,9 @@ pub struct Convert {
     /// Where weights go
     #[arg(long, value_enum, default_value_t)]
     pub weights: Weights,
+    /// The runtime to write for
+    #[arg(long, value_enum, default_value_t)]
+    pub target: Target,
     /// Leave the model as it was translated: no folding of constants, no simplification
     #[arg(long)]
     pub no_optimize: bool,
@@ -71,6 +74,24 @@ pub enum Weights {
     Embed,
     /// Into OUT.onnx.data, which must stay beside OUT.onnx
     External,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Target {
+    /// The standard; a warning says what ONNX Runtime has no kernel for
+    #[default]
+    Standard,
+    /// ONNX Runtime on the CPU: casts where it has no kernel for an element type
+    OrtCpu,
+}
+
+impl From<Target> for pt2onnx::Target {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Standard => Self::Standard,
+            Target::OrtCpu => Self::OrtCpu,
+        }
+    }
 }
 
 impl From<Weights> for pt2onnx::Weights {

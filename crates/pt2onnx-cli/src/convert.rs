@@ -17,6 +17,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     let exporter = Exporter::new()
         .opset(args.opset)
         .weights(args.weights.into())
+        .target(args.target.into())
         .optimize(!args.no_optimize);
     let program = exporter.export(&model)?;
     for warning in program.warnings() {

@@ -472,6 +472,11 @@ impl Model {
         }
     }
 
+    /// The node behind a node in its region.
+    pub fn next(&self, node: NodeId) -> Option<NodeId> {
+        self[node].next
+    }
+
     /// A region's nodes in order.
     pub fn nodes(&self, region: RegionId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(self[region].first, |n| self[*n].next)

@@ -131,6 +131,26 @@ impl TypeSet {
         self.tensor & (1 << dtype as u32) != 0
     }
 
+    /// The first element type of the set that holds all values of `dtype`, or comes nearest to it.
+    pub fn widened(&self, dtype: DType) -> Option<DType> {
+        use DType::*;
+        let order: &[DType] = match dtype {
+            Bool => &[U8, I32, I64, F32],
+            I8 | U8 => &[I32, I64, F32, F64],
+            I16 | U16 => &[I32, I64, F32, F64],
+            I32 => &[I64, F64, F32],
+            U32 => &[I64, U64, F64, F32],
+            I64 => &[F64, F32],
+            U64 => &[I64, F64, F32],
+            F16 | BF16 => &[F32, F64],
+            F32 => &[F64],
+            F64 => &[F32],
+            F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 => &[F16, F32],
+            _ => &[],
+        };
+        order.iter().copied().find(|&d| self.has_tensor(d))
+    }
+
     /// The element type, where the set holds tensors of one type and nothing else.
     pub fn only_tensor(&self) -> Option<DType> {
         let nothing_else = self.sequence | self.optional | self.optional_sequence == 0;
@@ -184,4 +204,28 @@ pub fn versions(name: &str) -> &'static [OpSchema] {
     let start = all.partition_point(|s| s.name < name);
     let end = all.partition_point(|s| s.name <= name);
     &all[start..end]
+}
+
+/// Element types in the order of `TensorProto.DataType`, from 1 on.
+const NUMBERS: [DType; 26] = {
+    use DType::*;
+    [
+        F32, U8, I8, U16, I16, I32, I64, String, Bool, F16, F64, U32, U64, C64, C128, BF16,
+        F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, U4, I4, F4E2M1, F8E8M0, U2, I2,
+    ]
+};
+
+/// `TensorProto.DataType` of an element type, as attributes like `Cast`'s `to` hold it; 0 (undefined) for complex32.
+pub fn data_type(dtype: DType) -> i64 {
+    NUMBERS
+        .iter()
+        .position(|&d| d == dtype)
+        .map_or(0, |i| i as i64 + 1)
+}
+
+/// The element type of that `TensorProto.DataType`.
+pub fn dtype(number: i64) -> Option<DType> {
+    NUMBERS
+        .get(usize::try_from(number.checked_sub(1)?).ok()?)
+        .copied()
 }

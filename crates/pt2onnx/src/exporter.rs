@@ -1,6 +1,6 @@
 //! The way from an archive to a model.
 
-use crate::{Error, OPSETS, OnnxProgram, Registry, Weights};
+use crate::{Error, OPSETS, OnnxProgram, Registry, Target, Weights};
 use pt2onnx_fx::{ExportedProgram, archive, passes};
 use std::{path::Path, time::Instant};
 
@@ -12,6 +12,7 @@ pub struct Exporter {
     opset: u32,
     weights: Weights,
     optimize: bool,
+    target: Target,
     registry: Registry,
 }
 
@@ -21,6 +22,7 @@ impl Default for Exporter {
             opset: DEFAULT_OPSET,
             weights: Weights::Auto,
             optimize: true,
+            target: Target::Standard,
             registry: Registry::default(),
         }
     }
@@ -47,6 +49,12 @@ impl Exporter {
     /// Whether to fold constants and simplify; true by default.
     pub fn optimize(mut self, optimize: bool) -> Self {
         self.optimize = optimize;
+        self
+    }
+
+    /// The runtime to write for; [`Target::Standard`] by default: pure ONNX, with a warning where ONNX Runtime has no kernel.
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = target;
         self
     }
 
@@ -83,7 +91,7 @@ impl Exporter {
         .map_err(Error::Pass)?;
         let pt2onnx_aten::Lowering {
             mut model,
-            warnings,
+            mut warnings,
         } = stage("lower", || pt2onnx_aten::lower(&program, &self.registry))?;
         if self.optimize {
             stage("optimise", || {
@@ -91,9 +99,26 @@ impl Exporter {
             });
         }
         stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        stage("target", || fit(&mut model, self.target, &mut warnings));
         stage("names", || model.assign_names());
         stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
         Ok(OnnxProgram::new(model, warnings, self.weights))
+    }
+}
+
+/// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.
+fn fit(model: &mut pt2onnx_ir::Model, target: Target, warnings: &mut Vec<String>) {
+    match target {
+        Target::OrtCpu => pt2onnx_opt::bridge_ort_cpu(model),
+        Target::Standard => {
+            let lacking = pt2onnx_opt::lacking_ort_cpu(model);
+            if !lacking.is_empty() {
+                let what = lacking.join(", ");
+                warnings.push(format!(
+                    "ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts"
+                ));
+            }
+        }
     }
 }
 

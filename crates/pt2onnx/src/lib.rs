@@ -35,7 +35,7 @@ pub use pt2onnx_aten::Registry;
 pub use pt2onnx_fx as fx;
 pub use pt2onnx_ir as ir;
 pub use pt2onnx_opt as opt;
-pub use pt2onnx_opt::OPSETS;
+pub use pt2onnx_opt::{OPSETS, Target};
 pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_writer as writer;

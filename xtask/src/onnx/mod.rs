@@ -13,6 +13,8 @@ mod builder;
 mod names;
 mod schema;
 
+pub use schema::dtype;
+
 /// Where the generated files live.
 const FOLDER: &str = "crates/pt2onnx-ir/src/generated";
 

@@ -38,6 +38,14 @@ const DTYPES: &[(&str, &str)] = &[
     ("string", "String"),
 ];
 
+/// The variant of `pt2onnx_tensor::DType` for ONNX's name of an element type.
+pub fn dtype(name: &str) -> Option<&'static str> {
+    DTYPES
+        .iter()
+        .find(|(onnx, _)| *onnx == name)
+        .map(|(_, variant)| *variant)
+}
+
 /// Element types that `DType` does not have: no PyTorch tensor holds them.
 const OUTSIDE: &[&str] = &["float6e2m3", "float6e3m2"];
 

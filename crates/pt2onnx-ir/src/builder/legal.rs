@@ -6,7 +6,7 @@
 use super::Builder;
 use crate::{
     Value,
-    schema::{self, OpSchema, TypeSet},
+    schema::{self, OpSchema},
 };
 use pt2onnx_tensor::DType;
 
@@ -33,7 +33,7 @@ impl Builder<'_> {
             if !allowed.has_tensor(given)
                 && !wider.iter().any(|(variable, ..)| *variable == formal.ty)
             {
-                let to = widened(given, allowed)?;
+                let to = allowed.widened(given)?;
                 wider.push((formal.ty, given, to));
             }
         }
@@ -61,24 +61,4 @@ impl Detour {
             .and_then(|formal| self.of(formal.ty));
         detour.map_or(value, |&(_, from, _)| cx.cast(value, from))
     }
-}
-
-/// The first type of the set that holds all values of `dtype` (or comes nearest to it).
-fn widened(dtype: DType, allowed: &TypeSet) -> Option<DType> {
-    use DType::*;
-    let order: &[DType] = match dtype {
-        Bool => &[U8, I32, I64, F32],
-        I8 | U8 => &[I32, I64, F32, F64],
-        I16 | U16 => &[I32, I64, F32, F64],
-        I32 => &[I64, F64, F32],
-        U32 => &[I64, U64, F64, F32],
-        I64 => &[F64, F32],
-        U64 => &[I64, F64, F32],
-        F16 | BF16 => &[F32, F64],
-        F32 => &[F64],
-        F64 => &[F32],
-        F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 => &[F16, F32],
-        _ => &[],
-    };
-    order.iter().copied().find(|&d| allowed.has_tensor(d))
 }

@@ -1,7 +1,7 @@
 //! Emission that emits nothing where nothing needs doing, and constants where all is known.
 
 use super::{Builder, attributes};
-use crate::{Shape, Type, Value, infer};
+use crate::{Shape, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -16,7 +16,7 @@ impl Builder<'_> {
             return x;
         }
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
-        let to = infer::data_type_number(dtype);
+        let to = crate::schema::data_type(dtype);
         let ty = Type::Tensor(crate::TensorType {
             dtype,
             shape: self.known_shape(x),

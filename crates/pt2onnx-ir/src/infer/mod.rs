@@ -58,7 +58,7 @@ impl Node<'_, '_> {
     fn dtype(&self, schema: &OpSchema, i: usize) -> Option<DType> {
         let named = ["to", "dtype", "output_dtype", "output_datatype"];
         if let Some(to) = named.iter().find_map(|a| self.int(a)).filter(|&to| to != 0) {
-            return dtype_of_number(to);
+            return schema::dtype(to);
         }
         let formal = schema.output(i)?.ty;
         if let Some(inner) = formal
@@ -142,27 +142,4 @@ impl Node<'_, '_> {
 fn normalize(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis + rank as i64 } else { axis };
     usize::try_from(axis).ok().filter(|&a| a < rank)
-}
-
-const NUMBERS: [DType; 26] = {
-    use DType::*;
-    [
-        F32, U8, I8, U16, I16, I32, I64, String, Bool, F16, F64, U32, U64, C64, C128, BF16,
-        F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, U4, I4, F4E2M1, F8E8M0, U2, I2,
-    ]
-};
-
-/// `TensorProto.DataType` of an element type, as attributes like `Cast`'s `to` hold it; 0 (undefined) for complex32.
-pub(crate) fn data_type_number(dtype: DType) -> i64 {
-    NUMBERS
-        .iter()
-        .position(|&d| d == dtype)
-        .map_or(0, |i| i as i64 + 1)
-}
-
-/// The element type of that `TensorProto.DataType`.
-fn dtype_of_number(number: i64) -> Option<DType> {
-    NUMBERS
-        .get(usize::try_from(number.checked_sub(1)?).ok()?)
-        .copied()
 }

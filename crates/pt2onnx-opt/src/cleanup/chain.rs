@@ -1,0 +1,145 @@
+//! Two nodes in a row that one can do: transposes, casts, and nodes that only change sizes.
+
+use super::{Action, Seen};
+use pt2onnx_ir::{Attributes, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(super) fn rule(n: &Seen) -> Option<Action> {
+    let x = n.node.input(0)?;
+    match &*n.node.op {
+        "Transpose" => transposes(n, x),
+        "Cast" => casts(n, x),
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
+        _ => None,
+    }
+}
+
+fn transposes(n: &Seen, x: Value) -> Option<Action> {
+    let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
+    let (outer_perm, inner_perm) = (n.int_list("perm")?, inner.int_list("perm")?);
+    let source = inner.node.input(0)?;
+    let joined: Vec<i64> = outer_perm
+        .iter()
+        .map(|&p| inner_perm.get(usize::try_from(p).ok()?).copied())
+        .collect::<Option<_>>()?;
+    if joined.iter().copied().eq(0..joined.len() as i64) {
+        return Some(Action::Forward(source));
+    }
+    let attributes = Attributes::from_iter([("perm".into(), joined.into())]);
+    Some(Action::Become(
+        "Transpose",
+        vec![Some(source)],
+        Box::new(attributes),
+    ))
+}
+
+/// The first cast may go where it loses nothing.
+fn casts(n: &Seen, x: Value) -> Option<Action> {
+    let inner = n.producer(x).filter(|i| i.node.is("Cast"))?;
+    let source = inner.node.input(0)?;
+    let (from, through, to) = (n.dtype(source)?, n.dtype(x)?, n.dtype(n.output())?);
+    if !widens(from, through) {
+        return None;
+    }
+    if from == to {
+        return Some(Action::Forward(source));
+    }
+    Some(Action::Become(
+        "Cast",
+        vec![Some(source)],
+        n.node.attributes.clone().into(),
+    ))
+}
+
+/// Whether `to` has every value of `from`.
+fn widens(from: DType, to: DType) -> bool {
+    // Bits that an integer of either kind takes beside the sign.
+    let digits = |d: DType| match d {
+        DType::Bool => 1,
+        d if d.is_unsigned() => d.bits(),
+        d => d.bits() - 1,
+    };
+    let (precision, range) = match to {
+        DType::F64 => (53, 11),
+        DType::F32 => (24, 8),
+        DType::F16 => (11, 5),
+        DType::BF16 => (8, 8),
+        _ => (0, 0),
+    };
+    let integral = |d: DType| d.is_int() || d == DType::Bool;
+    match from {
+        // A bool must come back as 0 or 1 only, so nothing becomes a bool.
+        _ if to == DType::Bool => false,
+        _ if integral(from) && to.is_int() => {
+            digits(from) <= digits(to)
+                && (from.is_unsigned() || from == DType::Bool || !to.is_unsigned())
+        }
+        // Half precision ends at 65504, so that 16 bits would not fit, whose precision does not either.
+        _ if integral(from) => digits(from) <= precision,
+        DType::F32 => precision >= 24 && range >= 8,
+        DType::F16 => precision >= 11 && range >= 8,
+        DType::BF16 => precision >= 8 && range >= 8,
+        _ => false,
+    }
+}
+
+/// Elements keep their order through all of these, so that the last says it all: it may take the first's operand.
+fn views(n: &Seen, x: Value) -> Option<Action> {
+    let inner = n
+        .producer(x)
+        .filter(|i| matches!(&*i.node.op, "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze"))?;
+    let source = inner.node.input(0)?;
+    if n.same_shape(source, n.output()) || cancels(n, &inner) {
+        return Some(Action::Forward(source));
+    }
+    if let Some(sizes) = target(n.shape(n.output())?) {
+        return Some(Action::Reshape(source, sizes));
+    }
+    if !n.node.is("Reshape") {
+        return None;
+    }
+    let keeps = match n.ints(1) {
+        _ if n.node.int("allowzero") == Some(1) => true,
+        // A 0 takes over the operand's size there: the same in both if surely equal.
+        Some(sizes) => {
+            let (from, through) = (n.shape(source)?, n.shape(x)?);
+            let same = |i: usize| {
+                from.get(i)
+                    .is_some_and(|d| super::known(d) && Some(d) == through.get(i))
+            };
+            sizes.iter().enumerate().all(|(i, &s)| s != 0 || same(i))
+        }
+        // Sizes computed at run time may be 0.
+        None => false,
+    };
+    keeps.then(|| {
+        Action::Become(
+            "Reshape",
+            vec![Some(source), n.node.input(1)],
+            n.node.attributes.clone().into(),
+        )
+    })
+}
+
+/// Whether the outer takes out the dimensions that the inner put in.
+fn cancels(n: &Seen, inner: &Seen) -> bool {
+    let axes = |s: &Seen, rank: usize| -> Option<Vec<i64>> {
+        let counted = |a: i64| if a < 0 { a + rank as i64 } else { a };
+        let mut axes: Vec<i64> = s.ints(1)?.into_iter().map(counted).collect();
+        axes.sort_unstable();
+        Some(axes)
+    };
+    let squeezed = || {
+        let rank = n.shape(inner.output())?.len();
+        Some(axes(n, rank)? == axes(inner, rank)?)
+    };
+    n.node.is("Squeeze") && inner.node.is("Unsqueeze") && squeezed() == Some(true)
+}
+
+/// Sizes as a constant that `Reshape` takes, whatever its operand: all known but one, none 0.
+fn target(shape: &[Expr]) -> Option<Vec<i64>> {
+    let sizes: Vec<i64> = shape.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
+    let unknown = sizes.iter().filter(|&&s| s < 0).count();
+    (unknown <= 1 && !sizes.contains(&0)).then_some(sizes)
+}

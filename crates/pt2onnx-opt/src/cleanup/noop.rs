@@ -1,0 +1,111 @@
+//! Nodes whose output is one of their inputs, bit for bit.
+
+use super::Seen;
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// The input that the node's output equals.
+pub(super) fn rule(n: &Seen) -> Option<Value> {
+    let x = n.node.input(0)?;
+    let same = match &*n.node.op {
+        "Identity" => true,
+        "Cast" | "CastLike" => n.dtype(x)? == n.dtype(n.output())?,
+        // The elements in the same order, so that nothing is left to change.
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => n.same_shape(x, n.output()),
+        "Expand" => {
+            n.same_shape(x, n.output()) || (ones(n) && n.ints(1)?.len() <= n.shape(x)?.len())
+        }
+        "Tile" => n.same_shape(x, n.output()) || ones(n),
+        "Transpose" => transposes_nothing(n, x)?,
+        "Slice" => {
+            n.same_shape(x, n.output())
+                && (n.node.input(4).is_none() || n.ints(4)?.iter().all(|&s| s > 0))
+        }
+        "Pad" => n.ints(1)?.iter().all(|&p| p == 0),
+        "Concat" | "Sum" | "Min" | "Max" | "Mean" => n.node.inputs().len() == 1,
+        "Split" => true,
+        "Mul" => return either_neutral(n, |t| is(t, 1.0)),
+        // Adding 0.0 to -0.0 gives 0.0: exact for integers only.
+        "Add" => return either_neutral(n, |t| t.dtype().is_int() && is(t, 0.0)),
+        "Div" | "Pow" => neutral(n, 1, 0, |t| is(t, 1.0)),
+        "Sub" => neutral(n, 1, 0, |t| is(t, 0.0)),
+        _ => false,
+    };
+    same.then_some(x)
+}
+
+/// Whether the second input is ones only.
+fn ones(n: &Seen) -> bool {
+    n.ints(1).is_some_and(|ints| ints.iter().all(|&i| i == 1))
+}
+
+/// Whether only dimensions of size 1 change places.
+fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
+    let perm = match n.int_list("perm") {
+        Some(perm) => perm.to_vec(),
+        None => (0..n.shape(x)?.len() as i64).rev().collect(),
+    };
+    if perm.iter().copied().eq(0..perm.len() as i64) {
+        return Some(true);
+    }
+    let shape = n.shape(x)?;
+    let moved: Vec<i64> = perm
+        .iter()
+        .copied()
+        .filter(|&p| !is_one(shape.get(p as usize)))
+        .collect();
+    Some(moved.is_sorted() && n.same_shape(x, n.output()))
+}
+
+fn is_one(dim: Option<&pt2onnx_symbolic::Expr>) -> bool {
+    dim.and_then(|d| d.as_int()) == Some(1)
+}
+
+fn either_neutral(n: &Seen, holds: fn(&Tensor) -> bool) -> Option<Value> {
+    match (neutral(n, 1, 0, holds), neutral(n, 0, 1, holds)) {
+        (true, _) => n.node.input(0),
+        (_, true) => n.node.input(1),
+        _ => None,
+    }
+}
+
+/// Whether the constant input `constant` changes nothing of the other: neither elements nor type nor shape.
+fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) -> bool {
+    let inputs = n.node.input(constant).zip(n.node.input(other));
+    inputs.is_some_and(|(constant, other)| {
+        let Some(tensor) = n.model[constant].constant().filter(|t| t.has_data()) else {
+            return false;
+        };
+        let keeps_shape = match n.shape(other) {
+            // A tensor of ones only as sizes does not broadcast what has that many dimensions.
+            Some(shape) if tensor.shape().iter().all(|&s| s == 1) => tensor.rank() <= shape.len(),
+            Some(_) => n.same_shape(other, n.output()),
+            None => tensor.rank() == 0,
+        };
+        keeps_shape && tensor.nbytes() <= 1024 && holds(tensor)
+    })
+}
+
+/// Whether all elements are this number.
+fn is(t: &Tensor, number: f64) -> bool {
+    fn all<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64, number: f64) -> bool {
+        // By bits: -0.0 is not 0.0.
+        t.to_vec::<T>()
+            .is_some_and(|v| v.into_iter().all(|e| f(e).to_bits() == number.to_bits()))
+    }
+    match t.dtype() {
+        DType::F64 => all::<f64>(t, |v| v, number),
+        DType::F32 => all::<f32>(t, f64::from, number),
+        DType::F16 => all::<half::f16>(t, f64::from, number),
+        DType::BF16 => all::<half::bf16>(t, f64::from, number),
+        DType::I64 => all::<i64>(t, |v| v as f64, number),
+        DType::I32 => all::<i32>(t, f64::from, number),
+        DType::I16 => all::<i16>(t, f64::from, number),
+        DType::I8 => all::<i8>(t, f64::from, number),
+        DType::U64 => all::<u64>(t, |v| v as f64, number),
+        DType::U32 => all::<u32>(t, f64::from, number),
+        DType::U16 => all::<u16>(t, f64::from, number),
+        DType::U8 => all::<u8>(t, f64::from, number),
+        _ => false,
+    }
+}

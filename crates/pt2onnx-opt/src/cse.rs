@@ -1,0 +1,207 @@
+//! Common subexpressions: of nodes that do the same with the same inputs one stays. Nodes of a body see those outside.
+
+use crate::{Changed, Options, rewrite};
+use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Value};
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+
+/// Constants up to this many bytes are compared by content, larger ones by where their bytes are.
+const COMPARED_BYTES: usize = 1 << 10;
+
+pub(crate) fn run(model: &mut Model, _: &Options) -> Changed {
+    let mut changed = constants(model);
+    let roots: Vec<RegionId> = std::iter::once(Model::MAIN)
+        .chain(model.functions.iter().map(|f| f.body))
+        .collect();
+    for root in roots {
+        changed |= Walk::default().walk(model, root);
+    }
+    changed
+}
+
+/// Merges small nameless constants of equal content. What has a name is a weight that may be given other contents.
+fn constants(model: &mut Model) -> Changed {
+    let mut firsts: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value> = FxHashMap::default();
+    let mut doubles = Vec::new();
+    for (value, data) in model
+        .values()
+        .filter(|(_, d)| d.name.is_none() && d.uses().len() > 0)
+    {
+        let Some(t) = data
+            .constant()
+            .filter(|t| t.storage().is_some() && t.nbytes() <= COMPARED_BYTES)
+        else {
+            continue;
+        };
+        let key = (t.dtype(), t.shape().to_vec(), t.to_bytes().into_owned());
+        match firsts.entry(key) {
+            std::collections::hash_map::Entry::Occupied(first) => {
+                doubles.push((value, *first.get()))
+            }
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(value);
+            }
+        }
+    }
+    for &(double, first) in &doubles {
+        model.replace_all_uses(double, first);
+    }
+    !doubles.is_empty()
+}
+
+#[derive(Default)]
+struct Walk {
+    /// Nodes in scope, by hash.
+    seen: FxHashMap<u64, SmallVec<[NodeId; 1]>>,
+    /// Hashes of the nodes in scope, in order; a region's are dropped at its end.
+    entered: Vec<u64>,
+}
+
+/// A region whose nodes are being walked.
+struct Frame {
+    nodes: std::vec::IntoIter<NodeId>,
+    /// How many nodes were in scope when it began.
+    outer: usize,
+}
+
+impl Walk {
+    fn walk(&mut self, model: &mut Model, root: RegionId) -> Changed {
+        let mut changed = false;
+        let frame = |model: &Model, region, outer| Frame {
+            nodes: model.nodes(region).collect::<Vec<_>>().into_iter(),
+            outer,
+        };
+        let mut stack = vec![frame(model, root, 0)];
+        while let Some(top) = stack.last_mut() {
+            let Some(node) = top.nodes.next() else {
+                for hash in self.entered.drain(top.outer..).rev() {
+                    self.seen.get_mut(&hash).map(SmallVec::pop);
+                }
+                stack.pop();
+                continue;
+            };
+            let regions: Vec<RegionId> = model[node].regions().collect();
+            if !regions.is_empty() {
+                // One after the other; they do not see each other's nodes.
+                let outer = self.entered.len();
+                stack.extend(regions.into_iter().rev().map(|r| frame(model, r, outer)));
+            } else if repeatable(model, node) {
+                changed |= self.visit(model, node);
+            }
+        }
+        changed
+    }
+
+    fn visit(&mut self, model: &mut Model, node: NodeId) -> Changed {
+        let hash = hash(model, node);
+        let same = self.seen.entry(hash).or_default();
+        let Some(first) = same.iter().copied().find(|&n| equal(model, n, node)) else {
+            same.push(node);
+            self.entered.push(hash);
+            return false;
+        };
+        let (old, new) = (
+            model[node].outputs().to_vec(),
+            model[first].outputs().to_vec(),
+        );
+        if let ([_], [new]) = (old.as_slice(), new.as_slice()) {
+            return rewrite::bypass(model, node, *new);
+        }
+        // Of several outputs, those that a region gives out stay with their node.
+        let given_out = |v: &Value| {
+            model[*v]
+                .uses()
+                .any(|u| matches!(u, pt2onnx_ir::Use::Output(..)))
+        };
+        if old.iter().any(given_out) {
+            return false;
+        }
+        old.into_iter()
+            .zip(new)
+            .for_each(|(old, new)| model.replace_all_uses(old, new));
+        model.erase(node)
+    }
+}
+
+/// Whether doing it again gives the same.
+fn repeatable(model: &Model, node: NodeId) -> bool {
+    let node = &model[node];
+    let random = matches!(
+        &*node.op,
+        "RandomNormal"
+            | "RandomNormalLike"
+            | "RandomUniform"
+            | "RandomUniformLike"
+            | "Multinomial"
+            | "Bernoulli"
+    );
+    // `Dropout` with its third input may be in training. An `Identity` that the clean-up left is there for its name.
+    let dropout = node.op == "Dropout" && node.inputs().len() > 2;
+    node.domain.is_empty()
+        && !random
+        && !dropout
+        && node.op != "Identity"
+        && !node.outputs().is_empty()
+}
+
+fn hash(model: &Model, node: NodeId) -> u64 {
+    let node = &model[node];
+    let mut h = FxHasher::default();
+    (&node.op, node.inputs(), node.outputs().len()).hash(&mut h);
+    for (name, value) in &node.attributes {
+        (name, value.kind() as u32).hash(&mut h);
+        match value {
+            Attribute::Float(f) => f.to_bits().hash(&mut h),
+            Attribute::Int(i) => i.hash(&mut h),
+            Attribute::String(s) => s.hash(&mut h),
+            Attribute::Ints(v) => v.hash(&mut h),
+            Attribute::Floats(v) => v.iter().for_each(|f| f.to_bits().hash(&mut h)),
+            Attribute::Tensor(t) => (t.dtype(), t.shape()).hash(&mut h),
+            // The rest is left to the comparison.
+            _ => {}
+        }
+    }
+    h.finish()
+}
+
+fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
+    let (a, b) = (&model[a], &model[b]);
+    a.op == b.op
+        && a.inputs() == b.inputs()
+        && a.outputs().len() == b.outputs().len()
+        && same_attributes(&a.attributes, &b.attributes)
+}
+
+fn same_attributes(a: &Attributes, b: &Attributes) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|((m, x), (n, y))| m == n && same_attribute(x, y))
+}
+
+fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
+    use Attribute::*;
+    match (a, b) {
+        (Float(a), Float(b)) => a.to_bits() == b.to_bits(),
+        (Int(a), Int(b)) => a == b,
+        (String(a), String(b)) => a == b,
+        (Ints(a), Ints(b)) => a == b,
+        (Strings(a), Strings(b)) => a == b,
+        (Floats(a), Floats(b)) => a
+            .iter()
+            .map(|f| f.to_bits())
+            .eq(b.iter().map(|f| f.to_bits())),
+        (Tensor(a), Tensor(b)) => same_tensor(a, b),
+        (Type(a), Type(b)) => a == b,
+        (Reference { name: a, .. }, Reference { name: b, .. }) => a == b,
+        _ => false,
+    }
+}
+
+fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
+    let small = |t: &Tensor| t.storage().is_some() && t.nbytes() <= COMPARED_BYTES;
+    let alike = a.dtype() == b.dtype() && a.shape() == b.shape() && small(a) && small(b);
+    a.same(b) || (alike && a.to_bytes() == b.to_bytes())
+}

@@ -1,0 +1,161 @@
+//! Elementwise arithmetic: two operands broadcast, one operand, functions on floats, `Clip`, `Pow`.
+
+use super::{
+    Call, Eval, Row,
+    array::{array, by_number, tensor},
+    broadcast, dim,
+    number::{Binary, Number, Real, Unary},
+};
+use ndarray::{ArrayD, Zip};
+use pt2onnx_tensor::{DType, Element, Tensor};
+
+pub(super) static OPS: &[Row] = &[
+    ("Add", Eval::One(|c| chain(c, Binary::Add))),
+    ("Sub", Eval::One(|c| chain(c, Binary::Sub))),
+    ("Mul", Eval::One(|c| chain(c, Binary::Mul))),
+    ("Div", Eval::One(|c| chain(c, Binary::Div))),
+    ("Min", Eval::One(|c| chain(c, Binary::Min))),
+    ("Max", Eval::One(|c| chain(c, Binary::Max))),
+    ("Sum", Eval::One(|c| chain(c, Binary::Add))),
+    (
+        "Mod",
+        Eval::One(|c| {
+            chain(
+                c,
+                if c.int("fmod", 0) == 0 {
+                    Binary::Mod
+                } else {
+                    Binary::Fmod
+                },
+            )
+        }),
+    ),
+    ("Pow", Eval::One(pow)),
+    ("Clip", Eval::One(clip)),
+    ("Neg", Eval::One(|c| unary(c, Unary::Neg))),
+    ("Abs", Eval::One(|c| unary(c, Unary::Abs))),
+    ("Sign", Eval::One(|c| unary(c, Unary::Sign))),
+    ("Relu", Eval::One(|c| unary(c, Unary::Relu))),
+    ("Sqrt", Eval::One(|c| real(c, (f32::sqrt, f64::sqrt)))),
+    (
+        "Reciprocal",
+        Eval::One(|c| real(c, (f32::recip, f64::recip))),
+    ),
+    ("Exp", Eval::One(|c| real(c, (f32::exp, f64::exp)))),
+    ("Log", Eval::One(|c| real(c, (f32::ln, f64::ln)))),
+    ("Sin", Eval::One(|c| real(c, (f32::sin, f64::sin)))),
+    ("Cos", Eval::One(|c| real(c, (f32::cos, f64::cos)))),
+    ("Tan", Eval::One(|c| real(c, (f32::tan, f64::tan)))),
+    ("Tanh", Eval::One(|c| real(c, (f32::tanh, f64::tanh)))),
+    (
+        "Sigmoid",
+        Eval::One(|c| {
+            real(
+                c,
+                (|x| 1.0 / (1.0 + (-x).exp()), |x| 1.0 / (1.0 + (-x).exp())),
+            )
+        }),
+    ),
+    ("Floor", Eval::One(|c| real(c, (f32::floor, f64::floor)))),
+    ("Ceil", Eval::One(|c| real(c, (f32::ceil, f64::ceil)))),
+    (
+        "Round",
+        Eval::One(|c| real(c, (f32::round_ties_even, f64::round_ties_even))),
+    ),
+];
+
+/// Elementwise over two operands of one type, broadcast.
+pub(super) fn zip<T: Number, R: Clone>(
+    call: &Call,
+    a: &ArrayD<T>,
+    b: &ArrayD<T>,
+    out: DType,
+    f: impl Fn(T, T) -> Option<R>,
+) -> Option<ArrayD<R>> {
+    let shape = broadcast(&[a.shape(), b.shape()])?;
+    call.room(out, &shape)?;
+    let (a, b) = (a.broadcast(dim(&shape))?, b.broadcast(dim(&shape))?);
+    let elements = a
+        .iter()
+        .zip(b.iter())
+        .map(|(&a, &b)| f(a, b))
+        .collect::<Option<Vec<R>>>()?;
+    ArrayD::from_shape_vec(dim(&shape), elements).ok()
+}
+
+/// All inputs, from left to right.
+fn chain(call: &Call, op: Binary) -> Option<Tensor> {
+    let inputs = call.all()?;
+    let (first, rest) = inputs.split_first()?;
+    by_number!(first.dtype(), T => {
+        let mut result = array::<T>(first)?;
+        for next in rest {
+            if next.dtype() != first.dtype() {
+                return None;
+            }
+            result = zip(call, &result, &array::<T>(next)?, first.dtype(), |a, b| T::binary(op, a, b))?;
+        }
+        tensor(first.dtype(), &result)
+    })
+}
+
+/// Elementwise over one operand.
+fn map<T: Number>(call: &Call, x: &Tensor, f: impl Fn(T) -> Option<T>) -> Option<Tensor> {
+    call.room(x.dtype(), x.shape())?;
+    let elements = array::<T>(x)?
+        .iter()
+        .map(|&v| f(v))
+        .collect::<Option<Vec<T>>>()?;
+    tensor(
+        x.dtype(),
+        &ArrayD::from_shape_vec(dim(x.shape()), elements).ok()?,
+    )
+}
+
+fn unary(call: &Call, op: Unary) -> Option<Tensor> {
+    let x = call.input(0)?;
+    by_number!(x.dtype(), T => map::<T>(call, x, |v| T::unary(op, v)))
+}
+
+fn real(call: &Call, f: Real) -> Option<Tensor> {
+    let x = call.input(0)?;
+    by_number!(x.dtype(), T => map::<T>(call, x, |v| T::real(f, v)))
+}
+
+/// Held between two scalars; the upper bound wins where they cross. What NaN becomes is open.
+fn clip(call: &Call) -> Option<Tensor> {
+    let x = call.input(0)?;
+    by_number!(x.dtype(), T => {
+        let bound = |i: usize| match call.input(i) {
+            None => Some(None),
+            Some(b) => b.to_vec::<T>().filter(|v| v.len() == 1 && !v[0].is_nan()).map(|v| Some(v[0])),
+        };
+        let (low, high) = (bound(1)?, bound(2)?);
+        map::<T>(call, x, |v| {
+            let v = if low.is_some_and(|l| v < l) { low? } else { v };
+            let v = if high.is_some_and(|h| v > h) { high? } else { v };
+            (!v.is_nan()).then_some(v)
+        })
+    })
+}
+
+/// Of the base's type. Integers only where the result is exact in both ways of computing it, integer and double.
+fn pow(call: &Call) -> Option<Tensor> {
+    let (x, y) = (call.input(0)?, call.input(1)?);
+    let shape = broadcast(&[x.shape(), y.shape()])?;
+    call.room(x.dtype(), &shape)?;
+    let exponents: Vec<f64> = by_number!(y.dtype(), T => {
+        Some(array::<T>(y)?.iter().map(|&v| v.double()).collect())
+    })?;
+    let exponents = ArrayD::from_shape_vec(dim(y.shape()), exponents).ok()?;
+    by_number!(x.dtype(), T => {
+        let x = array::<T>(x)?;
+        let mut result = ArrayD::from_elem(dim(&shape), Some(T::ZERO));
+        Zip::from(&mut result)
+            .and(x.broadcast(dim(&shape))?)
+            .and(exponents.broadcast(dim(&shape))?)
+            .for_each(|r, &x, &y| *r = T::rounded(x.double().powf(y)));
+        let elements = result.into_iter().collect::<Option<Vec<T>>>()?;
+        tensor(<T as Element>::DTYPE, &ArrayD::from_shape_vec(dim(&shape), elements).ok()?)
+    })
+}

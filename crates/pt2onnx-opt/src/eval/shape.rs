@@ -1,0 +1,196 @@
+//! Sizes as values, and tensors with other sizes over the same elements.
+
+use super::{
+    Call, Eval, Row,
+    array::{array, by_number, by_width, tensor},
+    axes, axis, dim,
+    number::{Binary, Number},
+};
+use ndarray::ArrayD;
+use pt2onnx_ir::Attribute;
+use pt2onnx_tensor::{DType, Tensor};
+
+pub(super) static OPS: &[Row] = &[
+    ("Shape", Eval::One(shape)),
+    (
+        "Size",
+        Eval::One(|c| Some(Tensor::scalar(c.input(0)?.numel() as i64))),
+    ),
+    ("Reshape", Eval::One(reshape)),
+    ("Flatten", Eval::One(flatten)),
+    ("Squeeze", Eval::One(squeeze)),
+    ("Unsqueeze", Eval::One(unsqueeze)),
+    ("Transpose", Eval::One(transpose)),
+    ("ConstantOfShape", Eval::One(constant_of_shape)),
+    ("Range", Eval::One(range)),
+];
+
+/// `Shape` of a tensor of these sizes, as `start` and `end` say.
+pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] {
+    let rank = sizes.len() as i64;
+    let held =
+        |at: i64| (if at < 0 { at.saturating_add(rank) } else { at }).clamp(0, rank) as usize;
+    let (start, end) = (held(start), held(end.unwrap_or(rank)));
+    sizes.get(start..end).unwrap_or_default()
+}
+
+fn shape(call: &Call) -> Option<Tensor> {
+    let sizes: Vec<i64> = call.input(0)?.shape().iter().map(|&s| s as i64).collect();
+    Some(Tensor::vector(shape_range(
+        &sizes,
+        call.int("start", 0),
+        call.node.int("end"),
+    )))
+}
+
+/// The same elements, without copying where they are contiguous.
+fn viewed(call: &Call, x: &Tensor, shape: Vec<usize>) -> Option<Tensor> {
+    call.room(x.dtype(), &shape)?;
+    if x.is_contiguous() {
+        return x.reshaped(shape);
+    }
+    Tensor::new(x.dtype(), x.shape(), x.to_bytes().into_owned())
+        .ok()?
+        .reshaped(shape)
+}
+
+fn reshape(call: &Call) -> Option<Tensor> {
+    let x = call.input(0)?;
+    let copies = call.int("allowzero", 0) == 0;
+    let (mut sizes, mut rest) = (Vec::new(), None);
+    for (i, size) in call.ints(1)?.into_iter().enumerate() {
+        sizes.push(match size {
+            0 if copies => *x.shape().get(i)?,
+            -1 if rest.is_none() => {
+                rest = Some(i);
+                1
+            }
+            other => usize::try_from(other).ok()?,
+        });
+    }
+    if let Some(rest) = rest {
+        let others = sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s))?;
+        sizes[rest] = x.numel().checked_div(others)?;
+    }
+    viewed(call, x, sizes)
+}
+
+fn flatten(call: &Call) -> Option<Tensor> {
+    let x = call.input(0)?;
+    let at = match call.int("axis", 1) {
+        end if end == x.rank() as i64 => x.rank(),
+        other => axis(other, x.rank())?,
+    };
+    let (front, back) = x.shape().split_at(at);
+    viewed(call, x, vec![front.iter().product(), back.iter().product()])
+}
+
+fn squeeze(call: &Call) -> Option<Tensor> {
+    let x = call.input(0)?;
+    let ones: Vec<usize> = match call.input(1) {
+        Some(_) => axes(&call.ints(1)?, x.rank())?,
+        None => (0..x.rank()).filter(|&i| x.shape()[i] == 1).collect(),
+    };
+    let sizes = x
+        .shape()
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| !ones.contains(i))
+        .map(|(_, &s)| s)
+        .collect();
+    viewed(call, x, sizes)
+}
+
+fn unsqueeze(call: &Call) -> Option<Tensor> {
+    let x = call.input(0)?;
+    let given = call.ints(1)?;
+    let mut sizes = x.shape().to_vec();
+    for at in axes(&given, x.rank() + given.len())? {
+        if at > sizes.len() {
+            return None;
+        }
+        sizes.insert(at, 1);
+    }
+    viewed(call, x, sizes)
+}
+
+/// Large results stay views of the operand's bytes.
+fn transpose(call: &Call) -> Option<Tensor> {
+    const COPIED: usize = 64 << 10;
+    let x = call.input(0)?;
+    let perm: Vec<usize> = match call.int_list("perm") {
+        None => (0..x.rank()).rev().collect(),
+        Some(perm) => perm
+            .iter()
+            .map(|&p| axis(p, x.rank()))
+            .collect::<Option<_>>()?,
+    };
+    let mut seen = perm.clone();
+    seen.sort_unstable();
+    if !seen.into_iter().eq(0..x.rank()) {
+        return None;
+    }
+    let sizes: Vec<usize> = perm.iter().map(|&p| x.shape()[p]).collect();
+    call.room(x.dtype(), &sizes)?;
+    let strides: Vec<usize> = perm.iter().map(|&p| x.strides()[p]).collect();
+    let view = Tensor::strided(
+        x.dtype(),
+        sizes.clone(),
+        strides,
+        x.offset(),
+        x.storage()?.clone(),
+    )
+    .ok()?;
+    match view.nbytes() {
+        0..=COPIED => Tensor::new(x.dtype(), sizes, view.to_bytes().into_owned()).ok(),
+        _ => Some(view),
+    }
+}
+
+fn constant_of_shape(call: &Call) -> Option<Tensor> {
+    let sizes: Vec<usize> = call
+        .ints(0)?
+        .into_iter()
+        .map(|s| usize::try_from(s).ok())
+        .collect::<Option<_>>()?;
+    let zero = Tensor::scalar(0f32);
+    let value = match call.node.attribute("value") {
+        None => &zero,
+        Some(Attribute::Tensor(t)) if t.has_data() => t,
+        Some(_) => return None,
+    };
+    call.room(value.dtype(), &sizes)?;
+    by_width!(value.dtype(), T => {
+        let fill = *array::<T>(value)?.first()?;
+        tensor(value.dtype(), &ArrayD::from_elem(dim(&sizes), fill))
+    })
+}
+
+/// `start + i * step`, for `ceil((end - start) / step)` values of `i`.
+fn range(call: &Call) -> Option<Tensor> {
+    let dtype = call.input(0)?.dtype();
+    by_number!(dtype, T => {
+        let one = |i: usize| call.input(i)?.to_vec::<T>().filter(|v| v.len() == 1).map(|v| v[0]);
+        let (start, end, step) = (one(0)?, one(1)?, one(2)?);
+        let count = match (start.whole(), end.whole(), step.whole()) {
+            (Some(start), Some(end), Some(step)) => {
+                let (span, step) = if step < 0 { (start - end, -step) } else { (end - start, step) };
+                usize::try_from((span.max(0) + step - 1).checked_div(step)?).ok()?
+            }
+            _ => {
+                let count = (T::binary(Binary::Sub, end, start)?.double() / step.double()).ceil();
+                (count < 2f64.powi(40)).then_some(count.max(0.0) as usize)?
+            }
+        };
+        call.room(dtype, &[count])?;
+        let mut elements: Vec<T> = Vec::with_capacity(count);
+        for i in 0..count {
+            let offset = match step.whole() {
+                Some(step) => T::wrapped(step * i as i128)?,
+                None => T::binary(Binary::Mul, T::rounded(i as f64)?, step)?,
+            };
+            elements.push(T::binary(Binary::Add, start, offset)?);
+        }
+        Some(Tensor::vector(&elements))
+    })
+}

@@ -1,0 +1,165 @@
+//! Constant folding: nodes whose inputs are known become constants.
+
+use crate::{Changed, Options, eval, rewrite};
+use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, conforms, schema};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
+    let mut fold = Fold {
+        options,
+        sharers: None,
+    };
+    let mut changed = false;
+    for node in model.all_nodes() {
+        if !model.contains(node) {
+            continue;
+        }
+        if let Some(results) = fold.results(model, node) {
+            let outputs = model[node].outputs().to_vec();
+            for (output, tensor) in outputs.into_iter().zip(results) {
+                if model[output].uses().len() > 0 {
+                    let constant = model.add_constant(tensor);
+                    rewrite::substitute(model, output, constant);
+                }
+            }
+            changed |= model.erase(node);
+        }
+    }
+    changed
+}
+
+struct Fold<'a> {
+    options: &'a Options,
+    /// How many constants in use are views of each storage; counted when first asked for.
+    sharers: Option<FxHashMap<Memory, u32>>,
+}
+
+/// Address and length of a storage.
+type Memory = (usize, usize);
+
+impl Fold<'_> {
+    /// The node's outputs, if they are known and may be constants.
+    fn results(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
+        let node = &model[id];
+        if !node.domain.is_empty() || model.is_unused(id) {
+            return None;
+        }
+        match &*node.op {
+            "Constant" => return Some(vec![constant(node)?]),
+            "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
+            // What the clean-up leaves of these has a reason.
+            "Identity" => return None,
+            op if !eval::knows(op) => return None,
+            _ => {}
+        }
+        let inputs: Vec<Option<&Tensor>> = node
+            .inputs()
+            .iter()
+            .map(|v| {
+                v.map(|v| model[v].constant().filter(|t| t.has_data()))
+                    .map_or(Some(None), |t| t.map(Some))
+            })
+            .collect::<Option<_>>()?;
+        conforms(
+            model,
+            node,
+            schema::lookup(&node.op, schema::CANONICAL_OPSET)?,
+        )
+        .ok()?;
+        let small = self.options.max_folded_bytes;
+        let read = inputs
+            .iter()
+            .flatten()
+            .try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
+        let cheap = read <= self.options.max_read_bytes;
+        if cheap && let Some(results) = eval::evaluate(node, &inputs, small) {
+            return Some(results);
+        }
+        if !self.options.replace_weights {
+            return None;
+        }
+        let freed = self.freed(model, id);
+        if freed <= small {
+            return None;
+        }
+        let results = eval::evaluate(node, &inputs, freed)?;
+        let total = results
+            .iter()
+            .try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
+        (total <= freed).then_some(results)
+    }
+
+    /// Bytes of the constants that only this node uses and that share their memory with no other.
+    fn freed(&mut self, model: &Model, id: NodeId) -> usize {
+        let inputs: FxHashSet<Value> = model[id].inputs().iter().copied().flatten().collect();
+        let mut bytes = 0usize;
+        for &value in &inputs {
+            let data = &model[value];
+            let only_here = data
+                .uses()
+                .all(|u| matches!(u, pt2onnx_ir::Use::Input(user, _) if user == id));
+            let Some(tensor) = data.constant().filter(|_| only_here) else {
+                continue;
+            };
+            let sharers = self.sharers.get_or_insert_with(|| count(model));
+            if memory(tensor).is_none_or(|m| sharers.get(&m).is_none_or(|&n| n <= 1)) {
+                bytes = bytes.saturating_add(tensor.nbytes());
+            }
+        }
+        bytes
+    }
+}
+
+fn memory(tensor: &Tensor) -> Option<Memory> {
+    let bytes = tensor.storage()?.bytes();
+    Some((bytes.as_ptr().addr(), bytes.len()))
+}
+
+fn count(model: &Model) -> FxHashMap<Memory, u32> {
+    let mut sharers = FxHashMap::default();
+    let used = model.values().filter(|(_, d)| d.uses().len() > 0);
+    for memory in used.filter_map(|(_, d)| memory(d.constant()?)) {
+        *sharers.entry(memory).or_default() += 1;
+    }
+    sharers
+}
+
+/// The value of a `Constant` node.
+fn constant(node: &Node) -> Option<Tensor> {
+    let [(_, value)] = node.attributes.as_slice() else {
+        return None;
+    };
+    match value {
+        Attribute::Tensor(t) => Some(t.clone()),
+        Attribute::Int(i) => Some(Tensor::scalar(*i)),
+        Attribute::Float(f) => Some(Tensor::scalar(*f)),
+        Attribute::Ints(v) => Some(Tensor::vector(v)),
+        Attribute::Floats(v) => Some(Tensor::vector(v)),
+        _ => None,
+    }
+}
+
+/// `Shape` or `Size` of a value whose type has all sizes that are asked for.
+fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
+    let input = node.input(0)?;
+    if let Def::Constant(t) = model[input].def()
+        && node.is("Size")
+    {
+        return Some(Tensor::scalar(i64::try_from(t.numel()).ok()?));
+    }
+    let dims = model[input].ty.as_ref()?.as_tensor()?.shape.as_deref()?;
+    let known = |dims: &[pt2onnx_symbolic::Expr]| {
+        dims.iter()
+            .map(|d| d.as_int())
+            .collect::<Option<Vec<i64>>>()
+    };
+    if node.is("Size") {
+        let sizes = known(dims)?;
+        return Some(Tensor::scalar(
+            sizes.iter().try_fold(1i64, |n, &s| n.checked_mul(s))?,
+        ));
+    }
+    let asked = eval::shape_range(dims, node.int("start").unwrap_or(0), node.int("end"));
+    Some(Tensor::vector(&known(asked)?))
+}

@@ -1,0 +1,3 @@
+//! Tables that `cargo xtask` generates.
+
+pub(crate) mod ort_cpu;

@@ -1,0 +1,154 @@
+//! `Attention` by matrix products and a softmax, as the standard's function body has it.
+
+use super::{Done, replace};
+use crate::data_type;
+use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(super) fn attention(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let node = &model[id];
+    if float(node, "softcap").is_some_and(|c| c != 0.0) {
+        return Err("Attention with a softcap is newer".to_owned());
+    }
+    if node.outputs().len() > 3 {
+        return Err("the output `qk_matmul_output` of Attention is newer".to_owned());
+    }
+    replace(model, id, emit)
+}
+
+fn float(node: &Node, name: &str) -> Option<f64> {
+    match node.attribute(name) {
+        Some(Attribute::Float(f)) => Some(f64::from(*f)),
+        _ => None,
+    }
+}
+
+fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+    let input = |i: usize| node.input(i).ok_or_else(|| format!("it has no input {i}"));
+    let packed = cx
+        .known_shape(input(0)?)
+        .ok_or("the rank of the query is not known")?
+        .len()
+        == 3;
+    let heads = |i: usize, name: &str| match (packed, node.int(name)) {
+        (false, _) => input(i),
+        (true, Some(count)) => unpack(cx, input(i)?, count),
+        (true, None) => Err(format!("it has no {name}")),
+    };
+    let (q, mut k, mut v) = (
+        heads(0, "q_num_heads")?,
+        heads(1, "kv_num_heads")?,
+        heads(2, "kv_num_heads")?,
+    );
+    let dtype = cx.dtype(q);
+    let past = node.input(4).zip(node.input(5));
+    if let Some((past_key, past_value)) = past {
+        (k, v) = (cx.concat(&[past_key, k], 2), cx.concat(&[past_value, v], 2));
+    }
+    let (present_key, present_value) = (k, v);
+    let (q_heads, kv_heads) = (cx.dim(q, 1), cx.dim(k, 1));
+    if q_heads != kv_heads {
+        let (Some(many), Some(few)) = (q_heads.as_int(), kv_heads.as_int()) else {
+            return Err("the numbers of heads are not known".to_owned());
+        };
+        let repeats = many
+            .checked_div(few)
+            .filter(|r| r * few == many)
+            .ok_or("the heads do not divide")?;
+        (k, v) = (repeat(cx, k, repeats)?, repeat(cx, v, repeats)?);
+    }
+    let scale = match float(node, "scale") {
+        Some(scale) => scale,
+        None => 1.0 / (cx.dim(q, 3).as_int().ok_or("the head size is not known")? as f64).sqrt(),
+    };
+    // On both sides, so that half precision does not overflow.
+    let root = scale.sqrt();
+    let mut scores = cx.matmul(cx.mul(q, root), cx.mul(cx.swap_axes(k, 2, 3), root));
+    let infinity = Scalar::Float(f64::NEG_INFINITY);
+    let mask = node.input(3);
+    if let Some(mask) = mask {
+        let bias = match cx.dtype(mask) {
+            DType::Bool => cx.select(mask, cx.scalar(0.0, dtype), infinity),
+            _ => mask,
+        };
+        scores = cx.add(scores, bias);
+    }
+    if node.int("is_causal") == Some(1) {
+        scores = cx.select(causal(cx, q, k, past.map(|(key, _)| key)), scores, infinity);
+    }
+    let precision = node
+        .int("softmax_precision")
+        .and_then(data_type::dtype)
+        .unwrap_or(dtype);
+    let mut weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
+    if mask.is_some() {
+        // Of nothing but -inf: such a row attends to nothing.
+        weights = cx.select(cx.is_nan(weights), cx.scalar(0.0, precision), weights);
+    }
+    let mut y = cx.matmul(cx.cast(weights, dtype), v);
+    if packed {
+        let flat = cx.ints(&[0, 0, -1]);
+        y = cx.reshape_op(
+            cx.transpose(y, &[0, 2, 1, 3]),
+            flat,
+            attrs::Reshape::default(),
+        );
+    }
+    Ok(vec![y, present_key, present_value])
+}
+
+/// From `[batch, length, heads * size]` to `[batch, heads, length, size]`.
+fn unpack(cx: &Builder, x: Value, heads: i64) -> Result<Value, String> {
+    let split = cx.reshape_op(x, cx.ints(&[0, 0, heads, -1]), attrs::Reshape::default());
+    Ok(cx.transpose(split, &[0, 2, 1, 3]))
+}
+
+/// Every head `repeats` times, one behind the other.
+fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, String> {
+    let known = |axis, what| {
+        cx.dim(x, axis)
+            .as_int()
+            .ok_or(format!("the {what} is not known"))
+    };
+    let (heads, size) = (
+        known(1, "number of heads")? * repeats,
+        known(3, "head size")?,
+    );
+    let one_each = cx.unsqueeze(x, &[2]);
+    let expanded = cx.expand_op(one_each, cx.ints(&[1, 1, repeats, 1, 1]));
+    let target = cx.ints(&[0, heads, -1, size]);
+    let merged = cx.reshape_op(expanded, target, attrs::Reshape::default());
+    let mut sizes = cx.shape(x);
+    sizes[1] = Expr::int(heads);
+    cx.set_type(merged, pt2onnx_ir::Type::tensor(cx.dtype(x), sizes));
+    Ok(merged)
+}
+
+/// Whether a query may look at a key: those up to its own place behind the past ones.
+fn causal(cx: &Builder, q: Value, k: Value, past: Option<Value>) -> Value {
+    let (zero, one) = (cx.scalar(0, DType::I64), cx.scalar(1, DType::I64));
+    let mut rows = cx.range(zero, length(cx, q), one);
+    if let Some(past) = past {
+        rows = cx.add(rows, length(cx, past));
+    }
+    let columns = cx.range(zero, length(cx, k), one);
+    cx.greater_or_equal(cx.unsqueeze(rows, &[1]), cx.unsqueeze(columns, &[0]))
+}
+
+/// The size of dimension 2.
+fn length(cx: &Builder, x: Value) -> Value {
+    match cx.dim(x, 2).as_int() {
+        Some(known) => cx.scalar(known, DType::I64),
+        None => {
+            let size = cx.shape_op(
+                x,
+                attrs::Shape {
+                    start: 2,
+                    end: Some(3),
+                },
+            );
+            cx.squeeze(size, &[0])
+        }
+    }
+}

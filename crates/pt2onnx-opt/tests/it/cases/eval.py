@@ -1,0 +1,324 @@
+"""Writes eval.txt: single nodes, their inputs and what ONNX Runtime computes (or numpy, for types it has no kernel for).
+
+Run with onnx, onnxruntime, numpy and ml_dtypes installed; `=> none` are cases that the evaluator must leave alone.
+"""
+
+import pathlib
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+OPSET = 26
+BF16 = np.dtype(ml_dtypes.bfloat16)
+NAMES = {
+    "float64": "double", "float32": "float", "float16": "float16", "bfloat16": "bfloat16", "bool": "bool",
+    **{f"{u}int{b}": f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)},
+}
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
+INTS = ["int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"]
+lines = []
+
+
+def array(values, dtype):
+    return np.array(values, dtype=BF16 if dtype == "bfloat16" else dtype)
+
+
+def number(v):
+    if isinstance(v, (bool, np.bool_)):
+        return str(int(v))
+    if isinstance(v, (int, np.integer)):
+        return str(int(v))
+    v = float(v)
+    return "nan" if np.isnan(v) else ("inf" if v > 0 else "-inf") if np.isinf(v) else repr(v)
+
+
+def spelled(a):
+    if a is None:
+        return '""'
+    dims = f"[{', '.join(map(str, a.shape))}]" if a.shape else ""
+    return f"{NAMES[a.dtype.name]}{dims} {{{', '.join(number(v) for v in a.ravel())}}}"
+
+
+def attribute(name, value):
+    if isinstance(value, np.ndarray):
+        return f"{name}: tensor = {spelled(value)}"
+    if isinstance(value, list):
+        return f"{name}: ints = [{', '.join(map(str, value))}]"
+    kind = {int: "int", float: "float", str: "string"}[type(value)]
+    return f"{name}: {kind} = " + (f'"{value}"' if kind == "string" else str(value))
+
+
+def run(op, inputs, attributes, outputs):
+    inputs = [None if a is None else np.array(a, order="C") for a in inputs]
+    types = [None if a is None else helper.np_dtype_to_tensor_dtype(a.dtype) for a in inputs]
+    given = {k: onnx.numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
+    names = ["" if a is None else f"x{i}" for i, a in enumerate(inputs)]
+    node = helper.make_node(op, names, [f"y{i}" for i in range(outputs)], **given)
+    infos = [helper.make_tensor_value_info(n, t, a.shape) for n, t, a in zip(names, types, inputs) if n]
+    ys = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(outputs)]
+    graph = helper.make_graph([node], "g", infos, ys)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        values = {n: onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(a.view(np.uint16) if a.dtype == BF16 else a, t)
+                  for n, t, a in zip(names, types, inputs) if n}
+        results = session.run_with_ort_values(None, values)
+        return [r.numpy().view(BF16) if r.element_type() == TensorProto.BFLOAT16 else r.numpy() for r in results]
+    except Exception as error:
+        if "NOT_IMPLEMENTED" not in str(error) and "Could not find an implementation" not in str(error) and "type" not in str(error).lower():
+            raise
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(model).run(None, {n: a for n, a in zip(names, inputs) if n})
+
+
+def case(op, *inputs, outputs=1, none=False, **attributes):
+    shown = f" <{', '.join(attribute(k, v) for k, v in attributes.items())}>" if attributes else ""
+    call = f"{op}{shown} ({', '.join(spelled(a) for a in inputs)})"
+    if none:
+        lines.append(f"{call} => none")
+        return
+    results = run(op, list(inputs), attributes, outputs)
+    lines.append(f"{call} => ({', '.join(spelled(np.asarray(r)) for r in results)})")
+
+
+def i64(*v):
+    return np.array(v, dtype=np.int64)
+
+
+def s64(v):
+    return np.array(v, dtype=np.int64)
+
+
+def extremes(dtype):
+    info = np.iinfo(dtype)
+    return array([info.min, info.max, 1, 5, info.max - 1], dtype), array([2 if info.min == 0 else -2, 1, info.max, 3, 7], dtype)
+
+
+def arithmetic():
+    for op in ["Add", "Sub", "Mul"]:
+        for dtype in ["int64", "int32", "uint64", "uint32", "int8", "uint8", "int16", "uint16"]:
+            a, b = extremes(dtype)
+            with np.errstate(over="ignore"):
+                f = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op]
+                lines.append(f"{op} ({spelled(a)}, {spelled(b)}) => ({spelled(f(a, b))})")
+        for dtype in FLOATS:
+            case(op, array([[1.5, -2.25, 3e4], [0.1, -0.0, np.inf]], dtype), array([0.3, 7.0, 2.5], dtype))
+    for dtype in INTS:
+        signed = not dtype.startswith("u")
+        a = array([7, 100, -7 if signed else 9, 1], dtype)
+        b = array([2, 7, 2, -3 if signed else 3], dtype)
+        case("Div", a, b)
+        case("Mod", a, b)
+        case("Mod", a, b, fmod=1)
+        case("Max", a, b)
+        case("Min", a, b, array(3, dtype))
+        case("Div", a, array([0, 1, 1, 1], dtype), none=True)
+        case("Mod", a, array([0, 1, 1, 1], dtype), none=True)
+    case("Div", i64(-(2**63)), i64(-1), none=True)
+    for dtype in FLOATS:
+        a = array([1.5, -7.25, 0.0, 3.0], dtype)
+        case("Div", a, array([0.7, 2.0, 3.0, -0.0], dtype))
+        case("Mod", a, array([0.5, 2.0, 3.0, 1.25], dtype), fmod=1)
+        case("Max", a, array([0.7, -8.0, 3.0, np.nan], dtype))
+        case("Min", a, array([0.7, -8.0, 3.0, 4.0], dtype), array([np.nan, 1, 1, 1], dtype))
+        case("Neg", a)
+        case("Abs", a)
+        case("Sign", array([1.5, -7.25, 0.0, np.inf], dtype))
+        case("Sign", array([np.nan], dtype), none=True)
+        case("Sqrt", array([4.0, 2.0, 0.0, -1.0], dtype))
+        case("Reciprocal", array([4.0, 3.0, -0.5, 0.0], dtype))
+        for op in ["Exp", "Sin", "Cos", "Tan", "Tanh", "Sigmoid"]:
+            case(op, array([0.0, 1.0, -2.5, 0.1], dtype))
+        case("Log", array([1.0, 2.5, 0.0, 0.1], dtype))
+        for op in ["Floor", "Ceil", "Round"]:
+            case(op, array([0.5, 1.5, 2.5, -0.5, -1.5, -1.2, 3.7, -0.0], dtype))
+        case("Clip", a, array(-1.0, dtype), array(2.0, dtype))
+        case("Clip", a, None, array(2.0, dtype))
+        case("Clip", a, array(0.5, dtype))
+        case("Clip", array([np.nan], dtype), array(0.5, dtype), none=True)
+        case("Relu", a)
+        case("Sum", a, a, array(1.0, dtype))
+    for dtype in INTS:
+        case("Clip", array([1, 5, 100], dtype), array(3, dtype), array(50, dtype))
+        case("Abs", array([1, 5, 100], dtype))
+        case("Sign", array([1, 0, 100], dtype))
+    case("Neg", i64(3, -4, 0))
+    case("Neg", array([3, -4, -128], "int8"))
+    case("Abs", array([3, -4, 0], "int32"))
+    case("Pow", array([2.0, 3.0, 0.5], "float32"), array([2.0, 0.5, -1.0], "float32"))
+    case("Pow", array([2.0, 3.0, 0.5], "float32"), i64(2))
+    case("Pow", array([2.0, 3.0, 0.5], "float64"), array([0.5], "float32"))
+    case("Pow", array([2.0, 3.0, 0.5], "float16"), array([0.5], "float16"))
+    case("Pow", i64(2, 3, -4), i64(10, 5, 3))
+    case("Pow", array([2, 3, -4], "int32"), array([2.0], "float32"))
+    case("Pow", i64(2), i64(-1), none=True)
+    case("Pow", i64(10), i64(19), none=True)
+    case("Pow", array([2], "int32"), array([0.5], "float32"), none=True)
+
+
+def logic():
+    for dtype in INTS + FLOATS:
+        a, b = array([1, 2, 3, 3], dtype), array([3, 2, 1, 2], dtype)
+        for op in ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"]:
+            case(op, a, b)
+        case("Where", np.array([[True], [False]]), a, b)
+    for op in ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"]:
+        case(op, array([np.nan, 1.0, np.inf], "float32"), array([np.nan, np.nan, np.inf], "float32"))
+    t, f = np.array([True, True, False, False]), np.array([True, False, True, False])
+    for op in ["And", "Or", "Xor", "Equal"]:
+        case(op, t, f)
+    case("Not", t)
+    case("Where", t, f, t)
+    for op in ["BitwiseAnd", "BitwiseOr", "BitwiseXor"]:
+        case(op, array([12, 10], "int32"), array([10, -1], "int32"))
+        case(op, array([12, 10], "uint8"), array([10], "uint8"))
+    case("BitwiseNot", array([12, -1], "int64"))
+    case("IsNaN", array([np.nan, 1.0, np.inf], "float32"))
+    case("IsNaN", array([np.nan, 1.0, np.inf], "float16"))
+    case("IsInf", array([np.nan, 1.0, np.inf, -np.inf], "float32"))
+    case("IsInf", array([np.nan, 1.0, np.inf, -np.inf], "float32"), detect_negative=0)
+    case("IsInf", array([np.nan, 1.0, np.inf, -np.inf], "float64"), detect_positive=0)
+
+
+def casts():
+    types = INTS + FLOATS + ["bool"]
+    number_of = lambda d: helper.np_dtype_to_tensor_dtype(BF16 if d == "bfloat16" else np.dtype(d))
+    for source in types:
+        a = array([0, 1, 3, 100], source) if source in INTS else array([0.0, 1.0, 3.6, 100.25], source)
+        for target in types:
+            if source != target:
+                case("Cast", a, to=int(number_of(target)))
+    for target in ["int8", "uint8", "int32", "uint32"]:
+        case("Cast", i64(300, -1, 2**33 + 5), to=int(number_of(target)))
+    case("Cast", array([-1, -128], "int8"), to=int(number_of("int64")))
+    case("Cast", array([-3.7, -0.2, 2.9], "float32"), to=int(number_of("int32")))
+    case("Cast", i64(16777217, 33554435), to=int(number_of("float32")))
+    case("Cast", array([1.0 + 2**-11, 65520.0, 1e-8, np.nan, -np.inf], "float32"), to=int(number_of("float16")))
+    case("Cast", array([1.0 + 2**-8, 1.0 + 3 * 2**-8, 3.4e38, np.inf], "float32"), to=int(number_of("bfloat16")))
+    case("Cast", array([np.nan, 0.0, -0.0, 0.3], "float32"), to=int(number_of("bool")))
+    case("Cast", array([3e9], "float32"), to=int(number_of("int32")), none=True)
+    case("Cast", array([np.nan], "float32"), to=int(number_of("int64")), none=True)
+    case("Cast", array([-1.0], "float32"), to=int(number_of("uint8")), none=True)
+    case("Cast", array([np.inf], "float32"), to=int(number_of("int64")), none=True)
+    case("CastLike", array([1.5, 2.5], "float32"), i64(1))
+
+
+def shapes():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    case("Shape", x)
+    case("Shape", x, start=1)
+    case("Shape", x, start=-2, end=-1)
+    case("Shape", x, start=2, end=1)
+    case("Shape", x, start=-9, end=9)
+    case("Size", x)
+    case("Reshape", x, i64(4, 6))
+    case("Reshape", x, i64(0, -1))
+    case("Reshape", x, i64(-1))
+    case("Reshape", np.zeros((0, 3), np.float32), i64(3, 0), allowzero=1)
+    case("Reshape", x, i64(5, -1), none=True)
+    case("Flatten", x, axis=2)
+    case("Flatten", x, axis=0)
+    case("Flatten", x, axis=-1)
+    case("Flatten", x, axis=3)
+    case("Squeeze", np.ones((1, 2, 1), np.int32))
+    case("Squeeze", np.ones((1, 2, 1), np.int32), i64(-1))
+    case("Unsqueeze", i64(1, 2), i64(0, -1))
+    case("Unsqueeze", i64(1, 2), i64(1))
+    case("Transpose", x, perm=[2, 0, 1])
+    case("Transpose", np.array([[1, 2], [3, 4]], np.uint16))
+    case("ConstantOfShape", i64(2, 3))
+    case("ConstantOfShape", i64(), value=np.array([7], np.int64))
+    case("ConstantOfShape", i64(3), value=np.array([True]))
+    case("ConstantOfShape", i64(2, 0), value=np.array([2.5], np.float16))
+    case("Range", s64(0), s64(5), s64(1))
+    case("Range", s64(10), s64(-1), s64(-3))
+    case("Range", s64(3), s64(3), s64(1))
+    case("Range", s64(3), s64(1), s64(1))
+    case("Range", np.int32(1), np.int32(10), np.int32(4))
+    case("Range", np.float32(0), np.float32(1), np.float32(0.1))
+    case("Range", np.float64(1), np.float64(-1), np.float64(-0.25))
+    case("Range", s64(0), s64(5), s64(0), none=True)
+
+
+def selection():
+    x = np.arange(24, dtype=np.int64).reshape(2, 3, 4)
+    case("Concat", i64(1, 2), i64(3), axis=0)
+    case("Concat", x[:, :1], x[:, 1:], axis=-2)
+    case("Concat", np.array([True]), np.array([False, True]), axis=0)
+    case("Expand", i64(1, 2, 3), i64(2, 3))
+    case("Expand", np.ones((3, 1), np.float16), i64(2, 1, 4))
+    case("Expand", np.ones((2, 3), np.float32), i64(1))
+    case("Gather", x, i64(2, 0), axis=1)
+    case("Gather", x, s64(-1), axis=2)
+    case("Gather", i64(7, 8, 9), s64(1))
+    case("Gather", i64(7, 8, 9), np.array([[0, -1]], np.int32))
+    case("Gather", i64(7, 8, 9), s64(3), none=True)
+    case("GatherElements", x, np.array([[[0, 1, 2, 0]], [[2, 2, -1, 1]]]), axis=1)
+    case("GatherElements", np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([[0, 0], [1, 0]]), axis=1)
+    case("Slice", x, i64(1), i64(3), i64(2))
+    case("Slice", x, i64(0, -1), i64(2, -4), i64(1, 2), i64(1, -1))
+    case("Slice", i64(0, 1, 2, 3, 4), i64(-1), i64(-(2**63)), i64(0), i64(-2))
+    case("Slice", i64(0, 1, 2, 3, 4), i64(1), i64(2**63 - 1))
+    case("Slice", i64(0, 1, 2, 3, 4), i64(3), i64(1))
+    case("Slice", i64(0, 1, 2, 3, 4), i64(9), i64(1), i64(0), i64(-1))
+    case("Slice", i64(0, 1, 2, 3, 4), np.array([1], np.int32), np.array([5], np.int32), np.array([0], np.int32), np.array([3], np.int32))
+    case("Split", i64(1, 2, 3, 4, 5), i64(2, 3), outputs=2)
+    case("Split", x, None, outputs=2, axis=2, num_outputs=2)
+    case("Split", i64(1, 2, 3, 4, 5), None, outputs=3, num_outputs=3)
+    case("Tile", np.array([[1, 2], [3, 4]], np.int32), i64(2, 3))
+    case("Tile", i64(1, 2), i64(0))
+    case("Pad", np.array([[1, 2], [3, 4]], np.float32), i64(0, 1, 1, 0), np.float32(9))
+    case("Pad", i64(1, 2), i64(2, 1))
+    case("Pad", np.ones((2, 2), np.int32), i64(1, 0), np.int32(5), i64(-1))
+    for k in [-1, 0, 1]:
+        case("Trilu", np.arange(12, dtype=np.float32).reshape(3, 4), s64(k))
+        case("Trilu", np.arange(18, dtype=np.int64).reshape(2, 3, 3), s64(k), upper=0)
+    case("Trilu", np.ones((2, 3), np.bool_))
+
+
+def reductions():
+    x = np.arange(1, 13, dtype=np.float32).reshape(2, 3, 2) / 4
+    for op in ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceL1", "ReduceL2", "ReduceSumSquare"]:
+        case(op, x)
+        case(op, x, i64(1), keepdims=0)
+        case(op, x, i64(-1, 0))
+        case(op, x.astype(np.float64), i64(2))
+    for op in ["ReduceSum", "ReduceMin", "ReduceMax", "ReduceProd", "ReduceMean"]:
+        case(op, np.array([[1, -5, 3], [7, 2, 4]], np.int64), i64(1))
+        case(op, np.array([[1, -5, 3], [7, 2, 4]], np.int32), i64(0), keepdims=0)
+        case(op, np.array([[1, 5, 3], [7, 2, 4]], np.float16), i64(0), keepdims=0)
+    case("ReduceSum", np.zeros((2, 0), np.float32), i64(1))
+    case("ReduceProd", np.zeros((2, 0), np.float32), i64(1))
+    case("ReduceMax", np.array([[True, False], [False, False]]), i64(1))
+    case("ReduceMin", np.array([[True, False], [True, True]]), i64(1))
+    case("ReduceMax", np.array([np.nan, 1], np.float32), none=True)
+    case("ReduceSum", x, i64(), noop_with_empty_axes=1, none=True)
+    for dtype in ["int64", "int32", "float32", "float64"]:
+        a = array([[1, 2, 3], [4, 5, 6]], dtype)
+        case("CumSum", a, s64(1))
+        case("CumSum", a, s64(0), exclusive=1)
+        case("CumSum", a, s64(-1), reverse=1)
+        case("CumSum", a, s64(1), reverse=1, exclusive=1)
+    for op in ["ArgMax", "ArgMin"]:
+        case(op, np.array([[1, 7, 7], [2, 0, 0]], np.float32), axis=1)
+        case(op, np.array([[1, 7, 7], [2, 0, 0]], np.float32), axis=-1, keepdims=0, select_last_index=1)
+        case(op, np.array([[1, 7, 7], [2, 0, 0]], np.int64), axis=0)
+    case("MatMul", np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(3, 4))
+    case("MatMul", np.arange(12, dtype=np.float64).reshape(2, 2, 3), np.arange(3, dtype=np.float64))
+    case("MatMul", np.arange(3, dtype=np.int64), np.arange(3, dtype=np.int64))
+    case("MatMul", np.arange(3, dtype=np.float32), np.arange(12, dtype=np.float32).reshape(2, 3, 2))
+    case("MatMul", np.arange(6, dtype=np.float32).reshape(1, 2, 3), np.arange(18, dtype=np.float32).reshape(3, 1, 3, 2)[:2])
+
+
+for family in [arithmetic, logic, casts, shapes, selection, reductions]:
+    lines.append(f"\n# {family.__name__}")
+    family()
+path = pathlib.Path(__file__).with_name("eval.txt")
+path.write_text("# Written by eval.py.\n" + "\n".join(lines) + "\n")

@@ -1,0 +1,97 @@
+//! Tests of the passes, of legalisation and of the evaluator, as textual cases in `cases/`.
+//! `UPDATE_CASES=1` writes what comes out into the files, for review.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod cases;
+mod eval;
+mod parse;
+mod property;
+
+use cases::run;
+use pt2onnx_ir::{Model, verify};
+use pt2onnx_opt::{Options, PASSES, legalise, optimize};
+
+/// The graph, without the header.
+fn graph(model: &Model) -> String {
+    let text = model.to_string();
+    text.split_once("\n>\n")
+        .map_or(text.clone(), |(_, graph)| graph.to_owned())
+}
+
+fn valid(model: &Model) {
+    verify(model).unwrap_or_else(|e| panic!("{e:?}\n{model}"));
+}
+
+fn with_pass(name: &str, text: &str, options: &Options) -> String {
+    let mut model = parse::model(text);
+    valid(&model);
+    let pass = PASSES.iter().find(|p| p.name == name).unwrap();
+    (pass.run)(&mut model, options);
+    valid(&model);
+    graph(&model)
+}
+
+#[test]
+fn cleanup() {
+    run("cleanup", include_str!("cases/cleanup.txt"), |text, _| {
+        with_pass("cleanup", text, &Options::default())
+    });
+}
+
+#[test]
+fn fold() {
+    run("fold", include_str!("cases/fold.txt"), |text, argument| {
+        let mut options = Options {
+            max_folded_bytes: 64,
+            max_read_bytes: 256,
+            ..Options::default()
+        };
+        options.replace_weights = argument != "keep weights";
+        with_pass("fold", text, &options)
+    });
+}
+
+#[test]
+fn cse() {
+    run("cse", include_str!("cases/cse.txt"), |text, _| {
+        with_pass("cse", text, &Options::default())
+    });
+}
+
+#[test]
+fn dead() {
+    run("dead", include_str!("cases/dead.txt"), |text, _| {
+        with_pass("dead", text, &Options::default())
+    });
+}
+
+#[test]
+fn optimized() {
+    run("optimize", include_str!("cases/optimize.txt"), |text, _| {
+        let mut model = parse::model(text);
+        valid(&model);
+        optimize(&mut model, &Options::default());
+        valid(&model);
+        graph(&model)
+    });
+}
+
+#[test]
+fn legalised() {
+    run(
+        "legalise",
+        include_str!("cases/legalise.txt"),
+        |text, opset| {
+            let mut model = parse::model(text);
+            valid(&model);
+            match legalise(&mut model, opset.parse().unwrap()) {
+                Ok(()) => {
+                    valid(&model);
+                    graph(&model)
+                }
+                Err(error) => format!("error: {error}\n"),
+            }
+        },
+    );
+}

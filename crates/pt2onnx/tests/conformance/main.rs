@@ -1,0 +1,70 @@
+//! Every case under `testdata/` converted in process, run by ONNX Runtime and held against PyTorch's numbers.
+//!
+//! One test a case, so that `cargo test --test conformance -- albert` runs what it says. A case listed in
+//! `testdata/known-failures.txt` must fail: one that passes has to leave the list.
+
+mod case;
+mod compare;
+mod runtime;
+
+use case::Case;
+use libtest_mimic::{Arguments, Failed, Trial};
+use pt2onnx::Exporter;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    let known = known_failures(&testdata.join("known-failures.txt"));
+    let mut trials = Vec::new();
+    for case in case::read_all(&testdata) {
+        let case = Arc::new(case);
+        let reason = known.get(&case.name).cloned();
+        trials.push(Trial::test(case.name.clone(), move || {
+            verdict(check(&case), reason)
+        }));
+    }
+    assert!(!trials.is_empty(), "no cases in {}", testdata.display());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn verdict(result: Result<(), String>, known: Option<String>) -> Result<(), Failed> {
+    match (result, known) {
+        (Ok(()), None) | (Err(_), Some(_)) => Ok(()),
+        (Err(what), None) => Err(what.into()),
+        (Ok(()), Some(reason)) => {
+            Err(format!("passes, but known-failures.txt says: {reason}").into())
+        }
+    }
+}
+
+/// Lines `case: reason`; `#` starts a comment.
+fn known_failures(path: &Path) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(path).expect("testdata/known-failures.txt");
+    let lines = text
+        .lines()
+        .filter(|l| !l.starts_with('#') && !l.trim().is_empty());
+    let pair = |l: &str| {
+        l.split_once(": ")
+            .map(|(case, reason)| (case.to_owned(), reason.to_owned()))
+    };
+    lines
+        .map(|l| pair(l).unwrap_or_else(|| panic!("known-failures.txt: no reason in `{l}`")))
+        .collect()
+}
+
+fn check(case: &Case) -> Result<(), String> {
+    let program = Exporter::new()
+        .export(case.archive.path())
+        .map_err(|e| format!("convert: {e}"))?;
+    let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
+    let mut session = runtime::Session::new(&model).map_err(|e| format!("load: {e}"))?;
+    for sample in &case.samples {
+        let outputs = session
+            .run(&sample.inputs)
+            .map_err(|e| format!("{}run: {e}", sample.label))?;
+        compare::outputs(&outputs, &sample.outputs, case)
+            .map_err(|e| format!("{}{e}", sample.label))?;
+    }
+    Ok(())
+}

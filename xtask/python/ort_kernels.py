@@ -1,0 +1,139 @@
+"""Probes ONNX Runtime for the element types its CPU kernels lack.
+
+For every operator of the default domain, at every version that an opset which pt2onnx writes uses, and for each of its type
+variables: one model of one node for each element type, loaded without optimisation. Prints JSON rows
+{name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows.
+"""
+
+import json
+
+import onnx
+import onnxruntime
+from onnx import TensorProto, defs, helper
+
+# The opsets that pt2onnx writes and the pinned release runs.
+FIRST, LAST = 18, 26
+DTYPES = {
+    "double": TensorProto.DOUBLE, "float": TensorProto.FLOAT, "float16": TensorProto.FLOAT16,
+    "bfloat16": TensorProto.BFLOAT16, "int64": TensorProto.INT64, "int32": TensorProto.INT32,
+    "int16": TensorProto.INT16, "int8": TensorProto.INT8, "uint64": TensorProto.UINT64,
+    "uint32": TensorProto.UINT32, "uint16": TensorProto.UINT16, "uint8": TensorProto.UINT8,
+    "bool": TensorProto.BOOL,
+}  # fmt: skip
+# What a variable stands for while another is probed, the first that it allows.
+USUAL = ["float", "int64", "int32", "bool", "uint8", "float16"]
+# Bodies and sequences have no kernels of their own per type.
+SKIPPED = {"If", "Loop", "Scan", "Optional", "SequenceMap", "StringConcat", "StringSplit", "RegexFullMatch"}
+# Values that attributes need so that a session accepts the node at all.
+ATTRIBUTES = {
+    "equation": "ij->ij", "kernel_shape": [1, 1], "perm": [0], "axis": 0, "axes": [0], "blocksize": 1, "scales": [1.0],
+    "shape": [1], "to": TensorProto.FLOAT, "size": 1, "pooled_shape": [1, 1], "hidden_size": 1, "k": 1, "num_heads": 1,
+}  # fmt: skip
+
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 4
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+def tensor_types(allowed):
+    return [t[7:-1] for t in allowed if t.startswith("tensor(") and t[7:-1] in DTYPES]
+
+
+def model(schema, opset, types, rank):
+    """One node of the operator, its type variables standing for `types`; None where it cannot be built."""
+    def of(formal):
+        name = types.get(formal.type_str)
+        if name is None and formal.type_str.startswith("tensor("):
+            name = formal.type_str[7:-1]
+        return DTYPES.get(name)
+
+    shape = None if rank is None else [None] * rank
+    inputs, outputs, values = [], [], []
+    for i, formal in enumerate(schema.inputs):
+        times = 2 if formal.option == defs.OpSchema.FormalParameterOption.Variadic else 1
+        if formal.option == defs.OpSchema.FormalParameterOption.Optional and formal.type_str != types.get("*"):
+            inputs.append("")
+            continue
+        for j in range(times):
+            if of(formal) is None:
+                return None
+            name = f"x{i}_{j}"
+            inputs.append(name)
+            values.append(helper.make_tensor_value_info(name, of(formal), shape))
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    results = []
+    for i, formal in enumerate(schema.outputs):
+        if formal.option == defs.OpSchema.FormalParameterOption.Optional and formal.type_str != types.get("*"):
+            continue
+        if of(formal) is None:
+            return None
+        outputs.append(f"y{i}")
+        results.append(helper.make_tensor_value_info(f"y{i}", of(formal), None))
+    attributes = {}
+    for name, attribute in schema.attributes.items():
+        if attribute.required:
+            if name not in ATTRIBUTES:
+                return None
+            attributes[name] = ATTRIBUTES[name]
+    # Attributes that name the type of the output.
+    for name in ("to", "dtype", "output_dtype", "output_datatype"):
+        formal = schema.outputs[0].type_str
+        bound_by_input = any(formal == i.type_str for i in schema.inputs)
+        if name in schema.attributes and not bound_by_input and formal in types:
+            attributes[name] = DTYPES[types[formal]]
+    if schema.name == "ConstantOfShape":
+        attributes["value"] = helper.make_tensor("v", DTYPES[types["T2"]], [1], [0])
+    node = helper.make_node(schema.name, inputs, outputs, **attributes)
+    graph = helper.make_graph([node], "g", values, results)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def loads(schema, opset, types):
+    """Whether ONNX Runtime loads the node, whatever the inputs' rank; None where no model can be built."""
+    built = False
+    for rank in (None, 4, 3, 2, 1, 0, 5):
+        proto = model(schema, opset, types, rank)
+        if proto is None:
+            return None
+        built = True
+        try:
+            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            return True
+        except Exception as error:  # noqa: BLE001: whatever it is, the node was refused
+            if "NOT_IMPLEMENTED" in str(error) or "is invalid" in str(error):
+                return False
+    return False if built else None
+
+
+def forms():
+    newest = {}
+    for schema in defs.get_all_schemas_with_history():
+        if schema.domain == "" and not schema.deprecated and schema.name not in SKIPPED:
+            newest.setdefault(schema.name, []).append(schema)
+    for name, versions in sorted(newest.items()):
+        versions.sort(key=lambda s: s.since_version)
+        for i, schema in enumerate(versions):
+            until = versions[i + 1].since_version - 1 if i + 1 < len(versions) else LAST
+            first, last = max(schema.since_version, FIRST), min(until, LAST)
+            if first <= last:
+                yield schema, last
+
+
+def main():
+    rows = []
+    for schema, opset in forms():
+        allowed = {c.type_param_str: tensor_types(c.allowed_type_strs) for c in schema.type_constraints}
+        usual = {v: next((t for t in USUAL if t in ts), ts[0]) for v, ts in allowed.items() if ts}
+        for variable, types in allowed.items():
+            verdicts = {t: loads(schema, opset, usual | {variable: t, "*": variable}) for t in types}
+            # Where no type loads, it is the probe that does not fit the operator.
+            if not any(verdicts.values()):
+                continue
+            lacking = [t for t, loaded in verdicts.items() if not loaded]
+            if lacking:
+                rows.append({"name": schema.name, "since": schema.since_version, "variable": variable, "lacking": lacking})
+    print(json.dumps({"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__, "rows": rows}, indent=0))
+
+
+main()
