@@ -13,6 +13,7 @@ mod identity;
 mod indexing;
 mod interpolation;
 mod joining;
+mod linalg;
 mod linear;
 mod normalization;
 mod num;
@@ -39,6 +40,13 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     indexing::OPS,
     interpolation::OPS,
     joining::OPS,
+    linalg::cholesky::OPS,
+    linalg::eigen::OPS,
+    linalg::functions::OPS,
+    linalg::lu::OPS,
+    linalg::qr::OPS,
+    linalg::solve::OPS,
+    linalg::svd::OPS,
     linear::OPS,
     normalization::OPS,
     padding::OPS,
