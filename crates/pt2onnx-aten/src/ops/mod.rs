@@ -10,12 +10,14 @@ mod common_reduce;
 mod comparison;
 mod complex_math;
 mod complex_ops;
+mod contraction;
 mod convolution;
 mod creation;
 mod cumulative;
 mod diagonals;
 mod dropout;
 mod embedding_bag;
+mod fft;
 mod floats;
 mod identity;
 mod images;
@@ -23,6 +25,7 @@ mod index_put;
 mod indexing;
 mod interpolation;
 mod joining;
+mod linalg;
 mod linear;
 mod loops;
 mod loss;
@@ -30,6 +33,7 @@ mod loss_class;
 mod masks;
 mod normalization;
 mod norms;
+mod num;
 mod padding;
 mod pooling;
 mod precision;
@@ -51,6 +55,7 @@ mod special_coefficients;
 mod special_gamma;
 mod special_polynomials;
 mod splitting;
+mod stft;
 mod strided;
 mod unary;
 mod variance;
@@ -70,12 +75,14 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     casting::OPS,
     comparison::OPS,
     complex_ops::OPS,
+    contraction::OPS,
     convolution::OPS,
     creation::OPS,
     cumulative::OPS,
     diagonals::OPS,
     dropout::OPS,
     embedding_bag::OPS,
+    fft::OPS,
     floats::OPS,
     identity::OPS,
     images::OPS,
@@ -83,6 +90,13 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     indexing::OPS,
     interpolation::OPS,
     joining::OPS,
+    linalg::cholesky::OPS,
+    linalg::eigen::OPS,
+    linalg::functions::OPS,
+    linalg::lu::OPS,
+    linalg::qr::OPS,
+    linalg::solve::OPS,
+    linalg::svd::OPS,
     linear::OPS,
     loss::OPS,
     loss_class::OPS,
@@ -106,6 +120,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     special_gamma::OPS,
     special_polynomials::OPS,
     splitting::OPS,
+    stft::OPS,
     strided::OPS,
     unary::OPS,
     variance::OPS,
