@@ -83,9 +83,6 @@ pub(super) static OPS: &[AtenOp] = &[
         hash_tensor
     ),
     aten!(
-        "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
-        |cx: &Cx, x: Value, n: Option<Expr>| vander(cx, x, n, true), complex: |cx: &Cx, x: Complex, n: Option<Expr>| vander_complex(cx, x, n, true)),
-    aten!(
         "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         linspace,
         parts

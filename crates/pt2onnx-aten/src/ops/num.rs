@@ -99,11 +99,6 @@ impl Num {
         self.zip(cx, b, |x, y| cx.sub(x, y))
     }
 
-    /// `-a`.
-    pub fn neg(self, cx: &Cx) -> Num {
-        self.map(|x| cx.neg(x))
-    }
-
     /// Elements of `a` where `condition`, else of `b`.
     pub fn select(self, cx: &Cx, condition: Value, b: impl Into<Num>) -> Num {
         self.zip(cx, b.into(), |x, y| cx.select(condition, x, y))
@@ -235,14 +230,5 @@ impl Num {
     /// The parts: one, or two.
     pub fn parts(self) -> Vec<Value> {
         [Some(self.re), self.im].into_iter().flatten().collect()
-    }
-
-    /// From [`Num::parts`].
-    pub fn of_parts(parts: &[Value]) -> Option<Num> {
-        let (&re, rest) = parts.split_first()?;
-        Some(Num {
-            re,
-            im: rest.first().copied(),
-        })
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{
     super::num::Num,
-    batch_of, count_up, diagonal, identity,
+    batch_of, count_up, identity,
     iterate::{Step, iterate},
     pick_columns, rows_of, shape_with, triangle,
 };

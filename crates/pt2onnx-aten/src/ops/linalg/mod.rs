@@ -130,9 +130,3 @@ fn pick_columns(cx: &Cx, a: Num, order: Value) -> Num {
     };
     a.map(|x| cx.gather_elements(x, order, options()))
 }
-
-/// The same of a vector for each matrix.
-fn pick(cx: &Cx, a: Value, order: Value) -> Value {
-    let axis = cx.rank(a) as i64 - 1;
-    cx.gather_elements(a, order, attrs::GatherElements { axis })
-}
