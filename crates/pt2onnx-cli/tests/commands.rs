@@ -27,6 +27,7 @@ fn verbose_names_the_stages() {
     let stages = [
         "read",
         "inline",
+        "vmap",
         "assertions",
         "functionalise",
         "lower",

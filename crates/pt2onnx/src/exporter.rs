@@ -90,6 +90,7 @@ impl Exporter {
             return Err(Error::Opset(self.opset));
         }
         stage("inline", || passes::inline::inline(&mut program)).map_err(Error::Pass)?;
+        stage("vmap", || passes::vmap::vmap(&mut program)).map_err(Error::Pass)?;
         stage("assertions", || {
             passes::assertions::remove_assertions(&mut program)
         });

@@ -4,16 +4,18 @@ pub mod assertions;
 pub mod functionalise;
 pub mod inline;
 mod names;
+pub mod vmap;
 
 use crate::{
     error::{Error, PassProblem, Result, Site},
     graph::{ExportedProgram, Node},
 };
 
-/// All passes, in order: [`inline`](inline::inline), [`assertions`](assertions::remove_assertions),
+/// All passes, in order: [`inline`](inline::inline), [`vmap`](vmap::vmap), [`assertions`](assertions::remove_assertions),
 /// [`functionalise`](functionalise::functionalise).
 pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
     inline::inline(program)?;
+    vmap::vmap(program)?;
     assertions::remove_assertions(program);
     functionalise::functionalise(program)
 }
