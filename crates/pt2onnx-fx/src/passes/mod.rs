@@ -2,6 +2,7 @@
 
 pub mod assertions;
 pub mod autocast;
+pub mod dead;
 pub mod foreach;
 pub mod functionalise;
 pub mod inline;
@@ -13,14 +14,17 @@ use crate::{
     graph::{ExportedProgram, Node},
 };
 
-/// All passes, in order: [`autocast`], [`inline`], [`wrapped`], [`foreach`], [`assertions`], [`functionalise`].
+/// All passes, in order: [`autocast`], [`inline`], [`wrapped`], [`foreach`], [`assertions`], [`functionalise`],
+/// [`dead`].
 pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
     autocast::write_casts(program);
     inline::inline(program)?;
     wrapped::unwrap_operators(program)?;
     foreach::expand_foreach(program)?;
     assertions::remove_assertions(program);
-    functionalise::functionalise(program)
+    functionalise::functionalise(program)?;
+    dead::remove_dead(program);
+    Ok(())
 }
 
 fn problem(node: &Node, problem: PassProblem) -> Error {
