@@ -89,15 +89,7 @@ impl Exporter {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
-        stage("inline", || passes::inline::inline(&mut program)).map_err(Error::Pass)?;
-        stage("vmap", || passes::vmap::vmap(&mut program)).map_err(Error::Pass)?;
-        stage("assertions", || {
-            passes::assertions::remove_assertions(&mut program)
-        });
-        stage("functionalise", || {
-            passes::functionalise::functionalise(&mut program)
-        })
-        .map_err(Error::Pass)?;
+        stage("prepare", || passes::prepare(&mut program)).map_err(Error::Pass)?;
         let pt2onnx_aten::Lowering {
             mut model,
             mut warnings,
