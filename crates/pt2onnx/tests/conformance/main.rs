@@ -12,6 +12,7 @@
 mod case;
 mod compare;
 mod runtime;
+mod state;
 
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -30,6 +31,7 @@ fn main() {
             verdict(check(&case), reason)
         }));
     }
+    trials.extend(state::trials(&testdata));
     assert!(!trials.is_empty(), "no cases in {}", testdata.display());
     libtest_mimic::run(&arguments, trials).exit();
 }
@@ -73,7 +75,7 @@ fn check(case: &Case) -> Result<(), String> {
         let outputs = session
             .run(&sample.inputs)
             .map_err(|e| format!("{}run: {e}", sample.label))?;
-        compare::outputs(&outputs, &sample.outputs, case)
+        compare::outputs(&outputs, &sample.outputs, case.standard)
             .map_err(|e| format!("{}{e}", sample.label))?;
     }
     Ok(())
