@@ -1,9 +1,8 @@
 //! Gradients of activations, which exported training graphs hold as ops.
 
 use super::precision::wide2;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -218,11 +217,7 @@ fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered
 /// Of `a sigmoid(b)`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`, one behind the other.
 fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
-    let half = cx.dim(x, axis as i64).floor_div(&Expr::int(2));
-    let halves = cx.split(x, axis, &[half.clone(), half]);
-    let [a, b] = halves[..] else {
-        return Err(LowerError::unsupported("there are no two halves"));
-    };
+    let [a, b] = cx.halves(x, axis);
     let s = cx.sigmoid(b);
     let first = cx.mul(grad, s);
     let second = cx.mul(cx.mul(first, a), cx.sub(1, s));

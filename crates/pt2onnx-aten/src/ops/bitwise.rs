@@ -243,10 +243,13 @@ fn gcd(cx: &Cx, a: Value, b: Value) -> Value {
     last[0]
 }
 
-/// `|a / gcd * b|`; 0 where both are.
+/// `|a / gcd * b|`, in 32 bits at least, as C computes; 0 where both are.
 fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
+    let dtype = cx.dtype(a);
+    let wide = if dtype.bits() < 32 { DType::I32 } else { dtype };
+    let (a, b) = (cx.cast(a, wide), cx.cast(b, wide));
     let divisor = gcd(cx, a, b);
     let divisor = cx.select(cx.equal(divisor, 0), 1, divisor);
-    Ok(cx.abs(cx.mul(cx.div(a, divisor), b)))
+    Ok(cx.cast(cx.abs(cx.mul(cx.div(a, divisor), b)), dtype))
 }

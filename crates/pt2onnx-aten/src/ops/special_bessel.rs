@@ -245,7 +245,7 @@ fn airy_ai(cx: &Cx, x: Value) -> Value {
     g.reverse();
     let (f, g) = (polynomial(cx, cube, &f), polynomial(cx, cube, &g));
     let series = cx.sub(
-        cx.mul(f, 0.355_028_053_887_817_24),
+        cx.mul(f, 0.355_028_053_887_817_2),
         cx.mul(cx.mul(g, inner), 0.258_819_403_792_806_8),
     );
 
