@@ -240,11 +240,13 @@ fn log1p(cx: &Cx, x: Value) -> Lowered {
     Ok(log1p_of(cx, x))
 }
 
-/// `log(1 + x)`, of float32 and narrower in float64. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
+/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
 /// (W. Kahan) near zero.
 pub(super) fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
-        return double(cx, x, |x| cx.log(cx.add(x, 1)));
+        let x = cx.to_float(x);
+        let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
+        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
     }
     let u = cx.add(x, 1);
     let log = cx.log(u);
