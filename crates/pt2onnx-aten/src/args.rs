@@ -342,6 +342,8 @@ impl FromArg for DType {
     fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::DType(d) => Ok(*d),
+            // Schemas spell defaults by c10's number of the type; int64 is the only one.
+            Argument::Int(4) => Ok(DType::I64),
             _ => Err(wanted("a dtype", arg)),
         }
     }
@@ -384,10 +386,11 @@ impl FromArg for Vec<Option<Value>> {
                 .iter()
                 .map(|n| Option::from_arg(cx, &Argument::OptionalTensor(n.clone())))
                 .collect(),
-            _ => Ok(Vec::<Value>::from_arg(cx, arg)?
-                .into_iter()
-                .map(Some)
-                .collect()),
+            Argument::Tensors(v) => v
+                .iter()
+                .map(|n| Option::from_arg(cx, &Argument::Tensor(n.clone())))
+                .collect(),
+            _ => Err(wanted("a list of tensors", arg)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of element type. Devices, layouts and memory formats mean nothing to ONNX.
 
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
@@ -15,23 +15,11 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::_cast_Short(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::I16), complex: to_complex),
     aten!("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", to_optional, complex: |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)),
     aten!("aten::chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::F16), complex: to_complex),
-    aten!("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy, complex: |cx: &Cx, x: Complex, source: Complex| copy_complex(cx, x, source)),
-    aten!(
-        "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
-        fill,
-        parts
-    ),
-    aten!(
-        "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
-        fill,
-        parts
-    ),
     aten!("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to, complex: |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)),
     aten!("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to, complex: |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)),
     aten!("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_optional, complex: |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)),
     aten!("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", type_as, complex: |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)),
     aten!("aten::type_as(Tensor self, Tensor other) -> Tensor", type_as, complex: |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)),
-    aten!("aten::zero(Tensor self) -> Tensor", zero, parts),
 ];
 
 /// To a complex type, or from one: the real parts only, if the result is real.
@@ -59,30 +47,4 @@ fn to_optional(cx: &Cx, x: Value, dtype: Option<DType>) -> Lowered {
 
 fn type_as(cx: &Cx, x: Value, other: Value) -> Lowered {
     Ok(cx.cast(x, cx.dtype(other)))
-}
-
-/// `source` in `x`'s type and shape.
-fn copy(cx: &Cx, x: Value, source: Value) -> Lowered {
-    Ok(cx.expand(cx.cast(source, cx.dtype(x)), &cx.shape(x)))
-}
-
-/// Of a complex source for a real `x`, the real parts.
-fn copy_complex(cx: &Cx, x: Complex, source: Complex) -> Lowered {
-    let part = |v| copy(cx, x.re, v);
-    Ok(match cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
-        true => cx.pairs(Complex {
-            re: part(source.re)?,
-            im: part(source.im)?,
-        }),
-        false => part(source.re)?,
-    })
-}
-
-/// One number everywhere.
-fn fill(cx: &Cx, x: Value, value: TensorOrScalar) -> Lowered {
-    Ok(cx.expand(cx.as_tensor(&value, cx.dtype(x)), &cx.shape(x)))
-}
-
-fn zero(cx: &Cx, x: Value) -> Lowered {
-    Ok(cx.full(&cx.shape(x), 0, cx.dtype(x)))
 }
