@@ -227,6 +227,7 @@ fn exact_gelu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
 }
 
 /// In training by the slopes that were drawn, else by their middle.
+#[expect(clippy::too_many_arguments, reason = "the schema has as many")]
 fn rrelu_backward(
     cx: &Cx,
     grad: Value,
