@@ -15,7 +15,7 @@ mod runtime;
 
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
-use pt2onnx::Exporter;
+use pt2onnx::{Exporter, Target};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 fn main() {
@@ -61,6 +61,7 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 
 fn check(case: &Case) -> Result<(), String> {
     let program = Exporter::new()
+        .target(Target::OrtCpu)
         .export(case.archive.path())
         .map_err(|e| format!("convert: {e}"))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
