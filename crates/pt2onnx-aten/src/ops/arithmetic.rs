@@ -54,7 +54,7 @@ pub(super) static OPS: &[AtenOp] = &[
         div_mode
     ),
     aten!("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
-    aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex),
+    aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex_scalar),
     aten!("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
     aten!(
         "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
@@ -92,7 +92,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
-    aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex),
+    aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex_scalar),
     aten!("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
     aten!(
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -177,6 +177,32 @@ fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     Ok(cx.pairs(math::div(cx, a, b)))
+}
+
+/// Squares, roots and reciprocals as such, which are more exact than by logarithms.
+fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let a = math::map(a, |v| cx.cast(v, dtype));
+    let (re, im) = match exponent {
+        Scalar::Complex(re, im) => (re, im),
+        real => (real.to_f64(), 0.0),
+    };
+    let power = match (re, im) {
+        (1.0, 0.0) => a,
+        (2.0, 0.0) => math::mul(cx, a, a),
+        (3.0, 0.0) => math::mul(cx, math::mul(cx, a, a), a),
+        (0.5, 0.0) => math::sqrt(cx, a),
+        (-1.0, 0.0) => math::reciprocal(cx, a),
+        _ => {
+            let number = |x: f64| cx.scalar(x, dtype);
+            let exponent = Complex {
+                re: number(re),
+                im: number(im),
+            };
+            math::pow(cx, a, exponent)
+        }
+    };
+    Ok(cx.pairs(power))
 }
 
 fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
