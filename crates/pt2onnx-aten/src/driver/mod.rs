@@ -148,6 +148,8 @@ impl<'a> Driver<'a> {
                 "complex tensors are not supported by this op",
             )),
             Complexity::Own(lower) => run(lower, Mode::Complex),
+            // Of the complex operands only the sizes count: `expand_as` of a real tensor.
+            Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
             Complexity::ByParts => {
                 let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
                 let pair = |(re, im)| Some(self.cx.pairs(Complex { re: re?, im: im? }));
@@ -164,6 +166,13 @@ impl<'a> Driver<'a> {
             .any(|a| matches!(a.value, Argument::Complex(..)));
         let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
         values.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
+        found
+    }
+
+    fn gives_complex(&self, node: &Node) -> bool {
+        let mut found = false;
+        let outputs = node.outputs.iter();
+        outputs.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
         found
     }
 

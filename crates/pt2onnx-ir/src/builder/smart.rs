@@ -319,6 +319,20 @@ impl Builder<'_> {
         pieces.to_vec()
     }
 
+    /// The two halves of `x` along `axis`, whose size is even.
+    pub fn halves(&self, x: Value, axis: usize) -> [Value; 2] {
+        let mut dims = self.shape(x);
+        if let Some(dim) = dims.get_mut(axis) {
+            *dim = dim.floor_div(&Expr::int(2));
+        }
+        let given = attributes([("axis", (axis as i64).into()), ("num_outputs", 2i64.into())]);
+        let pieces = self.emit("Split", &[Some(x)], given, 2);
+        for &piece in &pieces {
+            self.set_type(piece, Type::tensor(self.dtype(x), dims.clone()));
+        }
+        [pieces[0], pieces[1]]
+    }
+
     /// A reduction of opset 18's form, such as `ReduceSum`, over `axes`; all of them where `axes` is empty.
     pub fn reduce(&self, op: &'static str, x: Value, axes: &[usize], keepdims: bool) -> Value {
         let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
