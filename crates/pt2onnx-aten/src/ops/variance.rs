@@ -3,6 +3,7 @@
 use super::common_reduce::{reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
 pub(super) static OPS: &[AtenOp] = &[
@@ -76,12 +77,17 @@ fn variance<const N: usize>(
     let by = by.unwrap_or(Scalar::Int(1)).to_f64();
     let x = parts[0];
     let dtype = cx.dtype(x);
-    let freedom = match size_of(cx, x, axes).as_int() {
+    let n = size_of(cx, x, axes);
+    let freedom = match n.as_int() {
         Some(n) => cx.scalar((n as f64 - by).max(0.0), dtype),
         None => {
-            let n = cx.cast(cx.size(&size_of(cx, x, axes)), dtype);
-            let rest = cx.sub(n, by);
-            cx.maximum(rest, 0.0)
+            let n_known_larger = cx.constraints().prove_ge(&n, &Expr::int(by.ceil() as i64));
+            let rest = cx.sub(cx.cast(cx.size(&n), dtype), by);
+            if n_known_larger {
+                rest
+            } else {
+                cx.maximum(rest, 0.0)
+            }
         }
     };
     let means = parts.map(|x| reduce(cx, "ReduceMean", x, axes, true));

@@ -147,33 +147,54 @@ impl Builder<'_> {
             return self.ints(&known);
         }
         let mut pieces = Vec::new();
-        for run in dims.chunk_by(|a, b| a.is_static() && b.is_static()) {
-            pieces.push(
-                match run.iter().map(Expr::as_int).collect::<Option<Vec<_>>>() {
-                    Some(known) => self.ints(&known),
-                    None => self.cast(self.element(&run[0]), DType::I64),
-                },
-            );
+        let mut rest = dims;
+        while let Some(first) = rest.first() {
+            let known: Vec<i64> = rest.iter().map_while(Expr::as_int).collect();
+            let (piece, length) = match self.shape_run(rest, known.len()) {
+                Some(run) => run,
+                None if known.is_empty() => (self.cast(self.element(first), DType::I64), 1),
+                None => (self.ints(&known), known.len()),
+            };
+            pieces.push(piece);
+            rest = &rest[length..];
         }
         let value = self.concat(&pieces, 0);
         self.set_contents(value, dims.to_vec());
         value
     }
 
-    /// `Shape` of one dimension only.
-    fn shape_slice(&self, value: Value, axis: usize) -> Value {
+    /// The longest run at the front of `dims` that several neighbouring dimensions of one value are, and its length. The
+    /// first of `dims` that is not known, number `first`, says which value that could be.
+    fn shape_run(&self, dims: &[Expr], first: usize) -> Option<(Value, usize)> {
+        let source = self.state.borrow().sizes.source(dims.get(first)?);
+        let Some(Source::Dim(value, axis)) = source else {
+            return None;
+        };
+        let start = axis.checked_sub(first)?;
+        let shape = self.known_shape(value)?;
+        let same = shape.get(start..)?.iter().zip(dims);
+        let length = same.take_while(|(a, b)| a == b).count();
+        (length > first.max(1)).then(|| (self.shape_slice(value, start, length), length))
+    }
+
+    /// `Shape` of some dimensions only.
+    fn shape_slice(&self, value: Value, axis: usize, length: usize) -> Value {
         // Computed once per region: keyed by the expression `dim[1]`, which no size can be.
-        let key = Expr::symbol(&format!("?shape {} {axis}", value.index()));
+        let key = Expr::symbol(&format!("?shape {} {axis} {length}", value.index()));
         if let Some(known) = self.state.borrow().sizes.get(&key) {
             return known;
         }
-        let (start, end) = (axis as i64, axis as i64 + 1);
-        let given = attributes([("start", start.into()), ("end", end.into())]);
+        let (start, end) = (axis as i64, (axis + length) as i64);
+        let whole = length > 1 && self.known_shape(value).is_some_and(|s| s.len() == length);
+        let given = match whole {
+            true => attributes([]),
+            false => attributes([("start", start.into()), ("end", end.into())]),
+        };
         let result = self.emit_typed(
             "Shape",
             &[value],
             given,
-            Type::tensor(DType::I64, [Expr::int(1)]),
+            Type::tensor(DType::I64, [Expr::int(length as i64)]),
         );
         self.state.borrow_mut().sizes.put(&key, result);
         result
@@ -212,7 +233,7 @@ impl Builder<'_> {
         }
         let source = self.state.borrow().sizes.source(e);
         let value = match source {
-            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis),
+            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis, 1),
             Some(Source::Scalar(value)) => self.reshape(value, &[Expr::int(1)]),
             None => self.compute(e),
         };
