@@ -8,35 +8,6 @@ use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
-        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        |cx: &Cx, grad: Value, output: Value, dim: i64, dtype: DType| -> Lowered {
-            let axis = cx.axis(output, dim)?;
-            let sum = if cx.rank(grad) == 0 {
-                grad
-            } else {
-                reduce(cx, "ReduceSum", grad, &[axis], true)
-            };
-            Ok(cx.cast(cx.sub(grad, cx.mul(cx.exp(output), sum)), dtype))
-        }
-    ),
-    aten!(
-        "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        safe_softmax
-    ),
-    aten!(
-        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        |cx: &Cx, grad: Value, output: Value, dim: i64, dtype: DType| -> Lowered {
-            let axis = cx.axis(output, dim)?;
-            let product = cx.mul(grad, output);
-            let sum = if cx.rank(grad) == 0 {
-                product
-            } else {
-                reduce(cx, "ReduceSum", product, &[axis], true)
-            };
-            Ok(cx.cast(cx.sub(product, cx.mul(output, sum)), dtype))
-        }
-    ),
-    aten!(
         "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
         cross_entropy_loss
     ),
@@ -101,18 +72,6 @@ pub(super) static OPS: &[AtenOp] = &[
         }
     ),
 ];
-
-/// Softmax; rows of minus infinity only give zeros.
-fn safe_softmax(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
-    let axis = cx.axis(x, dim)?;
-    if cx.rank(x) == 0 {
-        return Ok(cx.select(cx.equal(x, f64::NEG_INFINITY), 0.0, 1.0));
-    }
-    let found = cx.softmax(x, attrs::Softmax { axis: axis as i64 });
-    let largest = reduce(cx, "ReduceMax", x, &[axis], true);
-    Ok(cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, found))
-}
 
 fn reduction_name(reduction: i64) -> Lowered<&'static str> {
     match reduction {

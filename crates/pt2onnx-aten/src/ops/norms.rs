@@ -1,8 +1,8 @@
 //! Norms and distances.
 
-use super::common_reduce::{Extreme, all_axes, difference, extreme, flat, iota, magnitude, reduce};
+use super::common_reduce::{Extreme, all_axes, difference, extreme, iota, magnitude, reduce};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -35,10 +35,6 @@ pub(super) static OPS: &[AtenOp] = &[
         let off = magnitude(cx, difference(cx, a, b));
         Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
     }),
-    aten!(
-        "aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-        embedding_renorm
-    ),
     aten!("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
         vector_norm(cx, x, Scalar::Int(2), Some(dims), keepdim, None)
     }, complex: |cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool| {
@@ -357,13 +353,4 @@ fn shortening(cx: &Cx, norm: Value, most: f64) -> Value {
 
 fn renorm(cx: &Cx, x: Value, p: Scalar, dim: i64, most: Scalar) -> Lowered {
     Ok(cx.mul(x, renorm_scale(cx, x, p, dim, most)?))
-}
-
-/// Rows of `table` that `indices` name, shortened to `most`.
-fn embedding_renorm(cx: &Cx, table: Value, indices: Value, most: f64, p: f64) -> Lowered {
-    let indices = cx.cast(flat(cx, indices), DType::I64);
-    let rows = cx.gather(table, indices, 0);
-    let scaled = cx.mul(rows, shortening(cx, norm(cx, rows, p, &[1], true), most));
-    let places = cx.unsqueeze(indices, &[1]);
-    Ok(cx.scatter_nd(table, places, scaled, attrs::ScatterND::default()))
 }

@@ -353,6 +353,9 @@ fn truth(cx: &Cx, of: Extreme, x: Value, dims: Option<Vec<i64>>, keepdim: bool) 
         Some([]) => vec![],
         dims => cx.axes(x, dims)?,
     };
+    if is_empty(cx, x, &axes) {
+        return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
+    }
     let found = reduce(cx, of.reduction(), cx.cast(x, DType::Bool), &axes, keepdim);
     Ok(cx.cast(found, cx.out_dtype()?))
 }

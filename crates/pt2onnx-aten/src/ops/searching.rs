@@ -8,6 +8,32 @@ use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
+        "aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+        |cx: &Cx, x: Value, bins: Vec<i64>, range: Option<Vec<f64>>, _: Option<Value>, _: bool| {
+            all_edges(cx, rows(cx, x), &bins, range.as_deref())
+        }
+    ),
+    aten!(
+        "aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         bins: Vec<i64>,
+         range: Option<Vec<f64>>,
+         weight: Option<Value>,
+         density: bool|
+         -> Lowered {
+            let points = rows(cx, x);
+            let edges = all_edges(cx, points, &bins, range.as_deref())?;
+            Ok(histogram(cx, points, &edges, weight, density))
+        }
+    ),
+    aten!(
+        "aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
+        |cx: &Cx, x: Value, bins: Vec<Value>, weight: Option<Value>, density: bool| -> Lowered {
+            Ok(histogram(cx, rows(cx, x), &bins, weight, density))
+        }
+    ),
+    aten!(
         "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         unique
     ),
@@ -292,6 +318,15 @@ fn rows(cx: &Cx, x: Value) -> Value {
     cx.reshape(x, &[Expr::product(lead), n])
 }
 
+/// The edges of each dimension; `range` holds both ends of each.
+fn all_edges(cx: &Cx, points: Value, bins: &[i64], range: Option<&[f64]>) -> Lowered<Vec<Value>> {
+    let one = |(i, &n): (usize, &i64)| {
+        let given = range.and_then(|r| r.get(2 * i..2 * i + 2));
+        edges(cx, cx.take(points, 1, &Expr::int(i as i64)), n, given)
+    };
+    bins.iter().enumerate().map(one).collect()
+}
+
 fn histogramdd(
     cx: &Cx,
     x: Value,
@@ -301,11 +336,7 @@ fn histogramdd(
     density: bool,
 ) -> Lowered<Vec<Value>> {
     let points = rows(cx, x);
-    let edges = bins.iter().enumerate().map(|(i, &n)| {
-        let given = range.as_ref().and_then(|r| r.get(2 * i..2 * i + 2));
-        edges(cx, cx.take(points, 1, &Expr::int(i as i64)), n, given)
-    });
-    let edges = edges.collect::<Lowered<Vec<_>>>()?;
+    let edges = all_edges(cx, points, &bins, range.as_deref())?;
     let counts = histogram(cx, points, &edges, weight, density);
     Ok([counts].into_iter().chain(edges).collect())
 }
