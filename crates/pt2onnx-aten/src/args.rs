@@ -386,10 +386,11 @@ impl FromArg for Vec<Option<Value>> {
                 .iter()
                 .map(|n| Option::from_arg(cx, &Argument::OptionalTensor(n.clone())))
                 .collect(),
-            _ => Ok(Vec::<Value>::from_arg(cx, arg)?
-                .into_iter()
-                .map(Some)
-                .collect()),
+            Argument::Tensors(v) => v
+                .iter()
+                .map(|n| Option::from_arg(cx, &Argument::Tensor(n.clone())))
+                .collect(),
+            _ => Err(wanted("a list of tensors", arg)),
         }
     }
 }

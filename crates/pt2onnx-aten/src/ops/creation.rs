@@ -59,6 +59,16 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
+        "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
+        |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
+        parts
+    ),
+    aten!(
+        "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+        |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
+        parts
+    ),
+    aten!(
         "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         full,
         parts
@@ -163,6 +173,11 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
         |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing), complex: vander_complex),
+    aten!(
+        "aten::zero(Tensor self) -> Tensor",
+        |cx: &Cx, x: Value| filled(cx, cx.shape(x), None, 0),
+        parts
+    ),
     aten!(
         "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),

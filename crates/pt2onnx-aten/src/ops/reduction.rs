@@ -308,14 +308,8 @@ fn extreme_with_index(
     if cx.rank(x) == 0 {
         return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
     }
-    let values = cx
-        .recorded(0)
-        .is_some()
-        .then(|| extreme(cx, of, x, &[axis], keepdim));
-    let indices = cx
-        .recorded(1)
-        .is_some()
-        .then(|| arg_of(cx, of, x, axis, keepdim));
+    let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
+    let indices = cx.is_used(1).then(|| arg_of(cx, of, x, axis, keepdim));
     Ok([values, indices])
 }
 

@@ -139,9 +139,7 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-        |cx: &Cx, x: Value, inverse: bool, counts: bool, dim: Option<i64>| {
-            unique_consecutive(cx, x, dim, inverse, counts)
-        }
+        unique_consecutive
     ),
     aten!(
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
@@ -150,7 +148,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |cx: &Cx, x: Value, dim: i64, inverse: bool, counts: bool| {
-            unique_consecutive(cx, x, Some(dim), inverse, counts)
+            unique_consecutive(cx, x, inverse, counts, Some(dim))
         }
     ),
 ];
@@ -389,28 +387,42 @@ fn histogram(
     widths.fold(share, |share, width| cx.div(share, width))
 }
 
-/// ONNX's `Unique`; always sorted, as PyTorch's on CPUs.
-fn unique(cx: &Cx, x: Value, _sorted: bool, inverse: bool, counts: bool) -> Lowered<[Value; 3]> {
+/// What the family of `unique` gives: values, the place of each element among them, how often each is met. PyTorch
+/// records sizes of outputs that nobody asked for, too: only those that are read are made.
+type UniqueOutputs = Lowered<[Option<Value>; 3]>;
+
+/// ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
+fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     let dtype = cx.dtype(x);
-    let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
-    let bools = dtype == DType::Bool;
-    let found = cx.unique_n(
-        4,
-        if bools { cx.cast(x, DType::U8) } else { x },
-        attrs::Unique::default(),
-    );
+    // ONNX Runtime has no kernel for bools, nor has the standard an order of them.
+    let numbers = if dtype == DType::Bool {
+        cx.cast(x, DType::U8)
+    } else {
+        x
+    };
+    let options = attrs::Unique {
+        axis: axis.map(|a| a as i64),
+        ..Default::default()
+    };
+    let found = cx.unique_n(4, numbers, options);
+    [cx.cast(found[0], dtype), found[2], found[3]]
+}
+
+/// An output if it is read: `made` if it has a size, else what is empty.
+fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
+    let empty = cx.recorded(i).is_some_and(|m| m.sizes == [Expr::int(0)]);
+    cx.is_used(i).then(|| match empty {
+        true => cx.full(&[Expr::int(0)], 0, DType::I64),
+        false => made(),
+    })
+}
+
+fn unique(cx: &Cx, x: Value, _sorted: bool, _inverse: bool, _counts: bool) -> UniqueOutputs {
+    let [values, inverse, counts] = unique_along(cx, x, None);
     Ok([
-        if bools {
-            cx.cast(found[0], dtype)
-        } else {
-            found[0]
-        },
-        if inverse {
-            cx.reshape(found[2], &cx.shape(x))
-        } else {
-            nothing
-        },
-        if counts { found[3] } else { nothing },
+        Some(values),
+        if_read(cx, 1, || cx.reshape(inverse, &cx.shape(x))),
+        if_read(cx, 2, || counts),
     ])
 }
 
@@ -419,35 +431,15 @@ fn unique_dim(
     x: Value,
     dim: i64,
     _sorted: bool,
-    inverse: bool,
-    counts: bool,
-) -> Lowered<[Value; 3]> {
-    let axis = Some(cx.axis(x, dim)? as i64);
-    let dtype = cx.dtype(x);
-    let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
-    let bools = dtype == DType::Bool;
-    let options = attrs::Unique {
-        axis,
-        ..Default::default()
-    };
-    let found = cx.unique_n(4, if bools { cx.cast(x, DType::U8) } else { x }, options);
-    let _ = (inverse, counts);
+    _inverse: bool,
+    _counts: bool,
+) -> UniqueOutputs {
+    let axis = cx.axis(x, dim)?;
+    let [values, inverse, counts] = unique_along(cx, x, Some(axis));
     Ok([
-        if bools {
-            cx.cast(found[0], dtype)
-        } else {
-            found[0]
-        },
-        if cx.recorded(1).is_some() {
-            found[2]
-        } else {
-            nothing
-        },
-        if cx.recorded(2).is_some() {
-            found[3]
-        } else {
-            nothing
-        },
+        Some(values),
+        if_read(cx, 1, || inverse),
+        if_read(cx, 2, || counts),
     ])
 }
 
@@ -455,67 +447,49 @@ fn unique_dim(
 fn unique_consecutive(
     cx: &Cx,
     x: Value,
-    dim: Option<i64>,
     _inverse: bool,
     _counts: bool,
-) -> Lowered<[Value; 3]> {
-    // What is not asked for is empty; but PyTorch gives some of it all the same.
-    let wanted = |i: usize| cx.recorded(i).is_some_and(|m| m.sizes != [Expr::int(0)]);
-    let (inverse, counts) = (wanted(1), wanted(2));
+    dim: Option<i64>,
+) -> UniqueOutputs {
     let shape = cx.shape(x);
-    let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
     let (x, axis) = match dim {
         Some(dim) if !shape.is_empty() => (x, cx.axis(x, dim)?),
         _ => (flat(cx, x), 0),
     };
     let n = cx.dim(x, axis as i64);
     if n.as_int() == Some(0) {
+        let nothing = |dims: &[Expr]| cx.full(dims, 0, DType::I64);
         return Ok([
-            x,
-            if inverse {
-                cx.full(&shape, 0, DType::I64)
-            } else {
-                nothing
-            },
-            nothing,
+            Some(x),
+            if_read(cx, 1, || nothing(&shape)),
+            if_read(cx, 2, || nothing(&[n.clone()])),
         ]);
     }
     let [before, after] = neighbours(cx, x, axis, 1);
     let differ = cx.not(cx.equal(before, after));
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
     let differ = reduce(cx, "ReduceMax", differ, &others, false);
-    let yes = cx.constant(pt2onnx_tensor::Tensor::vector(&[true]));
-    let first = cx.concat(&[yes, differ], 0);
-    let options = attrs::Compress {
+    let first = cx.concat(&[cx.vector(&[true]), differ], 0);
+    let along = |axis: usize| attrs::Compress {
         axis: Some(axis as i64),
     };
-    let values = cx.compress(x, first, options);
-    let runs = if inverse {
-        let run = cx.cum_sum(
-            cx.cast(first, DType::I64),
-            cx.scalar(0, DType::I64),
-            Default::default(),
-        );
-        let run = cx.sub(run, 1);
-        if dim.is_none() {
-            cx.reshape(run, &shape)
-        } else {
-            run
+    let inverse = || {
+        let (ones, axis) = (cx.cast(first, DType::I64), cx.scalar(0, DType::I64));
+        let run = cx.sub(cx.cum_sum(ones, axis, Default::default()), 1);
+        match dim {
+            None => cx.reshape(run, &shape),
+            Some(_) => run,
         }
-    } else {
-        nothing
     };
-    let lengths = if counts {
-        let places = cx.compress(
-            iota(cx, &n, DType::I64),
-            first,
-            attrs::Compress { axis: Some(0) },
-        );
-        let ends = cx.concat(&[places, cx.sizes(&[n])], 0);
+    let counts = || {
+        let places = cx.compress(iota(cx, &n, DType::I64), first, along(0));
+        let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(&n))], 0);
         let [from, to] = neighbours(cx, ends, 0, 1);
         cx.sub(to, from)
-    } else {
-        nothing
     };
-    Ok([values, runs, lengths])
+    Ok([
+        Some(cx.compress(x, first, along(axis))),
+        if_read(cx, 1, inverse),
+        if_read(cx, 2, counts),
+    ])
 }

@@ -147,49 +147,71 @@ impl Builder<'_> {
             return self.ints(&known);
         }
         let mut pieces = Vec::new();
-        let mut rest = dims;
-        while let Some(first) = rest.first() {
-            let known: Vec<i64> = rest.iter().map_while(Expr::as_int).collect();
-            let (piece, length) = match self.shape_run(rest, known.len()) {
-                Some(run) => run,
-                None if known.is_empty() => (self.cast(self.element(first), DType::I64), 1),
-                None => (self.ints(&known), known.len()),
-            };
-            pieces.push(piece);
-            rest = &rest[length..];
+        let mut known: Vec<i64> = Vec::new();
+        let mut i = 0;
+        while i < dims.len() {
+            let run = self.shape_run(&dims[i..]);
+            match (run, dims[i].as_int()) {
+                (None, Some(number)) => {
+                    known.push(number);
+                    i += 1;
+                    continue;
+                }
+                _ if !known.is_empty() => pieces.push(self.ints(&std::mem::take(&mut known))),
+                _ => {}
+            }
+            match run {
+                Some((value, axis, length)) => {
+                    pieces.push(self.shape_slice(value, axis, length));
+                    i += length;
+                }
+                None => {
+                    pieces.push(self.cast(self.element(&dims[i]), DType::I64));
+                    i += 1;
+                }
+            }
+        }
+        if !known.is_empty() {
+            pieces.push(self.ints(&known));
         }
         let value = self.concat(&pieces, 0);
         self.set_contents(value, dims.to_vec());
         value
     }
 
-    /// The longest run at the front of `dims` that several neighbouring dimensions of one value are, and its length. The
-    /// first of `dims` that is not known, number `first`, says which value that could be.
-    fn shape_run(&self, dims: &[Expr], first: usize) -> Option<(Value, usize)> {
-        let source = self.state.borrow().sizes.source(dims.get(first)?);
-        let Some(Source::Dim(value, axis)) = source else {
-            return None;
-        };
-        let start = axis.checked_sub(first)?;
-        let shape = self.known_shape(value)?;
-        let same = shape.get(start..)?.iter().zip(dims);
-        let length = same.take_while(|(a, b)| a == b).count();
-        (length > first.max(1)).then(|| (self.shape_slice(value, start, length), length))
+    /// The longest run of two or more dimensions of one value, not all known, that `dims` begins with: the value, its first
+    /// dimension in the run, and how many.
+    fn shape_run(&self, dims: &[Expr]) -> Option<(Value, usize, usize)> {
+        let candidates = dims.iter().filter(|d| !d.is_static()).filter_map(|d| {
+            match self.state.borrow().sizes.source(d)? {
+                Source::Dim(value, _) => Some(value),
+                Source::Scalar(_) => None,
+            }
+        });
+        let mut best: Option<(Value, usize, usize)> = None;
+        for value in candidates {
+            let shape = self.known_shape(value).unwrap_or_default();
+            for axis in 0..shape.len() {
+                let same = shape[axis..].iter().zip(dims).take_while(|(a, b)| a == b);
+                let length = same.count();
+                let symbolic = dims[..length].iter().any(|d| !d.is_static());
+                if symbolic && length > best.map_or(1, |(.., longest)| longest) {
+                    best = Some((value, axis, length));
+                }
+            }
+        }
+        best
     }
 
     /// `Shape` of some dimensions only.
     fn shape_slice(&self, value: Value, axis: usize, length: usize) -> Value {
-        // Computed once per region: keyed by the expression `dim[1]`, which no size can be.
+        // Computed once per region: keyed by a symbol that no size can be.
         let key = Expr::symbol(&format!("?shape {} {axis} {length}", value.index()));
         if let Some(known) = self.state.borrow().sizes.get(&key) {
             return known;
         }
         let (start, end) = (axis as i64, (axis + length) as i64);
-        let whole = length > 1 && self.known_shape(value).is_some_and(|s| s.len() == length);
-        let given = match whole {
-            true => attributes([]),
-            false => attributes([("start", start.into()), ("end", end.into())]),
-        };
+        let given = attributes([("start", start.into()), ("end", end.into())]);
         let result = self.emit_typed(
             "Shape",
             &[value],
