@@ -462,7 +462,7 @@ fn unique_consecutive(
         return Ok([
             Some(x),
             if_read(cx, 1, || nothing(&shape)),
-            if_read(cx, 2, || nothing(&[n.clone()])),
+            if_read(cx, 2, || nothing(std::slice::from_ref(&n))),
         ]);
     }
     let [before, after] = neighbours(cx, x, axis, 1);
