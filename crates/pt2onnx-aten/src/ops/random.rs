@@ -1,7 +1,7 @@
 //! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
 
 use super::common_reduce::top_k;
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -198,16 +198,12 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            generate_like(cx, "RandomNormal", "RandomNormalLike", x)
-        },
+        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
         parts
     ),
     aten!(
         "aten::randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            generate_like(cx, "RandomNormal", "RandomNormalLike", x)
-        },
+        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
         parts
     ),
     aten!(
@@ -323,9 +319,21 @@ fn uniform(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
     generate(cx, "RandomUniform", "RandomUniformLike", dims, dtype)
 }
 
-/// The standard normal distribution.
+/// The standard normal distribution. Of complex numbers each part has half of the variance.
 fn normal(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
-    generate(cx, "RandomNormal", "RandomNormalLike", dims, dtype)
+    let drawn = generate(cx, "RandomNormal", "RandomNormalLike", dims, dtype);
+    match cx.mode() {
+        Mode::Part(_) => cx.mul(drawn, std::f64::consts::FRAC_1_SQRT_2),
+        _ => drawn,
+    }
+}
+
+/// [`normal`] numbers of `x`'s shape.
+fn normal_like(cx: &Cx, x: Value) -> Lowered {
+    match cx.mode() {
+        Mode::Real => generate_like(cx, "RandomNormal", "RandomNormalLike", x),
+        _ => Ok(normal(cx, &cx.shape(x), cx.out_dtype()?)),
+    }
 }
 
 fn scaled(cx: &Cx, x: Value, shift: f64, scale: f64) -> Value {

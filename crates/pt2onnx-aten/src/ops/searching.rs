@@ -1,6 +1,7 @@
 //! Where values belong and how often they occur: searching in sorted sequences, histograms, unique values, membership.
 
-use super::common_reduce::{all_axes, flat, iota, neighbours, reduce, total};
+use super::common_reduce::{all_axes, flat, gather_elements, iota, neighbours, reduce, total};
+use super::loops::repeat;
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -153,32 +154,74 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
 ];
 
+/// Up to this many elements, comparing with each is cheaper than a search.
+const COMPARED: i64 = 64;
+
 /// How many elements of the last dimension of `sorted` are not behind `x`: all that are smaller, or (`right`) not larger.
-/// Each `x` is compared with each element; nothing is smaller than NaN, so that it belongs behind all.
+/// Nothing is smaller than NaN, so that it belongs behind all.
 fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool) -> Lowered {
     let value = match &x {
         TensorOrScalar::Tensor(v) => *v,
         number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
     };
     let (value, sorted) = cx.promote(value, sorted);
-    let vector = cx.rank(sorted) == 1;
+    let behind = |element, value| match right {
+        true => cx.greater(element, value),
+        false => cx.greater_or_equal(element, value),
+    };
+    let n = cx.dim(sorted, -1);
+    let found = match n.as_int() {
+        Some(..=COMPARED) => compare_all(cx, sorted, value, behind),
+        _ => bisect(cx, sorted, value, &n, behind),
+    };
+    Ok(cx.cast(found, cx.out_dtype()?))
+}
+
+/// Each value is compared with each element.
+fn compare_all(
+    cx: &Cx,
+    sorted: Value,
+    value: Value,
+    behind: impl Fn(Value, Value) -> Value,
+) -> Value {
     let last = cx.rank(value);
-    let each = cx.unsqueeze(value, &[last]);
-    let among = if vector {
-        sorted
-    } else {
-        cx.unsqueeze(sorted, &[cx.rank(sorted) - 1])
+    let among = match cx.rank(sorted) {
+        1 => sorted,
+        rank => cx.unsqueeze(sorted, &[rank - 1]),
     };
-    let behind = if right {
-        cx.greater(among, each)
-    } else {
-        cx.greater_or_equal(among, each)
-    };
-    let before = cx.cast(cx.not(behind), DType::I64);
-    Ok(cx.cast(
-        reduce(cx, "ReduceSum", before, &[last], false),
-        cx.out_dtype()?,
-    ))
+    let before = cx.not(behind(among, cx.unsqueeze(value, &[last])));
+    reduce(cx, "ReduceSum", cx.cast(before, DType::I64), &[last], false)
+}
+
+/// PyTorch's bisection, of all values at once: halves of the `n` elements until nothing is left between both ends.
+fn bisect(
+    cx: &Cx,
+    sorted: Value,
+    value: Value,
+    n: &Expr,
+    behind: impl Fn(Value, Value) -> Value,
+) -> Value {
+    let (size, last) = (cx.size(n), cx.size(&(n - 1)));
+    let shape = cx.shape(value);
+    let (start, end) = (cx.full(&shape, 0, DType::I64), cx.expand(size, &shape));
+    let found = repeat(cx, Some(size), &[size, start, end], |_, state| {
+        let &[span, start, end] = state else {
+            return (None, state.to_vec());
+        };
+        let middle = cx.div(cx.add(start, end), 2);
+        // Where nothing is left, the middle may be the end.
+        let at = cx.minimum(middle, last);
+        let element = match cx.rank(sorted) {
+            1 => cx.gather(sorted, at, 0),
+            rank => gather_elements(cx, sorted, at, rank - 1),
+        };
+        let behind = behind(element, value);
+        let start = cx.minimum(cx.select(behind, start, cx.add(middle, 1)), end);
+        let half = cx.div(span, 2);
+        let next = vec![half, start, cx.select(behind, middle, end)];
+        (Some(cx.greater(half, 0)), next)
+    });
+    found.get(1).copied().unwrap_or(start)
 }
 
 fn searchsorted(
@@ -191,9 +234,7 @@ fn searchsorted(
     sorter: Option<Value>,
 ) -> Lowered {
     let sorted = match sorter {
-        Some(order) => {
-            super::common_reduce::gather_elements(cx, sorted, order, cx.rank(sorted) - 1)
-        }
+        Some(order) => gather_elements(cx, sorted, order, cx.rank(sorted) - 1),
         None => sorted,
     };
     search(cx, sorted, x, right || side.as_deref() == Some("right"))
