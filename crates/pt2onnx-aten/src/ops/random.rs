@@ -355,12 +355,13 @@ fn one_minus(cx: &Cx, u: Value) -> Value {
     cx.sub(cx.scalar(1, cx.dtype(u)), u)
 }
 
-/// `Bernoulli` with the probabilities `p`, of `x`'s type.
+/// Ones with the probabilities `p`, of `x`'s type. Not by `Bernoulli`: the function that ONNX defines it by, which runtimes
+/// without a kernel use, gives ones where the uniform numbers are larger than `p` (onnx 1.23), zeros and ones exchanged.
 fn bernoulli(cx: &Cx, x: Value, p: Value) -> Lowered {
-    let dtype = cx.dtype(x);
-    let p = cx.expand(cx.to_float(p), &cx.shape(x));
+    let p = cx.to_float(p);
     let wide = cx.cast(p, drawn(cx.dtype(p)));
-    Ok(cx.cast(cx.bernoulli(wide, attrs::Bernoulli::default()), dtype))
+    let u = uniform(cx, &cx.shape(x), cx.dtype(wide));
+    Ok(cx.cast(cx.less(u, wide), cx.dtype(x)))
 }
 
 fn bernoulli_p(cx: &Cx, x: Value, p: f64) -> Lowered {
