@@ -435,9 +435,9 @@ type UniqueOutputs = Lowered<[Option<Value>; 3]>;
 /// ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
 fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     let dtype = cx.dtype(x);
-    // ONNX Runtime has no kernel for bools, nor has the standard an order of them.
+    // Bools have no order in ONNX.
     let numbers = if dtype == DType::Bool {
-        cx.cast(x, DType::U8)
+        cx.cast(x, DType::I64)
     } else {
         x
     };
