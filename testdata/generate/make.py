@@ -141,12 +141,14 @@ def leaves(tree):
 
 
 def make(folder, names):
+    import reductions
     import torch
     from safetensors.torch import save_file
 
-    for name in names or CASES:
+    cases = CASES | reductions.programs()
+    for name in names or cases:
         torch.manual_seed(0)
-        module, args, dynamic_shapes, other = CASES[name]()
+        module, args, dynamic_shapes, other = cases[name]()
         program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
         target = pathlib.Path(folder) / name
         target.mkdir(parents=True, exist_ok=True)
