@@ -1,6 +1,6 @@
 //! Elements chosen by masks, and where those are.
 
-use super::shapes::{flat, recorded};
+use super::shapes::{flat, recorded, together, vector};
 use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -26,7 +26,7 @@ pub(super) static OPS: &[AtenOp] = &[
 
 /// `NonZero`: (rank, number of true elements). A 0-d tensor counts as a vector.
 pub(super) fn non_zero(cx: &Cx, mask: Value) -> Value {
-    let mask = super::shapes::vector(cx, mask);
+    let mask = vector(cx, mask);
     let mask = if cx.dtype(mask) == DType::U8 {
         cx.cast(mask, DType::Bool)
     } else {
@@ -63,11 +63,10 @@ pub(super) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Value 
 
 /// `Compress` of both, broadcast together.
 fn masked_select(cx: &Cx, x: Value, mask: Value) -> Lowered {
-    let shape = cx.broadcast_shapes(&cx.shape(x), &cx.shape(mask));
-    let mask = flat(cx, cx.expand(cx.cast(mask, DType::Bool), &shape));
+    let (x, mask) = together(cx, vector(cx, x), cx.cast(mask, DType::Bool));
     recorded(
         cx,
-        cx.compress(cx.expand(x, &shape), mask, attrs::Compress::default()),
+        cx.compress(x, flat(cx, mask), attrs::Compress::default()),
     )
 }
 

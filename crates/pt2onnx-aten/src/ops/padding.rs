@@ -1,6 +1,6 @@
 //! Padding.
 
-use super::shapes::recorded;
+use super::shapes::{is_empty, recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -145,6 +145,10 @@ fn emit(
     ends.reverse();
     if ends.is_empty() {
         return Ok(x);
+    }
+    let shape = cx.out_shape()?;
+    if is_empty(&shape) {
+        return Ok(cx.full(&shape, 0, cx.dtype(x)));
     }
     if mode == "constant" {
         let value = value.map(|v| cx.as_tensor(&v, cx.dtype(x)));

@@ -413,7 +413,7 @@ fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     }
     Ok(match from == dtype || whole(from) && whole(dtype) {
         true => cx.cast(x, dtype),
-        false => cx.bit_cast(x, pt2onnx_ir::data_type_number(dtype)),
+        false => cx.bit_cast(x, pt2onnx_ir::schema::data_type(dtype)),
     })
 }
 

@@ -154,19 +154,22 @@ impl Builder<'_> {
         if from == dims {
             return x;
         }
-        // ONNX broadcasts both ways, so a size that `x` has already may be spelled 1: no need to know it.
+        // ONNX broadcasts both ways, so a size that `x` has already may be spelled 1: no need to know it. One of 2 or more
+        // can only be the target's, whatever the symbols.
         let lead = dims.len().saturating_sub(from.len());
         let target: Vec<Expr> = dims
             .iter()
             .enumerate()
-            .map(|(i, d)| {
-                if i >= lead && from.get(i - lead) == Some(d) {
+            .map(|(i, d)| match i.checked_sub(lead).map(|i| &from[i]) {
+                Some(size) if size == d || self.constraints().prove_ge(size, &Expr::int(2)) => {
                     Expr::int(1)
-                } else {
-                    d.clone()
                 }
+                _ => d.clone(),
             })
             .collect();
+        if lead == 0 && target.iter().all(|d| d.as_int() == Some(1)) {
+            return x;
+        }
         let ty = Type::tensor(self.dtype(x), dims);
         self.emit_typed("Expand", &[x, self.sizes(&target)], Default::default(), ty)
     }

@@ -34,7 +34,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Pad" => vec![pad(n)],
         "Slice" => vec![slice(n)],
         "Split" => split(n),
-        "Shape" => vec![n.shape(0).map(|s| vec![Expr::int(s.len() as i64)])],
+        "Shape" => vec![shape_of(n)],
         "Size" => vec![Some(vec![])],
         "ConstantOfShape" => vec![n.contents(0)],
         "Range" => vec![Some(vec![range_length(n)])],
@@ -323,6 +323,18 @@ fn concat(n: &Node) -> Option<Shape> {
         }
     }
     Some(result)
+}
+
+/// As many as there are dimensions between `start` and `end`.
+fn shape_of(n: &Node) -> Option<Shape> {
+    let rank = n.shape(0)?.len() as i64;
+    let bound = |name, open| {
+        let bound = n.int(name).unwrap_or(open);
+        (if bound < 0 { bound + rank } else { bound }).clamp(0, rank)
+    };
+    Some(vec![Expr::int(
+        (bound("end", rank) - bound("start", 0)).max(0),
+    )])
 }
 
 fn gather(n: &Node) -> Option<Shape> {
