@@ -34,7 +34,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Pad" => vec![pad(n)],
         "Slice" => vec![slice(n)],
         "Split" => split(n),
-        "Shape" => vec![shape_of(n)],
+        "Shape" => vec![shape(n)],
         "Size" => vec![Some(vec![])],
         "ConstantOfShape" => vec![n.contents(0)],
         "Range" => vec![Some(vec![range_length(n)])],
@@ -325,18 +325,6 @@ fn concat(n: &Node) -> Option<Shape> {
     Some(result)
 }
 
-/// As many as there are dimensions between `start` and `end`.
-fn shape_of(n: &Node) -> Option<Shape> {
-    let rank = n.shape(0)?.len() as i64;
-    let bound = |name, open| {
-        let bound = n.int(name).unwrap_or(open);
-        (if bound < 0 { bound + rank } else { bound }).clamp(0, rank)
-    };
-    Some(vec![Expr::int(
-        (bound("end", rank) - bound("start", 0)).max(0),
-    )])
-}
-
 fn gather(n: &Node) -> Option<Shape> {
     let (mut result, indices) = (n.shape(0)?, n.shape(1)?);
     let axis = n.axis(0, result.len())?;
@@ -503,6 +491,14 @@ fn split(n: &Node) -> Vec<Option<Shape>> {
         Some(x)
     };
     (0..n.outputs).map(one).collect()
+}
+
+/// How many dimensions from `start` to `end`, which are held to the rank.
+fn shape(n: &Node) -> Option<Shape> {
+    let rank = n.shape(0)?.len() as i64;
+    let held = |i: i64| (if i < 0 { i.saturating_add(rank) } else { i }).clamp(0, rank);
+    let (start, end) = (n.int("start").unwrap_or(0), n.int("end").unwrap_or(rank));
+    Some(vec![Expr::int((held(end) - held(start)).max(0))])
 }
 
 fn range_length(n: &Node) -> Expr {
