@@ -6,7 +6,7 @@ use crate::{
     cx::{Outputs, axis_of},
     registry::aten,
 };
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -82,11 +82,6 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-        channel_shuffle,
-        parts
-    ),
-    aten!(
         "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
         expand,
         parts
@@ -129,11 +124,6 @@ pub(super) static OPS: &[AtenOp] = &[
         movedim,
         parts
     ),
-    aten!(
-        "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-        channel_shuffle,
-        parts
-    ),
     aten!("aten::numpy_T(Tensor(a) self) -> Tensor(a)", reverse, parts),
     aten!(
         "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)",
@@ -143,16 +133,6 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::permute_copy(Tensor self, int[] dims) -> Tensor",
         permute,
-        parts
-    ),
-    aten!(
-        "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-        pixel_shuffle,
-        parts
-    ),
-    aten!(
-        "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-        pixel_unshuffle,
         parts
     ),
     aten!(
@@ -347,59 +327,6 @@ fn movedim(cx: &Cx, x: Value, from: Vec<i64>, to: Vec<i64>) -> Lowered {
 
 fn unsqueeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(cx.unsqueeze(x, &[axis_of(cx.rank(x) + 1, dim)?]))
-}
-
-/// Channels (..., g * n) seen as (g, n), and those exchanged.
-fn channel_shuffle(cx: &Cx, x: Value, groups: Expr) -> Lowered {
-    let shape = cx.shape(x);
-    let [batch, channels, spatial @ ..] = shape.as_slice() else {
-        return Err(LowerError::unsupported(
-            "channels of a tensor without channels",
-        ));
-    };
-    let mut parted = vec![batch.clone(), groups.clone(), channels.floor_div(&groups)];
-    parted.extend_from_slice(spatial);
-    Ok(cx.reshape(cx.swap_axes(cx.reshape(x, &parted), 1, 2), &shape))
-}
-
-/// `DepthToSpace` (channels first) over one batch dimension.
-fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
-    let [batch, image] = batch_and_image(cx, x)?;
-    let one_batch: Vec<Expr> = [Expr::product(batch)].into_iter().chain(image).collect();
-    let result = cx.depth_to_space(
-        cx.reshape(x, &one_batch),
-        factor,
-        attrs::DepthToSpace { mode: "CRD" },
-    );
-    to_recorded(cx, result)
-}
-
-/// Each `factor` x `factor` block of pixels becomes channels. ONNX's `SpaceToDepth` orders them otherwise.
-fn pixel_unshuffle(cx: &Cx, x: Value, factor: Expr) -> Lowered {
-    let [batch, image] = batch_and_image(cx, x)?;
-    let [channels, height, width] = image.as_slice() else {
-        return Err(LowerError::unsupported("an image has three dimensions"));
-    };
-    let blocks = [
-        Expr::product(batch),
-        channels.clone(),
-        height.floor_div(&factor),
-        factor.clone(),
-        width.floor_div(&factor),
-        factor,
-    ];
-    let parted = cx.reshape(x, &blocks);
-    to_recorded(cx, cx.transpose(parted, &[0, 1, 3, 5, 2, 4]))
-}
-
-/// Sizes of the leading dimensions, and of the last three.
-fn batch_and_image(cx: &Cx, x: Value) -> Lowered<[Vec<Expr>; 2]> {
-    let mut batch = cx.shape(x);
-    if batch.len() < 3 {
-        return Err(LowerError::unsupported("an image has three dimensions"));
-    }
-    let image = batch.split_off(batch.len() - 3);
-    Ok([batch, image])
 }
 
 /// The same bits as another type: a `Cast` where that keeps them, else `BitCast`.
