@@ -190,7 +190,7 @@ fn masked_index_put(
     if is_empty(&cx.shape(x)) {
         return Ok(x);
     }
-    let held = held(cx, x, indices, |size| -size);
+    let held = held(cx, x, indices);
     let values = match cx.dtype(values) {
         DType::Bool => cx.and(values, mask),
         _ => cx.select(mask, values, 0),

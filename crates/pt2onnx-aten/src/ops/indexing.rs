@@ -362,18 +362,13 @@ fn masked_index(
     if is_empty(&cx.shape(x)) {
         return Ok(cx.expand(fill, &cx.out_shape()?));
     }
-    let held = held(cx, x, indices, |_| Expr::int(0));
+    let held = held(cx, x, indices);
     let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
     recorded(cx, cx.select(mask, found, fill))
 }
 
-/// Each index held between `low(size)` and the last element.
-pub(super) fn held(
-    cx: &Cx,
-    x: Value,
-    indices: Vec<Option<Value>>,
-    low: impl Fn(&Expr) -> Expr,
-) -> Vec<Option<Value>> {
+/// Each index held to what its dimension has, counted from either end.
+pub(super) fn held(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Vec<Option<Value>> {
     let hold = |(axis, index): (usize, Option<Value>)| {
         let index = cx.cast(index?, DType::I64);
         let size = cx.dim(x, axis as i64);
@@ -381,7 +376,7 @@ pub(super) fn held(
             (None, 1..) => cx.sizes(&[e]),
             _ => cx.size(&e),
         };
-        let (min, max) = (bound(low(&size)), bound(&size - 1));
+        let (min, max) = (bound(-&size), bound(&size - 1));
         Some(cx.maximum(cx.minimum(index, max), min))
     };
     indices.into_iter().enumerate().map(hold).collect()

@@ -1,6 +1,8 @@
 //! Elements repeated, and all the ways to combine those of several tensors.
 
-use super::shapes::{SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector};
+use super::shapes::{
+    Implied, SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -74,7 +76,7 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
 }
 
 /// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
-fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>) -> Lowered {
+fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Implied) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
     if repeats.as_int() == Some(1) {
