@@ -342,6 +342,8 @@ impl FromArg for DType {
     fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::DType(d) => Ok(*d),
+            // Schemas spell defaults by c10's number of the type; int64 is the only one.
+            Argument::Int(4) => Ok(DType::I64),
             _ => Err(wanted("a dtype", arg)),
         }
     }

@@ -5,7 +5,7 @@ use pt2onnx_fx::graph::{Graph, TensorMeta, ValueMeta};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 use std::{
     cell::{Cell, RefCell},
@@ -18,7 +18,9 @@ pub struct Cx<'a> {
     builder: Builder<'a>,
     /// The graphs being lowered, a body behind the graph whose node it belongs to. Bodies are closed: each knows its own names.
     scopes: RefCell<Vec<Scope<'a>>>,
-    outputs: RefCell<SmallVec<[Option<&'a TensorMeta>; 2]>>,
+    outputs: RefCell<SmallVec<[Recorded<'a>; 2]>>,
+    /// Names that some node or output reads.
+    used: RefCell<FxHashSet<Arc<str>>>,
     mode: Cell<Mode>,
     /// Of pairs that were made of two parts, the parts.
     parts: RefCell<FxHashMap<Value, [Value; 2]>>,
@@ -35,6 +37,9 @@ impl<'a> Deref for Cx<'a> {
         &self.builder
     }
 }
+
+/// Name and recorded type of an output; no name where nobody uses it, no type where it is not a tensor.
+pub(crate) type Recorded<'a> = (Option<&'a Arc<str>>, Option<&'a TensorMeta>);
 
 /// Outputs of a lowering, in the order of the schema's returns; `None` for those that nobody uses.
 pub struct Outputs(pub SmallVec<[Option<Value>; 2]>);
@@ -74,6 +79,7 @@ impl<'a> Cx<'a> {
                 values: FxHashMap::default(),
             }]),
             outputs: RefCell::default(),
+            used: RefCell::default(),
             mode: Cell::new(Mode::Real),
             parts: RefCell::default(),
         }
@@ -131,13 +137,35 @@ impl<'a> Cx<'a> {
         }
     }
 
-    pub(crate) fn set_outputs(&self, outputs: SmallVec<[Option<&'a TensorMeta>; 2]>) {
-        *self.outputs.borrow_mut() = outputs;
+    pub(crate) fn set_outputs(&self, outputs: &[Recorded<'a>]) {
+        *self.outputs.borrow_mut() = outputs.into();
     }
 
     /// What PyTorch recorded of output `i` of the node being translated, if it is a used tensor.
     pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
-        self.outputs.borrow().get(i).copied().flatten()
+        self.outputs.borrow().get(i).and_then(|(_, meta)| *meta)
+    }
+
+    /// Whether something reads output `i` of the node being translated. Of one that nothing reads, no translation is wanted.
+    pub fn is_used(&self, i: usize) -> bool {
+        let name = self.outputs.borrow().get(i).and_then(|(name, _)| *name);
+        name.is_some_and(|n| self.reads(n))
+    }
+
+    /// Whether something reads an FX value.
+    pub(crate) fn reads(&self, name: &Arc<str>) -> bool {
+        self.used.borrow().contains(name)
+    }
+
+    /// Notes what a graph's nodes and outputs read.
+    pub(crate) fn note_uses(&self, graph: &Graph) {
+        let mut used = self.used.borrow_mut();
+        let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
+        for arg in args.chain(&graph.outputs) {
+            arg.for_each_name(&mut |name| {
+                used.insert(name.clone());
+            });
+        }
     }
 
     /// How many outputs PyTorch recorded for the node being translated: of ops that give lists, the list's length.

@@ -114,6 +114,12 @@ function!(A, B, C, D, E, F, G, H, I, J, K);
 function!(A, B, C, D, E, F, G, H, I, J, K, L);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S);
+function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T);
 
 /// All ops that can be lowered.
 pub struct Registry {

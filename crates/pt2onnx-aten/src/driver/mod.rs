@@ -13,7 +13,7 @@ use crate::{
     Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
     complex::Mode,
-    cx::Outputs,
+    cx::{Outputs, Recorded},
     registry::{AtenOp, Complexity, LowerFn},
 };
 use pt2onnx_fx::graph::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta};
@@ -74,6 +74,7 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn nodes(&mut self, graph: &'a Graph) {
+        self.cx.note_uses(graph);
         for node in &graph.nodes {
             self.node(node);
         }
@@ -118,8 +119,7 @@ impl<'a> Driver<'a> {
             });
         };
         let recorded = self.results(node);
-        self.cx
-            .set_outputs(recorded.iter().map(|(_, meta)| *meta).collect());
+        self.cx.set_outputs(&recorded);
         let outputs = self.call(op, node)?;
         if let Some(fault) = self.cx.take_faults().into_iter().next() {
             return Err(fault.into());
@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Names and recorded types of a node's results, lists spread out; no name where nobody uses the result.
-    fn results(&self, node: &'a Node) -> Vec<(Option<&'a Name>, Option<&'a TensorMeta>)> {
+    fn results(&self, node: &'a Node) -> Vec<Recorded<'a>> {
         let mut results = Vec::with_capacity(node.outputs.len());
         let mut push = |name: Option<&'a Name>| {
             let meta = name.and_then(|n| match self.cx.meta(n)? {
@@ -190,14 +190,13 @@ impl<'a> Driver<'a> {
     fn define(
         &mut self,
         node: &'a Node,
-        results: &[(Option<&'a Name>, Option<&'a TensorMeta>)],
+        results: &[Recorded<'a>],
         outputs: Outputs,
     ) -> Lowered<()> {
         for (i, (name, meta)) in results.iter().enumerate() {
             let Some(name) = name else { continue };
             let Some(value) = outputs.0.get(i).copied().flatten() else {
-                let used = !name.contains("_unused_");
-                if used && !matches!(node.outputs.get(i), Some(Argument::None)) {
+                if self.cx.reads(name) && !matches!(node.outputs.get(i), Some(Argument::None)) {
                     return Err(LowerError::unsupported(format!(
                         "its output {i} has no translation"
                     )));

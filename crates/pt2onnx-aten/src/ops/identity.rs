@@ -1,7 +1,7 @@
 //! Ops whose result has the values of their input: ONNX has neither aliases, gradients, devices nor memory formats.
 
 use super::shapes::{Implied, flat, pad_to, to_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
@@ -42,11 +42,6 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::cpu(Tensor(a) self) -> Tensor(b|a)", identity, complex: identity),
     aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, complex: identity),
     aten!("aten::detach_copy(Tensor self) -> Tensor", identity, complex: identity),
-    aten!(
-        "aten::dropout(Tensor input, float p, bool train) -> Tensor",
-        dropout,
-        parts
-    ),
     aten!("aten::lift(Tensor self) -> Tensor", identity, complex: identity),
     aten!(
         "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
@@ -77,16 +72,6 @@ pub(super) static OPS: &[AtenOp] = &[
 
 fn identity(_: &Cx, x: Value) -> Lowered {
     Ok(x)
-}
-
-/// Nothing in evaluation; in training a random choice.
-fn dropout(_: &Cx, x: Value, p: f64, train: bool) -> Lowered {
-    match train && p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "dropout in training mode: export the model after `model.eval()`",
-        )),
-        false => Ok(x),
-    }
 }
 
 /// The first elements in other sizes. PyTorch leaves what is missing uninitialised; here it is zero.

@@ -85,7 +85,7 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
         ));
     }
     let by_axis = by_axis(cx, indices)?;
-    if let [] = by_axis[..] {
+    if by_axis.is_empty() {
         let all = cx.expand(values, &cx.shape(x));
         return Ok(if accumulate { cx.add(x, all) } else { all });
     }

@@ -31,10 +31,6 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-        embedding_renorm
-    ),
-    aten!(
         "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
         gather,
         parts
@@ -73,30 +69,6 @@ pub(super) static OPS: &[AtenOp] = &[
 /// Rows of `weight`; `padding_idx` and the rest only concern gradients.
 fn embedding(cx: &Cx, weight: Value, indices: Value, _padding_idx: Expr) -> Lowered {
     Ok(cx.gather(weight, as_index(cx, indices), 0))
-}
-
-/// The rows of `weight` that `indices` name, shortened to `max_norm` where they are longer.
-fn embedding_renorm(
-    cx: &Cx,
-    weight: Value,
-    indices: Value,
-    max_norm: f64,
-    norm_type: f64,
-) -> Lowered {
-    let size = cx.abs(weight);
-    let norm = match norm_type {
-        1.0 => cx.reduce("ReduceSum", size, &[1], true),
-        2.0 => cx.reduce("ReduceL2", weight, &[1], true),
-        f64::INFINITY => cx.reduce("ReduceMax", size, &[1], true),
-        p => {
-            let sum = cx.reduce("ReduceSum", cx.pow(size, p), &[1], true);
-            cx.pow(sum, 1.0 / p)
-        }
-    };
-    let scale = cx.div(cx.full(&[], max_norm, cx.dtype(weight)), cx.add(norm, 1e-7));
-    let rows = super::scattering::rows_mask(cx, &cx.dim(weight, 0), flat(cx, indices));
-    let named = cx.and(cx.unsqueeze(rows, &[1]), cx.greater(norm, max_norm));
-    recorded(cx, cx.select(named, cx.mul(weight, scale), weight))
 }
 
 /// `GatherElements`; of a 0-d tensor the element itself.
@@ -214,7 +186,7 @@ fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
 }
 
 fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
-    if let [] = by_axis[..] {
+    if by_axis.is_empty() {
         return Ok(x);
     }
     if let [(axis, index)] = by_axis[..] {

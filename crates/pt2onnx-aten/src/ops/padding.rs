@@ -126,7 +126,7 @@ fn emit(
     value: Option<TensorOrScalar>,
 ) -> Lowered {
     let rank = cx.rank(x);
-    if pads.len() / 2 > rank || pads.len() % 2 != 0 {
+    if pads.len() / 2 > rank || !pads.len().is_multiple_of(2) {
         return Err(LowerError::unsupported(format!(
             "{} pads for a tensor of rank {rank}",
             pads.len()

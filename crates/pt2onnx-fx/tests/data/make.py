@@ -198,8 +198,8 @@ class writes_views_of_views(nn.Module):
         turned.squeeze(0).diagonal().add_(1)
         a.view(2, 6).unfold(1, 2, 2)[0].sub_(3)
         with torch.no_grad():
-            a.split([1, 2])[1].neg_()
-        return a, row, part, turned
+            last = a.split([1, 2])[1].neg_()
+        return a, row, part, turned, last
 
 
 @case(torch.arange(20.0).reshape(5, 4), dynamic_shapes={"x": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})
@@ -244,13 +244,12 @@ class writes_out(nn.Module):
 
 @case(torch.ones(2, 3))
 class writes_sizes(nn.Module):
-    """Views in place, `x.data = y`, lists of tensors, a diagonal."""
+    """Views in place, lists of tensors, a diagonal."""
 
     def forward(self, x):
         a, b = x * 2, x * 3
         a.unsqueeze_(0).transpose_(1, 2)
         a[:, 1].add_(1)
-        b.data = x - 1
         b.fill_diagonal_(7)
         torch._foreach_add_([a, b], 2.0)
         return a, b

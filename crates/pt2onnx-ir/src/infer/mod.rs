@@ -2,6 +2,7 @@
 //! by rules. A rule says nothing rather than guess; what it cannot know is an unknown dimension or an unknown rank.
 
 mod control;
+mod images;
 mod rules;
 
 pub(crate) use rules::broadcast;

@@ -1,6 +1,6 @@
 //! Shape rules, one per family of operators.
 
-use super::{Node, normalize};
+use super::{Node, images, normalize};
 use crate::{Builder, Shape};
 use pt2onnx_symbolic::Expr;
 
@@ -15,6 +15,13 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "MatMul" | "MatMulInteger" => vec![matmul(n)],
         "Gemm" => vec![gemm(n)],
         "Conv" | "ConvInteger" | "DeformConv" => vec![conv(n)],
+        "ConvTranspose" => vec![images::conv_transpose(n)],
+        "GridSample" => vec![images::grid_sample(n)],
+        "RoiAlign" => vec![images::roi_align(n)],
+        "MaxRoiPool" => vec![images::max_roi_pool(n)],
+        "Col2Im" => vec![images::col2im(n)],
+        "AffineGrid" => vec![images::affine_grid(n)],
+        "NonMaxSuppression" => vec![Some(vec![n.cx.unknown_dim(), Expr::int(3)])],
         "MaxPool" | "AveragePool" | "LpPool" => vec![pool(n); 2],
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => vec![global_pool(n)],
         "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" | "ReduceL1"
@@ -48,7 +55,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Resize" => vec![resize(n)],
         "DepthToSpace" | "SpaceToDepth" => vec![depth_space(n)],
         "Einsum" => vec![einsum(n)],
-        "Dropout" | "MaxRoiPool" => vec![n.shape(0); 2],
+        "Dropout" => vec![n.shape(0); 2],
         "BatchNormalization" => {
             let channels = n.shape(1);
             vec![n.shape(0), channels.clone(), channels]
