@@ -112,6 +112,9 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     };
     let axis = cx.axis(x, dim)?;
     let sizes = cx.out_shape()?;
+    if sizes.is_empty() {
+        return Ok(x);
+    }
     let mut from = sizes.clone();
     from[axis] = cx.dim(x, axis as i64);
     let options = attrs::GatherElements { axis: axis as i64 };
@@ -180,7 +183,7 @@ pub(super) fn only_mask(cx: &Cx, indices: &[Option<Value>]) -> Option<(usize, Va
 /// dimensions stand in their place; otherwise in front.
 fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
     if let Some((axis, mask)) = only_mask(cx, &indices) {
-        return recorded(cx, mask_select(cx, x, axis, mask));
+        return recorded(cx, mask_select(cx, x, axis, mask)?);
     }
     recorded(cx, index_by_axis(cx, x, by_axis(cx, &indices)?)?)
 }

@@ -206,7 +206,13 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let known = |e: &Expr| e.as_int().unwrap_or(0);
     let negative: Vec<(i64, i64, i64)> = ends
         .iter()
-        .map(|e| (e.axis, (-known(&e.begin)).max(0), known(&e.end).min(0)))
+        .map(|e| {
+            (
+                e.axis,
+                known(&e.begin).saturating_neg().max(0),
+                known(&e.end).min(0),
+            )
+        })
         .collect();
     if negative.is_empty() {
         return x;

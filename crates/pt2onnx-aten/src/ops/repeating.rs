@@ -83,7 +83,7 @@ fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Impl
         return Ok(x);
     }
     if let (Some(size), Some(repeats)) = (size.as_int(), repeats.as_int())
-        && size * repeats <= SPELLED_OUT
+        && size.saturating_mul(repeats) <= SPELLED_OUT
     {
         let indices: Vec<i64> = (0..size * repeats).map(|i| i / repeats).collect();
         return recorded(cx, cx.gather(x, cx.ints(&indices), axis));
@@ -183,6 +183,11 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 /// Every choice of `r` elements of a vector in order, a row for each.
 fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     let size = cx.dim(x, 0);
+    if !(0..=16).contains(&r) {
+        return Err(LowerError::unsupported(format!(
+            "combinations of {r} elements"
+        )));
+    }
     match (r, size.as_int()) {
         (0, _) => return Ok(cx.full(&[Expr::int(0)], 0, cx.dtype(x))),
         (1, _) => return Ok(cx.unsqueeze(x, &[1])),
@@ -224,12 +229,12 @@ fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Ve
             let from = row
                 .last()
                 .map_or(0, |last| last + i64::from(!with_replacement));
+            if longer.len() as i64 + (size - from) > SPELLED_OUT {
+                return None;
+            }
             longer.extend((from..size).map(|next| [&row[..], &[next]].concat()));
         }
         rows = longer;
-        if rows.len() as i64 * r as i64 > SPELLED_OUT {
-            return None;
-        }
     }
     Some(rows)
 }

@@ -60,7 +60,8 @@ pub(super) fn is_empty(shape: &[Expr]) -> bool {
 pub(super) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: i64) -> Value {
     match (start.as_int(), length.as_int()) {
         (Some(start), Some(length)) if length <= SPELLED_OUT => {
-            let numbers: Vec<i64> = (0..length).map(|i| start + i * step).collect();
+            let number = |i: i64| start.saturating_add(i.saturating_mul(step));
+            let numbers: Vec<i64> = (0..length).map(number).collect();
             cx.ints(&numbers)
         }
         _ => {
@@ -104,11 +105,11 @@ pub(super) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
 /// Zeros (or another number) behind `x` along `axis`, until it is `size` long.
 pub(super) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     let mut shape = cx.shape(x);
-    if shape.get(axis) == Some(size) {
+    let Some(dim) = shape.get_mut(axis).filter(|dim| *dim != size) else {
         return x;
-    }
-    let missing = size - &shape[axis];
-    shape[axis] = size.clone();
+    };
+    let missing = size - &*dim;
+    *dim = size.clone();
     let pads = cx.sizes(&[Expr::int(0), missing]);
     let result = cx.pad_op(
         x,
@@ -131,7 +132,7 @@ pub(super) fn as_index(cx: &Cx, x: Value) -> Value {
 
 /// A vector laid along dimension `axis` of a tensor of that rank, for what broadcasts: dimensions before it are left out.
 pub(super) fn along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
-    let behind: Vec<usize> = (1..rank - axis).collect();
+    let behind: Vec<usize> = (1..rank.saturating_sub(axis)).collect();
     cx.unsqueeze(x, &behind)
 }
 

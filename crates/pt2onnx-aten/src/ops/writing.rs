@@ -1,7 +1,7 @@
 //! Tensors with a part of them written over: what writing into views comes down to.
 
 use super::shapes::{SPELLED_OUT, along, counted, recorded};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::axis_of, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
@@ -36,7 +36,7 @@ fn copy(cx: &Cx, x: Value, source: Value) -> Lowered {
 /// `source` in the place of element `index` along `dim`: a `ScatterND` of one along the first dimension, else a `Where`
 /// over a mask if the size is known, else the pieces before and behind joined with it.
 fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lowered {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     let mut inner = cx.shape(x);
     let size = inner.remove(axis);
     let source = cx.cast(source, cx.dtype(x));
@@ -85,7 +85,7 @@ fn slice_scatter(
     end: Option<Expr>,
     step: i64,
 ) -> Lowered {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
     let range = Range::new(cx, &size, start, end, step);
     let mut written = cx.shape(x);
