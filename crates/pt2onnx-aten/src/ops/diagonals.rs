@@ -176,7 +176,7 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
         if left.as_int() == Some(0) && right.as_int() == Some(0) {
             return block;
         }
-        cx.pad_op(
+        cx.pad(
             block,
             cx.sizes(&[left, right]),
             None,

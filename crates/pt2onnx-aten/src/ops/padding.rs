@@ -183,7 +183,7 @@ fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Va
         .collect();
     let axes: Vec<i64> = ends.iter().map(|e| e.axis).collect();
     let value = value.filter(|&v| !is_zero(cx, v));
-    cx.pad_op(
+    cx.pad(
         x,
         cx.sizes(&pads),
         value,

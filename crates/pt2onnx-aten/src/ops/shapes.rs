@@ -111,7 +111,7 @@ pub(super) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     let missing = size - &*dim;
     *dim = size.clone();
     let pads = cx.sizes(&[Expr::int(0), missing]);
-    let result = cx.pad_op(
+    let result = cx.pad(
         x,
         pads,
         None,
