@@ -442,14 +442,14 @@ fn negative_pads_crop_what_was_mirrored() {
         @r#"
 main_graph (float[2,s0] x0) => (float[2,"s0 + 1"] y)
 <
-  int64[4] val_0 = {0, 2, 0, 0},
-  int64[1] val_1 = {0},
-  int64[1] val_2 = {-1},
-  int64[1] val_3 = {1}
+  int64[1] val_0 = {1},
+  int64[4] val_1 = {0, 2, 0, 0},
+  int64[1] val_2 = {0},
+  int64[1] val_3 = {-1}
 >
 {
-  val_4 = Pad <mode: string = "reflect"> (x0, val_0)
-  y = Slice (val_4, val_1, val_2, val_3)
+  val_4 = Pad <mode: string = "reflect"> (x0, val_1)
+  y = Slice (val_4, val_2, val_3, val_0)
 }
 "#
     );
