@@ -68,7 +68,21 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
         let to = (!kernels.has_tensor(from)).then(|| kernels.widened(from))??;
         Some((variable, from, to))
     };
-    rows.filter_map(gap).collect()
+    let reducing = reduces(node).then_some((schema.name, schema.since, "T", REDUCING_LACKING));
+    rows.chain(reducing.as_ref()).filter_map(gap).collect()
+}
+
+/// The table knows operators at their default attributes. `ScatterElements` and `ScatterND` that reduce have fewer kernels.
+const REDUCING_LACKING: u32 =
+    1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
+
+fn reduces(node: &pt2onnx_ir::Node) -> bool {
+    let given = node
+        .attributes
+        .iter()
+        .find(|(name, _)| &**name == "reduction");
+    matches!(&*node.op, "ScatterElements" | "ScatterND")
+        && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
 }
 
 /// The element type that a variable stands for in a node.

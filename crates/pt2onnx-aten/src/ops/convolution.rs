@@ -368,7 +368,7 @@ fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
     let pads: Vec<Expr> = begins.iter().cloned().chain(ends).collect();
     let axes: Vec<i64> = (-(kernel.len() as i64)..0).collect();
     let mode = attrs::Pad { mode: "constant" };
-    cx.pad_op(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
+    cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
 }
 
 /// A convolution over time of `(time, batch, channels)` with a `(kernel, in, out)` weight.

@@ -114,7 +114,7 @@ fn im2col(
     if padding.iter().any(|&p| p != 0) {
         let pads = [&padding[..], &padding[..]].concat();
         let mode = attrs::Pad { mode: "constant" };
-        result = cx.pad_op(result, cx.ints(&pads), None, cx.ints(&[-2, -1]), mode);
+        result = cx.pad(result, cx.ints(&pads), None, cx.ints(&[-2, -1]), mode);
     }
     let padded = cx.shape(result);
     let mut counts = Vec::new();

@@ -304,7 +304,7 @@ fn avg_pool<const N: usize>(
     let pads: Vec<i64> = [&padding[..], &padding[..]].concat();
     let axes: Vec<i64> = (-(N as i64)..0).collect();
     let mode = attrs::Pad { mode: "constant" };
-    let x = cx.pad_op(x, cx.ints(&pads), None, cx.ints(&axes), mode);
+    let x = cx.pad(x, cx.ints(&pads), None, cx.ints(&axes), mode);
     let result = batched(cx, x, N, |x| {
         cx.average_pool(x, &kernel, options(&[0; N], false))
     });

@@ -150,7 +150,7 @@ impl Builder<'_> {
         let mut known: Vec<i64> = Vec::new();
         let mut i = 0;
         while i < dims.len() {
-            let run = self.shape_run(&dims[i..]);
+            let run = self.shape_run(&dims[i..], i == 0);
             match (run, dims[i].as_int()) {
                 (None, Some(number)) => {
                     known.push(number);
@@ -179,9 +179,9 @@ impl Builder<'_> {
         value
     }
 
-    /// The longest run of two or more dimensions of one value, not all known, that `dims` begins with: the value, its first
-    /// dimension in the run, and how many.
-    fn shape_run(&self, dims: &[Expr]) -> Option<(Value, usize, usize)> {
+    /// The longest run of dimensions of one value that `dims` begins with: the value, its first dimension in the run, and how
+    /// many. Only where that takes fewer nodes than the sizes one by one, of which some may be there already.
+    fn shape_run(&self, dims: &[Expr], all: bool) -> Option<(Value, usize, usize)> {
         let candidates = dims.iter().filter(|d| !d.is_static()).filter_map(|d| {
             match self.state.borrow().sizes.source(d)? {
                 Source::Dim(value, _) => Some(value),
@@ -194,8 +194,14 @@ impl Builder<'_> {
             for axis in 0..shape.len() {
                 let same = shape[axis..].iter().zip(dims).take_while(|(a, b)| a == b);
                 let length = same.count();
+                let state = self.state.borrow();
+                let new = dims[..length]
+                    .iter()
+                    .filter(|d| !d.is_static() && state.sizes.get(d).is_none())
+                    .count();
                 let symbolic = dims[..length].iter().any(|d| !d.is_static());
-                if symbolic && length > best.map_or(1, |(.., longest)| longest) {
+                let pays = new > 1 || symbolic && all && length == dims.len();
+                if pays && length > best.map_or(1, |(.., longest)| longest) {
                     best = Some((value, axis, length));
                 }
             }
