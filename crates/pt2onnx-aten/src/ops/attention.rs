@@ -9,13 +9,11 @@ use pt2onnx_tensor::DType;
 pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)", native_multi_head_attention),
     aten!("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, _: Option<Value>, scale: Option<f64>, gqa: bool| -> Lowered<Outputs> {
-        no_dropout(p)?;
-        let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
         Ok([a.result, a.weights].into())
     }),
     aten!("aten::_scaled_dot_product_attention_math_for_mps(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, _: Option<Value>, scale: Option<f64>, gqa: bool| -> Lowered<Outputs> {
-        no_dropout(p)?;
-        let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
         Ok([a.result, a.weights].into())
     }),
     aten!("aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, _: bool, p: f64, causal: bool, _: bool, scale: Option<f64>| {
@@ -35,19 +33,9 @@ pub(super) static OPS: &[AtenOp] = &[
     }),
     aten!("aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor", encoder_layer),
     aten!("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, scale: Option<f64>, gqa: bool| -> Lowered {
-        no_dropout(p)?;
-        Ok(attend(cx, [q, k, v], mask, causal, scale, gqa)?.result)
+        Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result)
     }),
 ];
-
-fn no_dropout(p: f64) -> Lowered<()> {
-    match p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "attention with dropout: export the model after `model.eval()`",
-        )),
-        false => Ok(()),
-    }
-}
 
 /// What [`attend`] worked out.
 struct Attention {
@@ -63,6 +51,7 @@ fn attend(
     cx: &Cx,
     [q, k, v]: [Value; 3],
     mask: Option<Value>,
+    dropout_p: f64,
     is_causal: bool,
     scale: Option<f64>,
     enable_gqa: bool,
@@ -108,7 +97,12 @@ fn attend(
             cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
-    let weights = cx.cast(weights, given);
+    let mut weights = cx.cast(weights, given);
+    // PyTorch drops whatever the model's mode is.
+    if dropout_p > 0.0 {
+        let (ratio, training) = (cx.scalar(dropout_p, DType::F32), cx.scalar(true, DType::Bool));
+        weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
+    }
     Ok(Attention {
         result: cx.matmul(weights, v),
         weights,
@@ -128,8 +122,7 @@ fn fused(
     is_causal: bool,
     scale: Option<f64>,
 ) -> Lowered<Outputs> {
-    no_dropout(dropout_p)?;
-    let a = attend(cx, [q, k, v], mask, is_causal, scale, false)?;
+    let a = attend(cx, [q, k, v], mask, dropout_p, is_causal, scale, false)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
         let last = cx.rank(a.scores) - 1;
         cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
@@ -210,7 +203,7 @@ fn multi_head(
         let dims = [batch.clone(), cx.dim(x, 1), Expr::int(heads), each.clone()];
         cx.transpose(cx.reshape(x, &dims), &[0, 2, 1, 3])
     };
-    let a = attend(cx, [apart(q), apart(k), apart(v)], mask, false, None, false)?;
+    let a = attend(cx, [apart(q), apart(k), apart(v)], mask, 0.0, false, None, false)?;
     let joined = cx.transpose(a.result, &[0, 2, 1, 3]);
     let joined = cx.reshape(joined, &[batch.clone(), time.clone(), width.clone()]);
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])

@@ -93,7 +93,9 @@ fn smooth_scaled<const KIND: u8>(
     if dtype.is_float() {
         return resize(cx, x, factors, options);
     }
-    let resized = cx.round(resize(cx, cx.cast(x, DType::F32), factors, options)?);
+    // Halves are rounded up.
+    let resized = resize(cx, cx.cast(x, DType::F32), factors, options)?;
+    let resized = cx.floor(cx.add(resized, 0.5));
     let held = match dtype {
         DType::U8 => cx.clamp(resized, Some(0.into()), Some(255.into())),
         _ => resized,

@@ -3,10 +3,12 @@
 mod activation;
 mod arithmetic;
 mod attention;
+mod bilinear;
 mod casting;
 mod comparison;
 mod convolution;
 mod creation;
+mod custom;
 mod embedding_bag;
 mod identity;
 mod images;
@@ -21,6 +23,7 @@ mod quantization;
 mod recurrent;
 mod reduction;
 mod view;
+mod vision;
 mod windows;
 
 use crate::AtenOp;
@@ -30,10 +33,12 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     activation::OPS,
     arithmetic::OPS,
     attention::OPS,
+    bilinear::OPS,
     casting::OPS,
     comparison::OPS,
     convolution::OPS,
     creation::OPS,
+    custom::OPS,
     embedding_bag::OPS,
     identity::OPS,
     images::OPS,
@@ -48,4 +53,5 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     recurrent::OPS,
     reduction::OPS,
     view::OPS,
+    vision::OPS,
 ];
