@@ -161,17 +161,22 @@ pub(crate) fn number(cx: &Cx, arg: &Argument) -> Option<TensorOrScalar> {
         Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => known(Scalar::Float(*f)),
         Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => known(Scalar::Bool(*b)),
         Argument::Complex(re, im) => known(Scalar::Complex(*re, *im)),
+        Argument::SymInt(SymArg::Expr(e)) => Some(sym_int(e)),
         Argument::SymInt(SymArg::Name(name))
         | Argument::SymFloat(SymArg::Name(name))
         | Argument::SymBool(SymArg::Name(name)) => match cx.meta(name)? {
-            ValueMeta::SymInt { expr, .. } => Some(match expr.as_int() {
-                Some(i) => TensorOrScalar::Scalar(Scalar::Int(i)),
-                None => TensorOrScalar::SymInt(expr.clone()),
-            }),
+            ValueMeta::SymInt { expr, .. } => Some(sym_int(expr)),
             ValueMeta::SymFloat { expr, .. } => Some(TensorOrScalar::SymFloat(expr.clone())),
             _ => None,
         },
         _ => None,
+    }
+}
+
+fn sym_int(e: &Expr) -> TensorOrScalar {
+    match e.as_int() {
+        Some(i) => TensorOrScalar::Scalar(Scalar::Int(i)),
+        None => TensorOrScalar::SymInt(e.clone()),
     }
 }
 
@@ -224,6 +229,7 @@ impl FromArg for Expr {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => Ok(Expr::int(*i)),
+            Argument::SymInt(SymArg::Expr(e)) => Ok(e.clone()),
             Argument::SymInt(SymArg::Name(name)) => cx
                 .sym_int(name)
                 .ok_or_else(|| format!("`{name}` has no expression")),
@@ -365,6 +371,8 @@ impl FromArg for DType {
     fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::DType(d) => Ok(*d),
+            // Schemas spell defaults by c10's number of the type; int64 is the only one.
+            Argument::Int(4) => Ok(DType::I64),
             _ => Err(wanted("a dtype", arg)),
         }
     }
@@ -407,10 +415,11 @@ impl FromArg for Vec<Option<Value>> {
                 .iter()
                 .map(|n| Option::from_arg(cx, &Argument::OptionalTensor(n.clone())))
                 .collect(),
-            _ => Ok(Vec::<Value>::from_arg(cx, arg)?
-                .into_iter()
-                .map(Some)
-                .collect()),
+            Argument::Tensors(v) => v
+                .iter()
+                .map(|n| Option::from_arg(cx, &Argument::Tensor(n.clone())))
+                .collect(),
+            _ => Err(wanted("a list of tensors", arg)),
         }
     }
 }

@@ -57,6 +57,9 @@ pub struct Convert {
     /// The runtime to write for
     #[arg(long, value_enum, default_value_t)]
     pub target: Target,
+    /// What becomes of values that the program writes into buffers and inputs
+    #[arg(long, value_enum, default_value_t)]
+    pub state: State,
     /// Leave the model as it was translated: no folding of constants, no simplification
     #[arg(long)]
     pub no_optimize: bool,
@@ -74,6 +77,30 @@ pub enum Weights {
     Embed,
     /// Into OUT.onnx.data, which must stay beside OUT.onnx
     External,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum State {
+    /// They are lost, with a warning for each
+    #[default]
+    Drop,
+    /// They become outputs, named as the buffer (NAME.next for inputs)
+    Outputs,
+    /// Buffers become inputs NAME and outputs NAME.next, so that a caller can loop
+    Pairs,
+    /// They are an error
+    Error,
+}
+
+impl From<State> for pt2onnx::State {
+    fn from(state: State) -> Self {
+        match state {
+            State::Drop => Self::Drop,
+            State::Outputs => Self::Outputs,
+            State::Pairs => Self::Pairs,
+            State::Error => Self::Error,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -18,6 +18,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         .opset(args.opset)
         .weights(args.weights.into())
         .target(args.target.into())
+        .state(args.state.into())
         .optimize(!args.no_optimize);
     let program = exporter.export(&model)?;
     for warning in program.warnings() {

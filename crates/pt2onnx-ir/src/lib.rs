@@ -20,7 +20,7 @@ pub use builder::{Builder, Fault, Operand};
 pub use generated::attrs;
 pub use model::{
     Def, Function, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId,
-    Use, Value, ValueData,
+    Use, Value, ValueData, is_unknown,
 };
 pub use types::{Shape, TensorType, Type};
 pub use verify::{VerifyError, conforms, verify};

@@ -252,6 +252,7 @@ pub struct Model {
     values: Vec<ValueData>,
     regions: Vec<Region>,
     origins: Vec<Origin>,
+    unknown_dims: usize,
 }
 
 impl Model {
@@ -269,6 +270,7 @@ impl Model {
             values: Vec::new(),
             regions: vec![Region::default()],
             origins: Vec::new(),
+            unknown_dims: 0,
         }
     }
 
@@ -279,6 +281,12 @@ impl Model {
     pub fn add_region(&mut self) -> RegionId {
         self.regions.push(Region::default());
         RegionId::new(self.regions.len() - 1)
+    }
+
+    /// A dimension that nothing is known of, equal to no other.
+    pub fn unknown_dim(&mut self) -> Expr {
+        self.unknown_dims += 1;
+        Expr::symbol(&format!("?{}", self.unknown_dims))
     }
 
     /// Registers where nodes come from.
@@ -522,7 +530,7 @@ impl Model {
 }
 
 /// Whether a dimension is one that nothing is known of: those have symbols that no program can spell.
-pub(crate) fn is_unknown(dim: &Expr) -> bool {
+pub fn is_unknown(dim: &Expr) -> bool {
     dim.as_symbol().is_some_and(|s| s.starts_with('?'))
 }
 

@@ -5,7 +5,6 @@
 
 mod cleanup;
 mod cse;
-mod data_type;
 mod dead;
 pub mod eval;
 mod fold;

@@ -1,6 +1,6 @@
 //! The way from an archive to a model.
 
-use crate::{Error, OPSETS, OnnxProgram, Registry, Target, Weights};
+use crate::{Error, OPSETS, OnnxProgram, Registry, State, Target, Weights};
 use pt2onnx_fx::{ExportedProgram, archive, passes};
 use std::{path::Path, time::Instant};
 
@@ -13,6 +13,7 @@ pub struct Exporter {
     weights: Weights,
     optimize: bool,
     target: Target,
+    state: State,
     registry: Registry,
 }
 
@@ -23,6 +24,7 @@ impl Default for Exporter {
             weights: Weights::Auto,
             optimize: true,
             target: Target::Standard,
+            state: State::Drop,
             registry: Registry::default(),
         }
     }
@@ -55,6 +57,12 @@ impl Exporter {
     /// The runtime to write for; [`Target::Standard`] by default: pure ONNX, with a warning where ONNX Runtime has no kernel.
     pub fn target(mut self, target: Target) -> Self {
         self.target = target;
+        self
+    }
+
+    /// What becomes of the values that the program writes into buffers and inputs; [`State::Drop`] by default.
+    pub fn state(mut self, state: State) -> Self {
+        self.state = state;
         self
     }
 
@@ -92,7 +100,9 @@ impl Exporter {
         let pt2onnx_aten::Lowering {
             mut model,
             mut warnings,
-        } = stage("lower", || pt2onnx_aten::lower(&program, &self.registry))?;
+        } = stage("lower", || {
+            pt2onnx_aten::lower(&program, &self.registry, self.state)
+        })?;
         if self.optimize {
             stage("optimise", || {
                 pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())

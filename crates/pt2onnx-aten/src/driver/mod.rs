@@ -3,8 +3,10 @@
 
 mod control;
 mod signature;
+mod state;
 mod usage;
 
+pub use state::State;
 pub use usage::{OpUse, ops_used};
 
 use crate::{
@@ -31,11 +33,15 @@ pub struct Lowering {
     pub warnings: Vec<String>,
 }
 
-/// Translates a functional program.
+/// Translates a functional program; `state` says what becomes of its writes to buffers and inputs.
 ///
 /// # Errors
 /// All nodes that have no translation, at once; inputs and outputs that ONNX has nothing for.
-pub fn lower(program: &ExportedProgram, registry: &Registry) -> Result<Lowering, Error> {
+pub fn lower(
+    program: &ExportedProgram,
+    registry: &Registry,
+    state: State,
+) -> Result<Lowering, Error> {
     let mut model = Model::new(CANONICAL_OPSET);
     let builder = Builder::new(
         &mut model,
@@ -49,12 +55,12 @@ pub fn lower(program: &ExportedProgram, registry: &Registry) -> Result<Lowering,
         schemas: FxHashMap::default(),
         errors: Vec::new(),
     };
-    driver.inputs(program)?;
+    driver.inputs(program, state)?;
     driver.nodes(&program.graph);
     if !driver.errors.is_empty() {
         return Err(Error::Nodes(driver.errors));
     }
-    let warnings = driver.outputs(program)?;
+    let warnings = driver.outputs(program, state)?;
     drop(driver);
     Ok(Lowering { model, warnings })
 }

@@ -1,6 +1,9 @@
 //! Inputs and outputs of a program: what becomes an input, a constant, an output of the model.
 
-use super::{Driver, onnx_type, python_number};
+use super::{
+    Driver, onnx_type, python_number,
+    state::{State, is_written},
+};
 use crate::{Cx, Error};
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
@@ -10,14 +13,23 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 impl<'a> Driver<'a> {
-    pub(super) fn inputs(&mut self, program: &'a ExportedProgram) -> Result<(), Error> {
+    pub(super) fn inputs(
+        &mut self,
+        program: &'a ExportedProgram,
+        state: State,
+    ) -> Result<(), Error> {
         // By address of the storage, the views of it that are values already.
         let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
+        let mut pairs = Vec::new();
         for spec in &program.signature.inputs {
             match spec {
                 InputSpec::Parameter { name, target }
                 | InputSpec::Buffer { name, target, .. }
                 | InputSpec::TensorConstant { name, target } => {
+                    if state == State::Pairs && is_written(program, name) {
+                        pairs.push((name, target));
+                        continue;
+                    }
                     let tensor = program.tensor_of(spec).ok_or_else(|| Error::Signature {
                         what: "weight",
                         name: target.to_string(),
@@ -42,7 +54,10 @@ impl<'a> Driver<'a> {
                 InputSpec::CustomObj { .. } | InputSpec::Token(_) => {}
             }
         }
-        Ok(())
+        // State comes in behind the program's own inputs.
+        pairs
+            .into_iter()
+            .try_for_each(|(name, target)| self.state_input(name, target))
     }
 
     fn user_input(&mut self, arg: &Argument) -> Result<(), Error> {
@@ -99,7 +114,11 @@ impl<'a> Driver<'a> {
         self.cx.define(name, python_number(&self.cx, scalar));
     }
 
-    pub(super) fn outputs(&self, program: &ExportedProgram) -> Result<Vec<String>, Error> {
+    pub(super) fn outputs(
+        &self,
+        program: &ExportedProgram,
+        state: State,
+    ) -> Result<Vec<String>, Error> {
         let (mut outputs, mut warnings) = (Vec::new(), Vec::new());
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec {
@@ -109,18 +128,23 @@ impl<'a> Driver<'a> {
                         "output {i} is None in the program and left out of the model"
                     )),
                 },
-                OutputSpec::Token(_) => {}
+                // State: what the mutations tell.
+                OutputSpec::Token(_)
+                | OutputSpec::BufferMutation { .. }
+                | OutputSpec::ParameterMutation { .. }
+                | OutputSpec::UserInputMutation { .. } => {}
                 other => {
                     return Err(Error::Signature {
                         what: "output",
                         name: other.name().map(ToString::to_string).unwrap_or_default(),
                         reason:
-                            "outputs of this kind (losses, gradients, mutations) are not supported"
+                            "losses and gradients are not supported: export the program for inference"
                                 .to_owned(),
                     });
                 }
             }
         }
+        self.state_outputs(program, state, &mut outputs, &mut warnings)?;
         if let Some(fault) = self.cx.take_faults().into_iter().next() {
             return Err(Error::Signature {
                 what: "output",
@@ -167,17 +191,21 @@ impl<'a> Driver<'a> {
 
     /// ONNX wants each output to be a value of its own that a node makes, and users want it by its name.
     fn own_output(&self, arg: &Argument, value: Value, before: &[Value]) -> Value {
-        let name = arg.name().cloned();
+        let own = self.distinct(value, before);
+        if let Some(name) = arg.name().cloned() {
+            self.cx.edit(|model| model[own].name = Some(name));
+        }
+        own
+    }
+
+    /// The value, or a copy of it where it is no node's or an output already.
+    pub(super) fn distinct(&self, value: Value, before: &[Value]) -> Value {
         let from_node = self.cx.model().producer(value).is_some() && !before.contains(&value);
-        let value = if from_node {
+        if from_node {
             value
         } else {
             self.cx.identity(value)
-        };
-        if let Some(name) = name {
-            self.cx.edit(|model| model[value].name = Some(name));
         }
-        value
     }
 }
 

@@ -1,147 +1,140 @@
-//! Arithmetic element by element, with PyTorch's type promotion.
+//! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
 
+use super::{
+    complex_math as math,
+    loops::{any, repeat},
+    precision::{smallest, wide2},
+};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
+use std::f64::consts::{LN_2, PI};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
-        "aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor",
-        and
-    ),
-    aten!("aten::abs(Tensor self) -> Tensor", |cx: &Cx,
-                                               x: Value|
-     -> Lowered {
-        Ok(cx.abs(x))
-    }),
-    aten!(
-        "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        add,
-        complex: add_complex
+        "aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        add_relu
     ),
     aten!(
-        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        add,
-        complex: add_complex
+        "aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        add_relu
+    ),
+    aten!("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", add, complex: add_complex),
+    aten!("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add, complex: add_complex),
+    aten!("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv, complex: addcdiv_complex),
+    aten!("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul, complex: addcmul_complex),
+    aten!(
+        "aten::arctan2(Tensor self, Tensor other) -> Tensor",
+        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)
     ),
     aten!(
-        "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
-        and
+        "aten::atan2(Tensor self, Tensor other) -> Tensor",
+        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)
     ),
-    aten!("aten::cos(Tensor self) -> Tensor", |cx: &Cx,
-                                               x: Value|
-     -> Lowered {
-        Ok(cx.cos(cx.to_float(x)))
-    }),
     aten!("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
+    aten!(
+        "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        div_mode
+    ),
     aten!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
-    aten!("aten::exp(Tensor self) -> Tensor", |cx: &Cx,
-                                               x: Value|
-     -> Lowered {
-        Ok(cx.exp(cx.to_float(x)))
-    }),
-    aten!("aten::log(Tensor self) -> Tensor", |cx: &Cx,
-                                               x: Value|
-     -> Lowered {
-        Ok(cx.log(cx.to_float(x)))
-    }),
     aten!(
-        "aten::logical_and(Tensor self, Tensor other) -> Tensor",
-        logical_and
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        div_mode
+    ),
+    aten!("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
+    aten!(
+        "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        div_mode
+    ),
+    aten!("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
+    aten!(
+        "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        div_mode
+    ),
+    aten!("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
+    aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex),
+    aten!("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
+    aten!(
+        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+        floor_divide
     ),
     aten!(
-        "aten::max.other(Tensor self, Tensor other) -> Tensor",
-        maximum
+        "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+        floor_divide
     ),
     aten!(
-        "aten::maximum(Tensor self, Tensor other) -> Tensor",
-        maximum
+        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+        fmod
     ),
     aten!(
-        "aten::min.other(Tensor self, Tensor other) -> Tensor",
-        minimum
+        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+        fmod
     ),
     aten!(
-        "aten::minimum(Tensor self, Tensor other) -> Tensor",
-        minimum
+        "aten::heaviside(Tensor self, Tensor values) -> Tensor",
+        heaviside
+    ),
+    aten!(
+        "aten::hypot(Tensor self, Tensor other) -> Tensor",
+        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, hypot)
+    ),
+    aten!("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp, complex: lerp_complex),
+    aten!("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp, complex: lerp_complex),
+    aten!("aten::logaddexp(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, log_add_exp), complex: logaddexp_complex),
+    aten!(
+        "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
+        logaddexp2
     ),
     aten!("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
+    aten!("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
+    aten!("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
+    aten!("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
+    aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex),
+    aten!("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
     aten!(
-        "aten::neg(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| -> Lowered { Ok(cx.neg(x)) },
-        parts
+        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+        remainder
     ),
     aten!(
-        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-        pow
+        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        remainder
     ),
     aten!(
-        "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-        pow
+        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+        remainder
     ),
-    aten!("aten::reciprocal(Tensor self) -> Tensor", |cx: &Cx,
-                                                      x: Value|
-     -> Lowered {
-        Ok(cx.reciprocal(cx.to_float(x)))
-    }),
-    aten!("aten::rsqrt(Tensor self) -> Tensor", |cx: &Cx,
-                                                 x: Value|
-     -> Lowered {
-        Ok(cx.reciprocal(cx.sqrt(cx.to_float(x))))
-    }),
-    aten!(
-        "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        rsub
-    ),
-    aten!("aten::sin(Tensor self) -> Tensor", |cx: &Cx,
-                                               x: Value|
-     -> Lowered {
-        Ok(cx.sin(cx.to_float(x)))
-    }),
-    aten!("aten::sqrt(Tensor self) -> Tensor", |cx: &Cx,
-                                                x: Value|
-     -> Lowered {
-        Ok(cx.sqrt(cx.to_float(x)))
-    }),
-    aten!(
-        "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        sub,
-        complex: sub_complex
-    ),
-    aten!(
-        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        sub,
-        complex: sub_complex
-    ),
+    aten!("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rsub, complex: rsub_complex),
+    aten!("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rsub, complex: rsub_complex),
+    aten!("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
+    aten!("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
+    aten!("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
+    aten!("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
+    aten!("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
+    aten!("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
 ];
 
-/// Both in the type that PyTorch computes in, parts apart.
-fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
+/// Both in the type of the result, parts apart.
+pub(super) fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
-    let cast = |c: Complex| Complex {
-        re: cx.cast(c.re, dtype),
-        im: cx.cast(c.im, dtype),
-    };
-    Ok((cast(a), cast(b)))
+    Ok((
+        math::map(a, |v| cx.cast(v, dtype)),
+        math::map(b, |v| cx.cast(v, dtype)),
+    ))
 }
 
 fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let b = scaled(cx, b, alpha);
-    Ok(cx.pairs(Complex {
-        re: cx.add(a.re, b.re),
-        im: cx.add(a.im, b.im),
-    }))
+    Ok(cx.pairs(math::add(cx, a, scaled(cx, b, alpha))))
 }
 
 fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let b = scaled(cx, b, alpha);
-    Ok(cx.pairs(Complex {
-        re: cx.sub(a.re, b.re),
-        im: cx.sub(a.im, b.im),
-    }))
+    Ok(cx.pairs(math::sub(cx, a, scaled(cx, b, alpha))))
+}
+
+fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    sub_complex(cx, b, a, alpha)
 }
 
 /// `alpha * c`; `alpha` may be complex.
@@ -151,42 +144,23 @@ fn scaled(cx: &Cx, c: Complex, alpha: Scalar) -> Complex {
             re: cx.sub(cx.mul(c.re, re), cx.mul(c.im, im)),
             im: cx.add(cx.mul(c.re, im), cx.mul(c.im, re)),
         },
-        real => Complex {
-            re: cx.mul(c.re, real),
-            im: cx.mul(c.im, real),
-        },
+        real => math::scale(cx, c, real),
     }
 }
 
 fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(product(cx, a, b)))
+    Ok(cx.pairs(math::mul(cx, a, b)))
 }
 
-/// `a * b`.
-fn product(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    Complex {
-        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
-        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
-    }
-}
-
-/// `a * conj(b) / |b|^2`.
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let norm = cx.add(cx.mul(b.re, b.re), cx.mul(b.im, b.im));
-    let top = product(
-        cx,
-        a,
-        Complex {
-            re: b.re,
-            im: cx.neg(b.im),
-        },
-    );
-    Ok(cx.pairs(Complex {
-        re: cx.div(top.re, norm),
-        im: cx.div(top.im, norm),
-    }))
+    Ok(cx.pairs(math::div(cx, a, b)))
+}
+
+fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(math::pow(cx, a, b)))
 }
 
 /// `a + alpha * b`; of bools, the disjunction.
@@ -197,6 +171,10 @@ fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered 
         DType::Bool => Ok(cx.or(a, cx.and(b, cx.scalar(false, DType::Bool)))),
         _ => Ok(cx.add(a, cx.mul(b, alpha))),
     }
+}
+
+fn add_relu(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+    Ok(cx.relu(add(cx, a, b, alpha)?))
 }
 
 /// `a - alpha * b`.
@@ -226,56 +204,269 @@ fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.div(cx.to_float(a), cx.to_float(b)))
 }
 
-/// `a` to the power `b`, in their common type. ONNX Runtime computes integer powers through doubles: squares stay exact
-/// as products.
-fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let square = matches!(b, TensorOrScalar::Scalar(s) if s.to_f64() == 2.0);
+fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>) -> Lowered {
+    match mode.as_deref() {
+        None => div(cx, a, b),
+        Some("floor") => floor_divide(cx, a, b),
+        Some("trunc") => {
+            let (a, b) = cx.promote(a, b);
+            let quotient = cx.div(a, b);
+            Ok(super::unary::trunc_of(cx, quotient))
+        }
+        Some(other) => Err(LowerError::unsupported(format!(
+            "there is no rounding mode {other}"
+        ))),
+    }
+}
+
+/// `floor(a / b)`, of the exact quotient. In float64 the quotient of two narrower floats does not round up to the next whole
+/// number; of two float64 it may, so that there the remainder is taken off first.
+fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let whole_divisor = matches!(b, TensorOrScalar::Scalar(s) if s.to_f64().fract() == 0.0);
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        dtype if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
+        dtype if dtype.is_int() => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
+        // A float times a whole number rounds to no other float's product.
+        _ if whole_divisor => cx.floor(cx.div(a, b)),
+        DType::F64 => {
+            let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
+            let quotient = cx.round(cx.div(cx.sub(a, rest), b));
+            let below = cx.less(cx.mul(cx.sign(rest), b), 0.0);
+            let floor = cx.sub(quotient, cx.cast(below, DType::F64));
+            cx.select(cx.equal(b, 0.0), cx.div(a, b), floor)
+        }
+        dtype => {
+            let quotient = cx.div(cx.cast(a, DType::F64), cx.cast(b, DType::F64));
+            cx.cast(cx.floor(quotient), dtype)
+        }
+    })
+}
+
+/// The remainder of the division that truncates: of `a`'s sign.
+fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(cx.mod_(a, b, attrs::Mod { fmod: true }))
+}
+
+/// The remainder of the division that floors: of `b`'s sign. ONNX has it for integers only; of floats it is `fmod`, plus `b`
+/// where the signs differ.
+fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let sign = match &b {
+        TensorOrScalar::Scalar(s) => Some(s.to_f64()),
+        _ => None,
+    };
+    let (a, b) = cx.promote(a, b);
+    if !cx.dtype(a).is_float() {
+        return Ok(cx.mod_(a, b, attrs::Mod::default()));
+    }
+    let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
+    let other_sign = match sign {
+        Some(b) if b > 0.0 => cx.less(rest, 0.0),
+        Some(b) if b < 0.0 => cx.greater(rest, 0.0),
+        _ => cx.less(cx.mul(cx.sign(rest), b), 0.0),
+    };
+    Ok(cx.select(other_sign, cx.add(rest, b), rest))
+}
+
+/// `a` to the power `b`, in their common type. ONNX Runtime computes integer powers through doubles: known ones stay exact as
+/// products.
+pub(super) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let dtype = cx.result_type(&[a.clone(), b.clone()]);
-    let base = cx.as_tensor(&a, dtype);
-    if square {
-        return Ok(cx.mul(base, base));
+    power(cx, &a, &b, dtype)
+}
+
+fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lowered {
+    let base = cx.as_tensor(a, dtype);
+    let TensorOrScalar::Scalar(exponent) = b else {
+        let exponent = cx.as_tensor(b, dtype);
+        return Ok(match dtype.is_float() {
+            true => cx.pow(base, exponent),
+            false => integer_power(cx, base, exponent),
+        });
+    };
+    let number = exponent.to_f64();
+    if dtype.is_float() {
+        return Ok(match number {
+            1.0 => base,
+            2.0 => cx.mul(base, base),
+            0.5 => cx.sqrt(base),
+            -1.0 => cx.reciprocal(base),
+            -0.5 => cx.reciprocal(cx.sqrt(base)),
+            _ => cx.pow(base, *exponent),
+        });
     }
-    if let (TensorOrScalar::Scalar(s), false) = (&b, dtype.is_float())
-        && s.to_f64() < 0.0
-    {
-        return Err(LowerError::unsupported(
+    match u32::try_from(exponent.to_i64()) {
+        Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
+        Ok(n) => Ok(known_power(cx, base, n)),
+        Err(_) => Err(LowerError::unsupported(
             "integers to negative integer powers are not integers",
-        ));
-    }
-    match b {
-        TensorOrScalar::Scalar(s) if dtype.is_float() && s.to_f64() == 0.5 => Ok(cx.sqrt(base)),
-        b => Ok(cx.pow(base, cx.as_tensor(&b, dtype))),
+        )),
     }
 }
 
-fn minimum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(if cx.dtype(a) == DType::Bool {
-        cx.and(a, b)
-    } else {
-        cx.minimum(a, b)
+/// By squaring.
+fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
+    match n {
+        1 => base,
+        _ => {
+            let half = known_power(cx, base, n / 2);
+            let square = cx.mul(half, half);
+            if n % 2 == 1 {
+                cx.mul(square, base)
+            } else {
+                square
+            }
+        }
+    }
+}
+
+/// By squaring in a loop over the exponent's bits, exact and wrapping as in PyTorch: ONNX leaves overflow open, and ONNX
+/// Runtime computes in doubles. Of negative exponents only 1 and -1 leave whole numbers, all others 0.
+fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
+    let dtype = cx.dtype(base);
+    let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
+    let base = match dtype.is_unsigned() {
+        true => base,
+        false => {
+            let unit = cx.equal(cx.abs(base), 1);
+            let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
+            cx.select(vanishes, 0, base)
+        }
+    };
+    let start = [
+        cx.full(&shape, 1, dtype),
+        cx.expand(base, &shape),
+        cx.expand(cx.abs(exponent), &shape),
+    ];
+    let last = repeat(cx, None, &start, |_, carried| {
+        let two = cx.scalar(2, dtype);
+        let odd = cx.cast(cx.mod_(carried[2], two, attrs::Mod::default()), DType::Bool);
+        let rest = cx.div(carried[2], two);
+        let power = cx.select(odd, cx.mul(carried[0], carried[1]), carried[0]);
+        let square = cx.mul(carried[1], carried[1]);
+        let go_on = any(cx, cx.cast(rest, DType::Bool));
+        (Some(go_on), vec![power, square, rest])
+    });
+    last[0]
+}
+
+/// Like `pow`, in float64.
+fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    power(cx, &a, &b, DType::F64)
+}
+
+/// `sqrt(a^2 + b^2)`; of float32 and narrower in float64, where squares neither overflow nor vanish.
+pub(super) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
+    let dtype = cx.dtype(a);
+    let square = |v| {
+        let wide = cx.cast(v, DType::F64);
+        cx.mul(wide, wide)
+    };
+    cx.cast(cx.sqrt(cx.add(square(a), square(b))), dtype)
+}
+
+/// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has
+/// the other sign, zeros included, which its reciprocal shows. A tiny `x` instead of 0 gives 0 for both 0.
+pub(super) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
+    let tiny = smallest(cx.dtype(x));
+    let x = cx.select(cx.equal(x, 0.0), tiny, x);
+    let angle = cx.atan(cx.div(y, x));
+    let upper = cx.less(cx.reciprocal(angle), 0.0);
+    let turn = cx.select(upper, PI, cx.scalar(-PI, cx.dtype(angle)));
+    cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
+}
+
+/// The larger plus the softplus of minus the distance; equal infinities are at distance 0.
+fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
+    let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
+    cx.add(cx.maximum(a, b), cx.softplus(cx.neg(distance)))
+}
+
+/// `log(exp(a - m) + exp(b - m)) + m`, `m` the larger of both real parts.
+fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let m = cx.maximum(a.re, b.re);
+    let part = |c: Complex| {
+        let re = cx.sub(c.re, m);
+        math::exp(cx, Complex { re, im: c.im })
+    };
+    let sum = math::log(cx, math::add(cx, part(a), part(b)));
+    Ok(cx.pairs(math::shift(cx, sum, m)))
+}
+
+fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| {
+        let sum = log_add_exp(cx, cx.mul(a, LN_2), cx.mul(b, LN_2));
+        cx.div(sum, LN_2)
     })
 }
 
-fn maximum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(if cx.dtype(a) == DType::Bool {
-        cx.or(a, b)
-    } else {
-        cx.maximum(a, b)
+/// `x + weight * (end - x)`, from the nearer end.
+fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
+    let dtype = cx.dtype(x);
+    let difference = cx.sub(end, x);
+    Ok(match weight {
+        TensorOrScalar::Scalar(w) if w.to_f64() < 0.5 => cx.add(x, cx.mul(difference, w)),
+        TensorOrScalar::Scalar(w) => cx.sub(end, cx.mul(difference, 1.0 - w.to_f64())),
+        weight => cx.add(x, cx.mul(cx.as_tensor(&weight, dtype), difference)),
     })
 }
 
-/// Bits of integers, truth of bools.
-fn and(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(if cx.dtype(a) == DType::Bool {
-        cx.and(a, b)
-    } else {
-        cx.bitwise_and(a, b)
-    })
+fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {
+    let (x, end) = promote_complex(cx, x, end)?;
+    let (weight, _) = promote_complex(cx, weight, x)?;
+    let part = math::mul(cx, weight, math::sub(cx, end, x));
+    Ok(cx.pairs(math::add(cx, x, part)))
 }
 
-fn logical_and(cx: &Cx, a: Value, b: Value) -> Lowered {
-    Ok(cx.and(cx.cast(a, DType::Bool), cx.cast(b, DType::Bool)))
+fn promote3(cx: &Cx, x: Value, a: Value, b: Value) -> [Value; 3] {
+    let dtype = cx.result_type(&[x.into(), a.into(), b.into()]);
+    [x, a, b].map(|v| cx.cast(v, dtype))
+}
+
+/// `x + value * a * b`.
+fn addcmul(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
+    let [x, a, b] = promote3(cx, x, a, b);
+    if cx.dtype(x) == DType::Bool {
+        return Ok(cx.or(x, cx.and(a, b)));
+    }
+    Ok(cx.add(x, cx.mul(cx.mul(a, value), b)))
+}
+
+/// `x + value * a / b`.
+fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
+    let [x, a, b] = promote3(cx, x, a, b);
+    Ok(cx.add(x, cx.div(cx.mul(a, value), b)))
+}
+
+fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let (x, a) = promote_complex(cx, x, scaled(cx, a, value))?;
+    Ok(cx.pairs(math::add(cx, x, math::mul(cx, a, b))))
+}
+
+fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let (x, a) = promote_complex(cx, x, scaled(cx, a, value))?;
+    Ok(cx.pairs(math::add(cx, x, math::div(cx, a, b))))
+}
+
+/// 0 below 0, 1 above, `values` at it.
+fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
+    let dtype = cx.dtype(x);
+    if dtype == DType::Bool {
+        return Ok(cx.or(x, values));
+    }
+    let step = cx.cast(cx.greater(x, 0), dtype);
+    Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
+}
+
+fn on_floats(
+    cx: &Cx,
+    a: TensorOrScalar,
+    b: TensorOrScalar,
+    f: fn(&Cx, Value, Value) -> Value,
+) -> Lowered {
+    wide2(cx, a, b, |a, b| f(cx, a, b))
 }

@@ -1,12 +1,13 @@
 //! Attention.
 
-use super::windows::iota;
+use super::sliding::iota;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
+<<<<<<< HEAD
     aten!("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)", native_multi_head_attention),
     aten!("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, _: Option<Value>, scale: Option<f64>, gqa: bool| -> Lowered<Outputs> {
         let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
@@ -35,6 +36,127 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, scale: Option<f64>, gqa: bool| -> Lowered {
         Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result)
     }),
+=======
+    aten!(
+        "aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+        native_multi_head_attention
+    ),
+    aten!(
+        "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         mask: Option<Value>,
+         p: f64,
+         causal: bool,
+         _: Option<Value>,
+         scale: Option<f64>,
+         gqa: bool|
+         -> Lowered<Outputs> {
+            no_dropout(p)?;
+            let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+            Ok([a.result, a.weights].into())
+        }
+    ),
+    aten!(
+        "aten::_scaled_dot_product_attention_math_for_mps(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         mask: Option<Value>,
+         p: f64,
+         causal: bool,
+         _: Option<Value>,
+         scale: Option<f64>,
+         gqa: bool|
+         -> Lowered<Outputs> {
+            no_dropout(p)?;
+            let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+            Ok([a.result, a.weights].into())
+        }
+    ),
+    aten!(
+        "aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         mask: Option<Value>,
+         _: bool,
+         p: f64,
+         causal: bool,
+         _: bool,
+         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
+    ),
+    aten!(
+        "aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         mask: Option<Value>,
+         _: bool,
+         p: f64,
+         causal: bool,
+         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
+    ),
+    aten!(
+        "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         p: f64,
+         causal: bool,
+         _: bool,
+         scale: Option<f64>| { fused(cx, q, k, v, None, p, causal, scale) }
+    ),
+    aten!(
+        "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         p: f64,
+         causal: bool,
+         mask: Option<Value>,
+         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
+    ),
+    aten!(
+        "aten::_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor? attn_bias=None, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         mask: Option<Value>,
+         p: f64,
+         causal: bool,
+         _: bool,
+         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
+    ),
+    aten!(
+        "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
+        encoder_layer
+    ),
+    aten!(
+        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+        |cx: &Cx,
+         q: Value,
+         k: Value,
+         v: Value,
+         mask: Option<Value>,
+         p: f64,
+         causal: bool,
+         scale: Option<f64>,
+         gqa: bool|
+         -> Lowered {
+            no_dropout(p)?;
+            Ok(attend(cx, [q, k, v], mask, causal, scale, gqa)?.result)
+        }
+    ),
+>>>>>>> main
 ];
 
 /// What [`attend`] worked out.
@@ -125,7 +247,10 @@ fn fused(
     let a = attend(cx, [q, k, v], mask, dropout_p, is_causal, scale, false)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
         let last = cx.rank(a.scores) - 1;
-        cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
+        cx.cast(
+            cx.reduce("ReduceLogSumExp", a.scores, &[last], false),
+            meta.dtype,
+        )
     });
     Ok([Some(a.result), sums].into())
 }
@@ -134,7 +259,9 @@ fn fused(
 fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     let mut shape = cx.shape(x);
     let Some(axis) = shape.len().checked_sub(3) else {
-        return Err(LowerError::unsupported("grouped heads without a dimension of heads"));
+        return Err(LowerError::unsupported(
+            "grouped heads without a dimension of heads",
+        ));
     };
     let (heads, shared) = (cx.dim(q, -3), shape[axis].clone());
     if heads == shared {
@@ -173,7 +300,6 @@ fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
 }
 
 /// Projections of `(batch, time, width)`, attention of each head, and a projection of their results; with the weights.
-#[expect(clippy::too_many_arguments, reason = "all that multi-head attention has")]
 fn multi_head(
     cx: &Cx,
     [q, k, v]: [Value; 3],
@@ -184,14 +310,19 @@ fn multi_head(
 ) -> Lowered<[Value; 2]> {
     let shape = cx.shape(q);
     let [batch, time, width] = shape.as_slice() else {
-        return Err(LowerError::unsupported("multi-head attention of a rank other than 3"));
+        return Err(LowerError::unsupported(
+            "multi-head attention of a rank other than 3",
+        ));
     };
     let thirds = vec![width.clone(); 3];
     let [q, k, v] = if q == k && k == v {
         let all = cx.split(linear(cx, q, qkv_weight, qkv_bias), 2, &thirds);
         [all[0], all[1], all[2]]
     } else {
-        let (w, b) = (cx.split(qkv_weight, 0, &thirds), cx.split(qkv_bias, 0, &thirds));
+        let (w, b) = (
+            cx.split(qkv_weight, 0, &thirds),
+            cx.split(qkv_bias, 0, &thirds),
+        );
         [
             linear(cx, q, w[0], b[0]),
             linear(cx, k, w[1], b[1]),

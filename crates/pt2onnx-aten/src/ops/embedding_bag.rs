@@ -1,19 +1,34 @@
 //! Rows of a table, looked up and reduced bag by bag.
 
-use super::windows::iota;
+use super::sliding::iota;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)", with_padding_number),
-    aten!("aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)", with_padding_number),
-    aten!("aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", |cx: &Cx, w: Value, i: Value, o: Value, mode: i64, scales: Option<Value>, last: bool| {
-        embedding_bag(cx, w, i, o, mode, scales, last, None)
-    }),
-    aten!("aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", embedding_bag),
-    aten!("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", embedding_renorm),
+    aten!(
+        "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        with_padding_number
+    ),
+    aten!(
+        "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        with_padding_number
+    ),
+    aten!(
+        "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
+        |cx: &Cx, w: Value, i: Value, o: Value, mode: i64, scales: Option<Value>, last: bool| {
+            embedding_bag(cx, w, i, o, mode, scales, last, None)
+        }
+    ),
+    aten!(
+        "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+        embedding_bag
+    ),
+    aten!(
+        "aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+        embedding_renorm
+    ),
 ];
 
 #[expect(clippy::too_many_arguments, reason = "ATen's signature")]
@@ -28,7 +43,16 @@ fn with_padding_number(
     padding: i64,
 ) -> Lowered<Outputs> {
     let padding = (padding >= 0).then_some(padding);
-    embedding_bag(cx, weight, indices, offsets, mode, scales, include_last_offset, padding)
+    embedding_bag(
+        cx,
+        weight,
+        indices,
+        offsets,
+        mode,
+        scales,
+        include_last_offset,
+        padding,
+    )
 }
 
 /// Rows scattered to their bags: added up, or the largest kept. An index belongs to the last bag that starts at it or before.
@@ -44,7 +68,9 @@ fn embedding_bag(
     padding: Option<i64>,
 ) -> Lowered<Outputs> {
     if cx.rank(indices) != 1 {
-        return Err(LowerError::unsupported("indices of bags that are no vector"));
+        return Err(LowerError::unsupported(
+            "indices of bags that are no vector",
+        ));
     }
     let dtype = cx.dtype(weight);
     let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));
@@ -97,7 +123,11 @@ fn embedding_bag(
             cx.div(sums, cx.maximum(sizes, 1.0))
         }
         2 => {
-            let largest = reduced(without_padding(rows, f64::NEG_INFINITY), f64::NEG_INFINITY, "max");
+            let largest = reduced(
+                without_padding(rows, f64::NEG_INFINITY),
+                f64::NEG_INFINITY,
+                "max",
+            );
             cx.select(cx.greater(sizes(), 0.0), largest, 0.0)
         }
         other => {
@@ -122,7 +152,10 @@ fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type:
     };
     let factor = cx.div(max_norm, cx.add(norm, 1e-7));
     let shortened = cx.select(cx.greater(norm, max_norm), cx.mul(x, factor), x);
-    let flat = cx.reshape(cx.cast(indices, DType::I64), &[cx.numel(indices), Expr::int(1)]);
+    let flat = cx.reshape(
+        cx.cast(indices, DType::I64),
+        &[cx.numel(indices), Expr::int(1)],
+    );
     let rows = cx.gather(shortened, cx.squeeze(flat, &[1]), 0);
     Ok(cx.scatter_nd(x, flat, rows, attrs::ScatterND::default()))
 }

@@ -1,10 +1,34 @@
-//! Ops whose result has the values of their input: ONNX has neither aliases, gradients nor memory formats.
+//! Ops whose result has the values of their input: ONNX has neither aliases, gradients, devices nor memory formats.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use super::shapes::{Implied, flat, pad_to, to_recorded};
+use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 
 pub(super) static OPS: &[AtenOp] = &[
+    aten!(
+        "aten::_fw_primal(Tensor(a) self, int level) -> Tensor(a)",
+        |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) },
+        parts
+    ),
+    aten!(
+        "aten::_fw_primal_copy(Tensor self, int level) -> Tensor",
+        |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) },
+        parts
+    ),
+    aten!("aten::_lazy_clone(Tensor self) -> Tensor", identity, parts),
+    aten!(
+        "aten::_pin_memory(Tensor self, Device? device=None) -> Tensor",
+        identity,
+        parts
+    ),
+    aten!(
+        "aten::_to_cpu(Tensor[] tensors) -> Tensor[]",
+        |_: &Cx, tensors: Vec<Value>| -> Lowered<Vec<Value>> { Ok(tensors) },
+        parts
+    ),
     aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity, parts),
+    aten!("aten::alias_copy(Tensor self) -> Tensor", identity, parts),
     aten!(
         "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
         identity,
@@ -15,15 +39,33 @@ pub(super) static OPS: &[AtenOp] = &[
         identity,
         parts
     ),
+    aten!("aten::cpu(Tensor(a) self) -> Tensor(b|a)", identity, parts),
     aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, parts),
+    aten!("aten::detach_copy(Tensor self) -> Tensor", identity, parts),
+    aten!("aten::lift(Tensor self) -> Tensor", identity, parts),
     aten!(
-        "aten::dropout(Tensor input, float p, bool train) -> Tensor",
-        dropout,
+        "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
+        identity,
         parts
     ),
     aten!(
         "aten::lift_fresh_copy(Tensor self) -> Tensor",
         identity,
+        parts
+    ),
+    aten!(
+        "aten::pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)",
+        identity,
+        parts
+    ),
+    aten!(
+        "aten::resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",
+        resize,
+        parts
+    ),
+    aten!(
+        "aten::resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor",
+        resize,
         parts
     ),
 ];
@@ -32,12 +74,15 @@ fn identity(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
 
-/// Nothing in evaluation; in training a random choice.
-fn dropout(_: &Cx, x: Value, p: f64, train: bool) -> Lowered {
-    match train && p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "dropout in training mode: export the model after `model.eval()`",
-        )),
-        false => Ok(x),
-    }
+/// The first elements in other sizes. PyTorch leaves what is missing uninitialised; here it is zero.
+fn resize(cx: &Cx, x: Value, _: Implied) -> Lowered {
+    let numel = Expr::product(cx.out_shape()?);
+    let elements = flat(cx, x);
+    let length = cx.dim(elements, 0);
+    let enough = cx.constraints().prove_ge(&length, &numel);
+    let padded = match enough {
+        true => elements,
+        false => pad_to(cx, elements, 0, &Expr::max(&length, &numel)),
+    };
+    to_recorded(cx, cx.slice(padded, 0, &Expr::int(0), &numel, 1))
 }

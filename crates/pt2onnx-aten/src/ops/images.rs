@@ -1,23 +1,62 @@
 //! Images read at other places: grids, columns of windows, pixels shuffled between channels and space.
 
-use super::{convolution::per_dim, windows::lattice};
+use super::{convolution::per_dim, sliding::lattice};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", grid_sampler),
-    aten!("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid),
-    aten!("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle, parts),
-    aten!("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor", col2im, parts),
-    aten!("aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", grid_sampler),
-    aten!("aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", grid_sampler),
-    aten!("aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", grid_sampler),
-    aten!("aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor", im2col, parts),
-    aten!("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle, parts),
-    aten!("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle, parts),
-    aten!("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle, parts),
+    aten!(
+        "aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler
+    ),
+    aten!(
+        "aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+        affine_grid
+    ),
+    aten!(
+        "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+        channel_shuffle,
+        parts
+    ),
+    aten!(
+        "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+        col2im,
+        parts
+    ),
+    aten!(
+        "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler
+    ),
+    aten!(
+        "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler
+    ),
+    aten!(
+        "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler
+    ),
+    aten!(
+        "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+        im2col,
+        parts
+    ),
+    aten!(
+        "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+        channel_shuffle,
+        parts
+    ),
+    aten!(
+        "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+        pixel_shuffle,
+        parts
+    ),
+    aten!(
+        "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+        pixel_unshuffle,
+        parts
+    ),
 ];
 
 /// `GridSample`.
@@ -67,7 +106,9 @@ fn im2col(
         [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
     let rank = cx.rank(x);
     if rank < 3 {
-        return Err(LowerError::unsupported("an image of fewer than three dimensions"));
+        return Err(LowerError::unsupported(
+            "an image of fewer than three dimensions",
+        ));
     }
     let mut result = x;
     if padding.iter().any(|&p| p != 0) {
@@ -83,13 +124,19 @@ fn im2col(
         let size = &padded[rank - 2 + i];
         let span = size - (dilation[i] * (kernel[i] - 1) + 1);
         let count = span.floor_div(&Expr::int(stride[i])) + 1;
-        let positions = lattice(cx, (&Expr::int(kernel[i]), dilation[i]), (&count, stride[i]));
+        let positions = lattice(
+            cx,
+            (&Expr::int(kernel[i]), dilation[i]),
+            (&count, stride[i]),
+        );
         result = cx.gather(result, positions, axis);
         counts.push(count);
     }
     // (.., kernel, windows, kernel, windows) to (.., kernel, kernel, windows, windows)
     let lead = rank - 2;
-    let perm: Vec<usize> = (0..lead).chain([lead, lead + 2, lead + 1, lead + 3]).collect();
+    let perm: Vec<usize> = (0..lead)
+        .chain([lead, lead + 2, lead + 1, lead + 3])
+        .collect();
     Ok(cx.reshape(cx.transpose(result, &perm), &cx.out_shape()?))
 }
 

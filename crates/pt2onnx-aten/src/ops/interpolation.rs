@@ -6,30 +6,138 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", smooth2::<CUBIC_AA>),
-    aten!("aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", smooth::<CUBIC_AA>),
-    aten!("aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", smooth2::<LINEAR_AA>),
-    aten!("aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", smooth::<LINEAR_AA>),
-    aten!("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| nearest_scaled::<true>(cx, x, size, &[s])),
-    aten!("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", nearest::<true>),
-    aten!("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<true>(cx, x, size, &[h, w])),
-    aten!("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", nearest::<true>),
-    aten!("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| nearest_scaled::<true>(cx, x, size, &[d, h, w])),
-    aten!("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", nearest::<true>),
-    aten!("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", smooth2::<CUBIC>),
-    aten!("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", smooth::<CUBIC>),
-    aten!("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", smooth2::<LINEAR>),
-    aten!("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", smooth::<LINEAR>),
-    aten!("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, align: bool, s: Option<f64>| smooth_scaled::<LINEAR>(cx, x, size, align, &[s])),
-    aten!("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", smooth::<LINEAR>),
-    aten!("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| nearest_scaled::<false>(cx, x, size, &[s])),
-    aten!("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", nearest::<false>),
-    aten!("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<false>(cx, x, size, &[h, w])),
-    aten!("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", nearest::<false>),
-    aten!("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| nearest_scaled::<false>(cx, x, size, &[d, h, w])),
-    aten!("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", nearest::<false>),
-    aten!("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", |cx: &Cx, x: Value, size: Vec<Expr>, align: bool, d: Option<f64>, h: Option<f64>, w: Option<f64>| smooth_scaled::<LINEAR>(cx, x, size, align, &[d, h, w])),
-    aten!("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", smooth::<LINEAR>),
+    aten!(
+        "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        smooth2::<CUBIC_AA>
+    ),
+    aten!(
+        "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        smooth::<CUBIC_AA>
+    ),
+    aten!(
+        "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        smooth2::<LINEAR_AA>
+    ),
+    aten!(
+        "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        smooth::<LINEAR_AA>
+    ),
+    aten!(
+        "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| nearest_scaled::<true>(
+            cx,
+            x,
+            size,
+            &[s]
+        )
+    ),
+    aten!(
+        "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        nearest::<true>
+    ),
+    aten!(
+        "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<true>(
+            cx,
+            x,
+            size,
+            &[h, w]
+        )
+    ),
+    aten!(
+        "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        nearest::<true>
+    ),
+    aten!(
+        "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| {
+            nearest_scaled::<true>(cx, x, size, &[d, h, w])
+        }
+    ),
+    aten!(
+        "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        nearest::<true>
+    ),
+    aten!(
+        "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        smooth2::<CUBIC>
+    ),
+    aten!(
+        "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        smooth::<CUBIC>
+    ),
+    aten!(
+        "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        smooth2::<LINEAR>
+    ),
+    aten!(
+        "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        smooth::<LINEAR>
+    ),
+    aten!(
+        "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, align: bool, s: Option<f64>| smooth_scaled::<LINEAR>(
+            cx,
+            x,
+            size,
+            align,
+            &[s]
+        )
+    ),
+    aten!(
+        "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        smooth::<LINEAR>
+    ),
+    aten!(
+        "aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| nearest_scaled::<false>(
+            cx,
+            x,
+            size,
+            &[s]
+        )
+    ),
+    aten!(
+        "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        nearest::<false>
+    ),
+    aten!(
+        "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<false>(
+            cx,
+            x,
+            size,
+            &[h, w]
+        )
+    ),
+    aten!(
+        "aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        nearest::<false>
+    ),
+    aten!(
+        "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| {
+            nearest_scaled::<false>(cx, x, size, &[d, h, w])
+        }
+    ),
+    aten!(
+        "aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        nearest::<false>
+    ),
+    aten!(
+        "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         size: Vec<Expr>,
+         align: bool,
+         d: Option<f64>,
+         h: Option<f64>,
+         w: Option<f64>| smooth_scaled::<LINEAR>(cx, x, size, align, &[d, h, w])
+    ),
+    aten!(
+        "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        smooth::<LINEAR>
+    ),
 ];
 
 /// Kinds of [`smooth`] resampling; `_AA` with a window that widens as the image shrinks.
@@ -176,7 +284,10 @@ fn differing<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Opti
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
     let wanted = source::<EXACT>(from, to, factor);
-    let same = length == to && (0..to).map(|i| place(i).clamp(0, from - 1)).eq(wanted.iter().copied());
+    let same = length == to
+        && (0..to)
+            .map(|i| place(i).clamp(0, from - 1))
+            .eq(wanted.iter().copied());
     (!same).then_some(wanted)
 }
 
@@ -188,7 +299,9 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
         return Ok(x);
     }
     if shape.len() < 3 {
-        return Err(LowerError::unsupported("resampling without spatial dimensions"));
+        return Err(LowerError::unsupported(
+            "resampling without spatial dimensions",
+        ));
     }
     // A factor that is the ratio of the sizes says nothing new.
     let told = |i: usize, f: f64| match (cx.dim(x, i as i64 + 2).as_int(), shape[i + 2].as_int()) {
@@ -196,16 +309,19 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
         _ => false,
     };
     let given: Vec<f64> = factors.iter().flatten().copied().collect();
-    let scaled = given.len() == shape.len() - 2
-        && !given.iter().enumerate().all(|(i, &f)| told(i, f));
+    let scaled =
+        given.len() == shape.len() - 2 && !given.iter().enumerate().all(|(i, &f)| told(i, f));
     let result = if scaled {
         let scales: Vec<f32> = [1.0, 1.0]
             .into_iter()
             .chain(given.iter().map(|&f| f as f32))
             .collect();
         // `Resize` gives `floor(size * scale)`, as PyTorch does.
-        let length = |i: usize| Some((cx.dim(x, i as i64 + 2).as_int()? as f32 * given[i] as f32).floor() as i64);
-        let other = |i: usize| length(i).is_some_and(|l| shape[i + 2].as_int().is_some_and(|s| s != l));
+        let length = |i: usize| {
+            Some((cx.dim(x, i as i64 + 2).as_int()? as f32 * given[i] as f32).floor() as i64)
+        };
+        let other =
+            |i: usize| length(i).is_some_and(|l| shape[i + 2].as_int().is_some_and(|s| s != l));
         if (0..given.len()).any(other) {
             return Err(LowerError::unsupported(
                 "sizes that are not those of the scale factors",

@@ -2,7 +2,7 @@
 
 use super::{
     convolution::{batched, per_dim},
-    windows::{adaptive, adaptive_length, iota},
+    sliding::{adaptive, adaptive_length, iota},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};

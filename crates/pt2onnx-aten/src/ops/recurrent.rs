@@ -5,30 +5,151 @@ use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)", fused_gru_cell),
-    aten!("aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)", fused_lstm_cell),
-    aten!("aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |cx: &Cx, x: Value, h: Value, p: Vec<Value>, b: bool, n: i64, d: f64, t: bool, two: bool, first: bool| {
-        sequence(cx, Kind::Gru, x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    aten!("aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", |cx: &Cx, x: Value, h: Value, wi: Value, wh: Value, bi: Option<Value>, bh: Option<Value>| -> Lowered {
-        Ok(gru_gates(cx, linear(cx, x, wi, bi), linear(cx, h, wh, bh), h))
-    }),
-    aten!("aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)", |cx: &Cx, x: Value, h: Vec<Value>, p: Vec<Value>, b: bool, n: i64, d: f64, t: bool, two: bool, first: bool| {
-        sequence(cx, Kind::Lstm, x, h, p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    aten!("aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)", lstm_cell),
-    aten!("aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |cx: &Cx, x: Value, h: Value, p: Vec<Value>, b: bool, n: i64, d: f64, t: bool, two: bool, first: bool| {
-        sequence(cx, Kind::Rnn("Relu"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    aten!("aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", |cx: &Cx, x: Value, h: Value, wi: Value, wh: Value, bi: Option<Value>, bh: Option<Value>| -> Lowered {
-        Ok(cx.relu(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
-    }),
-    aten!("aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)", |cx: &Cx, x: Value, h: Value, p: Vec<Value>, b: bool, n: i64, d: f64, t: bool, two: bool, first: bool| {
-        sequence(cx, Kind::Rnn("Tanh"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    aten!("aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", |cx: &Cx, x: Value, h: Value, wi: Value, wh: Value, bi: Option<Value>, bh: Option<Value>| -> Lowered {
-        Ok(cx.tanh(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
-    }),
+    aten!(
+        "aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)",
+        fused_gru_cell
+    ),
+    aten!(
+        "aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)",
+        fused_lstm_cell
+    ),
+    aten!(
+        "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        |cx: &Cx,
+         x: Value,
+         h: Value,
+         p: Vec<Value>,
+         b: bool,
+         n: i64,
+         d: f64,
+         t: bool,
+         two: bool,
+         first: bool| {
+            sequence(
+                cx,
+                Kind::Gru,
+                x,
+                vec![h],
+                p,
+                b,
+                n,
+                dropout(d, t, n)?,
+                two,
+                first,
+            )
+        }
+    ),
+    aten!(
+        "aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         h: Value,
+         wi: Value,
+         wh: Value,
+         bi: Option<Value>,
+         bh: Option<Value>|
+         -> Lowered {
+            Ok(gru_gates(
+                cx,
+                linear(cx, x, wi, bi),
+                linear(cx, h, wh, bh),
+                h,
+            ))
+        }
+    ),
+    aten!(
+        "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+        |cx: &Cx,
+         x: Value,
+         h: Vec<Value>,
+         p: Vec<Value>,
+         b: bool,
+         n: i64,
+         d: f64,
+         t: bool,
+         two: bool,
+         first: bool| {
+            sequence(cx, Kind::Lstm, x, h, p, b, n, dropout(d, t, n)?, two, first)
+        }
+    ),
+    aten!(
+        "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+        lstm_cell
+    ),
+    aten!(
+        "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        |cx: &Cx,
+         x: Value,
+         h: Value,
+         p: Vec<Value>,
+         b: bool,
+         n: i64,
+         d: f64,
+         t: bool,
+         two: bool,
+         first: bool| {
+            sequence(
+                cx,
+                Kind::Rnn("Relu"),
+                x,
+                vec![h],
+                p,
+                b,
+                n,
+                dropout(d, t, n)?,
+                two,
+                first,
+            )
+        }
+    ),
+    aten!(
+        "aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         h: Value,
+         wi: Value,
+         wh: Value,
+         bi: Option<Value>,
+         bh: Option<Value>|
+         -> Lowered { Ok(cx.relu(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh)))) }
+    ),
+    aten!(
+        "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        |cx: &Cx,
+         x: Value,
+         h: Value,
+         p: Vec<Value>,
+         b: bool,
+         n: i64,
+         d: f64,
+         t: bool,
+         two: bool,
+         first: bool| {
+            sequence(
+                cx,
+                Kind::Rnn("Tanh"),
+                x,
+                vec![h],
+                p,
+                b,
+                n,
+                dropout(d, t, n)?,
+                two,
+                first,
+            )
+        }
+    ),
+    aten!(
+        "aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         h: Value,
+         wi: Value,
+         wh: Value,
+         bi: Option<Value>,
+         bh: Option<Value>|
+         -> Lowered { Ok(cx.tanh(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh)))) }
+    ),
 ];
 
 #[derive(Clone, Copy)]
@@ -86,7 +207,11 @@ fn sequence(
     if cx.rank(x) != 3 {
         return Err(LowerError::unsupported("a sequence that is not of rank 3"));
     }
-    let mut x = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
+    let mut x = if batch_first {
+        cx.swap_axes(x, 0, 1)
+    } else {
+        x
+    };
     let mut ends: Vec<Vec<Value>> = vec![Vec::new(); start.len()];
     for (layer, weights) in weights.chunks(directions * each).enumerate() {
         let first = Expr::int((layer * directions) as i64);
@@ -109,7 +234,11 @@ fn sequence(
             end.push(output);
         }
     }
-    let result = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
+    let result = if batch_first {
+        cx.swap_axes(x, 0, 1)
+    } else {
+        x
+    };
     let ends = ends.iter().map(|e| cx.concat(e, 0));
     Ok([result].into_iter().chain(ends).collect::<Vec<_>>().into())
 }
@@ -150,7 +279,11 @@ fn one_layer(
         let pairs = of_each(2).into_iter().zip(of_each(3));
         stacked(pairs.map(|(wb, rb)| cx.concat(&[wb, rb], 0)).collect())
     });
-    let direction = if directions == 2 { "bidirectional" } else { "forward" };
+    let direction = if directions == 2 {
+        "bidirectional"
+    } else {
+        "forward"
+    };
     let hidden_size = Some(hidden);
     let h = start.first().copied();
     let outputs = match kind {
@@ -160,7 +293,18 @@ fn one_layer(
                 hidden_size,
                 ..Default::default()
             };
-            cx.lstm_n(3, x, w, r, bias, None, h, start.get(1).copied(), None, options)
+            cx.lstm_n(
+                3,
+                x,
+                w,
+                r,
+                bias,
+                None,
+                h,
+                start.get(1).copied(),
+                None,
+                options,
+            )
         }
         Kind::Gru => {
             let options = attrs::GRU {
@@ -267,6 +411,11 @@ fn fused_gru_cell(
     hidden_bias: Option<Value>,
 ) -> Lowered<Outputs> {
     let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
-    let next = gru_gates(cx, biased(input, input_bias), biased(hidden, hidden_bias), h);
+    let next = gru_gates(
+        cx,
+        biased(input, input_bias),
+        biased(hidden, hidden_bias),
+        h,
+    );
     Ok([Some(next), None].into())
 }

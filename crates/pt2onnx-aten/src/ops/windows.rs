@@ -1,75 +1,124 @@
-//! Where windows lie along a dimension: positions to gather from, for what ONNX has no operator with windows for.
+//! Window functions, computed here: their lengths are known at export.
 
-use crate::Cx;
-use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
+use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_tensor::{DType, Tensor};
+use std::f64::consts::PI;
 
-/// Tables up to this many elements are made at export where all sizes are known.
-const TABLE: i64 = 1 << 16;
+pub(super) static OPS: &[AtenOp] = &[
+    aten!(
+        "aten::bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, bartlett)
+    ),
+    aten!(
+        "aten::bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| window(cx, n, periodic, bartlett)
+    ),
+    aten!(
+        "aten::blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, blackman)
+    ),
+    aten!(
+        "aten::blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| window(cx, n, periodic, blackman)
+    ),
+    aten!(
+        "aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(t, 0.54, 0.46))
+    ),
+    aten!(
+        "aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
+            window(cx, n, periodic, |t| raised(t, 0.54, 0.46))
+        }
+    ),
+    aten!(
+        "aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, alpha: f64, _: Option<DType>| {
+            window(cx, n, periodic, |t| raised(t, alpha, 0.46))
+        }
+    ),
+    aten!(
+        "aten::hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, alpha: f64, beta: f64, _: Option<DType>| {
+            window(cx, n, periodic, |t| raised(t, alpha, beta))
+        }
+    ),
+    aten!(
+        "aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(t, 0.5, 0.5))
+    ),
+    aten!(
+        "aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
+            window(cx, n, periodic, |t| raised(t, 0.5, 0.5))
+        }
+    ),
+    aten!(
+        "aten::kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| kaiser(t, 12.0))
+    ),
+    aten!(
+        "aten::kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, beta: f64, _: Option<DType>| {
+            window(cx, n, periodic, |t| kaiser(t, beta))
+        }
+    ),
+    aten!(
+        "aten::kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
+            window(cx, n, periodic, |t| kaiser(t, 12.0))
+        }
+    ),
+];
 
-/// `0, 1, .. n - 1`, int64.
-pub(super) fn iota(cx: &Cx, n: &Expr) -> Value {
-    match n.as_int() {
-        Some(n) if (0..=TABLE).contains(&n) => cx.ints(&(0..n).collect::<Vec<_>>()),
-        _ => cx.range(
-            cx.scalar(0, DType::I64),
-            cx.size(n),
-            cx.scalar(1, DType::I64),
-        ),
+/// `shape(t)` at `n` places from 0 to 1, without the last one where the window is periodic.
+fn window(cx: &Cx, n: i64, periodic: bool, shape: impl Fn(f64) -> f64) -> Lowered {
+    if !(0..=1 << 24).contains(&n) {
+        return Err(LowerError::unsupported("a window of that length"));
     }
+    let last = if periodic { n } else { n - 1 };
+    let at = |i: i64| {
+        if n == 1 {
+            1.0
+        } else {
+            shape(i as f64 / last as f64)
+        }
+    };
+    let elements: Vec<f64> = (0..n).map(at).collect();
+    let narrow = || elements.iter().map(|&e| e as f32).collect::<Vec<_>>();
+    Ok(match cx.out_dtype()? {
+        DType::F64 => cx.constant(Tensor::vector(&elements)),
+        dtype => cx.cast(cx.constant(Tensor::vector(&narrow())), dtype),
+    })
 }
 
-/// A 2-d int64 constant.
-pub(super) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
-    let elements: Vec<i64> = (0..rows)
-        .flat_map(|i| (0..columns).map(move |j| (i, j)))
-        .map(|(i, j)| element(i, j))
-        .collect();
-    let shape = vec![rows.max(0) as usize, columns.max(0) as usize];
-    match Tensor::from_slice(shape, &elements) {
-        Ok(tensor) => cx.constant(tensor),
-        Err(e) => {
-            cx.fault(e.to_string());
-            cx.ints(&elements)
+fn bartlett(t: f64) -> f64 {
+    1.0 - (2.0 * t - 1.0).abs()
+}
+
+fn blackman(t: f64) -> f64 {
+    0.42 - 0.5 * (2.0 * PI * t).cos() + 0.08 * (4.0 * PI * t).cos()
+}
+
+/// Hann's and Hamming's windows: a raised cosine.
+fn raised(t: f64, alpha: f64, beta: f64) -> f64 {
+    alpha - beta * (2.0 * PI * t).cos()
+}
+
+fn kaiser(t: f64, beta: f64) -> f64 {
+    let off = 2.0 * t - 1.0;
+    bessel_i0(beta * (1.0 - off * off).max(0.0).sqrt()) / bessel_i0(beta)
+}
+
+/// The modified Bessel function of order 0 by its power series, `sum (x^2/4)^k / k!^2`.
+fn bessel_i0(x: f64) -> f64 {
+    let (mut term, mut sum) = (1.0, 1.0);
+    for k in 1..1000 {
+        term *= (x / 2.0 / f64::from(k)).powi(2);
+        sum += term;
+        if term < sum * 1e-17 {
+            break;
         }
     }
-}
-
-/// `row * i + column * j` for all `i` below `rows` and `j` below `columns`.
-pub(super) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
-    let ((m, row), (n, column)) = (rows, columns);
-    match (m.as_int(), n.as_int()) {
-        (Some(m), Some(n)) if m.saturating_mul(n) <= TABLE => {
-            table(cx, m, n, |i, j| row * i + column * j)
-        }
-        _ => cx.add(
-            cx.unsqueeze(cx.mul(iota(cx, m), row), &[1]),
-            cx.mul(iota(cx, n), column),
-        ),
-    }
-}
-
-/// Windows that divide `from` elements into `to` as evenly as can be: window `j` starts at `floor(j * from / to)` and ends
-/// before `ceil((j + 1) * from / to)`. Both as vectors.
-pub(super) fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
-    if let (Some(from), Some(to @ 1..=TABLE)) = (from.as_int(), to.as_int()) {
-        let start = (0..to).map(|j| j * from / to).collect::<Vec<_>>();
-        let end = (0..to).map(|j| ((j + 1) * from + to - 1) / to);
-        return (cx.ints(&start), cx.ints(&end.collect::<Vec<_>>()));
-    }
-    let (j, from, to) = (iota(cx, to), cx.size(from), cx.size(to));
-    let start = cx.div(cx.mul(j, from), to);
-    // ceil(a / b) = (a + b - 1) / b
-    let reach = cx.add(cx.mul(cx.add(j, 1), from), cx.sub(to, 1));
-    (start, cx.div(reach, to))
-}
-
-/// No window of [`adaptive`] is longer.
-pub(super) fn adaptive_length(from: &Expr, to: &Expr) -> Expr {
-    if let (Some(from), Some(to @ 1..)) = (from.as_int(), to.as_int()) {
-        let length = |j: i64| ((j + 1) * from + to - 1) / to - j * from / to;
-        return Expr::int((0..to.min(TABLE)).map(length).max().unwrap_or(0));
-    }
-    (from + (to - 1)).floor_div(to) + 1
+    sum
 }

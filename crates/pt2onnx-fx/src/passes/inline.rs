@@ -6,13 +6,19 @@ use super::{
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{Argument, ExportedProgram, Graph, Node, OutputSpec, SymArg},
+    graph::{ArgKind, Argument, ExportedProgram, Graph, NamedArg, Node, OutputSpec, SymArg},
 };
 
 /// Where a higher-order op has its body and its operands: the number of arguments before the body, and between it and the operands.
 const INLINED: &[(&str, usize, usize)] = &[
     // (enabled, body, *operands)
     ("wrap_with_set_grad_enabled", 1, 0),
+    // (device, dtype, enabled, cache_enabled, body, *operands)
+    ("wrap_with_autocast", 4, 0),
+    // (body, *operands)
+    ("wrap", 0, 0),
+    ("wrap_activation_checkpoint", 0, 0),
+    ("tag_activation_checkpoint", 0, 0),
     // (body, operands)
     ("strict_mode", 0, 0),
     // (body, operands, kwargs, hints)
@@ -21,7 +27,8 @@ const INLINED: &[(&str, usize, usize)] = &[
     ("invoke_subgraph", 0, 1),
 ];
 
-/// Inlines `wrap_with_set_grad_enabled`, `strict_mode`, `hints_wrapper` and `invoke_subgraph`, in bodies too.
+/// Inlines `wrap_with_set_grad_enabled`, `wrap_with_autocast`, checkpoints, `strict_mode`, `hints_wrapper` and
+/// `invoke_subgraph`, in bodies too. The casts of autocast have to be there ([`autocast`](super::autocast)).
 /// Values of a body keep their names where those are free; the op's results are replaced by the body's.
 pub fn inline(program: &mut ExportedProgram) -> Result<()> {
     let replaced = inline_graph(&mut program.graph)?;
@@ -128,7 +135,11 @@ fn take_apart(
 ) -> Option<(Graph, Vec<Argument>)> {
     let rest = node.args.get(before + 1 + between..)?;
     let mut operands = Vec::with_capacity(rest.len());
-    for arg in rest {
+    // Options of checkpoints go by keyword.
+    let option =
+        |arg: &NamedArg| arg.kind == ArgKind::Keyword && !matches!(arg.value, Argument::Dict(_));
+    let operand = |arg: &&NamedArg| arg.name.is_empty() || !option(arg);
+    for arg in rest.iter().filter(operand) {
         match &arg.value {
             Argument::Tensors(names) => {
                 operands.extend(names.iter().cloned().map(Argument::Tensor));

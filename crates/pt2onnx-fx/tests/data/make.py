@@ -1,6 +1,6 @@
 """Writes the archives of this folder and, beside each, what PyTorch prints of it: NAME.pt2 and NAME.torch.txt.
 
-Made with torch 2.15.0:  python make.py
+Made with torch 2.15.0:  python make.py [NAME...], all of them without names
 """
 
 import logging
@@ -186,17 +186,174 @@ class autocast(nn.Module):
             return x @ x
 
 
+@case(torch.arange(12.0).reshape(3, 4))
+class writes_views_of_views(nn.Module):
+    """Depth, siblings, an inverse of each kind."""
+
+    def forward(self, x):
+        a = x + 1
+        row, part, turned = a[1], a[:, 1:3], a.t().unsqueeze(0)
+        row[2:].mul_(2)
+        part.view_as(part)[0].zero_()
+        turned.squeeze(0).diagonal().add_(1)
+        a.view(2, 6).unfold(1, 2, 2)[0].sub_(3)
+        with torch.no_grad():
+            a.split([1, 2])[1].neg_()
+        return a, row, part, turned
+
+
+@case(torch.arange(20.0).reshape(5, 4), dynamic_shapes={"x": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})
+class writes_dynamic(nn.Module):
+    def forward(self, x):
+        a = x + 1
+        a[1:, :-1].add_(1)
+        a.view(x.shape[1], -1)[0].fill_(2)
+        a.narrow(0, 1, x.shape[0] - 2).mul_(2)
+        return a
+
+
+@case(torch.ones(2, 3))
+class writes_shared_weights(nn.Module):
+    """A buffer that is a view of another, a parameter that is another."""
+
+    def __init__(self):
+        super().__init__()
+        w = torch.zeros(2, 3)
+        self.register_buffer("w", w)
+        self.register_buffer("row", w[1])
+        self.a, self.b = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
+        self.b.weight = self.a.weight
+
+    def forward(self, x):
+        self.row.add_(x[0])
+        with torch.no_grad():
+            self.a.weight.mul_(2)
+        return self.b(x) + self.w
+
+
+@case(torch.ones(2, 3))
+class writes_out(nn.Module):
+    def forward(self, x):
+        a, b = torch.empty(0), torch.zeros(2, 3)
+        values, indices = torch.empty(2), torch.empty(2, dtype=torch.int64)
+        torch.add(x, 1, out=a)
+        torch.mul(x[:, 1:], 2, out=b[:, :2])
+        torch.max(x, 1, out=(values, indices))
+        return a, b, values, indices
+
+
+@case(torch.ones(2, 3))
+class writes_sizes(nn.Module):
+    """Views in place, lists of tensors, a diagonal."""
+
+    def forward(self, x):
+        a, b = x * 2, x * 3
+        a.unsqueeze_(0).transpose_(1, 2)
+        a[:, 1].add_(1)
+        b.fill_diagonal_(7)
+        torch._foreach_add_([a, b], 2.0)
+        return a, b
+
+
+@case(torch.ones(2, 3))
+class writes_repeated(nn.Module):
+    """Into a row of an expanded tensor: not defined."""
+
+    def forward(self, x):
+        a = x[0] * 1
+        a.expand(2, 3)[0].add_(1)
+        return a
+
+
+@case(torch.ones(4, 3, 2))
+class batch_norm(nn.Module):
+    trains = True
+
+    def __init__(self):
+        super().__init__()
+        self.batch, self.instance = nn.BatchNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)
+
+    def forward(self, x):
+        return self.batch(x) + self.instance(x)
+
+
+@case(torch.ones(3, 3))
+class autocast_nested(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(3, 3)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.no_grad():
+                y = self.f(x)
+            with torch.autocast("cpu", enabled=False):
+                z = self.f(x)
+            loss = nn.functional.mse_loss(y, x)
+            return torch.cat([y, x]), torch.einsum("ij,jk->ik", y, x), torch.softmax(y, -1), z, loss
+
+
+@torch.library.custom_op("pt2onnx_test::accumulate", mutates_args=("out",))
+def accumulate(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.add_(x)
+
+
+@torch.library.custom_op("pt2onnx_test::count", mutates_args=("out",))
+def count(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    out.add_(x)
+    return x * 2
+
+
+@count.register_fake
+def _(x, out):
+    return x * 2
+
+
+@case(torch.ones(2, 3))
+class writes_custom(nn.Module):
+    def forward(self, x):
+        a = torch.zeros_like(x)
+        accumulate(x[0], a[0])
+        return a
+
+
+@case(torch.ones(2, 3), decompose=True)
+class functional(nn.Module):
+    """After decomposition: mutations in the signature, a custom operator that writes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("steps", torch.tensor(0))
+
+    def forward(self, x):
+        self.steps.add_(1)
+        a = torch.zeros_like(x)
+        b = count(x[:1], a[1:])
+        return a, b + self.steps
+
+
 def text(program):
     parts = [str(program.graph), str(program.graph_signature), str(program.range_constraints)]
     return "\n".join(parts) + "\n"
 
 
 def main():
+    named = sys.argv[1:]
     for name, (cls, args, options) in CASES.items():
+        if named and name not in named:
+            continue
         path = os.path.join(HERE, name + ".pt2")
-        save(export(cls().eval(), args, **options), path)
+        decompose = options.pop("decompose", False)
+        program = export(cls().train(getattr(cls, "trains", False)), args, **options)
+        save(program.run_decompositions({}) if decompose else program, path)
         with open(os.path.join(HERE, name + ".torch.txt"), "w") as f:
-            f.write(text(torch.export.load(path)))
+            try:
+                program = torch.export.load(path)
+            except Exception:  # not all that is saved is loaded, such as ops without results
+                pass
+            f.write(text(program))
+    if named:
+        return
 
     class twice(nn.Module):
         def forward(self, x):

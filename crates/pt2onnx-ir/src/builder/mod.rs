@@ -47,7 +47,6 @@ struct State<'m> {
     /// What is known of the elements of integer vectors, for shapes made of them.
     contents: FxHashMap<Value, Vec<Expr>>,
     sizes: Sizes,
-    unknowns: usize,
     faults: Vec<Fault>,
 }
 
@@ -62,7 +61,6 @@ impl<'m> Builder<'m> {
             constants: FxHashMap::default(),
             contents: FxHashMap::default(),
             sizes: Sizes::default(),
-            unknowns: 0,
             faults: Vec::new(),
         };
         Self {
@@ -170,9 +168,7 @@ impl<'m> Builder<'m> {
 
     /// A dimension that nothing is known of.
     pub fn unknown_dim(&self) -> Expr {
-        let mut s = self.state.borrow_mut();
-        s.unknowns += 1;
-        Expr::symbol(&format!("?{}", s.unknowns))
+        self.edit(Model::unknown_dim)
     }
 
     // What is known of values.

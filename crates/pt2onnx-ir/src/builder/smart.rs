@@ -47,6 +47,9 @@ impl Builder<'_> {
         let target = match self.reshape_target(&from, dims) {
             Some(known) => self.ints(&known),
             None => {
+                if let Some(result) = self.ones_only(x, &from, dims) {
+                    return result;
+                }
                 // A size that turns out to be 0 means 0 here, not "as in `from`".
                 if !dims
                     .iter()
@@ -67,6 +70,27 @@ impl Builder<'_> {
             self.set_contents(result, known);
         }
         result
+    }
+
+    /// `x` with other dimensions of size 1, if that is all that differs: no other size has to be known then.
+    fn ones_only(&self, x: Value, from: &[Expr], dims: &[Expr]) -> Option<Value> {
+        let one = |shape: &[Expr], i: usize| shape[i].as_int() == Some(1);
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        let (mut i, mut j) = (0, 0);
+        while i < from.len() || j < dims.len() {
+            if i < from.len() && j < dims.len() && from[i] == dims[j] {
+                (i, j) = (i + 1, j + 1);
+            } else if i < from.len() && one(from, i) {
+                gone.push(i);
+                i += 1;
+            } else if j < dims.len() && one(dims, j) {
+                new.push(j);
+                j += 1;
+            } else {
+                return None;
+            }
+        }
+        Some(self.unsqueeze(self.squeeze(x, &gone), &new))
     }
 
     /// The sizes as constants, if `0` (as in `from`) and one `-1` (the rest) can stand for all that is symbolic.

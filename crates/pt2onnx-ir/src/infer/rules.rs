@@ -41,7 +41,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Pad" => vec![pad(n)],
         "Slice" => vec![slice(n)],
         "Split" => split(n),
-        "Shape" => vec![n.shape(0).map(|s| vec![Expr::int(s.len() as i64)])],
+        "Shape" => vec![shape(n)],
         "Size" => vec![Some(vec![])],
         "ConstantOfShape" => vec![n.contents(0)],
         "Range" => vec![Some(vec![range_length(n)])],
@@ -498,6 +498,14 @@ fn split(n: &Node) -> Vec<Option<Shape>> {
         Some(x)
     };
     (0..n.outputs).map(one).collect()
+}
+
+/// How many dimensions from `start` to `end`, which are held to the rank.
+fn shape(n: &Node) -> Option<Shape> {
+    let rank = n.shape(0)?.len() as i64;
+    let held = |i: i64| (if i < 0 { i.saturating_add(rank) } else { i }).clamp(0, rank);
+    let (start, end) = (n.int("start").unwrap_or(0), n.int("end").unwrap_or(rank));
+    Some(vec![Expr::int((held(end) - held(start)).max(0))])
 }
 
 fn range_length(n: &Node) -> Expr {

@@ -1,14 +1,14 @@
 //! `Cast`, `CastLike` and `Identity`.
 
 use super::{Call, Eval, Row};
-use crate::data_type;
 use half::{bf16, f16};
+use pt2onnx_ir::schema;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[
     (
         "Cast",
-        Eval::One(|c| cast(c, data_type::dtype(c.node.int("to")?)?)),
+        Eval::One(|c| cast(c, schema::dtype(c.node.int("to")?)?)),
     ),
     ("CastLike", Eval::One(|c| cast(c, c.input(1)?.dtype()))),
     ("Identity", Eval::One(|c| c.input(0).cloned())),

@@ -1,7 +1,7 @@
 //! `Attention` by matrix products and a softmax, as the standard's function body has it.
 
 use super::{Done, replace};
-use crate::data_type;
+use pt2onnx_ir::schema;
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -79,7 +79,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     }
     let precision = node
         .int("softmax_precision")
-        .and_then(data_type::dtype)
+        .and_then(schema::dtype)
         .unwrap_or(dtype);
     let mut weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
     if mask.is_some() {

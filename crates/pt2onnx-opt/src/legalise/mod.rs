@@ -6,6 +6,7 @@
 mod activation;
 mod attention;
 mod normalization;
+mod padding;
 mod rules;
 
 use crate::rewrite;

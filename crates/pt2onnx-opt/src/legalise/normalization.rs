@@ -1,7 +1,7 @@
 //! Normalisations by their formulas. Stage one is computed in the type that `stash_type` says, as the standard has it.
 
 use super::{Done, replace};
-use crate::data_type;
+use pt2onnx_ir::schema;
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -17,7 +17,7 @@ fn epsilon(node: &Node) -> f64 {
 fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), String> {
     let x = node.input(0).ok_or("it has no input")?;
     let stash =
-        data_type::dtype(node.int("stash_type").unwrap_or(1)).ok_or("its stash_type is no type")?;
+        schema::dtype(node.int("stash_type").unwrap_or(1)).ok_or("its stash_type is no type")?;
     Ok((x, cx.cast(x, stash)))
 }
 

@@ -1,7 +1,6 @@
 //! The table of rules, and those that need few words. One rule per operator and step.
 
-use super::{Done, activation, attention, normalization, replace};
-use crate::data_type;
+use super::{Done, activation, attention, normalization, padding, replace};
 use pt2onnx_ir::{Attribute, Model, NodeId, Type, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::sync::LazyLock;
@@ -66,7 +65,7 @@ static RULES: &[Rule] = &[
     always("GroupNormalization", 21, normalization::group),
     needed("IsInf", 20, in_float),
     needed("IsNaN", 20, in_float),
-    always("Pad", 19, |m, n| unless(m, n, "mode", "wrap")),
+    always("Pad", 19, padding::wrap),
     needed("QuantizeLinear", 21, zero_point_for_output_dtype),
     needed("RMSNormalization", 23, normalization::rms),
     needed("ReduceMax", 20, in_bytes),
@@ -235,9 +234,9 @@ fn through(model: &mut Model, id: NodeId, types: &[DType], to: DType) -> Result<
         for (name, value) in &mut attributes {
             if let Attribute::Int(number) = value
                 && name == "dtype"
-                && data_type::dtype(*number).is_some_and(|d| types.contains(&d))
+                && schema::dtype(*number).is_some_and(|d| types.contains(&d))
             {
-                *number = data_type::number(to);
+                *number = schema::data_type(to);
             }
         }
         let outputs = cx.emit(op, &inputs, attributes, node.outputs().len());
@@ -336,7 +335,7 @@ fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, String> {
 /// The output's type was always the scale's.
 fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let scale = model[id].input(1).and_then(|v| dtype(model, v));
-    match model[id].int("output_dtype").map(data_type::dtype) {
+    match model[id].int("output_dtype").map(schema::dtype) {
         Some(out) if out != scale => {
             Err("an output type other than the scale's is newer".to_owned())
         }
@@ -346,7 +345,7 @@ fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Done, String> 
 
 /// The output's type was always the zero point's: one of zeros says it.
 fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let Some(out) = model[id].int("output_dtype").and_then(data_type::dtype) else {
+    let Some(out) = model[id].int("output_dtype").and_then(schema::dtype) else {
         return Err("blocked quantization is newer".to_owned());
     };
     if model[id].input(2).is_none() {

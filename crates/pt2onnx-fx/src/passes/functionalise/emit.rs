@@ -23,12 +23,18 @@ pub(super) struct Emitter<'a> {
     made: FxHashSet<Name>,
 }
 
-/// Positional arguments.
-fn positional<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
-    let arg = |(name, value): (&str, Argument)| NamedArg {
-        name: name.into(),
-        kind: ArgKind::Positional,
-        value,
+/// Arguments; those whose name has a star before it by keyword.
+fn arguments<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
+    let arg = |(name, value): (&str, Argument)| {
+        let keyword = name.strip_prefix('*');
+        NamedArg {
+            name: keyword.unwrap_or(name).into(),
+            kind: match keyword {
+                Some(_) => ArgKind::Keyword,
+                None => ArgKind::Positional,
+            },
+            value,
+        }
     };
     args.into_iter().map(arg).collect()
 }
@@ -73,7 +79,7 @@ impl<'a> Emitter<'a> {
         self.nodes.push(Node {
             name: node_name,
             target: OpName::new("aten", name, overload),
-            args: positional(args),
+            args: arguments(args),
             outputs: results.iter().map(tensor).collect(),
             single_return: several.then_some(false),
             meta: from.clone(),
@@ -106,8 +112,8 @@ impl<'a> Emitter<'a> {
         let name = match view {
             View::Same => base.clone(),
             View::Shape => {
-                let to = ("size", sizes(&meta.sizes));
-                self.op(("view", "default"), [x, to], meta, from)
+                let to = ("shape", sizes(&meta.sizes));
+                self.op(("reshape", "default"), [x, to], meta, from)
             }
             View::DType => {
                 let to = ("dtype", Argument::DType(meta.dtype));
@@ -204,8 +210,8 @@ impl<'a> Emitter<'a> {
         let name = match view {
             View::Same => new.clone(),
             View::Shape => {
-                let to = ("size", sizes(&meta.sizes));
-                self.op(("view", "default"), [only, to], meta, from)
+                let to = ("shape", sizes(&meta.sizes));
+                self.op(("reshape", "default"), [only, to], meta, from)
             }
             View::DType => {
                 let to = ("dtype", Argument::DType(meta.dtype));
@@ -255,8 +261,8 @@ impl<'a> Emitter<'a> {
                 if views::repeats(&meta, &self.meta(like)?, self.known) {
                     return Err(overlap(like));
                 }
-                let to = ("size", sizes(&meta.sizes));
-                self.op(("view", "default"), [only, to], meta, from)
+                let to = ("shape", sizes(&meta.sizes));
+                self.op(("reshape", "default"), [only, to], meta, from)
             }
             View::AsStrided {
                 size: of,
@@ -319,15 +325,15 @@ impl<'a> Emitter<'a> {
         };
         let total = [Expr::product(meta.sizes.iter().cloned())];
         let seen = [Expr::product(shown.sizes.iter().cloned())];
-        let flat = || ("size", Argument::Ints(vec![-1]));
+        let flat = || ("shape", Argument::Ints(vec![-1]));
         let args = [
             ("end", size(&total[0])),
-            ("dtype", Argument::DType(DType::I64)),
+            ("*dtype", Argument::DType(DType::I64)),
         ];
         let numbers = self.op(("arange", "default"), args, of(&total, DType::I64), from);
-        let args = [("self", tensor(&numbers)), ("size", sizes(&meta.sizes))];
+        let args = [("self", tensor(&numbers)), ("shape", sizes(&meta.sizes))];
         let shaped = of(&meta.sizes, DType::I64);
-        let numbers = self.op(("view", "default"), args, shaped, from);
+        let numbers = self.op(("reshape", "default"), args, shaped, from);
         let places = self.replay(view, &numbers, like, from)?;
         let places_meta = of(&shown.sizes, DType::I64);
         self.graph
@@ -348,8 +354,8 @@ impl<'a> Emitter<'a> {
             ("values", tensor(&values)),
         ];
         let result = self.op(("index_put", "default"), args, of(&total, meta.dtype), from);
-        let args = [("self", tensor(&result)), ("size", sizes(&meta.sizes))];
-        Ok(self.op(("view", "default"), args, meta, from))
+        let args = [("self", tensor(&result)), ("shape", sizes(&meta.sizes))];
+        Ok(self.op(("reshape", "default"), args, meta, from))
     }
 
     /// What is known of a tensor.

@@ -159,11 +159,11 @@ impl Pass<'_> {
             };
             let all = [
                 ("self", Argument::Tensor(x.clone())),
-                ("size", sizes(std::slice::from_ref(&had))),
+                ("shape", sizes(std::slice::from_ref(&had))),
             ];
             let all = self
                 .emit
-                .op(("view", "default"), all, flat(&had), &node.meta);
+                .op(("reshape", "default"), all, flat(&had), &node.meta);
             let view = |result: &Name, of: &Name, view| Shared {
                 result: result.clone(),
                 of: of.clone(),
@@ -188,9 +188,9 @@ impl Pass<'_> {
             self.memory.share(view(&some, &all, slice));
             x = some;
         }
-        is("view", "default", &mut node, &x);
+        is("reshape", "default", &mut node, &x);
         node.args.push(NamedArg {
-            name: "size".into(),
+            name: "shape".into(),
             kind: ArgKind::Positional,
             value: sizes(&after.sizes),
         });
@@ -287,7 +287,7 @@ impl Pass<'_> {
             of.dtype = kept.dtype;
             let args = [
                 ("self", Argument::Tensor(x)),
-                ("dtype", Argument::DType(kept.dtype)),
+                ("*dtype", Argument::DType(kept.dtype)),
             ];
             x = self
                 .emit
@@ -309,8 +309,8 @@ impl Pass<'_> {
         let args = [
             ("self", Argument::Tensor(x)),
             ("dim", Argument::Ints(dims)),
-            ("correction", Argument::Int(1)),
-            ("keepdim", Argument::Bool(false)),
+            ("*correction", Argument::Int(1)),
+            ("*keepdim", Argument::Bool(false)),
         ];
         let results = vec![of.clone(), of];
         let results = self

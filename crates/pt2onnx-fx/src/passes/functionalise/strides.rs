@@ -61,9 +61,11 @@ pub(super) fn reshapes_in_place(
     sizes: &[Expr],
     known: &Constraints,
 ) -> Option<bool> {
-    if is_contiguous(from, known) == Some(true) {
+    if is_contiguous(from, known) == Some(true) || same(&from.sizes, sizes, known) {
         return Some(true);
     }
+    // Where it may be that a dimension has one element, it is taken to have more: that changes no answer that is certain.
+    let mut certain = true;
     let equal = |a: &Expr, b: &Expr| known.prove_eq(a, b);
     let mut new = sizes.iter().rev().peekable();
     let (mut chunk, mut viewed) = (Expr::ONE, Expr::ONE);
@@ -81,21 +83,26 @@ pub(super) fn reshapes_in_place(
             continue;
         }
         while let Some(size) = new.peek() {
-            if size.as_int() != Some(1) && equal(&viewed, &chunk)? {
+            let full = equal(&viewed, &chunk);
+            if size.as_int() != Some(1) && full == Some(true) {
                 break;
             }
+            certain &= full.is_some();
             viewed = &viewed * *size;
             new.next();
         }
         if !equal(&viewed, &chunk)? {
-            return Some(false);
+            return certain.then_some(false);
         }
         if let Some((_, stride)) = outer {
             base = (*stride).clone();
             (chunk, viewed) = (Expr::ONE, Expr::ONE);
         }
     }
-    Some(new.peek().is_none())
+    match new.peek() {
+        None => Some(true),
+        Some(_) => certain.then_some(false),
+    }
 }
 
 /// Whether no two elements of such a tensor share memory; `false` where that cannot be told.

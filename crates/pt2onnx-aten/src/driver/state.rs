@@ -1,0 +1,102 @@
+//! State: what becomes of the values that a program writes into buffers, parameters and inputs.
+
+use super::{Driver, onnx_type};
+use crate::Error;
+use pt2onnx_fx::graph::{ExportedProgram, Mutation, MutationKind, Name, ValueMeta};
+use pt2onnx_ir::{Model, Value};
+
+/// What to do with the final values of buffers, parameters and inputs that a program writes into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// They are lost, with a warning for each.
+    #[default]
+    Drop,
+    /// They become outputs behind the program's own, named by their qualified name (`NAME.next` for inputs, whose name is taken).
+    Outputs,
+    /// As `Outputs`, and the values before come in as inputs: `NAME` and `NAME.next`, so that a caller can loop.
+    Pairs,
+    /// An error.
+    Error,
+}
+
+/// Whether the program writes into what this placeholder stands for.
+pub(super) fn is_written(program: &ExportedProgram, placeholder: &Name) -> bool {
+    program.mutations.iter().any(|m| m.input == *placeholder)
+}
+
+impl<'a> Driver<'a> {
+    /// An input for the value that a buffer has before the program runs.
+    pub(super) fn state_input(
+        &mut self,
+        placeholder: &'a Name,
+        target: &Name,
+    ) -> Result<(), Error> {
+        let Some(ValueMeta::Tensor(meta)) = self.cx.meta(placeholder) else {
+            return Err(signature(target, "the archive does not tell its type"));
+        };
+        let value = self.cx.edit(|model| {
+            let value = model.add_input(Model::MAIN, Some(onnx_type(meta)));
+            model[value].name = Some(target.clone());
+            value
+        });
+        self.cx.bind_dims(value);
+        self.cx.define(placeholder, value);
+        Ok(())
+    }
+
+    /// Appends the final values to the outputs, or tells that they are lost.
+    pub(super) fn state_outputs(
+        &self,
+        program: &ExportedProgram,
+        state: State,
+        outputs: &mut Vec<Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        for mutation in &program.mutations {
+            match state {
+                State::Drop => warnings.push(format!(
+                    "{}: the new value is lost, as ONNX models have no state; --state outputs or --state pairs keeps it",
+                    describe(mutation)
+                )),
+                State::Error => return Err(signature(&mutation.target, &describe(mutation))),
+                State::Outputs | State::Pairs => {
+                    let value = self.cx.value(&mutation.value);
+                    let value = value.ok_or_else(|| signature(&mutation.target, "nothing in the program computes its new value"))?;
+                    let value = self.distinct(value, outputs);
+                    let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
+                    let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
+                    self.cx.edit(|model| model[value].name = Some(name.into()));
+                    outputs.push(value);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is written, and where.
+fn describe(mutation: &Mutation) -> String {
+    let kind = match mutation.kind {
+        MutationKind::Parameter => "parameter",
+        MutationKind::Buffer => "buffer",
+        MutationKind::Constant => "constant",
+        MutationKind::UserInput => "input",
+    };
+    let place = mutation
+        .source
+        .as_ref()
+        .map(|s| format!(" at {s}"))
+        .unwrap_or_default();
+    format!(
+        "the program writes into the {kind} `{}`{place}",
+        mutation.target
+    )
+}
+
+fn signature(target: &Name, reason: &str) -> Error {
+    Error::Signature {
+        what: "state",
+        name: target.to_string(),
+        reason: reason.to_owned(),
+    }
+}

@@ -1,0 +1,250 @@
+//! Functions of complex numbers by real ones. Square roots, inverse sines and cosines keep their precision near branch
+//! points: W. Kahan, Branch Cuts for Complex Elementary Functions (1987).
+
+use super::arithmetic::{atan2, hypot};
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Operand, Value};
+
+pub(super) fn map(c: Complex, f: impl Fn(Value) -> Value) -> Complex {
+    Complex {
+        re: f(c.re),
+        im: f(c.im),
+    }
+}
+
+pub(super) fn add(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    Complex {
+        re: cx.add(a.re, b.re),
+        im: cx.add(a.im, b.im),
+    }
+}
+
+pub(super) fn sub(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    Complex {
+        re: cx.sub(a.re, b.re),
+        im: cx.sub(a.im, b.im),
+    }
+}
+
+/// `a + b`, `b` real.
+pub(super) fn shift(cx: &Cx, a: Complex, b: impl Into<Operand>) -> Complex {
+    Complex {
+        re: cx.add(a.re, b),
+        im: a.im,
+    }
+}
+
+/// `a * b`, `b` real.
+pub(super) fn scale(cx: &Cx, a: Complex, b: impl Into<Operand>) -> Complex {
+    let b = b.into();
+    map(a, |part| cx.mul(part, b))
+}
+
+pub(super) fn neg(cx: &Cx, a: Complex) -> Complex {
+    map(a, |part| cx.neg(part))
+}
+
+pub(super) fn conj(cx: &Cx, a: Complex) -> Complex {
+    Complex {
+        re: a.re,
+        im: cx.neg(a.im),
+    }
+}
+
+/// `i * a`.
+fn turn(cx: &Cx, a: Complex) -> Complex {
+    Complex {
+        re: cx.neg(a.im),
+        im: a.re,
+    }
+}
+
+/// `-i * a`.
+fn turn_back(cx: &Cx, a: Complex) -> Complex {
+    Complex {
+        re: a.im,
+        im: cx.neg(a.re),
+    }
+}
+
+/// `a * b`.
+pub(super) fn mul(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    Complex {
+        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
+        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
+    }
+}
+
+/// `a * conj(b) / |b|^2`.
+pub(super) fn div(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    let norm = squared_norm(cx, b);
+    map(mul(cx, a, conj(cx, b)), |part| cx.div(part, norm))
+}
+
+/// `conj(a) / |a|^2`.
+pub(super) fn reciprocal(cx: &Cx, a: Complex) -> Complex {
+    let norm = squared_norm(cx, a);
+    map(conj(cx, a), |part| cx.div(part, norm))
+}
+
+fn squared_norm(cx: &Cx, a: Complex) -> Value {
+    cx.add(cx.mul(a.re, a.re), cx.mul(a.im, a.im))
+}
+
+pub(super) fn abs(cx: &Cx, a: Complex) -> Value {
+    hypot(cx, a.re, a.im)
+}
+
+/// `a / |a|`, and 0 of 0.
+pub(super) fn sgn(cx: &Cx, a: Complex) -> Complex {
+    let norm = abs(cx, a);
+    let norm = cx.select(cx.equal(norm, 0.0), cx.scalar(1, cx.dtype(norm)), norm);
+    map(a, |part| cx.div(part, norm))
+}
+
+/// `e^re (cos im + i sin im)`.
+pub(super) fn exp(cx: &Cx, a: Complex) -> Complex {
+    polar(cx, cx.exp(a.re), a.im)
+}
+
+pub(super) fn polar(cx: &Cx, length: Value, angle: Value) -> Complex {
+    Complex {
+        re: cx.mul(length, cx.cos(angle)),
+        im: cx.mul(length, cx.sin(angle)),
+    }
+}
+
+pub(super) fn log(cx: &Cx, a: Complex) -> Complex {
+    Complex {
+        re: cx.log(abs(cx, a)),
+        im: atan2(cx, a.im, a.re),
+    }
+}
+
+/// The larger part from `sqrt((|a| + |re a|) / 2)`, the other one by division: nothing cancels.
+pub(super) fn sqrt(cx: &Cx, a: Complex) -> Complex {
+    let large = cx.sqrt(cx.mul(cx.add(abs(cx, a), cx.abs(a.re)), 0.5));
+    let small = cx.div(cx.abs(a.im), cx.mul(large, 2));
+    let small = cx.select(cx.equal(large, 0.0), cx.scalar(0, cx.dtype(large)), small);
+    let right = cx.greater_or_equal(a.re, 0.0);
+    let im = cx.select(right, small, large);
+    Complex {
+        re: cx.select(right, large, small),
+        im: cx.select(cx.less(a.im, 0.0), cx.neg(im), im),
+    }
+}
+
+/// `exp(b log a)`; of 0, 0 (and 1 where `b` is 0, too).
+pub(super) fn pow(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    let power = exp(cx, mul(cx, b, log(cx, a)));
+    let zero = |c: Complex| cx.and(cx.equal(c.re, 0.0), cx.equal(c.im, 0.0));
+    let of_zero = zero(a);
+    Complex {
+        re: cx.select(of_zero, cx.cast(zero(b), cx.dtype(power.re)), power.re),
+        im: cx.select(of_zero, cx.scalar(0, cx.dtype(power.im)), power.im),
+    }
+}
+
+pub(super) fn sinh(cx: &Cx, a: Complex) -> Complex {
+    Complex {
+        re: cx.mul(cx.sinh(a.re), cx.cos(a.im)),
+        im: cx.mul(cx.cosh(a.re), cx.sin(a.im)),
+    }
+}
+
+pub(super) fn cosh(cx: &Cx, a: Complex) -> Complex {
+    Complex {
+        re: cx.mul(cx.cosh(a.re), cx.cos(a.im)),
+        im: cx.mul(cx.sinh(a.re), cx.sin(a.im)),
+    }
+}
+
+/// With `t = tanh re`, `u = tan im`: `(t (1 + u^2) + i u (1 - t^2)) / (1 + t^2 u^2)`.
+pub(super) fn tanh(cx: &Cx, a: Complex) -> Complex {
+    let (t, u) = (cx.tanh(a.re), cx.tan(a.im));
+    let (t2, u2) = (cx.mul(t, t), cx.mul(u, u));
+    let norm = cx.add(cx.mul(t2, u2), 1);
+    Complex {
+        re: cx.div(cx.mul(t, cx.add(u2, 1)), norm),
+        im: cx.div(cx.mul(u, cx.sub(1, t2)), norm),
+    }
+}
+
+pub(super) fn sin(cx: &Cx, a: Complex) -> Complex {
+    turn_back(cx, sinh(cx, turn(cx, a)))
+}
+
+pub(super) fn cos(cx: &Cx, a: Complex) -> Complex {
+    cosh(cx, turn(cx, a))
+}
+
+pub(super) fn tan(cx: &Cx, a: Complex) -> Complex {
+    turn_back(cx, tanh(cx, turn(cx, a)))
+}
+
+/// `sqrt(1 - a)` and `sqrt(1 + a)`.
+fn roots(cx: &Cx, a: Complex) -> [Complex; 2] {
+    [
+        sqrt(cx, shift(cx, neg(cx, a), 1)),
+        sqrt(cx, shift(cx, a, 1)),
+    ]
+}
+
+pub(super) fn asin(cx: &Cx, a: Complex) -> Complex {
+    let [minus, plus] = roots(cx, a);
+    Complex {
+        re: cx.atan(cx.div(a.re, mul(cx, minus, plus).re)),
+        im: cx.asinh(mul(cx, conj(cx, minus), plus).im),
+    }
+}
+
+pub(super) fn acos(cx: &Cx, a: Complex) -> Complex {
+    let [minus, plus] = roots(cx, a);
+    Complex {
+        re: cx.mul(cx.atan(cx.div(minus.re, plus.re)), 2),
+        im: cx.asinh(mul(cx, conj(cx, plus), minus).im),
+    }
+}
+
+pub(super) fn asinh(cx: &Cx, a: Complex) -> Complex {
+    turn_back(cx, asin(cx, turn(cx, a)))
+}
+
+pub(super) fn acosh(cx: &Cx, a: Complex) -> Complex {
+    let (minus, plus) = (sqrt(cx, shift(cx, a, -1)), sqrt(cx, shift(cx, a, 1)));
+    Complex {
+        re: cx.asinh(mul(cx, conj(cx, minus), plus).re),
+        im: cx.mul(cx.atan(cx.div(minus.im, plus.re)), 2),
+    }
+}
+
+pub(super) fn atanh(cx: &Cx, a: Complex) -> Complex {
+    let y2 = cx.mul(a.im, a.im);
+    let (plus, minus) = (cx.add(a.re, 1), cx.sub(1, a.re));
+    let norm = |part| cx.add(cx.mul(part, part), y2);
+    let ratio = cx.div(norm(plus), norm(minus));
+    let angle = atan2(cx, cx.mul(a.im, 2), cx.sub(cx.mul(plus, minus), y2));
+    Complex {
+        re: cx.mul(cx.log(ratio), 0.25),
+        im: cx.mul(angle, 0.5),
+    }
+}
+
+pub(super) fn atan(cx: &Cx, a: Complex) -> Complex {
+    turn_back(cx, atanh(cx, turn(cx, a)))
+}
+
+/// `1 / (1 + exp(-a))`.
+pub(super) fn sigmoid(cx: &Cx, a: Complex) -> Complex {
+    reciprocal(cx, shift(cx, exp(cx, neg(cx, a)), 1))
+}
+
+/// `exp(a) - 1`: `expm1(re) cos im - 2 sin(im / 2)^2 + i e^re sin im`.
+pub(super) fn expm1(cx: &Cx, a: Complex) -> Complex {
+    let half = cx.sin(cx.mul(a.im, 0.5));
+    let small = super::unary::expm1_of(cx, a.re);
+    Complex {
+        re: cx.sub(cx.mul(small, cx.cos(a.im)), cx.mul(cx.mul(half, half), 2)),
+        im: cx.mul(cx.exp(a.re), cx.sin(a.im)),
+    }
+}

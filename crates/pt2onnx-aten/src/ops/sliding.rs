@@ -1,0 +1,75 @@
+//! Where windows lie along a dimension: positions to gather from, for what ONNX has no operator with windows for.
+
+use crate::Cx;
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// Tables up to this many elements are made at export where all sizes are known.
+const TABLE: i64 = 1 << 16;
+
+/// `0, 1, .. n - 1`, int64.
+pub(super) fn iota(cx: &Cx, n: &Expr) -> Value {
+    match n.as_int() {
+        Some(n) if (0..=TABLE).contains(&n) => cx.ints(&(0..n).collect::<Vec<_>>()),
+        _ => cx.range(
+            cx.scalar(0, DType::I64),
+            cx.size(n),
+            cx.scalar(1, DType::I64),
+        ),
+    }
+}
+
+/// A 2-d int64 constant.
+pub(super) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
+    let elements: Vec<i64> = (0..rows)
+        .flat_map(|i| (0..columns).map(move |j| (i, j)))
+        .map(|(i, j)| element(i, j))
+        .collect();
+    let shape = vec![rows.max(0) as usize, columns.max(0) as usize];
+    match Tensor::from_slice(shape, &elements) {
+        Ok(tensor) => cx.constant(tensor),
+        Err(e) => {
+            cx.fault(e.to_string());
+            cx.ints(&elements)
+        }
+    }
+}
+
+/// `row * i + column * j` for all `i` below `rows` and `j` below `columns`.
+pub(super) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
+    let ((m, row), (n, column)) = (rows, columns);
+    match (m.as_int(), n.as_int()) {
+        (Some(m), Some(n)) if m.saturating_mul(n) <= TABLE => {
+            table(cx, m, n, |i, j| row * i + column * j)
+        }
+        _ => cx.add(
+            cx.unsqueeze(cx.mul(iota(cx, m), row), &[1]),
+            cx.mul(iota(cx, n), column),
+        ),
+    }
+}
+
+/// Windows that divide `from` elements into `to` as evenly as can be: window `j` starts at `floor(j * from / to)` and ends
+/// before `ceil((j + 1) * from / to)`. Both as vectors.
+pub(super) fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
+    if let (Some(from), Some(to @ 1..=TABLE)) = (from.as_int(), to.as_int()) {
+        let start = (0..to).map(|j| j * from / to).collect::<Vec<_>>();
+        let end = (0..to).map(|j| ((j + 1) * from + to - 1) / to);
+        return (cx.ints(&start), cx.ints(&end.collect::<Vec<_>>()));
+    }
+    let (j, from, to) = (iota(cx, to), cx.size(from), cx.size(to));
+    let start = cx.div(cx.mul(j, from), to);
+    // ceil(a / b) = (a + b - 1) / b
+    let reach = cx.add(cx.mul(cx.add(j, 1), from), cx.sub(to, 1));
+    (start, cx.div(reach, to))
+}
+
+/// No window of [`adaptive`] is longer.
+pub(super) fn adaptive_length(from: &Expr, to: &Expr) -> Expr {
+    if let (Some(from), Some(to @ 1..)) = (from.as_int(), to.as_int()) {
+        let length = |j: i64| ((j + 1) * from + to - 1) / to - j * from / to;
+        return Expr::int((0..to.min(TABLE)).map(length).max().unwrap_or(0));
+    }
+    (from + (to - 1)).floor_div(to) + 1
+}

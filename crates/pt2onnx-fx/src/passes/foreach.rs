@@ -1,0 +1,129 @@
+//! Operators on lists of tensors taken apart: `_foreach_add(xs, ys)` is an `add` for each `x`.
+
+use super::{names::Taken, problem};
+use crate::{
+    error::{PassProblem, Result},
+    graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName},
+};
+
+/// Replaces `_foreach_*` operators, those that write in place too, by one operator per tensor, in bodies too.
+/// `_foreach_norm`, `_foreach_max` and others whose twin is of another kind are left.
+pub fn expand_foreach(program: &mut ExportedProgram) -> Result<()> {
+    expand(&mut program.graph)
+}
+
+fn is_foreach(node: &Node) -> bool {
+    &*node.target.namespace == "aten" && node.target.name.starts_with("_foreach_")
+}
+
+fn expand(graph: &mut Graph) -> Result<()> {
+    for node in graph
+        .nodes
+        .iter_mut()
+        .filter(|n| n.target.is_higher_order())
+    {
+        for arg in &mut node.args {
+            if let Argument::Graph { graph: body, .. } = &mut arg.value {
+                expand(body)?;
+            }
+        }
+    }
+    if !graph.nodes.iter().any(is_foreach) {
+        return Ok(());
+    }
+    let mut taken = Taken::by(graph);
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    for node in std::mem::take(&mut graph.nodes) {
+        if !is_foreach(&node) {
+            nodes.push(node);
+            continue;
+        }
+        let Some((name, overload)) = single(&node) else {
+            nodes.push(node);
+            continue;
+        };
+        let Some(Argument::Tensors(tensors)) = node.args.first().map(|a| &a.value) else {
+            return Err(problem(&node, PassProblem::NoTwin));
+        };
+        let results = node.output_names();
+        for (i, x) in tensors.iter().enumerate() {
+            let result = match results.get(i) {
+                Some(result) => result.clone(),
+                None => {
+                    let new = taken.unique(&name.as_str().into());
+                    if let Some(meta) = graph.values.get(x).cloned() {
+                        graph.values.insert(new.clone(), meta);
+                    }
+                    new
+                }
+            };
+            let args = node.args.iter().map(|arg| each(arg, i, &name));
+            let args = args.collect::<Option<Vec<_>>>();
+            nodes.push(Node {
+                name: result.clone(),
+                target: OpName::new("aten", &name, overload),
+                args: args.ok_or_else(|| problem(&node, PassProblem::NoTwin))?,
+                outputs: vec![Argument::Tensor(result)],
+                single_return: None,
+                meta: node.meta.clone(),
+            });
+        }
+    }
+    graph.nodes = nodes;
+    Ok(())
+}
+
+/// The operator on one tensor.
+fn single(node: &Node) -> Option<(String, &'static str)> {
+    let name = node.target.name.strip_prefix("_foreach_")?;
+    let plain = name.trim_end_matches('_');
+    let overload = match (plain, &*node.target.overload) {
+        ("add" | "sub" | "mul" | "div", "List" | "Tensor") => "Tensor",
+        ("add" | "sub" | "mul" | "div", "Scalar" | "ScalarList") => "Scalar",
+        ("clamp_min" | "clamp_max", "List") => "Tensor",
+        ("clamp_min" | "clamp_max", "Scalar" | "ScalarList") => "default",
+        ("maximum" | "minimum", "List") => "default",
+        ("pow", "List") => "Tensor_Tensor",
+        ("pow", "Scalar" | "ScalarList") => "Tensor_Scalar",
+        ("lerp", "List") => "Tensor",
+        ("lerp", "Scalar" | "ScalarList") => "Scalar",
+        ("addcmul" | "addcdiv", "Scalar" | "ScalarList") => "default",
+        ("maximum" | "minimum" | "norm" | "max" | "powsum", _) => return None,
+        ("copy", _) => "default",
+        (_, "default") => "default",
+        _ => return None,
+    };
+    let overload = match (name, overload) {
+        ("pow_", "Tensor_Tensor") => "Tensor",
+        ("pow_", "Tensor_Scalar") => "Scalar",
+        (_, overload) => overload,
+    };
+    Some((name.to_owned(), overload))
+}
+
+/// Member `i` of an argument, under the name that the operator on one tensor has for it.
+fn each(arg: &NamedArg, i: usize, op: &str) -> Option<NamedArg> {
+    let op = op.trim_end_matches('_');
+    let name: Name = match (&*arg.name, op) {
+        ("scalar" | "scalars" | "other", "clamp_min") => "min".into(),
+        ("scalar" | "scalars" | "other", "clamp_max") => "max".into(),
+        ("scalar" | "scalars", "addcmul" | "addcdiv") => "value".into(),
+        ("scalar" | "scalars", "pow") => "exponent".into(),
+        ("scalar" | "scalars", "lerp") | ("weights", _) => "weight".into(),
+        ("scalar" | "scalars", _) => "other".into(),
+        ("tensors1", "lerp") => "end".into(),
+        _ => arg.name.clone(),
+    };
+    let value = match &arg.value {
+        Argument::Tensors(list) => Argument::Tensor(list.get(i)?.clone()),
+        Argument::Floats(list) => Argument::Float(*list.get(i)?),
+        Argument::Ints(list) => Argument::Int(*list.get(i)?),
+        Argument::Bools(list) => Argument::Bool(*list.get(i)?),
+        other => other.clone(),
+    };
+    let kind = match &*name {
+        "value" => ArgKind::Keyword,
+        _ => arg.kind,
+    };
+    Some(NamedArg { name, kind, value })
+}

@@ -1,0 +1,238 @@
+//! Higher-order ops that wrap one operator: `auto_functionalized`, `auto_functionalized_v2`, `with_effects`.
+
+use super::{
+    names::{Substitution, Taken, substitute},
+    problem,
+};
+use crate::{
+    error::{PassProblem, Result},
+    graph::{
+        ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta,
+        ValueMeta,
+    },
+};
+use pt2onnx_symbolic::Expr;
+
+/// Puts the operator in place of the op that wraps it, in bodies too.
+///
+/// An operator that writes into its arguments returns what it returns and then the new value of each tensor written, as
+/// `auto_functionalized` does. Tokens of `with_effects` are dropped: nodes keep their order.
+pub fn unwrap_operators(program: &mut ExportedProgram) -> Result<()> {
+    unwrap(&mut program.graph)
+}
+
+fn unwrap(graph: &mut Graph) -> Result<()> {
+    let wraps = |node: &Node| {
+        let names = [
+            "auto_functionalized",
+            "auto_functionalized_v2",
+            "with_effects",
+        ];
+        node.target.is_higher_order() && names.contains(&&*node.target.name)
+    };
+    let any = graph.nodes.iter().any(wraps);
+    let mut taken = any.then(|| Taken::by(graph));
+    let mut tokens = Substitution::default();
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    for mut node in std::mem::take(&mut graph.nodes) {
+        for arg in &mut node.args {
+            if !substitute(&mut arg.value, &tokens) {
+                return Err(problem(&node, PassProblem::Body));
+            }
+            if let Argument::Graph { graph: body, .. } = &mut arg.value {
+                unwrap(body)?;
+            }
+        }
+        match taken.as_mut().filter(|_| wraps(&node)) {
+            None => nodes.push(node),
+            Some(taken) => {
+                let one = unwrap_one(node.clone(), graph, taken, &mut tokens, &mut nodes);
+                one.ok_or_else(|| problem(&node, PassProblem::Body))?;
+            }
+        }
+    }
+    graph.nodes = nodes;
+    for output in &mut graph.outputs {
+        let _ = substitute(output, &tokens);
+    }
+    Ok(())
+}
+
+fn unwrap_one(
+    mut node: Node,
+    graph: &mut Graph,
+    taken: &mut Taken,
+    tokens: &mut Substitution,
+    nodes: &mut Vec<Node>,
+) -> Option<()> {
+    let effects = &*node.target.name == "with_effects";
+    let bases = &*node.target.name == "auto_functionalized_v2";
+    let at = usize::from(effects);
+    if node.args.len() <= at {
+        return None;
+    }
+    let Argument::Operator(operator) = node.args.remove(at).value else {
+        return None;
+    };
+    node.target = OpName::parse(&operator);
+    node.single_return = None;
+    if effects {
+        let token = node.args.remove(0).value;
+        if node.outputs.is_empty() {
+            return None;
+        }
+        if let Some(name) = node.outputs.remove(0).name() {
+            tokens.insert(name.clone(), token);
+        }
+    }
+    if bases {
+        return unwrap_bases(node, graph, taken, nodes);
+    }
+    nodes.push(node);
+    Some(())
+}
+
+/// A tensor that `auto_functionalized_v2` writes into: which base, and which slice of it.
+struct Written {
+    name: Name,
+    base: usize,
+    slice: Option<[i64; 3]>,
+}
+
+/// `_NAME_base_index`, `_NAME_alias` or `_NAME_slice_dim`, ... say what of `_all_bases` is written into as argument `NAME`.
+fn unwrap_bases(
+    mut node: Node,
+    graph: &mut Graph,
+    taken: &mut Taken,
+    nodes: &mut Vec<Node>,
+) -> Option<()> {
+    let Some(Argument::Tensors(bases)) = node.arg("_all_bases").cloned() else {
+        return None;
+    };
+    let (args, info): (Vec<_>, Vec<_>) = std::mem::take(&mut node.args)
+        .into_iter()
+        .partition(|arg| !arg.name.starts_with('_'));
+    let int = |name: &str| {
+        let arg = info.iter().find(|arg| &*arg.name == name)?;
+        match arg.value {
+            Argument::Int(i) => Some(i),
+            _ => None,
+        }
+    };
+    let mut written = Vec::new();
+    for arg in &info {
+        let Some(name) = arg
+            .name
+            .strip_prefix('_')
+            .and_then(|n| n.strip_suffix("_base_index"))
+        else {
+            continue;
+        };
+        let base = match arg.value {
+            Argument::Int(i) => usize::try_from(i).ok()?,
+            // An optional tensor that was not given.
+            _ => continue,
+        };
+        let part = |what: &str| int(&format!("_{name}_slice_{what}"));
+        let whole = info
+            .iter()
+            .any(|arg| *arg.name == *format!("_{name}_alias"));
+        let slice = match (part("dim"), part("start"), part("end")) {
+            (Some(dim), Some(start), Some(end)) => Some([dim, start, end]),
+            _ if whole => None,
+            _ => return None,
+        };
+        written.push(Written {
+            name: name.into(),
+            base,
+            slice,
+        });
+    }
+    let results = node.outputs.len().checked_sub(bases.len())?;
+    let news = node.outputs.split_off(results);
+    let mut values = bases.clone();
+    node.args = args;
+    let mut after = Vec::new();
+    for Written { name, base, slice } in &written {
+        let of = values.get(*base)?.clone();
+        let last = !written
+            .iter()
+            .rev()
+            .take_while(|w| !std::ptr::eq(&w.name, name))
+            .any(|w| w.base == *base);
+        let new = news.get(*base)?.name()?.clone();
+        let whole = graph.tensor(&of)?.clone();
+        let mut value = |hint: &str, meta: TensorMeta| {
+            let name = taken.unique(&hint.into());
+            graph.values.insert(name.clone(), ValueMeta::Tensor(meta));
+            name
+        };
+        let result = if last {
+            new
+        } else {
+            value(name, whole.clone())
+        };
+        let given = match slice {
+            None => {
+                node.outputs.push(Argument::Tensor(result.clone()));
+                of
+            }
+            Some([dim, start, end]) => {
+                let mut part = whole.clone();
+                let size = part.sizes.get_mut(usize::try_from(*dim).ok()?)?;
+                let end_at = Expr::min(size, &Expr::int(*end));
+                *size = &end_at - *start;
+                let (shown, written) = (value("slice", part.clone()), value(name, part));
+                let range = [("dim", *dim), ("start", *start), ("end", *end)];
+                nodes.push(ranged("slice", "Tensor", &[&of], range, &shown, &node));
+                node.outputs.push(Argument::Tensor(written.clone()));
+                after.push(ranged(
+                    "slice_scatter",
+                    "default",
+                    &[&of, &written],
+                    range,
+                    &result,
+                    &node,
+                ));
+                shown
+            }
+        };
+        *values.get_mut(*base)? = result;
+        node.args.push(NamedArg {
+            name: name.clone(),
+            kind: ArgKind::Keyword,
+            value: Argument::Tensor(given),
+        });
+    }
+    nodes.push(node);
+    nodes.append(&mut after);
+    Some(())
+}
+
+fn ranged(
+    op: &str,
+    overload: &str,
+    tensors: &[&Name],
+    range: [(&str, i64); 3],
+    result: &Name,
+    from: &Node,
+) -> Node {
+    let arg = |name: &str, value| NamedArg {
+        name: name.into(),
+        kind: ArgKind::Positional,
+        value,
+    };
+    let tensors = ["self", "src"].into_iter().zip(tensors);
+    let tensors = tensors.map(|(name, t)| arg(name, Argument::Tensor((*t).clone())));
+    let range = range
+        .into_iter()
+        .map(|(name, i)| arg(name, Argument::Int(i)));
+    Node {
+        name: result.clone(),
+        target: OpName::new("aten", op, overload),
+        args: tensors.chain(range).collect(),
+        outputs: vec![Argument::Tensor(result.clone())],
+        single_return: None,
+        meta: from.meta.clone(),
+    }
+}

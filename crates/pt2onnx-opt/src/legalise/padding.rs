@@ -1,0 +1,63 @@
+//! Padding that goes round.
+
+use super::{Done, replace};
+use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value};
+
+/// The mode `wrap` by slices of the other end. Other modes are what they were.
+pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    match model[id].attribute("mode") {
+        Some(Attribute::String(mode)) if mode == "wrap" => {}
+        _ => return Ok(Done::Kept),
+    }
+    replace(model, id, |cx, node| {
+        let newer = || "mode `wrap` is newer".to_owned();
+        let ints = |i: usize| cx.constant_of(node.input(i)?)?.to_vec::<i64>();
+        let mut x = node.input(0).ok_or_else(newer)?;
+        let shape = cx.known_shape(x).ok_or_else(newer)?;
+        let pads = ints(1).ok_or_else(newer)?;
+        let axes = match node.input(3) {
+            Some(_) => ints(3).ok_or_else(newer)?,
+            None => (0..shape.len() as i64).collect(),
+        };
+        for (i, &axis) in axes.iter().enumerate() {
+            let counted = if axis < 0 {
+                axis + shape.len() as i64
+            } else {
+                axis
+            };
+            let dim = usize::try_from(counted).ok().and_then(|a| shape.get(a));
+            let (before, after) = pads
+                .get(i)
+                .zip(pads.get(i + axes.len()))
+                .ok_or_else(newer)?;
+            if (*before, *after) == (0, 0) {
+                continue;
+            }
+            // More than once round, or the other way, is not one slice.
+            let size = dim.and_then(|d| d.as_int()).ok_or_else(newer)?;
+            if !(0..=size).contains(before) || !(0..=size).contains(after) {
+                return Err(newer());
+            }
+            let mut parts = Vec::with_capacity(3);
+            if *before > 0 {
+                parts.push(slice(cx, x, size - before, size, counted));
+            }
+            parts.push(x);
+            if *after > 0 {
+                parts.push(slice(cx, x, 0, *after, counted));
+            }
+            x = cx.concat(&parts, counted as usize);
+        }
+        Ok(vec![x])
+    })
+}
+
+fn slice(cx: &Builder, x: Value, start: i64, end: i64, axis: i64) -> Value {
+    let inputs = [
+        Some(x),
+        Some(cx.ints(&[start])),
+        Some(cx.ints(&[end])),
+        Some(cx.ints(&[axis])),
+    ];
+    cx.emit1("Slice", &inputs, Default::default())
+}
