@@ -7,36 +7,6 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-<<<<<<< HEAD
-    aten!("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)", native_multi_head_attention),
-    aten!("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, _: Option<Value>, scale: Option<f64>, gqa: bool| -> Lowered<Outputs> {
-        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
-        Ok([a.result, a.weights].into())
-    }),
-    aten!("aten::_scaled_dot_product_attention_math_for_mps(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, _: Option<Value>, scale: Option<f64>, gqa: bool| -> Lowered<Outputs> {
-        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
-        Ok([a.result, a.weights].into())
-    }),
-    aten!("aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, _: bool, p: f64, causal: bool, _: bool, scale: Option<f64>| {
-        fused(cx, q, k, v, mask, p, causal, scale)
-    }),
-    aten!("aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, _: bool, p: f64, causal: bool, scale: Option<f64>| {
-        fused(cx, q, k, v, mask, p, causal, scale)
-    }),
-    aten!("aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor debug_attn_mask)", |cx: &Cx, q: Value, k: Value, v: Value, p: f64, causal: bool, _: bool, scale: Option<f64>| {
-        fused(cx, q, k, v, None, p, causal, scale)
-    }),
-    aten!("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)", |cx: &Cx, q: Value, k: Value, v: Value, p: f64, causal: bool, mask: Option<Value>, scale: Option<f64>| {
-        fused(cx, q, k, v, mask, p, causal, scale)
-    }),
-    aten!("aten::_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor? attn_bias=None, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, _: bool, scale: Option<f64>| {
-        fused(cx, q, k, v, mask, p, causal, scale)
-    }),
-    aten!("aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor", encoder_layer),
-    aten!("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", |cx: &Cx, q: Value, k: Value, v: Value, mask: Option<Value>, p: f64, causal: bool, scale: Option<f64>, gqa: bool| -> Lowered {
-        Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result)
-    }),
-=======
     aten!(
         "aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
         native_multi_head_attention
@@ -54,8 +24,7 @@ pub(super) static OPS: &[AtenOp] = &[
          scale: Option<f64>,
          gqa: bool|
          -> Lowered<Outputs> {
-            no_dropout(p)?;
-            let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+            let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
             Ok([a.result, a.weights].into())
         }
     ),
@@ -72,8 +41,7 @@ pub(super) static OPS: &[AtenOp] = &[
          scale: Option<f64>,
          gqa: bool|
          -> Lowered<Outputs> {
-            no_dropout(p)?;
-            let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+            let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
             Ok([a.result, a.weights].into())
         }
     ),
@@ -151,12 +119,8 @@ pub(super) static OPS: &[AtenOp] = &[
          causal: bool,
          scale: Option<f64>,
          gqa: bool|
-         -> Lowered {
-            no_dropout(p)?;
-            Ok(attend(cx, [q, k, v], mask, causal, scale, gqa)?.result)
-        }
+         -> Lowered { Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result) }
     ),
->>>>>>> main
 ];
 
 /// What [`attend`] worked out.
@@ -222,7 +186,10 @@ fn attend(
     let mut weights = cx.cast(weights, given);
     // PyTorch drops whatever the model's mode is.
     if dropout_p > 0.0 {
-        let (ratio, training) = (cx.scalar(dropout_p, DType::F32), cx.scalar(true, DType::Bool));
+        let (ratio, training) = (
+            cx.scalar(dropout_p, DType::F32),
+            cx.scalar(true, DType::Bool),
+        );
         weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
     }
     Ok(Attention {
@@ -334,7 +301,15 @@ fn multi_head(
         let dims = [batch.clone(), cx.dim(x, 1), Expr::int(heads), each.clone()];
         cx.transpose(cx.reshape(x, &dims), &[0, 2, 1, 3])
     };
-    let a = attend(cx, [apart(q), apart(k), apart(v)], mask, 0.0, false, None, false)?;
+    let a = attend(
+        cx,
+        [apart(q), apart(k), apart(v)],
+        mask,
+        0.0,
+        false,
+        None,
+        false,
+    )?;
     let joined = cx.transpose(a.result, &[0, 2, 1, 3]);
     let joined = cx.reshape(joined, &[batch.clone(), time.clone(), width.clone()]);
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])

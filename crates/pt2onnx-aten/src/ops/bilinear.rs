@@ -4,8 +4,14 @@ use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Type, Value};
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor", trilinear),
-    aten!("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", bilinear),
+    aten!(
+        "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+        trilinear
+    ),
+    aten!(
+        "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+        bilinear
+    ),
 ];
 
 /// `a @ W[o] @ b` for each `o`, and a bias: an `Einsum`.
@@ -38,7 +44,9 @@ fn trilinear(
     _unroll_dim: i64,
 ) -> Lowered {
     let axes = |dims: &[i64]| -> Vec<usize> {
-        dims.iter().filter_map(|&d| usize::try_from(d).ok()).collect()
+        dims.iter()
+            .filter_map(|&d| usize::try_from(d).ok())
+            .collect()
     };
     let spread = |x, dims: &[i64]| cx.unsqueeze(x, &axes(dims));
     let product = cx.mul(

@@ -1,24 +1,28 @@
 //! Operators that libraries bring along: ONNX's own as PyTorch offers them, and matrix products of groups of rows.
 
-use crate::{
-    AtenOp, Cx, LowerError, Lowered,
-    args::Ignored,
-    cx::Outputs,
-    registry::aten,
-};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor", |cx: &Cx, x: Value, w: Value, offsets: Option<Value>, bias: Option<Value>, _: Option<DType>| -> Lowered {
-        let result = match offsets {
-            Some(offsets) => grouped_mm(cx, x, w, offsets)?,
-            None => cx.matmul(x, w),
-        };
-        let result = bias.map_or(result, |b| cx.add(result, b));
-        Ok(cx.cast(result, cx.out_dtype()?))
-    }),
+    aten!(
+        "aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         w: Value,
+         offsets: Option<Value>,
+         bias: Option<Value>,
+         _: Option<DType>|
+         -> Lowered {
+            let result = match offsets {
+                Some(offsets) => grouped_mm(cx, x, w, offsets)?,
+                None => cx.matmul(x, w),
+            };
+            let result = bias.map_or(result, |b| cx.add(result, b));
+            Ok(cx.cast(result, cx.out_dtype()?))
+        }
+    ),
     aten!(
         "onnx::Attention.opset23(Tensor Q, Tensor K, Tensor V, Tensor? attn_mask=None, Tensor? past_key=None, Tensor? past_value=None, *, bool is_causal=False, int kv_num_heads=0, int q_num_heads=0, int qk_matmul_output_mode=0, float? scale=None, float softcap=0.0, int? softmax_precision=None) -> (Tensor, Tensor, Tensor, Tensor)",
         onnx_attention
@@ -104,17 +108,25 @@ fn symbolic(
 ) -> Lowered<Outputs> {
     let mut attributes = Attributes::new();
     for ((key, kind), place) in keys.into_iter().zip(&types).zip(&places) {
-        let value = attribute(kind, place, &ints, &floats, &strings)
-            .ok_or_else(|| LowerError::unsupported(format!("the attribute `{key}` is malformed")))?;
+        let value = attribute(kind, place, &ints, &floats, &strings).ok_or_else(|| {
+            LowerError::unsupported(format!("the attribute `{key}` is malformed"))
+        })?;
         attributes.push((key.into(), value));
     }
     let outputs: Option<Vec<Type>> = (0..cx.recorded_len())
-        .map(|i| Some(Type::tensor(cx.recorded(i)?.dtype, cx.recorded(i)?.sizes.clone())))
+        .map(|i| {
+            Some(Type::tensor(
+                cx.recorded(i)?.dtype,
+                cx.recorded(i)?.sizes.clone(),
+            ))
+        })
         .collect();
-    let outputs =
-        outputs.ok_or_else(|| LowerError::unsupported("outputs of unknown type"))?;
+    let outputs = outputs.ok_or_else(|| LowerError::unsupported("outputs of unknown type"))?;
     let results = cx.emit_custom(&domain, &op, &inputs, attributes, &outputs);
-    if let (Some(version), false) = (version.and_then(|v| u32::try_from(v).ok()), domain.is_empty()) {
+    if let (Some(version), false) = (
+        version.and_then(|v| u32::try_from(v).ok()),
+        domain.is_empty(),
+    ) {
         cx.edit(|model| {
             let import = model.imports.entry(domain).or_insert(version);
             *import = version.max(*import);
@@ -135,7 +147,13 @@ fn attribute(
     let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
     let ints = || ints.get(range.clone());
     let floats = || -> Option<Vec<f32>> {
-        Some(floats.get(range.clone())?.iter().map(|&f| f as f32).collect())
+        Some(
+            floats
+                .get(range.clone())?
+                .iter()
+                .map(|&f| f as f32)
+                .collect(),
+        )
     };
     let strings = || strings.get(range.clone());
     Some(match kind {

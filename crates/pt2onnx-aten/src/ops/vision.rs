@@ -1,20 +1,43 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use super::windows::iota;
+use super::sliding::iota;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor", deform_conv),
-    aten!("torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
-    aten!("torchvision::ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)", ps_roi_align),
-    aten!("torchvision::ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)", ps_roi_pool),
-    aten!("torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor", |cx: &Cx, x: Value, rois: Value, scale: f64, h: i64, w: i64, sampling: i64, aligned: bool| {
-        roi_align(cx, x, rois, scale, [h, w], sampling, aligned)
-    }),
-    aten!("torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)", roi_pool),
+    aten!(
+        "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
+        deform_conv
+    ),
+    aten!(
+        "torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+        nms
+    ),
+    aten!(
+        "torchvision::ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
+        ps_roi_align
+    ),
+    aten!(
+        "torchvision::ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+        ps_roi_pool
+    ),
+    aten!(
+        "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         rois: Value,
+         scale: f64,
+         h: i64,
+         w: i64,
+         sampling: i64,
+         aligned: bool| { roi_align(cx, x, rois, scale, [h, w], sampling, aligned) }
+    ),
+    aten!(
+        "torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+        roi_pool
+    ),
 ];
 
 /// `DeformConv`.
@@ -123,11 +146,19 @@ fn ps_roi_align(
     let bins = Expr::int(height * width);
     let regions = cx.dim(pooled, 0);
     let channels = cx.dim(x, 1).floor_div(&bins);
-    let apart = [regions.clone(), channels.clone(), bins.clone(), bins.clone()];
+    let apart = [
+        regions.clone(),
+        channels.clone(),
+        bins.clone(),
+        bins.clone(),
+    ];
     let table = cx.reshape(pooled, &apart);
     // Of bin i, the element from channel i.
     let own = cx.unsqueeze(iota(cx, &bins), &[0, 1, 2]);
-    let own = cx.expand(own, &[regions.clone(), channels.clone(), Expr::int(1), bins]);
+    let own = cx.expand(
+        own,
+        &[regions.clone(), channels.clone(), Expr::int(1), bins],
+    );
     let taken = cx.gather_elements(table, own, attrs::GatherElements { axis: 2 });
     let sizes = [regions, channels, Expr::int(height), Expr::int(width)];
     Ok(cx.reshape(taken, &sizes).into())
@@ -144,7 +175,9 @@ fn ps_roi_pool(
 ) -> Lowered<Outputs> {
     let shape = cx.shape(x);
     let [_, channels, rows, columns] = shape.as_slice() else {
-        return Err(LowerError::unsupported("regions of images of a rank other than 4"));
+        return Err(LowerError::unsupported(
+            "regions of images of a rank other than 4",
+        ));
     };
     let (corners, image) = regions(cx, rois);
     // Half away from zero, as C's `round`.
