@@ -78,11 +78,10 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     cx.set_type(results[1], grown());
     let last = results[0];
     cx.set_type(last, Type::tensor(DType::I64, [one]));
-    // Pads end at the first dimension only.
     let missing = cx.sub(cx.sizes(&[rows.clone()]), last);
-    let pads = cx.concat(&[cx.ints(&[0]), missing], 0);
+    let pads = cx.concat(&[cx.ints(&[0, 0]), missing, cx.ints(&[0])], 0);
     let mode = attrs::Pad { mode: "constant" };
-    let result = cx.pad_op(results[1], pads, None, cx.ints(&[0]), mode);
+    let result = cx.pad_op(results[1], pads, None, None, mode);
     cx.set_type(result, Type::tensor(dtype, [rows, width]));
     Ok(result)
 }

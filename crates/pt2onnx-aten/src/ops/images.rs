@@ -113,24 +113,28 @@ fn im2col(
     let mut result = x;
     if padding.iter().any(|&p| p != 0) {
         let pads = [&padding[..], &padding[..]].concat();
+        // Counted from the front: ONNX Runtime's optimiser fails on others.
+        let axes = [rank as i64 - 2, rank as i64 - 1];
         let mode = attrs::Pad { mode: "constant" };
-        result = cx.pad_op(result, cx.ints(&pads), None, cx.ints(&[-2, -1]), mode);
+        result = cx.pad_op(result, cx.ints(&pads), None, cx.ints(&axes), mode);
     }
     let padded = cx.shape(result);
-    let mut counts = Vec::new();
     for i in 0..2 {
         // The columns behind the two dimensions that the rows became.
         let axis = rank - 2 + 2 * i;
         let size = &padded[rank - 2 + i];
         let span = size - (dilation[i] * (kernel[i] - 1) + 1);
         let count = span.floor_div(&Expr::int(stride[i])) + 1;
+        if kernel[i] == 1 && stride[i] == 1 {
+            result = cx.unsqueeze(result, &[axis]);
+            continue;
+        }
         let positions = lattice(
             cx,
             (&Expr::int(kernel[i]), dilation[i]),
             (&count, stride[i]),
         );
         result = cx.gather(result, positions, axis);
-        counts.push(count);
     }
     // (.., kernel, windows, kernel, windows) to (.., kernel, kernel, windows, windows)
     let lead = rank - 2;

@@ -302,7 +302,8 @@ fn avg_pool<const N: usize>(
     }
     // A window that reaches beyond the padding counts the padding only: so that is made of elements.
     let pads: Vec<i64> = [&padding[..], &padding[..]].concat();
-    let axes: Vec<i64> = (-(N as i64)..0).collect();
+    let rank = cx.rank(x);
+    let axes: Vec<i64> = (rank - N.min(rank)..rank).map(|a| a as i64).collect();
     let mode = attrs::Pad { mode: "constant" };
     let x = cx.pad_op(x, cx.ints(&pads), None, cx.ints(&axes), mode);
     let result = batched(cx, x, N, |x| {
