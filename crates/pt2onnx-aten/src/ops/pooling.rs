@@ -2,7 +2,7 @@
 
 use super::{
     convolution::{batched, per_dim},
-    sliding::{adaptive, adaptive_length, iota},
+    sliding::{adaptive, adaptive_length, iota, product_along},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
@@ -406,47 +406,31 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
         if from == *to {
             continue;
         }
-        let rows = axis + 2 == rank;
-        let means = cx.cast(window_means(cx, &from, to, rows)?, wide);
-        result = match rows {
-            true => cx.matmul(means, result),
-            false => cx.swap_axes(
-                cx.matmul(cx.swap_axes(result, axis, rank - 1), means),
-                axis,
-                rank - 1,
-            ),
-        };
+        let means = cx.cast(window_means(cx, &from, to)?, wide);
+        result = product_along(cx, result, axis, means);
     }
     Ok(cx.cast(result, cx.dtype(x)))
 }
 
-/// Column `j` (row `j`, if `rows`) of the matrix holds `1 / n` for the `n` elements of window `j`.
-fn window_means(cx: &Cx, from: &Expr, to: &Expr, rows: bool) -> Lowered {
+/// Column `j` of the matrix holds `1 / n` for the `n` elements of window `j`.
+fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
     if let (Some(from), Some(to)) = (from.as_int(), to.as_int()) {
         let mut matrix = vec![0f64; from.saturating_mul(to).max(0) as usize];
         for j in 0..to {
             let (start, end) = (j * from / to, ((j + 1) * from + to - 1) / to);
             for i in start..end {
-                let at = if rows { j * from + i } else { i * to + j };
-                matrix[at as usize] = 1.0 / (end - start) as f64;
+                matrix[(i * to + j) as usize] = 1.0 / (end - start) as f64;
             }
         }
-        let (from, to) = (from.max(0) as usize, to.max(0) as usize);
-        let shape = if rows { vec![to, from] } else { vec![from, to] };
+        let shape = vec![from.max(0) as usize, to.max(0) as usize];
         let tensor = Tensor::from_slice(shape, &matrix);
         return Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?));
     }
     let (start, end) = adaptive(cx, from, to);
-    // Elements stand along one dimension, windows along the other.
-    let (element, window) = if rows { (0, 1) } else { (1, 0) };
-    let along = |v, axis: usize| cx.unsqueeze(v, &[axis]);
-    let i = along(iota(cx, from), element);
-    let inside = cx.and(
-        cx.greater_or_equal(i, along(start, window)),
-        cx.less(i, along(end, window)),
-    );
+    let i = cx.unsqueeze(iota(cx, from), &[1]);
+    let inside = cx.and(cx.greater_or_equal(i, start), cx.less(i, end));
     let share = |v| cx.cast(v, DType::F64);
-    Ok(cx.div(share(inside), share(along(cx.sub(end, start), window))))
+    Ok(cx.div(share(inside), share(cx.sub(end, start))))
 }
 
 /// Largest elements of windows that divide each dimension as evenly as can be, and where they stand in the channel.
