@@ -18,6 +18,8 @@ import json
 import pathlib
 import tarfile
 
+import neural
+
 CASES = {}
 
 
@@ -51,6 +53,9 @@ def mlp():
 
     batch = {0: torch.export.Dim.DYNAMIC}
     return MLP(), args(97), (batch, {"tensor_x": batch}, [batch]), args(3)
+
+
+neural.register(case)
 
 
 def leaves(tree):
@@ -88,6 +93,7 @@ def make(folder, names):
             tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
         save_file(tensors, target / "io.safetensors")
         about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
+        about |= getattr(module, "about", {})
         (target / "case.json").write_text(json.dumps(about, indent=1))
         print(target)
 

@@ -1,7 +1,7 @@
 //! Operators that libraries bring along: ONNX's own as PyTorch offers them, and matrix products of groups of rows.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs};
+use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -121,11 +121,17 @@ fn symbolic(
         })
         .collect();
     let outputs = outputs.ok_or_else(|| LowerError::unsupported("outputs of unknown type"))?;
+    if domain.is_empty() || domain == "ai.onnx" {
+        let schema = schema::lookup(&op, schema::CANONICAL_OPSET)
+            .ok_or_else(|| LowerError::unsupported(format!("ONNX has no operator `{op}`")))?;
+        let results = cx.emit(schema.name, &inputs, attributes, outputs.len());
+        for (&result, ty) in results.iter().zip(outputs) {
+            cx.set_type(result, ty);
+        }
+        return Ok(results.to_vec().into());
+    }
     let results = cx.emit_custom(&domain, &op, &inputs, attributes, &outputs);
-    if let (Some(version), false) = (
-        version.and_then(|v| u32::try_from(v).ok()),
-        domain.is_empty(),
-    ) {
+    if let Some(version) = version.and_then(|v| u32::try_from(v).ok()) {
         cx.edit(|model| {
             let import = model.imports.entry(domain).or_insert(version);
             *import = version.max(*import);
@@ -166,6 +172,8 @@ fn attribute(
     })
 }
 
+/// What ONNX defines `RotaryEmbedding` to be, which opset 23 brings: the first elements of each head are pairs that turn by
+/// the angles whose cosines and sines are given.
 #[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
 fn onnx_rotary_embedding(
     cx: &Cx,
@@ -177,13 +185,58 @@ fn onnx_rotary_embedding(
     num_heads: i64,
     rotary_embedding_dim: i64,
 ) -> Lowered {
-    let options = attrs::RotaryEmbedding {
-        interleaved,
-        num_heads: (num_heads != 0).then_some(num_heads),
-        rotary_embedding_dim,
+    let given = cx.shape(x);
+    // Heads before or behind the sequence.
+    let (heads, heads_axis) = match given.as_slice() {
+        [_, _, _, _] => (x, 1),
+        [batch, time, width] if num_heads > 0 => {
+            let heads = Expr::int(num_heads);
+            let each = width.floor_div(&heads);
+            (cx.reshape(x, &[batch.clone(), time.clone(), heads, each]), 2)
+        }
+        _ => {
+            return Err(LowerError::unsupported(
+                "a rotary embedding of a tensor without heads",
+            ));
+        }
     };
-    let result = cx.rotary_embedding(x, cos, sin, positions, options);
-    Ok(result)
+    let width = cx.dim(heads, 3);
+    let turned = match rotary_embedding_dim {
+        0 => width.clone(),
+        n => Expr::int(n),
+    };
+    let half = turned.floor_div(&Expr::int(2));
+    let angles = |cache| {
+        let rows = positions.map_or(cache, |p| cx.gather(cache, p, 0));
+        cx.unsqueeze(rows, &[heads_axis])
+    };
+    let (cos, sin) = (angles(cos), angles(sin));
+    let first = cx.slice(heads, 3, &Expr::int(0), &turned, 1);
+    let mut paired = cx.shape(first).to_vec();
+    let (a, b) = if interleaved {
+        paired.truncate(3);
+        paired.extend([half, Expr::int(2)]);
+        let pairs = cx.reshape(first, &paired);
+        (
+            cx.take(pairs, 4, &Expr::int(0)),
+            cx.take(pairs, 4, &Expr::int(1)),
+        )
+    } else {
+        let halves = cx.split(first, 3, &[half.clone(), half]);
+        (halves[0], halves[1])
+    };
+    let re = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
+    let im = cx.add(cx.mul(sin, a), cx.mul(cos, b));
+    let mut parts = vec![if interleaved {
+        let pairs = cx.concat(&[cx.unsqueeze(re, &[4]), cx.unsqueeze(im, &[4])], 4);
+        cx.reshape(pairs, &cx.shape(first))
+    } else {
+        cx.concat(&[re, im], 3)
+    }];
+    if turned != width {
+        parts.push(cx.slice(heads, 3, &turned, &width, 1));
+    }
+    Ok(cx.reshape(cx.concat(&parts, 3), &given))
 }
 
 #[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
