@@ -291,7 +291,7 @@ struct Autocast {
 }
 
 /// Writes into the bodies of `wrap_with_autocast` the casts that are made there, as `_to_copy`. The ops stay.
-pub fn write_casts(program: &mut ExportedProgram) {
+pub(super) fn write_casts(program: &mut ExportedProgram) {
     write(&mut program.graph, &[]);
 }
 

@@ -1,6 +1,7 @@
 //! Bodies that only run once, unconditionally, put in place of the higher-order op that runs them.
 
 use super::{
+    autocast,
     names::{Substitution, Taken, substitute},
     problem,
 };
@@ -28,9 +29,11 @@ const INLINED: &[(&str, usize, usize)] = &[
 ];
 
 /// Inlines `wrap_with_set_grad_enabled`, `wrap_with_autocast`, checkpoints, `strict_mode`, `hints_wrapper` and
-/// `invoke_subgraph`, in bodies too. The casts of autocast have to be there ([`autocast`](super::autocast)).
+/// `invoke_subgraph`, in bodies too.
+/// Casts that autocast makes are written out.
 /// Values of a body keep their names where those are free; the op's results are replaced by the body's.
 pub fn inline(program: &mut ExportedProgram) -> Result<()> {
+    autocast::write_casts(program);
     let replaced = inline_graph(&mut program.graph)?;
     for output in &mut program.signature.outputs {
         if let OutputSpec::UserOutput(arg) = output {

@@ -1,7 +1,7 @@
 //! Passes on the FX graph, before anything is ONNX. Each takes a valid program to a valid program of the same meaning.
 
 pub mod assertions;
-pub mod autocast;
+mod autocast;
 pub mod dead;
 pub mod foreach;
 pub mod functionalise;
@@ -14,17 +14,28 @@ use crate::{
     graph::{ExportedProgram, Node},
 };
 
-/// All passes, in order: [`autocast`], [`inline`], [`wrapped`], [`foreach`], [`assertions`], [`functionalise`],
-/// [`dead`].
+/// A pass: a program in, the same program in another form out.
+pub type Pass = fn(&mut ExportedProgram) -> Result<()>;
+
+/// All passes by name, in the order in which they have to run.
+pub const PASSES: &[(&str, Pass)] = &[
+    ("inline", inline::inline),
+    ("wrapped", wrapped::unwrap_operators),
+    ("foreach", foreach::expand_foreach),
+    ("assertions", |program| {
+        assertions::remove_assertions(program);
+        Ok(())
+    }),
+    ("functionalise", functionalise::functionalise),
+    ("dead", |program| {
+        dead::remove_dead(program);
+        Ok(())
+    }),
+];
+
+/// Runs all [`PASSES`].
 pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
-    autocast::write_casts(program);
-    inline::inline(program)?;
-    wrapped::unwrap_operators(program)?;
-    foreach::expand_foreach(program)?;
-    assertions::remove_assertions(program);
-    functionalise::functionalise(program)?;
-    dead::remove_dead(program);
-    Ok(())
+    PASSES.iter().try_for_each(|(_, pass)| pass(program))
 }
 
 fn problem(node: &Node, problem: PassProblem) -> Error {

@@ -198,8 +198,8 @@ class writes_views_of_views(nn.Module):
         turned.squeeze(0).diagonal().add_(1)
         a.view(2, 6).unfold(1, 2, 2)[0].sub_(3)
         with torch.no_grad():
-            a.split([1, 2])[1].neg_()
-        return a, row, part, turned
+            last = a.split([1, 2])[1].neg_()
+        return a, row, part, turned, last
 
 
 @case(torch.arange(20.0).reshape(5, 4), dynamic_shapes={"x": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})
