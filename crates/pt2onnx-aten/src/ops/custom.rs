@@ -67,7 +67,7 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     ];
     let body = cx.region(&inputs, |inputs| {
         let (group, go_on, start, before) = (inputs[0], inputs[1], inputs[2], inputs[3]);
-        let end = cx.reshape(cx.gather(ends, group, 0), &[one.clone()]);
+        let end = cx.reshape(cx.gather(ends, group, 0), std::slice::from_ref(&one));
         let part = cx.slice_op(x, start, end, cx.ints(&[0]), None);
         let product = cx.matmul(part, cx.gather(weights, group, 0));
         vec![cx.identity(go_on), end, cx.concat(&[before, product], 0)]
@@ -78,7 +78,7 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     cx.set_type(results[1], grown());
     let last = results[0];
     cx.set_type(last, Type::tensor(DType::I64, [one]));
-    let missing = cx.sub(cx.sizes(&[rows.clone()]), last);
+    let missing = cx.sub(cx.sizes(std::slice::from_ref(&rows)), last);
     let pads = cx.concat(&[cx.ints(&[0, 0]), missing, cx.ints(&[0])], 0);
     let mode = attrs::Pad { mode: "constant" };
     let result = cx.pad_op(results[1], pads, None, None, mode);
@@ -192,7 +192,10 @@ fn onnx_rotary_embedding(
         [batch, time, width] if num_heads > 0 => {
             let heads = Expr::int(num_heads);
             let each = width.floor_div(&heads);
-            (cx.reshape(x, &[batch.clone(), time.clone(), heads, each]), 2)
+            (
+                cx.reshape(x, &[batch.clone(), time.clone(), heads, each]),
+                2,
+            )
         }
         _ => {
             return Err(LowerError::unsupported(

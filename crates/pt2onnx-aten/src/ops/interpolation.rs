@@ -205,10 +205,10 @@ fn smooth_scaled<const KIND: u8>(
         align_corners,
     };
     // `Resize` widens no window where corners are aligned, and weighs in float32; bytes are rounded after each dimension.
-    if (antialias && align_corners) || !dtype.is_float() || dtype == DType::F64 {
-        if let Some(result) = how.by_products(cx, x, factors)? {
-            return Ok(result);
-        }
+    if ((antialias && align_corners) || !dtype.is_float() || dtype == DType::F64)
+        && let Some(result) = how.by_products(cx, x, factors)?
+    {
+        return Ok(result);
     }
     if dtype.is_float() {
         return resize(cx, x, factors, options);
@@ -233,15 +233,14 @@ struct Smooth {
 impl Smooth {
     /// The resampling of each dimension as a product with a matrix of weights, the last dimension first; nothing where the
     /// sizes are not known.
-    fn by_products(
-        &self,
-        cx: &Cx,
-        x: Value,
-        factors: &[Option<f64>],
-    ) -> Lowered<Option<Value>> {
+    fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<Option<Value>> {
         let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
         let whole = !dtype.is_float();
-        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let wide = if dtype == DType::F64 {
+            DType::F64
+        } else {
+            DType::F32
+        };
         let mut result = cx.cast(x, wide);
         for axis in (2..shape.len()).rev() {
             let (from, to) = (cx.dim(x, axis as i64), &shape[axis]);
@@ -346,7 +345,11 @@ fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     let number = |e: &Expr| float(cx.size(e));
     // At least 1, so that one result has scale 0 / 1.
     let steps = cx.maximum(number(&(to - 1)), 1.0);
-    let span = if to.as_int() == Some(1) { cx.scalar(0, DType::F64) } else { number(&(from - 1)) };
+    let span = if to.as_int() == Some(1) {
+        cx.scalar(0, DType::F64)
+    } else {
+        number(&(from - 1))
+    };
     let scale = cx.div(span, steps);
     let centre = cx.mul(cx.add(float(iota(cx, to)), 0.5), scale);
     let element = cx.add(cx.unsqueeze(float(iota(cx, from)), &[1]), 0.5);
