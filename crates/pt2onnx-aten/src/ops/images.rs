@@ -177,10 +177,10 @@ fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
     Ok((lead, image))
 }
 
-/// `DepthToSpace`, or what it does where it does not take `x` as it is.
+/// `DepthToSpace`, or what it does: for other ranks, and for integers that do not fit the floats it may be computed in.
 fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
-    if lead.len() == 1 && matches!(cx.dtype(x), DType::F32 | DType::F64) {
+    if lead.len() == 1 && !matches!(cx.dtype(x), DType::I64 | DType::U64) {
         return Ok(cx.depth_to_space(x, factor, attrs::DepthToSpace { mode: "CRD" }));
     }
     let r = Expr::int(factor);

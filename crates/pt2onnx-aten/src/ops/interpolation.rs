@@ -440,7 +440,7 @@ fn differing<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Opti
 
 /// `Resize` of all but the first two dimensions, to the recorded sizes. Given factors say where elements lie, else the
 /// ratio of the sizes.
-fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) -> Lowered {
+fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
         return Ok(x);
@@ -458,11 +458,9 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
     let given: Vec<f64> = factors.iter().flatten().copied().collect();
     let scaled =
         given.len() == shape.len() - 2 && !given.iter().enumerate().all(|(i, &f)| told(i, f));
+    options.axes = Some((2..shape.len() as i64).collect());
     let result = if scaled {
-        let scales: Vec<f32> = [1.0, 1.0]
-            .into_iter()
-            .chain(given.iter().map(|&f| f as f32))
-            .collect();
+        let scales: Vec<f32> = given.iter().map(|&f| f as f32).collect();
         // `Resize` gives `floor(size * scale)`, as PyTorch does.
         let length = |i: usize| {
             Some((cx.dim(x, i as i64 + 2).as_int()? as f32 * given[i] as f32).floor() as i64)
@@ -476,7 +474,7 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
         }
         cx.resize(x, None, cx.vector(&scales), None, options)
     } else {
-        cx.resize(x, None, None, cx.sizes(&shape), options)
+        cx.resize(x, None, None, cx.sizes(&shape[2..]), options)
     };
     cx.set_type(result, pt2onnx_ir::Type::tensor(cx.dtype(x), shape));
     Ok(result)

@@ -208,7 +208,20 @@ fn max_pool_with_indices<const N: usize>(
     let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
     let found = cx.max_pool_n(2, x, &kernel, options);
     let area = Expr::product(cx.shape(x)[2..].to_vec());
-    let indices = cx.mod_(found[1], cx.size(&area), attrs::Mod::default());
+    let area = match area.as_int() {
+        Some(_) => cx.size(&area),
+        None => {
+            let sizes = cx.shape_op(
+                x,
+                attrs::Shape {
+                    start: 2,
+                    end: None,
+                },
+            );
+            cx.reduce("ReduceProd", sizes, &[], false)
+        }
+    };
+    let indices = cx.mod_(found[1], area, attrs::Mod::default());
     let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
     Ok([unbatch(found[0]), unbatch(indices)].into())
 }
@@ -287,29 +300,17 @@ fn avg_pool<const N: usize>(
         );
     }
     let padded = padding.iter().any(|&p| p != 0);
-    let options = |pads: &[i64], count_include_pad| attrs::AveragePool {
-        strides: Some(stride.clone()),
-        pads: Some([pads, pads].concat()),
+    let options = attrs::AveragePool {
+        strides: Some(stride),
+        pads: Some([&padding[..], &padding[..]].concat()),
         ceil_mode,
-        count_include_pad,
+        // Without padding it says how a window that is not whole counts: PyTorch counts what is there.
+        count_include_pad: padded && count_include_pad,
         ..Default::default()
     };
-    if !(padded && ceil_mode && count_include_pad) {
-        let options = options(&padding, padded && count_include_pad);
-        return Ok(batched(cx, x, N, |x| {
-            cx.average_pool(x, &kernel, options.clone())
-        }));
-    }
-    // A window that reaches beyond the padding counts the padding only: so that is made of elements.
-    let pads: Vec<i64> = [&padding[..], &padding[..]].concat();
-    let rank = cx.rank(x);
-    let axes: Vec<i64> = (rank - N.min(rank)..rank).map(|a| a as i64).collect();
-    let mode = attrs::Pad { mode: "constant" };
-    let x = cx.pad_op(x, cx.ints(&pads), None, cx.ints(&axes), mode);
-    let result = batched(cx, x, N, |x| {
-        cx.average_pool(x, &kernel, options(&[0; N], false))
-    });
-    Ok(cropped(cx, result, &sizes))
+    Ok(batched(cx, x, N, |x| {
+        cx.average_pool(x, &kernel, options.clone())
+    }))
 }
 
 /// The first elements along the last dimensions: without windows that start in the padding behind.
@@ -445,6 +446,19 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         };
     }
     let shape = cx.shape(x);
+    if output_size.iter().all(|s| s.as_int() == Some(1)) {
+        let axes: Vec<usize> = (shape.len().saturating_sub(n)..shape.len()).collect();
+        let values = cx.reduce("ReduceMax", x, &axes, true);
+        let found = cx.is_used(1).then(|| {
+            let options = attrs::ArgMax {
+                axis: -1,
+                keepdims: false,
+                ..Default::default()
+            };
+            cx.unsqueeze(cx.arg_max(flat(cx, x, n), options), &axes)
+        });
+        return Ok([Some(values), found].into());
+    }
     let spatial = shape[shape.len().saturating_sub(n)..].to_vec();
     let positions: Vec<Value> = spatial
         .iter()
