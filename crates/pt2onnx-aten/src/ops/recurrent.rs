@@ -355,10 +355,10 @@ fn mkldnn_rnn_layer(
     batch_first: bool,
     _train: bool,
 ) -> Lowered<Outputs> {
-    // 2 stands for LSTM.
-    if mode != 2 || !batch_sizes.is_empty() {
+    // 2 stands for LSTM. The decomposition puts time first by itself.
+    if mode != 2 || batch_first || !batch_sizes.is_empty() {
         return Err(LowerError::unsupported(
-            "a layer other than an LSTM, or of packed sequences",
+            "a layer other than an LSTM, of packed sequences, or with the batch first",
         ));
     }
     let direction = if reverse { "reverse" } else { "forward" };
@@ -368,8 +368,6 @@ fn mkldnn_rnn_layer(
         2 => cx.unsqueeze(s, &[0]),
         _ => s,
     };
-    // The decomposition turns the sequence around by itself, whatever `batch_first` says of the module.
-    let _ = batch_first;
     let start = [state(h), state(c)];
     let outputs = one_layer(cx, Kind::Lstm, x, &start, &weights[..each], each, direction)?;
     let recorded = |i: usize, v: Value| match cx.recorded(i) {
