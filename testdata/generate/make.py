@@ -19,6 +19,8 @@ import json
 import pathlib
 import tarfile
 
+import neural
+
 CASES = {}
 
 
@@ -145,6 +147,7 @@ def make(folder, names):
     import torch
     from safetensors.torch import save_file
 
+    neural.register(case)
     cases = CASES | reductions.programs()
     for name in names or cases:
         torch.manual_seed(0)
@@ -164,6 +167,7 @@ def make(folder, names):
             tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
         save_file(tensors, target / "io.safetensors")
         about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
+        about |= getattr(module, "about", {})
         (target / "case.json").write_text(json.dumps(about, indent=1))
         print(target)
 

@@ -58,6 +58,12 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let rows = ort_cpu::LACKING[start..]
         .iter()
         .take_while(|row| (row.0, row.1) == (schema.name, schema.since));
+    if rows
+        .clone()
+        .any(|row| row.2 == "*" && uniform(model, id, schema, row.3))
+    {
+        return Vec::new();
+    }
     let gap = |&(_, _, variable, lacking): &(&str, u32, &'static str, u32)| {
         let from = bound(model, id, schema, variable)?;
         let allowed = schema.type_set(variable)?;
@@ -83,6 +89,18 @@ fn reduces(node: &pt2onnx_ir::Node) -> bool {
         .find(|(name, _)| &**name == "reduction");
     matches!(&*node.op, "ScatterElements" | "ScatterND")
         && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
+}
+
+/// Whether all of a node's type variables that allow it stand for one of these types.
+fn uniform(model: &Model, id: NodeId, schema: &OpSchema, types: u32) -> bool {
+    let bound = |c: &schema::TypeConstraint| bound(model, id, schema, c.name);
+    let Some(dtype) = schema.constraints.iter().find_map(bound) else {
+        return false;
+    };
+    let same = |c: &schema::TypeConstraint| {
+        !c.types.has_tensor(dtype) || bound(c).is_none_or(|other| other == dtype)
+    };
+    types & (1 << dtype as u32) != 0 && schema.constraints.iter().all(same)
 }
 
 /// The element type that a variable stands for in a node.
