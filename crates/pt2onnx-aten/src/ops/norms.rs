@@ -1,6 +1,7 @@
 //! Norms and distances.
 
 use super::common_reduce::{Extreme, all_axes, difference, extreme, iota, magnitude, reduce};
+use super::{linalg, num::Num};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -40,24 +41,10 @@ pub(super) static OPS: &[AtenOp] = &[
     }, complex: |cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool| {
         vector_norm(cx, magnitude(cx, x), Scalar::Int(2), Some(dims), keepdim, None)
     }),
-    aten!("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, ord: Scalar, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim, dtype)
-    }, complex: |cx: &Cx, x: Complex, ord: Scalar, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm_of_magnitudes(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim, dtype)
-    }),
-    aten!("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, ord: String, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim, dtype)
-    }, complex: |cx: &Cx, x: Complex, ord: String, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm_of_magnitudes(cx, x, &Order::Name(ord), &dims, keepdim, dtype)
-    }),
-    aten!("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm, complex: |cx: &Cx, x: Complex, ord: Option<Scalar>, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        linalg_norm(cx, magnitude(cx, x), ord, dims, keepdim, dtype)
-    }),
-    aten!("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, ord: String, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm(cx, x, &Order::Name(ord), &dims.unwrap_or_else(|| vec![-2, -1]), keepdim, dtype)
-    }, complex: |cx: &Cx, x: Complex, ord: String, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm_of_magnitudes(cx, x, &Order::Name(ord), &dims.unwrap_or_else(|| vec![-2, -1]), keepdim, dtype)
-    }),
+    aten!("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", numbered_matrix_norm, complex: numbered_matrix_norm),
+    aten!("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", named_matrix_norm, complex: named_matrix_norm),
+    aten!("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm, complex: linalg_norm),
+    aten!("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", named_linalg_norm, complex: named_linalg_norm),
     aten!("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", vector_norm, complex: |cx: &Cx, x: Complex, ord: Scalar, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
         vector_norm(cx, magnitude(cx, x), ord, dims, keepdim, dtype)
     }),
@@ -153,28 +140,65 @@ enum Order {
     Name(String),
 }
 
-fn matrix_norm(
+fn numbered_matrix_norm(
     cx: &Cx,
-    x: Value,
-    ord: &Order,
-    dims: &[i64],
+    x: Num,
+    ord: Scalar,
+    dims: Vec<i64>,
     keepdim: bool,
     _: Option<DType>,
 ) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
+    matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim)
+}
+
+fn named_matrix_norm(
+    cx: &Cx,
+    x: Num,
+    ord: String,
+    dims: Vec<i64>,
+    keepdim: bool,
+    _: Option<DType>,
+) -> Lowered {
+    matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
+}
+
+fn named_linalg_norm(
+    cx: &Cx,
+    x: Num,
+    ord: String,
+    dims: Option<Vec<i64>>,
+    keepdim: bool,
+    _: Option<DType>,
+) -> Lowered {
+    let dims = dims.unwrap_or_else(|| vec![-2, -1]);
+    matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
+}
+
+/// In the recorded type.
+fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Lowered {
+    let matrix = x.cast(cx, cx.out_dtype()?);
+    let x = match matrix.im {
+        None => matrix.re,
+        Some(_) => matrix.abs(cx),
+    };
     let &[rows, columns] = dims else {
         return Err(LowerError::unsupported(
             "matrix norms are over two dimensions",
         ));
     };
     let (rows, columns) = (cx.axis(x, rows)?, cx.axis(x, columns)?);
-    let needs_svd = || LowerError::unsupported("matrix norms that need singular values");
+    let singular = |op| norm_of_singular_values(cx, op, matrix, rows, columns, keepdim);
     match ord {
         Order::Name(name) if name == "fro" => {
             Ok(reduce(cx, "ReduceL2", x, &[rows, columns], keepdim))
         }
-        Order::Name(_) => Err(needs_svd()),
-        Order::Number(p) if p.abs() == 2.0 => Err(needs_svd()),
+        Order::Name(name) if name == "nuc" => singular("ReduceSum"),
+        Order::Name(name) => {
+            let what = format!("there is no matrix norm `{name}`");
+            Err(LowerError::unsupported(what))
+        }
+        Order::Number(p) if *p == 2.0 => singular("ReduceMax"),
+        Order::Number(p) if *p == -2.0 => singular("ReduceMin"),
         Order::Number(p) => {
             // The largest (or smallest) sum: of columns for 1, of rows for infinity.
             let (summed, other) = if p.abs() == 1.0 {
@@ -194,40 +218,54 @@ fn matrix_norm(
     }
 }
 
-/// The norms that depend on magnitudes only.
-fn matrix_norm_of_magnitudes(
+/// The singular values' sum, largest or smallest; of no singular values, 0.
+fn norm_of_singular_values(
     cx: &Cx,
-    x: Complex,
-    ord: &Order,
-    dims: &[i64],
+    op: &'static str,
+    x: Num,
+    rows: usize,
+    columns: usize,
     keepdim: bool,
-    dtype: Option<DType>,
 ) -> Lowered {
-    matrix_norm(cx, magnitude(cx, x), ord, dims, keepdim, dtype)
+    if [rows, columns]
+        .iter()
+        .any(|&d| cx.dim(x.re, d as i64).as_int() == Some(0))
+    {
+        return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x.re)));
+    }
+    let stay = (0..cx.rank(x.re)).filter(|d| ![rows, columns].contains(d));
+    let order: Vec<usize> = stay.chain([rows, columns]).collect();
+    let values = linalg::svd::singular_values(cx, x.map(|x| cx.transpose(x, &order)));
+    let found = cx.reduce(op, values, &[cx.rank(values) - 1], false);
+    Ok(match keepdim {
+        true => cx.unsqueeze(found, &[rows, columns]),
+        false => found,
+    })
 }
 
 /// Of a matrix where `ord` is given with two dimensions, else of a vector.
 fn linalg_norm(
     cx: &Cx,
-    x: Value,
+    x: Num,
     ord: Option<Scalar>,
     dims: Option<Vec<i64>>,
     keepdim: bool,
     dtype: Option<DType>,
 ) -> Lowered {
+    let size = || x.im.map_or(x.re, |_| x.abs(cx));
     let Some(ord) = ord else {
-        return vector_norm(cx, x, Scalar::Int(2), dims, keepdim, dtype);
+        return vector_norm(cx, size(), Scalar::Int(2), dims, keepdim, dtype);
     };
     let dims = dims.unwrap_or_else(|| {
-        if cx.rank(x) == 2 {
+        if cx.rank(x.re) == 2 {
             vec![-2, -1]
         } else {
             vec![-1]
         }
     });
     match dims.as_slice() {
-        [_, _] => matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim, dtype),
-        _ => vector_norm(cx, x, ord, Some(dims), keepdim, dtype),
+        [_, _] => matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim),
+        _ => vector_norm(cx, size(), ord, Some(dims), keepdim, dtype),
     }
 }
 
