@@ -95,6 +95,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     linalg::functions::OPS,
     linalg::lu::OPS,
     linalg::qr::OPS,
+    linalg::schur::OPS,
     linalg::solve::OPS,
     linalg::svd::OPS,
     linear::OPS,

@@ -6,6 +6,7 @@ pub(super) mod eigen;
 pub(super) mod functions;
 pub(super) mod lu;
 pub(super) mod qr;
+pub(super) mod schur;
 pub(super) mod solve;
 pub(super) mod svd;
 
