@@ -3,6 +3,7 @@
 
     python3 -m venv venv && venv/bin/pip install -r testdata/generate/requirements.txt
     venv/bin/python testdata/generate/make.py cases FOLDER [NAME...]   # saves the programs below as cases
+    venv/bin/python testdata/generate/make.py stateful FOLDER            # saves stateful programs and three steps of each
     venv/bin/python testdata/generate/make.py bundle FOLDER OUT.tar.zst  # packs a folder of cases
 
 A case is a folder: model.pt2 (from torch.export.save), io.safetensors (input.N and output.N as PyTorch computed them,
@@ -51,6 +52,79 @@ def mlp():
 
     batch = {0: torch.export.Dim.DYNAMIC}
     return MLP(), args(97), (batch, {"tensor_x": batch}, [batch]), args(3)
+
+
+def stateful_programs():
+    """Modules that write into their buffers, with the inputs of three calls."""
+    import torch
+
+    class Cache(torch.nn.Module):
+        def __init__(self, write):
+            super().__init__()
+            self.register_buffer("keys", torch.zeros(1, 2, 8, 4))
+            self.write = write
+
+        def forward(self, key, position):
+            self.write(self.keys, key, position)
+            return (key @ self.keys.transpose(-1, -2)).softmax(-1)
+
+    def index_copy(keys, key, position):
+        keys.index_copy_(2, position, key)
+
+    def index_put(keys, key, position):
+        keys[:, :, position] = key
+
+    def slice_copy(keys, key, position):
+        start = position.item()
+        torch._check(start >= 0)
+        torch._check(start < 8)
+        keys.narrow(2, start, 1).copy_(key)
+
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.tensor(0))
+
+        def forward(self, x):
+            self.calls.add_(1)
+            return x * self.calls
+
+    class RunningMean(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return self.norm(x)
+
+    calls = [(torch.randn(1, 2, 1, 4), torch.tensor([i])) for i in (0, 1, 5)]
+    for write in (index_copy, index_put, slice_copy):
+        yield write.__name__, Cache(write).eval(), calls
+    yield "counter", Counter(), [(torch.randn(2),) for _ in range(3)]
+    yield "running_mean", RunningMean().train(), [(torch.randn(4, 3),) for _ in range(3)]
+
+
+def stateful(folder):
+    """Each call's inputs and outputs as step.K.input.N and step.K.output.N, the buffers after it as step.K.state.NAME, and
+    those before the first as initial.NAME."""
+    import torch
+    from safetensors.torch import save_file
+
+    torch.manual_seed(0)
+    for name, module, calls in stateful_programs():
+        program = torch.export.export(copy.deepcopy(module), calls[0], strict=False)
+        target = pathlib.Path(folder) / name
+        target.mkdir(parents=True, exist_ok=True)
+        torch.export.save(program, target / "model.pt2")
+        tensors = {f"initial.{n}": b.clone() for n, b in module.named_buffers()}
+        for step, args in enumerate(calls):
+            with torch.no_grad():
+                outputs = module(*args)
+            tensors |= {f"step.{step}.input.{i}": t for i, t in enumerate(leaves(args))}
+            tensors |= {f"step.{step}.output.{i}": t for i, t in enumerate(leaves(outputs))}
+            tensors |= {f"step.{step}.state.{n}": b.clone() for n, b in module.named_buffers()}
+        save_file(tensors, target / "io.safetensors")
+        print(target)
 
 
 def leaves(tree):
@@ -114,12 +188,16 @@ def main():
     cases = commands.add_parser("cases", help="save the programs of this file as cases")
     cases.add_argument("folder")
     cases.add_argument("names", nargs="*", metavar="NAME")
+    states = commands.add_parser("stateful", help="save stateful programs and three steps of each")
+    states.add_argument("folder")
     pack = commands.add_parser("bundle", help="pack a folder of cases")
     pack.add_argument("folder")
     pack.add_argument("out")
     given = parser.parse_args()
     if given.command == "cases":
         make(given.folder, given.names)
+    elif given.command == "stateful":
+        stateful(given.folder)
     else:
         bundle(given.folder, given.out)
 

@@ -1,5 +1,10 @@
 //! What the builder emits, as text: sizes at run time, legal types, smart emission, regions; and what the verifier refuses.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test: what the cases rely on stops it"
+)]
+
 use insta::assert_snapshot;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Type, Value, attrs, verify};
 use pt2onnx_symbolic::{Constraints, Expr, Range};

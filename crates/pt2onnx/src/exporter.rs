@@ -89,14 +89,12 @@ impl Exporter {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
-        stage("inline", || passes::inline::inline(&mut program)).map_err(Error::Pass)?;
-        stage("assertions", || {
-            passes::assertions::remove_assertions(&mut program)
-        });
-        stage("functionalise", || {
-            passes::functionalise::functionalise(&mut program)
-        })
-        .map_err(Error::Pass)?;
+        for (name, pass) in passes::PASSES {
+            stage(name, || pass(&mut program)).map_err(Error::Pass)?;
+        }
+        if self.state == State::Drop {
+            stage("drop state", || drop_state(&mut program));
+        }
         let pt2onnx_aten::Lowering {
             mut model,
             mut warnings,
@@ -114,6 +112,13 @@ impl Exporter {
         stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
         Ok(OnnxProgram::new(model, warnings, self.weights))
     }
+}
+
+/// Removes what only computes new state; what is written into is still told.
+fn drop_state(program: &mut ExportedProgram) {
+    let mutations = std::mem::take(&mut program.mutations);
+    passes::dead::remove_dead(program);
+    program.mutations = mutations;
 }
 
 /// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.

@@ -204,11 +204,25 @@ impl<'a> Driver<'a> {
                 continue;
             };
             match meta {
-                Some(meta) => self.tensor(i, name, value, meta)?,
+                Some(meta) => self.tensor(i, name, self.written(node, value, meta), meta)?,
                 None => self.number(name, value),
             }
         }
         Ok(())
+    }
+
+    /// What an in-place op wrote, in the type of what it wrote into: `x.add_(y)` keeps `x`'s type, `x.add(y)` promotes.
+    fn written(&self, node: &Node, value: Value, meta: &TensorMeta) -> Value {
+        // FX names in-place ops `add_`, `add__1`; functional ones `add`, `add_1`.
+        let in_place = node.name.ends_with('_')
+            || node
+                .name
+                .trim_end_matches(|c: char| c.is_ascii_digit())
+                .ends_with("__");
+        match in_place && self.cx.known_dtype(value).is_some() {
+            true => self.cx.cast(value, meta.dtype.to_real()),
+            false => value,
+        }
     }
 
     /// Checks a result against the recorded type, which says more of its sizes, and names it.

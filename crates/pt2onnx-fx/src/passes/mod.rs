@@ -7,6 +7,7 @@ pub mod foreach;
 pub mod functionalise;
 pub mod inline;
 mod names;
+pub mod vmap;
 pub mod wrapped;
 
 use crate::{
@@ -20,6 +21,7 @@ pub type Pass = fn(&mut ExportedProgram) -> Result<()>;
 /// All passes by name, in the order in which they have to run.
 pub const PASSES: &[(&str, Pass)] = &[
     ("inline", inline::inline),
+    ("vmap", vmap::vmap),
     ("wrapped", wrapped::unwrap_operators),
     ("foreach", foreach::expand_foreach),
     ("assertions", |program| {

@@ -87,6 +87,8 @@ impl Node<'_, '_> {
                     Some(self.cx.dtype(self.inputs[0]?))
                 }
                 "QuantizeLinear" => Some(DType::U8),
+                // Without `output_dtype`, that of the scale.
+                "DequantizeLinear" => Some(self.cx.dtype(self.inputs.get(1).copied()??)),
                 "Multinomial" => Some(DType::I32),
                 "ConstantOfShape" | "RandomNormal" | "RandomUniform" | "BlackmanWindow"
                 | "HannWindow" | "HammingWindow" => Some(DType::F32),

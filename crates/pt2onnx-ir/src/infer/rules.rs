@@ -1,7 +1,7 @@
 //! Shape rules, one per family of operators.
 
 use super::{Node, images, normalize};
-use crate::{Builder, Shape};
+use crate::{Builder, Shape, is_unknown};
 use pt2onnx_symbolic::Expr;
 
 /// Shapes of a node's outputs; fewer than there are outputs where nothing is known of the rest.
@@ -146,8 +146,8 @@ const SAME_AS_FIRST: &[&str] = &[
     "Trilu",
 ];
 
-/// Both broadcast together, as NumPy does. Of two different symbols neither is known to be 1, so that the program's
-/// guards must have made them equal; which value they share is not known here.
+/// Both broadcast together, as NumPy does. Two sizes of which neither is known to be 1 are equal, or one of them is 1 at run
+/// time: either way the result has the larger one.
 pub(crate) fn broadcast(cx: &Builder, a: &[Expr], b: &[Expr]) -> Shape {
     let one = Expr::int(1);
     let rank = a.len().max(b.len());
@@ -166,10 +166,9 @@ pub(crate) fn broadcast(cx: &Builder, a: &[Expr], b: &[Expr]) -> Shape {
                 cx.fault(format!("sizes {x} and {y} do not broadcast"));
                 x
             }
-            (None, None) => match cx.constraints().prove_eq(&x, &y) {
-                Some(true) => x,
-                _ => cx.unknown_dim(),
-            },
+            (None, None) if cx.constraints().prove_eq(&x, &y) == Some(true) => x,
+            (None, None) if is_unknown(&x) || is_unknown(&y) => cx.unknown_dim(),
+            (None, None) => Expr::max(&x, &y),
         },
     });
     dims.collect()

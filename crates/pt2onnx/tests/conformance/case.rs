@@ -1,7 +1,8 @@
 //! Conformance cases out of the bundles `testdata/cases/*.tar.zst`: an archive, inputs and PyTorch's outputs each.
 
+use crate::compare::Standard;
 use pt2onnx_tensor::{DType, Tensor};
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use std::{collections::BTreeMap, fs, io::Read, io::Write, path::Path};
 use tempfile::NamedTempFile;
 
@@ -13,12 +14,8 @@ pub struct Case {
     pub archive: NamedTempFile,
     /// One sample, or two with different sizes.
     pub samples: Vec<Sample>,
-    /// Whether the values count, or only shapes and types (random ops).
-    pub values_count: bool,
-    /// Tolerances of the case's own, if wider than its types'.
-    pub rtol: f64,
-    /// See `rtol`.
-    pub atol: f64,
+    /// What counts as equal.
+    pub standard: Standard,
 }
 
 /// Inputs and what PyTorch gave for them.
@@ -48,9 +45,20 @@ fn read_bundle(path: &Path) -> Vec<Case> {
         .and_then(|n| n.to_str())
         .and_then(|n| n.strip_suffix(".tar.zst"));
     let bundle = bundle.unwrap_or_else(|| panic!("{} is no .tar.zst", path.display()));
+    let cases = unpack(path).into_iter();
+    cases
+        .map(|(name, files)| case(format!("{bundle}/{name}"), &files))
+        .collect()
+}
+
+/// Files by name.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// The folders of a bundle, by name.
+pub fn unpack(path: &Path) -> BTreeMap<String, Files> {
     let file = fs::File::open(path).expect("the bundle opens");
     let unpacked = ruzstd::decoding::StreamingDecoder::new(file).expect("zstd");
-    let mut files: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+    let mut files: BTreeMap<String, Files> = BTreeMap::new();
     for entry in tar::Archive::new(unpacked).entries().expect("tar") {
         let mut entry = entry.expect("an entry");
         let path = entry
@@ -70,20 +78,13 @@ fn read_bundle(path: &Path) -> Vec<Case> {
         }
     }
     files
-        .into_iter()
-        .map(|(name, files)| case(format!("{bundle}/{name}"), &files))
-        .collect()
 }
 
-fn case(name: String, files: &BTreeMap<String, Vec<u8>>) -> Case {
+fn case(name: String, files: &Files) -> Case {
     let file = |n: &str| files.get(n).unwrap_or_else(|| panic!("{name} has no {n}"));
     let about: serde_json::Value = serde_json::from_slice(file("case.json")).expect("case.json");
     let io = SafeTensors::deserialize(file("io.safetensors")).expect("io.safetensors");
-    let mut archive = tempfile::Builder::new()
-        .suffix(".pt2")
-        .tempfile()
-        .expect("a temporary file");
-    archive.write_all(file("model.pt2")).expect("written");
+    let archive = temporary(file("model.pt2"));
     let samples = ["", "alt."].into_iter().map(|label| Sample {
         label,
         inputs: numbered(&io, &format!("{label}input.")),
@@ -99,22 +100,38 @@ fn case(name: String, files: &BTreeMap<String, Vec<u8>>) -> Case {
         samples: samples
             .filter(|s| !s.inputs.is_empty() || !s.outputs.is_empty())
             .collect(),
-        values_count: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
-        rtol: number("rtol"),
-        atol: number("atol"),
+        standard: Standard {
+            values: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
+            rtol: number("rtol"),
+            atol: number("atol"),
+        },
         archive,
         name,
     }
 }
 
-fn numbered(io: &SafeTensors, prefix: &str) -> Vec<Tensor> {
+/// An archive as a file: the exporter maps files.
+pub fn temporary(archive: &[u8]) -> NamedTempFile {
+    let mut file = tempfile::Builder::new()
+        .suffix(".pt2")
+        .tempfile()
+        .expect("a temporary file");
+    file.write_all(archive).expect("written");
+    file
+}
+
+/// `PREFIX0`, `PREFIX1`, ... as far as they go.
+pub fn numbered(io: &SafeTensors, prefix: &str) -> Vec<Tensor> {
     (0..)
         .map_while(|i| io.tensor(&format!("{prefix}{i}")).ok())
-        .map(|view| {
-            let bytes = view.data().to_vec();
-            Tensor::new(dtype(view.dtype()), view.shape().to_vec(), bytes).expect("a whole tensor")
-        })
+        .map(|view| tensor(&view))
         .collect()
+}
+
+/// A stored tensor.
+pub fn tensor(view: &TensorView) -> Tensor {
+    let bytes = view.data().to_vec();
+    Tensor::new(dtype(view.dtype()), view.shape().to_vec(), bytes).expect("a whole tensor")
 }
 
 fn dtype(dtype: Dtype) -> DType {

@@ -37,14 +37,18 @@ impl Session {
         })
     }
 
-    /// The outputs for these inputs, both in the graph's order.
-    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-        let names: Vec<String> = self
-            .session
+    /// Names of the graph's inputs.
+    pub fn input_names(&self) -> Vec<String> {
+        self.session
             .inputs()
             .iter()
             .map(|i| i.name().to_owned())
-            .collect();
+            .collect()
+    }
+
+    /// The outputs for these inputs, both in the graph's order.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+        let names = self.input_names();
         if names.len() != inputs.len() {
             return Err(format!(
                 "{} graph inputs, the program has {}",

@@ -1,0 +1,288 @@
+//! `torch.vmap`: what runs for each element of a batch becomes the body of a `map_impl`.
+//!
+//! The archive has `_vmap_increment_nesting`, `_add_batch_dim` for each batched input, the ops on single elements,
+//! `_remove_batch_dim` for each result, `_vmap_decrement_nesting`. Values in between are recorded without their batch
+//! dimension, so that the ops can stand in a body as they are. What does not depend on the batch stays outside.
+
+use super::{names::Taken, problem};
+use crate::{
+    error::{PassProblem, Result},
+    graph::{
+        ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName, SymArg,
+        TensorMeta, ValueMeta,
+    },
+};
+use pt2onnx_symbolic::Expr;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Replaces every `vmap` of the program and its bodies, nested ones innermost first.
+pub fn vmap(program: &mut ExportedProgram) -> Result<()> {
+    vmap_graph(&mut program.graph)
+}
+
+fn vmap_graph(graph: &mut Graph) -> Result<()> {
+    for node in &mut graph.nodes {
+        for arg in &mut node.args {
+            if let Argument::Graph { graph, .. } = &mut arg.value {
+                vmap_graph(graph)?;
+            }
+        }
+    }
+    if !graph.nodes.iter().any(|n| is(n, "_vmap_increment_nesting")) {
+        return Ok(());
+    }
+    graph.nodes.retain(|n| !is(n, "lazy_load_decompositions"));
+    let mut taken = Taken::by(graph);
+    while let Some(end) = graph
+        .nodes
+        .iter()
+        .position(|n| is(n, "_vmap_decrement_nesting"))
+    {
+        let start = graph.nodes[..end]
+            .iter()
+            .rposition(|n| is(n, "_vmap_increment_nesting"));
+        let Some(start) = start else {
+            return Err(problem(&graph.nodes[end], PassProblem::Body));
+        };
+        let mut between: Vec<Node> = graph.nodes.drain(start..=end).collect();
+        between.pop();
+        let mapped = map(graph, between.split_off(1), &mut taken)?;
+        graph.nodes.splice(start..start, mapped);
+    }
+    Ok(())
+}
+
+/// Whether a node is that function of `torch._functorch.predispatch`.
+fn is(node: &Node, name: &str) -> bool {
+    &*node.target.name == name && node.target.namespace.ends_with("predispatch")
+}
+
+/// The nodes of one level: those that do not depend on the batch, the map, and what moves batch dimensions.
+fn map(graph: &mut Graph, nodes: Vec<Node>, taken: &mut Taken) -> Result<Vec<Node>> {
+    let mut parts = Parts::default();
+    let mut outside = Vec::new();
+    for node in nodes {
+        if is(&node, "_add_batch_dim") {
+            parts.add_input(graph, node, &mut outside, taken)?;
+        } else if is(&node, "_remove_batch_dim") {
+            parts.removals.push(node);
+        } else if node.input_names().iter().any(|n| parts.batched.contains(n)) {
+            parts.batched.extend(node.output_names());
+            parts.body.push(node);
+        } else {
+            outside.push(node);
+        }
+    }
+    outside.extend(parts.finish(graph, taken)?);
+    Ok(outside)
+}
+
+#[derive(Default)]
+struct Parts {
+    /// Batched inputs: the batch, its batch dimension first, and the name of one element.
+    inputs: Vec<(Name, Name)>,
+    /// Values that depend on the batch.
+    batched: FxHashSet<Name>,
+    body: Vec<Node>,
+    removals: Vec<Node>,
+}
+
+impl Parts {
+    /// `_add_batch_dim(batch, dim, level)`.
+    fn add_input(
+        &mut self,
+        graph: &mut Graph,
+        node: Node,
+        outside: &mut Vec<Node>,
+        taken: &mut Taken,
+    ) -> Result<()> {
+        let (Some(Argument::Tensor(batch)), Some(Argument::Int(dim)), Some(element)) =
+            (value(&node, 0), value(&node, 1), node.output_names().pop())
+        else {
+            return Err(problem(&node, PassProblem::Body));
+        };
+        let batch = move_dim(graph, &node, batch, (*dim, 0), outside, taken)?;
+        self.inputs.push((batch, element.clone()));
+        self.batched.insert(element.clone());
+        Ok(())
+    }
+
+    /// The map and what stands behind it.
+    fn finish(self, graph: &mut Graph, taken: &mut Taken) -> Result<Vec<Node>> {
+        let Some(first) = self.removals.first() else {
+            return Ok(Vec::new());
+        };
+        let (name, meta) = (taken.unique(&"vmap".into()), first.meta.clone());
+        let mut after = Vec::new();
+        let (mut results, mut outputs) = (Vec::new(), Vec::new());
+        for removal in &self.removals {
+            // _remove_batch_dim(element, level, size, dim)
+            let (Some(Argument::Tensor(element)), Some(Argument::Int(dim)), Some(result)) = (
+                value(removal, 0),
+                value(removal, 3),
+                removal.output_names().pop(),
+            ) else {
+                return Err(problem(removal, PassProblem::Body));
+            };
+            let stacked = match dim {
+                0 => result.clone(),
+                _ => taken.unique(&format!("{result}_stacked").into()),
+            };
+            if *dim != 0 {
+                let moved = moved_meta(tensor(graph, removal, &result)?, (*dim, 0));
+                graph.values.insert(
+                    stacked.clone(),
+                    ValueMeta::Tensor(moved.ok_or_else(|| problem(removal, PassProblem::Body))?),
+                );
+                after.push(movedim(
+                    result.clone(),
+                    &stacked,
+                    (0, *dim),
+                    removal.meta.clone(),
+                ));
+            }
+            results.push(Argument::Tensor(element.clone()));
+            outputs.push(Argument::Tensor(stacked));
+        }
+        let (xs, elements): (Vec<Name>, Vec<Name>) = self.inputs.into_iter().unzip();
+        let (captured, values) = captures(graph, &self.body, &results, &elements);
+        let inputs = elements
+            .iter()
+            .chain(&captured)
+            .cloned()
+            .map(Argument::Tensor)
+            .collect();
+        let body = Graph {
+            nodes: self.body,
+            inputs,
+            outputs: results,
+            values,
+            is_single_tensor_return: false,
+        };
+        let positional = |value| NamedArg {
+            name: "".into(),
+            kind: ArgKind::Positional,
+            value,
+        };
+        let args = [
+            Argument::Graph {
+                name: taken.unique(&"vmap_body".into()),
+                graph: Box::new(body),
+            },
+            Argument::Tensors(xs),
+            Argument::Tensors(captured),
+        ];
+        let map = Node {
+            name,
+            target: OpName::parse("torch.ops.higher_order.map_impl"),
+            args: args.into_iter().map(positional).collect(),
+            outputs,
+            single_return: Some(false),
+            meta,
+        };
+        Ok(std::iter::once(map).chain(after).collect())
+    }
+}
+
+/// Tensors that a body uses from outside, in order, and what is known of all its values. Sizes need not come in: they
+/// are expressions over the program's symbols.
+fn captures(
+    graph: &Graph,
+    body: &[Node],
+    results: &[Argument],
+    elements: &[Name],
+) -> (Vec<Name>, FxHashMap<Name, ValueMeta>) {
+    let mut defined: FxHashSet<Name> = elements.iter().cloned().collect();
+    defined.extend(body.iter().flat_map(Node::output_names));
+    let mut used: Vec<Name> = body.iter().flat_map(Node::input_names).collect();
+    results
+        .iter()
+        .for_each(|r| r.for_each_name(&mut |n| used.push(n.clone())));
+    let known = |name: &Name| Some((name.clone(), graph.values.get(name)?.clone()));
+    let values = defined.iter().chain(&used).filter_map(known).collect();
+    let mut captured = Vec::new();
+    for name in used {
+        if graph.tensor(&name).is_some() && defined.insert(name.clone()) {
+            captured.push(name);
+        }
+    }
+    (captured, values)
+}
+
+fn value(node: &Node, i: usize) -> Option<&Argument> {
+    node.args.get(i).map(|a| &a.value)
+}
+
+fn tensor<'a>(graph: &'a Graph, node: &Node, name: &Name) -> Result<&'a TensorMeta> {
+    graph
+        .tensor(name)
+        .ok_or_else(|| problem(node, PassProblem::Body))
+}
+
+/// The value with dimension `from` moved to `to`: itself, or the result of a new node.
+fn move_dim(
+    graph: &mut Graph,
+    node: &Node,
+    name: &Name,
+    (from, to): (i64, i64),
+    outside: &mut Vec<Node>,
+    taken: &mut Taken,
+) -> Result<Name> {
+    if from == to {
+        return Ok(name.clone());
+    }
+    let meta = moved_meta(tensor(graph, node, name)?, (from, to))
+        .ok_or_else(|| problem(node, PassProblem::Body))?;
+    let moved = taken.unique(&format!("{name}_moved").into());
+    graph.values.insert(moved.clone(), ValueMeta::Tensor(meta));
+    outside.push(movedim(moved.clone(), name, (from, to), node.meta.clone()));
+    Ok(moved)
+}
+
+fn moved_meta(meta: &TensorMeta, (from, to): (i64, i64)) -> Option<TensorMeta> {
+    let rank = meta.sizes.len() as i64;
+    let axis = |d: i64| {
+        usize::try_from(if d < 0 { d + rank } else { d })
+            .ok()
+            .filter(|&a| (a as i64) < rank)
+    };
+    let (from, to) = (axis(from)?, axis(to)?);
+    let moved = |all: &[Expr]| {
+        let mut all = all.to_vec();
+        let dim = all.remove(from);
+        all.insert(to, dim);
+        all
+    };
+    let strides = if meta.strides.len() == meta.sizes.len() {
+        moved(&meta.strides)
+    } else {
+        meta.strides.clone()
+    };
+    Some(TensorMeta {
+        sizes: moved(&meta.sizes),
+        strides,
+        ..meta.clone()
+    })
+}
+
+/// `aten::movedim.int`.
+fn movedim(result: Name, of: &Name, (from, to): (i64, i64), meta: NodeMeta) -> Node {
+    let arg = |name: &str, value| NamedArg {
+        name: name.into(),
+        kind: ArgKind::Positional,
+        value,
+    };
+    let int = |i: i64| Argument::SymInt(SymArg::Value(i));
+    Node {
+        name: result.clone(),
+        target: OpName::new("aten", "movedim", "int"),
+        args: vec![
+            arg("self", Argument::Tensor(of.clone())),
+            arg("source", int(from)),
+            arg("destination", int(to)),
+        ],
+        outputs: vec![Argument::Tensor(result)],
+        single_return: None,
+        meta,
+    }
+}
