@@ -93,6 +93,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     linalg::cholesky::OPS,
     linalg::eigen::OPS,
     linalg::functions::OPS,
+    linalg::ldl::OPS,
     linalg::lu::OPS,
     linalg::qr::OPS,
     linalg::schur::OPS,
