@@ -131,6 +131,11 @@ fn vander(cx: &Cx, x: Num, n: Option<Expr>) -> Lowered {
         _ => x,
     };
     let x = x.cast(cx, dtype);
+    // A number counts as a vector.
+    let x = match cx.rank(x.re) {
+        0 => x.map(|x| cx.unsqueeze(x, &[0])),
+        _ => x,
+    };
     let n = n.unwrap_or_else(|| cx.dim(x.re, -1));
     let one = Num::from(cx.full(&cx.shape(x.re), 1, dtype));
     let one = x.im.map_or(one, |_| one.complex(cx));
