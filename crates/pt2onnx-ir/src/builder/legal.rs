@@ -8,7 +8,6 @@ use crate::{
     Value,
     schema::{self, OpSchema},
 };
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// The type variables of one node that stand for another type than the caller's.
@@ -39,29 +38,6 @@ impl Builder<'_> {
             }
         }
         (!wider.is_empty()).then_some(Detour { schema, wider })
-    }
-}
-
-impl Builder<'_> {
-    /// The inputs of a `Pad` without `axes`: pads of all dimensions. ONNX Runtime moves transposes through `Pad` as though it
-    /// always had those (its transpose optimiser does not look at `axes`).
-    pub(super) fn whole_pads(
-        &self,
-        x: Option<Value>,
-        pads: Option<Value>,
-        value: Option<Value>,
-        axes: Value,
-    ) -> Option<[Option<Value>; 3]> {
-        let rank = self.known_shape(x?)?.len();
-        let (given, axes) = (self.contents(pads?)?, self.contents(axes)?);
-        let mut all = vec![Expr::int(0); 2 * rank];
-        for (i, axis) in axes.iter().enumerate() {
-            let axis = axis.as_int()?;
-            let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
-            *all.get_mut(axis).filter(|_| axis < rank)? = given.get(i)?.clone();
-            *all.get_mut(rank + axis)? = given.get(axes.len() + i)?.clone();
-        }
-        Some([x, Some(self.sizes(&all)), value])
     }
 }
 

@@ -299,11 +299,6 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: usize,
     ) -> SmallVec<[Value; 2]> {
-        let pads = match (op, inputs) {
-            ("Pad", [x, pads, value, Some(axes), ..]) => self.whole_pads(*x, *pads, *value, *axes),
-            _ => None,
-        };
-        let inputs = pads.as_ref().map_or(inputs, |given| given.as_slice());
         let detour = self.detour(op, inputs);
         let wide: SmallVec<[Option<Value>; 4]> = match &detour {
             Some(detour) => inputs

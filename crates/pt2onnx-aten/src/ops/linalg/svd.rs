@@ -30,7 +30,6 @@ pub(in super::super) static OPS: &[AtenOp] = &[
     aten!("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)", polar, complex: polar),
     aten!("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", linalg_svd, complex: linalg_svd),
     aten!("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals, complex: svdvals),
-    aten!("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", nuclear_norm, complex: nuclear_norm),
     aten!("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", pinverse, complex: pinverse),
     aten!("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", svd, complex: svd),
 ];
@@ -422,14 +421,4 @@ fn cond(cx: &Cx, a: Num, p: Option<f64>) -> Lowered {
             Err(LowerError::unsupported(what))
         }
     }
-}
-
-/// The sum of the singular values.
-fn nuclear_norm(cx: &Cx, a: Num, keepdim: bool) -> Lowered {
-    let values = singular_values(cx, a);
-    let sum = cx.reduce("ReduceSum", values, &[cx.rank(values) - 1], false);
-    Ok(match keepdim {
-        true => cx.unsqueeze(sum, &[cx.rank(sum), cx.rank(sum) + 1]),
-        false => sum,
-    })
 }
