@@ -3,6 +3,7 @@
 
 mod control;
 mod images;
+mod moves;
 mod rules;
 
 pub(crate) use rules::broadcast;

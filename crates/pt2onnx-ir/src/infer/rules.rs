@@ -1,6 +1,6 @@
 //! Shape rules, one per family of operators.
 
-use super::{Node, images, normalize};
+use super::{Node, images, moves::*, normalize};
 use crate::{Builder, Shape, is_unknown};
 use pt2onnx_symbolic::Expr;
 
@@ -283,7 +283,7 @@ fn global_pool(n: &Node) -> Option<Shape> {
     )
 }
 
-fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
+pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
     let dims = shape.into_iter().enumerate();
     match keepdims {
         true => dims
@@ -314,190 +314,6 @@ fn arg_reduce(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     let axis = n.axis(0, x.len())?;
     Some(without(x, &[axis], n.int("keepdims").unwrap_or(1) != 0))
-}
-
-fn concat(n: &Node) -> Option<Shape> {
-    let mut result = n.shape(0)?;
-    let axis = n.axis(0, result.len())?;
-    for i in 1..n.inputs.len() {
-        let other = n.shape(i)?;
-        for (j, dim) in result.iter_mut().enumerate() {
-            match other.get(j)? {
-                d if j == axis => *dim = &*dim + d,
-                d if dim.as_int().is_none() && d.as_int().is_some() => *dim = d.clone(),
-                _ => {}
-            }
-        }
-    }
-    Some(result)
-}
-
-fn gather(n: &Node) -> Option<Shape> {
-    let (mut result, indices) = (n.shape(0)?, n.shape(1)?);
-    let axis = n.axis(0, result.len())?;
-    result.splice(axis..=axis, indices);
-    Some(result)
-}
-
-fn gather_nd(n: &Node) -> Option<Shape> {
-    let (data, mut indices) = (n.shape(0)?, n.shape(1)?);
-    let batch = usize::try_from(n.int("batch_dims").unwrap_or(0)).ok()?;
-    let depth = usize::try_from(indices.pop()?.as_int()?).ok()?;
-    indices.extend(data.get(batch + depth..)?.iter().cloned());
-    Some(indices)
-}
-
-fn reshape(n: &Node) -> Option<Shape> {
-    let (from, mut target) = (n.shape(0)?, n.contents(1)?);
-    let copy = n.int("allowzero").unwrap_or(0) == 0;
-    for (i, dim) in target.iter_mut().enumerate() {
-        if copy && dim.as_int() == Some(0) {
-            *dim = from.get(i)?.clone();
-        }
-    }
-    if let Some(rest) = target.iter().position(|d| d.as_int() == Some(-1)) {
-        let others = Expr::product(
-            target
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| *i != rest)
-                .map(|(_, d)| d.clone()),
-        );
-        target[rest] = match (Expr::product(from), others.as_int()) {
-            (_, Some(0)) => n.cx.unknown_dim(),
-            (numel, _) => numel.floor_div(&others),
-        };
-    }
-    Some(target)
-}
-
-fn flatten(n: &Node) -> Option<Shape> {
-    let x = n.shape(0)?;
-    let axis = match n.int("axis").unwrap_or(1) {
-        a if a == x.len() as i64 => x.len(),
-        a => normalize(a, x.len())?,
-    };
-    Some(vec![
-        Expr::product(x[..axis].to_vec()),
-        Expr::product(x[axis..].to_vec()),
-    ])
-}
-
-fn expand(n: &Node) -> Option<Shape> {
-    Some(broadcast(n.cx, &n.shape(0)?, &n.contents(1)?))
-}
-
-fn transpose(n: &Node) -> Option<Shape> {
-    let x = n.shape(0)?;
-    match n.ints("perm") {
-        None => Some(x.into_iter().rev().collect()),
-        Some(perm) => perm
-            .iter()
-            .map(|&p| x.get(usize::try_from(p).ok()?).cloned())
-            .collect(),
-    }
-}
-
-fn squeeze(n: &Node) -> Option<Shape> {
-    let x = n.shape(0)?;
-    let axes: Vec<usize> = n
-        .numbers(1)?
-        .iter()
-        .map(|&a| normalize(a, x.len()))
-        .collect::<Option<_>>()?;
-    Some(without(x, &axes, false))
-}
-
-fn unsqueeze(n: &Node) -> Option<Shape> {
-    let mut x = n.shape(0)?;
-    let given = n.numbers(1)?;
-    let rank = x.len() + given.len();
-    let mut axes: Vec<usize> = given
-        .iter()
-        .map(|&a| normalize(a, rank))
-        .collect::<Option<_>>()?;
-    axes.sort_unstable();
-    for axis in axes {
-        if axis > x.len() {
-            return None;
-        }
-        x.insert(axis, Expr::int(1));
-    }
-    Some(x)
-}
-
-fn tile(n: &Node) -> Option<Shape> {
-    let (x, repeats) = (n.shape(0)?, n.contents(1)?);
-    Some(x.iter().zip(&repeats).map(|(d, r)| d * r).collect())
-}
-
-fn pad(n: &Node) -> Option<Shape> {
-    let (mut x, pads) = (n.shape(0)?, n.contents(1)?);
-    let axes: Vec<usize> = match n.input(3) {
-        None => (0..x.len()).collect(),
-        Some(_) => n
-            .numbers(3)?
-            .iter()
-            .map(|&a| normalize(a, x.len()))
-            .collect::<Option<_>>()?,
-    };
-    for (i, &axis) in axes.iter().enumerate() {
-        x[axis] = &x[axis] + pads.get(i)? + pads.get(i + axes.len())?;
-    }
-    Some(x)
-}
-
-fn slice(n: &Node) -> Option<Shape> {
-    let mut x = n.shape(0)?;
-    let axes: Vec<usize> = match n.input(3) {
-        None => (0..n.shape(1)?.first()?.as_int()? as usize).collect(),
-        Some(_) => n
-            .numbers(3)?
-            .iter()
-            .map(|&a| normalize(a, x.len()))
-            .collect::<Option<_>>()?,
-    };
-    let (starts, ends) = (n.numbers(1), n.numbers(2));
-    let steps = n
-        .input(4)
-        .map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
-    for (i, &axis) in axes.iter().enumerate() {
-        let known = (|| {
-            let size = x.get(axis)?.as_int()?;
-            let (start, end) = (*starts.as_ref()?.get(i)?, *ends.as_ref()?.get(i)?);
-            let step = *steps.as_ref()?.get(i)?;
-            let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
-            let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
-            // From held(start) to held(end) in steps, rounded up.
-            let span = if step > 0 {
-                held(end) - held(start)
-            } else {
-                held(start) - held(end)
-            };
-            Some(Expr::int(
-                (span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?,
-            ))
-        })();
-        *x.get_mut(axis)? = known.unwrap_or_else(|| n.cx.unknown_dim());
-    }
-    Some(x)
-}
-
-fn split(n: &Node) -> Vec<Option<Shape>> {
-    let one = |i: usize| {
-        let mut x = n.shape(0)?;
-        let axis = n.axis(0, x.len())?;
-        x[axis] = match n.input(1) {
-            Some(_) => n.contents(1)?.get(i)?.clone(),
-            None => {
-                let (size, pieces) = (x[axis].as_int()?, n.outputs as i64);
-                let length = (size + pieces - 1) / pieces;
-                Expr::int(length.min(size - length * i as i64).max(0))
-            }
-        };
-        Some(x)
-    };
-    (0..n.outputs).map(one).collect()
 }
 
 /// How many dimensions from `start` to `end`, which are held to the rank.
