@@ -70,6 +70,9 @@ pub struct Convert {
     /// What becomes of values that the program writes into buffers and inputs
     #[arg(long, value_enum, default_value_t)]
     pub state: State,
+    /// Seed for nodes that draw random numbers, so that runs repeat
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u32>,
     /// Leave the model as it was translated: no folding of constants, no simplification
     #[arg(long)]
     pub no_optimize: bool,

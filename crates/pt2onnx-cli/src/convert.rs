@@ -20,6 +20,10 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         .target(args.target.into())
         .state(args.state.into())
         .optimize(!args.no_optimize);
+    let exporter = match args.seed {
+        Some(seed) => exporter.seed(seed),
+        None => exporter,
+    };
     let program = exporter.export(&model)?;
     for warning in program.warnings() {
         tracing::warn!("{warning}");

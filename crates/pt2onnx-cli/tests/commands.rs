@@ -36,6 +36,7 @@ fn verbose_names_the_stages() {
         "drop state",
         "lower",
         "optimise",
+        "seed",
         "legalise",
         "target",
         "names",

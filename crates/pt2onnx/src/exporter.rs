@@ -1,6 +1,6 @@
 //! The way from an archive to a model.
 
-use crate::{Error, OPSETS, OnnxProgram, Registry, State, Target, Weights};
+use crate::{Error, OPSETS, OnnxProgram, Registry, State, Target, Weights, random};
 use pt2onnx_fx::{ExportedProgram, archive, passes};
 use std::{path::Path, time::Instant};
 
@@ -14,6 +14,7 @@ pub struct Exporter {
     optimize: bool,
     target: Target,
     state: State,
+    seed: Option<u32>,
     registry: Registry,
 }
 
@@ -25,6 +26,7 @@ impl Default for Exporter {
             optimize: true,
             target: Target::Standard,
             state: State::Drop,
+            seed: None,
             registry: Registry::default(),
         }
     }
@@ -63,6 +65,12 @@ impl Exporter {
     /// What becomes of the values that the program writes into buffers and inputs; [`State::Drop`] by default.
     pub fn state(mut self, state: State) -> Self {
         self.state = state;
+        self
+    }
+
+    /// Seed of the first node that draws random numbers, those behind it count up; none by default, with a warning.
+    pub fn seed(mut self, seed: u32) -> Self {
+        self.seed = Some(seed);
         self
     }
 
@@ -106,6 +114,9 @@ impl Exporter {
                 pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
             });
         }
+        stage("seed", || {
+            random::seed(&mut model, self.seed, &mut warnings)
+        });
         stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         stage("target", || fit(&mut model, self.target, &mut warnings));
         stage("names", || model.assign_names());

@@ -26,6 +26,7 @@
 mod error;
 mod exporter;
 mod program;
+mod random;
 
 pub use error::Error;
 pub use exporter::{DEFAULT_OPSET, Exporter};

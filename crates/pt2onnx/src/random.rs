@@ -1,0 +1,40 @@
+//! Random numbers: seeds for the nodes that draw them, and a warning where there are none.
+
+use pt2onnx_ir::{Attribute, Model};
+use std::collections::BTreeSet;
+
+/// Operators that draw.
+const DRAWING: &[&str] = &[
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+];
+
+/// Gives each node that draws a seed of its own, counted up from `seed`; without one, warns that outputs differ from run to run.
+pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<String>) {
+    let mut operators = BTreeSet::new();
+    let mut next = seed;
+    for id in model.all_nodes() {
+        if !DRAWING.iter().any(|op| model[id].is(op)) {
+            continue;
+        }
+        operators.insert(model[id].op.to_string());
+        if let Some(seed) = &mut next {
+            model[id].attributes.retain(|(name, _)| name != "seed");
+            model[id]
+                .attributes
+                .push(("seed".into(), Attribute::Float(*seed as f32)));
+            *seed = seed.wrapping_add(1);
+        }
+    }
+    if seed.is_none() && !operators.is_empty() {
+        let operators = operators.into_iter().collect::<Vec<_>>().join(", ");
+        warnings.push(format!(
+            "the model draws random numbers ({operators}): its outputs differ from run to run, and from PyTorch's; \
+             --seed makes them repeatable"
+        ));
+    }
+}
