@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Stores the metadata that torch.onnx.export(dynamo=True, optimize=False) writes for archives, as JSON for the tests.
 
-    venv/bin/python testdata/generate/metadata.py OUT_FOLDER FOLDER/CASE...
+    venv/bin/python testdata/generate/metadata.py OUT_FOLDER CASE...
 
-Each CASE is a folder with a model.pt2. OUT_FOLDER/CASE.json gets the metadata_props of the graph and, by name, those of
+Each CASE is an archive, or a folder with a model.pt2. OUT_FOLDER/CASE.json gets the metadata_props of the graph and, by name, those of
 inputs, outputs and initialisers; nodes are listed by FX node, as all ONNX nodes made from one FX node say the same.
 Stack traces are numbered, as many nodes share one.
 """
@@ -29,8 +29,16 @@ def metadata(archive):
     program = torch.export.load(archive)
     model = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False).model_proto
     nodes, traces = {}, []
-    bodies = [model.graph.node, *(f.node for f in model.functions)]
-    for node in (node for body in bodies for node in body):
+
+    def walk(body):
+        """All nodes, those of bodies behind the node that owns them, by name of the attribute."""
+        for node in body:
+            yield node
+            for attribute in sorted(node.attribute, key=lambda a: a.name):
+                yield from walk(attribute.g.node)
+
+    values = {v.name: props(v.metadata_props) for v in model.graph.value_info}
+    for node in walk(node for body in (model.graph, *model.functions) for node in body.node):
         entry = props(node.metadata_props)
         if not entry:
             continue
@@ -45,7 +53,7 @@ def metadata(archive):
         "graph": props(model.graph.metadata_props),
         "inputs": {v.name: props(v.metadata_props) for v in model.graph.input},
         "outputs": {v.name: props(v.metadata_props) for v in model.graph.output},
-        "initializers": {t.name: props(t.metadata_props) for t in model.graph.initializer},
+        "initializers": {t.name: values.get(t.name, {}) for t in model.graph.initializer},
         "traces": traces,
         "nodes": nodes,
     }
@@ -57,11 +65,11 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     for case in map(pathlib.Path, sys.argv[2:]):
         try:
-            found = metadata(case / "model.pt2")
+            found = metadata(case if case.is_file() else case / "model.pt2")
         except Exception as e:  # PyTorch does not export everything that pt2onnx does.
             print(f"{case.name}: {type(e).__name__}", file=sys.stderr)
             continue
-        (out / f"{case.name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        (out / f"{case.name.removesuffix('.pt2')}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

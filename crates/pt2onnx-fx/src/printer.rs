@@ -86,7 +86,12 @@ impl<'a> Printer<'a> {
             node.name,
             target(&node.target),
             separated(positional.iter().map(|a| Arg(&a.value))),
-            separated(keyword.iter().map(|a| from_fn(|f| write!(f, "{}: {}", a.name, Arg(&a.value))))),
+            separated(keyword.iter().map(|a| from_fn(|f| write!(
+                f,
+                "{}: {}",
+                a.name,
+                Arg(&a.value)
+            )))),
         )
     }
 
@@ -227,10 +232,7 @@ fn list<'a, T, D: Display>(items: &'a [T], show: impl Fn(&'a T) -> D + Clone) ->
 }
 
 /// `[[a], [b, c]]`.
-fn lists<'a, T, D: Display>(
-    items: &'a [Vec<T>],
-    show: impl Fn(&'a T) -> D + Copy,
-) -> impl Display {
+fn lists<'a, T, D: Display>(items: &'a [Vec<T>], show: impl Fn(&'a T) -> D + Copy) -> impl Display {
     list(items, move |inner| list(inner, show))
 }
 

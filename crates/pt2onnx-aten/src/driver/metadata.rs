@@ -287,7 +287,10 @@ mod tests {
                 "File \"/a/b c/m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"C:\\d\\n.py\", line 4, in g\n    y",
                 "File \"m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"n.py\", line 4, in g\n    y",
             ),
-            ("File \"m.py\", line 3, in f\n", "File \"m.py\", line 3, in f\n"),
+            (
+                "File \"m.py\", line 3, in f\n",
+                "File \"m.py\", line 3, in f\n",
+            ),
             ("File \"/a/m.py", "File \"/a/m.py"),
             ("", ""),
         ] {

@@ -21,9 +21,7 @@ use crate::{
     registry::{AtenOp, Complexity, LowerFn},
 };
 use pt2onnx_fx::graph::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta};
-use pt2onnx_ir::{
-    Builder, InsertPoint, Model, Shape, Type, Value, schema::CANONICAL_OPSET,
-};
+use pt2onnx_ir::{Builder, InsertPoint, Model, Shape, Type, Value, schema::CANONICAL_OPSET};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use rustc_hash::FxHashMap;
@@ -62,7 +60,9 @@ pub fn lower<'a>(
         errors: Vec::new(),
         annotator: Annotator::new(options),
     };
-    driver.cx.edit(|model| driver.annotator.graph(program, model));
+    driver
+        .cx
+        .edit(|model| driver.annotator.graph(program, model));
     driver.inputs(program, state)?;
     driver.nodes(&program.graph);
     if !driver.errors.is_empty() {
