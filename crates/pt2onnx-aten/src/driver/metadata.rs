@@ -18,8 +18,7 @@ pub enum Detail {
     /// All that `torch.onnx.export` writes.
     #[default]
     Full,
-    /// Of nodes the `namespace` (module path, FX node and operator), of the graph the ranges of its symbols, of inputs,
-    /// outputs and weights all.
+    /// Of nodes the `namespace` (module path, FX node and operator), of the graph the ranges of its symbols.
     Basic,
     /// Nothing.
     None,
@@ -184,7 +183,7 @@ impl<'a> Annotator<'a> {
 
     /// Describes an input, weight or output.
     pub(super) fn value(&self, model: &mut Model, value: Value, role: Role) {
-        if self.options.metadata == Detail::None {
+        if self.options.metadata != Detail::Full {
             return;
         }
         let metadata = &mut model[value].metadata;

@@ -232,10 +232,7 @@ fn as_much_as_is_asked_for() {
                 nodes,
             ],
         ),
-        (
-            Detail::Basic,
-            ["range_constraints", "kind persistent", "namespace"],
-        ),
+        (Detail::Basic, ["range_constraints", "", "namespace"]),
         (Detail::None, ["", "", ""]),
     ] {
         assert_eq!(keys(Exporter::new().metadata(detail)), expected);
