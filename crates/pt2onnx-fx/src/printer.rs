@@ -67,32 +67,32 @@ impl<'a> Printer<'a> {
     }
 
     /// `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})`
-    pub fn node(&self, node: &Node) -> String {
-        let (keyword, positional): (Vec<_>, Vec<_>) =
-            node.args.iter().partition(|a| a.kind == ArgKind::Keyword);
-        // A tuple of one has a comma.
-        let comma = if positional.len() == 1 { "," } else { "" };
-        let parts = parts(node);
-        let users = match &parts {
-            Some(parts) => parts.iter().filter(|p| self.is_used_part(p)).count(),
-            None => node
-                .outputs
-                .first()
-                .and_then(Argument::name)
-                .map_or(0, |n| self.users_of(n)),
-        };
-        format!(
-            "%{} : [num_users={users}] = call_function[target={}](args = ({}{comma}), kwargs = {{{}}})",
-            node.name,
-            target(&node.target),
-            separated(positional.iter().map(|a| Arg(&a.value))),
-            separated(keyword.iter().map(|a| from_fn(|f| write!(
+    pub fn node(&self, node: &Node) -> impl Display {
+        from_fn(move |f| {
+            let keyword = node.args.iter().filter(|a| a.kind == ArgKind::Keyword);
+            let positional = node.args.iter().filter(|a| a.kind != ArgKind::Keyword);
+            // A tuple of one has a comma.
+            let comma = if positional.clone().count() == 1 {
+                ","
+            } else {
+                ""
+            };
+            let parts = parts(node);
+            let users = match &parts {
+                Some(parts) => parts.iter().filter(|p| self.is_used_part(p)).count(),
+                None => { node.outputs.first() }
+                    .and_then(Argument::name)
+                    .map_or(0, |n| self.users_of(n)),
+            };
+            write!(
                 f,
-                "{}: {}",
-                a.name,
-                Arg(&a.value)
-            )))),
-        )
+                "%{} : [num_users={users}] = call_function[target={}](args = ({}{comma}), kwargs = {{{}}})",
+                node.name,
+                target(&node.target),
+                separated(positional.map(|a| Arg(&a.value))),
+                separated(keyword.map(|a| from_fn(|f| write!(f, "{}: {}", a.name, Arg(&a.value))))),
+            )
+        })
     }
 
     /// The `getitem` nodes that take apart a node's results: those results that have a use.
@@ -197,20 +197,21 @@ fn is_unused(name: &str) -> bool {
     })
 }
 
-fn target(op: &OpName) -> String {
-    match &*op.namespace {
-        "_operator" => format!("operator.{}", op.name),
-        _ => op.qualified(),
-    }
+fn target(op: &OpName) -> impl Display {
+    from_fn(move |f| match &*op.namespace {
+        "_operator" => write!(f, "operator.{}", op.name),
+        _ if op.is_operator() || op.is_higher_order() => write!(f, "torch.ops.{op}"),
+        _ => op.fmt(f),
+    })
 }
 
 /// `str(node.target)`: `aten.relu.default`, `cond`, `<built-in function add>`.
-pub fn target_str(op: &OpName) -> String {
-    match &*op.namespace {
-        "_operator" | "math" => format!("<built-in function {}>", op.name),
-        _ if op.is_higher_order() => op.name.to_string(),
-        _ => op.to_string(),
-    }
+pub fn target_str(op: &OpName) -> impl Display {
+    from_fn(move |f| match &*op.namespace {
+        "_operator" | "math" => write!(f, "<built-in function {}>", op.name),
+        _ if op.is_higher_order() => f.write_str(&op.name),
+        _ => op.fmt(f),
+    })
 }
 
 /// `a, b`, printed without a copy of what is printed.

@@ -4,13 +4,18 @@
 use super::{State, signature::Role};
 use pt2onnx_fx::{
     graph::{
-        ExportedProgram, Graph, GraphSignature, ModuleFrame, MutationKind, Name, Node, OutputSpec,
+        ExportedProgram, Graph, GraphSignature, ModuleFrame, MutationKind, Name, Node, OpName,
+        OutputSpec,
     },
-    printer::{self, Printer},
+    printer::{self, Printer, PyStr},
 };
 use pt2onnx_ir::{Metadata, Model, Origin, Value};
 use rustc_hash::FxHashMap;
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+    sync::Arc,
+};
 
 /// How much of the source program a model tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +76,8 @@ pub(super) struct Annotator<'a> {
     stacks: FxHashMap<usize, Stack>,
     /// By address of the trace, those without folders.
     traces: FxHashMap<usize, Arc<str>>,
+    targets: FxHashMap<&'a OpName, Arc<str>>,
+    scratch: String,
 }
 
 /// What the modules around a node are in its metadata.
@@ -90,6 +97,8 @@ impl<'a> Annotator<'a> {
             archived_printer: None,
             stacks: FxHashMap::default(),
             traces: FxHashMap::default(),
+            targets: FxHashMap::default(),
+            scratch: String::new(),
         }
     }
 
@@ -123,18 +132,26 @@ impl<'a> Annotator<'a> {
         let rewritten = self.archived.get(&node.name).copied();
         let rewritten = rewritten.filter(|was| was.target != node.target);
         let node = rewritten.unwrap_or(node);
-        let target = printer::target_str(&node.target);
+        let target = self.target(&node.target);
         let frames = &node.meta.nn_module_stack;
         let stack = self
             .stacks
             .entry(frames.as_ptr().addr())
             .or_insert_with(|| Stack::new(frames));
-        let namespace = format!("{}{}: {target}", stack.namespace, node.name);
+        let scratch = &mut self.scratch;
+        let mut entry = |key: &'static str, text: fmt::Arguments| {
+            scratch.clear();
+            // A String takes whatever is written to it.
+            let _ = scratch.write_fmt(text);
+            (Cow::Borrowed(key), Arc::from(scratch.as_str()))
+        };
+        let namespace = entry(
+            NAMESPACE,
+            format_args!("{}{}: {target}", stack.namespace, node.name),
+        );
         if self.options.metadata == Detail::Basic {
-            return vec![(NAMESPACE.into(), namespace.into())];
+            return vec![namespace];
         }
-        let classes = format!("[{}{}]", stack.classes, printer::PyStr(&target));
-        let scopes = format!("[{}{}]", stack.scopes, printer::PyStr(&node.name));
         let printer = match (rewritten, self.options.archived) {
             (Some(_), Some(graph)) => Some(
                 &*self
@@ -143,15 +160,24 @@ impl<'a> Annotator<'a> {
             ),
             _ => self.printer.as_ref(),
         };
-        let text = printer.map(|p| p.node(node)).unwrap_or_default();
-        let entry = |key: &'static str, text: String| (Cow::Borrowed(key), text.into());
-        vec![
-            entry(NAMESPACE, namespace),
-            entry(CLASS_HIERARCHY, classes),
-            entry(FX_NODE, text),
-            entry(NAME_SCOPES, scopes),
-            (STACK_TRACE.into(), self.trace(node)),
-        ]
+        let classes = format_args!("[{}{}]", stack.classes, PyStr(&target));
+        let classes = entry(CLASS_HIERARCHY, classes);
+        let scopes = format_args!("[{}{}]", stack.scopes, PyStr(&node.name));
+        let scopes = entry(NAME_SCOPES, scopes);
+        let text = match printer {
+            Some(printer) => entry(FX_NODE, format_args!("{}", printer.node(node))),
+            None => entry(FX_NODE, format_args!("")),
+        };
+        let trace = (STACK_TRACE.into(), self.trace(node));
+        vec![namespace, classes, text, scopes, trace]
+    }
+
+    /// The operator's name, as `str` gives it.
+    fn target(&mut self, op: &'a OpName) -> Arc<str> {
+        let known = self.targets.entry(op);
+        known
+            .or_insert_with(|| printer::target_str(op).to_string().into())
+            .clone()
     }
 
     fn trace(&mut self, node: &Node) -> Arc<str> {
@@ -215,10 +241,8 @@ impl Stack {
         };
         for ModuleFrame { path, ty, .. } in frames {
             stack.namespace.push_str(&format!("{path}: {ty}/"));
-            stack.classes.push_str(&format!("{}, ", printer::PyStr(ty)));
-            stack
-                .scopes
-                .push_str(&format!("{}, ", printer::PyStr(path)));
+            stack.classes.push_str(&format!("{}, ", PyStr(ty)));
+            stack.scopes.push_str(&format!("{}, ", PyStr(path)));
         }
         stack
     }

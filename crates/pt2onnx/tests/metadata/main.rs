@@ -1,6 +1,8 @@
 //! Metadata against what `torch.onnx.export(dynamo=True, optimize=False)` wrote for the same archives: CASE.json, made by
 //! `testdata/generate/metadata.py`. All differences are listed, with their reasons, in `differences.txt`.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use pt2onnx::{
     Detail, Exporter,
     ir::{Def, Metadata, Model, NodeId, Value},
