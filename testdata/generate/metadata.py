@@ -23,7 +23,7 @@ def props(entries):
 
 
 def metadata(archive):
-    """What PyTorch says of an archive, and the archive's own nodes by name."""
+    """What PyTorch says of an archive."""
     import torch
 
     program = torch.export.load(archive)
