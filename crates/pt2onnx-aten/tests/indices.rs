@@ -107,7 +107,7 @@ fn lowered(
         verifiers: Vec::new(),
         opset_version: Default::default(),
     };
-    let mut model = lower(&program, &Default::default(), Default::default())
+    let mut model = lower(&program, &Default::default(), pt2onnx_aten::State::Drop)
         .expect("a model")
         .model;
     model.assign_names();

@@ -76,6 +76,27 @@ pub struct Convert {
     /// Leave the model as it was translated: no folding of constants, no simplification
     #[arg(long)]
     pub no_optimize: bool,
+    /// What the model tells of the program it comes from
+    #[arg(long, value_enum, default_value_t)]
+    pub metadata: Metadata,
+    /// Write files in stack traces without their folders
+    #[arg(long)]
+    pub strip_paths: bool,
+    /// Add an entry to the model's metadata; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub meta: Vec<(String, String)>,
+    /// What the model is, in your words
+    #[arg(long, value_name = "TEXT")]
+    pub doc_string: Option<String>,
+    /// Your version of the model
+    #[arg(long, value_name = "N")]
+    pub model_version: Option<i64>,
+    /// Who made the model, instead of pt2onnx
+    #[arg(long, value_name = "NAME")]
+    pub producer: Option<String>,
+    /// Let nodes tell the source lines that they come from, as their doc_string
+    #[arg(long)]
+    pub doc_strings: bool,
     /// Say what is done and how long it takes; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -117,6 +138,27 @@ impl From<State> for pt2onnx::State {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Metadata {
+    /// All that torch.onnx.export tells: modules, FX nodes, stack traces, the graph's signature
+    #[default]
+    Full,
+    /// Modules and names, no stack traces and no text of FX nodes
+    Basic,
+    /// Nothing
+    None,
+}
+
+impl From<Metadata> for pt2onnx::Detail {
+    fn from(metadata: Metadata) -> Self {
+        match metadata {
+            Metadata::Full => Self::Full,
+            Metadata::Basic => Self::Basic,
+            Metadata::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Target {
     /// The standard; a warning says what ONNX Runtime has no kernel for
     #[default]
@@ -141,6 +183,13 @@ impl From<Weights> for pt2onnx::Weights {
             Weights::Embed => Self::Embed,
             Weights::External => Self::External,
         }
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("it has the form KEY=VALUE".to_owned()),
     }
 }
 
@@ -188,6 +237,22 @@ mod tests {
                 ],
                 true,
             ),
+            (
+                &[
+                    "m.pt2",
+                    "-o",
+                    "m.onnx",
+                    "--metadata",
+                    "basic",
+                    "--meta",
+                    "a=b=c",
+                    "--meta",
+                    "d=",
+                ],
+                true,
+            ),
+            (&["m.pt2", "-o", "m.onnx", "--meta", "a"], false),
+            (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
             (&["ops"], true),
             (&["inspect", "m.pt2"], true),
             (&[], false),

@@ -14,16 +14,30 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
     refuse_the_input(&model, &output)?;
-    let exporter = Exporter::new()
+    let mut exporter = Exporter::new()
         .opset(args.opset)
         .weights(args.weights.into())
         .target(args.target.into())
         .state(args.state.into())
-        .optimize(!args.no_optimize);
-    let exporter = match args.seed {
-        Some(seed) => exporter.seed(seed),
-        None => exporter,
-    };
+        .optimize(!args.no_optimize)
+        .metadata(args.metadata.into())
+        .strip_paths(args.strip_paths)
+        .source_lines(args.doc_strings);
+    for (key, value) in args.meta {
+        exporter = exporter.meta(key, value);
+    }
+    if let Some(text) = args.doc_string {
+        exporter = exporter.doc_string(text);
+    }
+    if let Some(version) = args.model_version {
+        exporter = exporter.model_version(version);
+    }
+    if let Some(name) = args.producer {
+        exporter = exporter.producer(name);
+    }
+    if let Some(seed) = args.seed {
+        exporter = exporter.seed(seed);
+    }
     let program = exporter.export(&model)?;
     for warning in program.warnings() {
         tracing::warn!("{warning}");

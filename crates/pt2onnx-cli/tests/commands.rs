@@ -75,6 +75,40 @@ fn options_change_the_model() {
     assert_eq!(plain, write(&["--weights", "embed"]));
     assert_ne!(plain, write(&["--opset", "18"]));
     write(&["--no-optimize"]);
+    assert_eq!(plain, write(&["--metadata", "full"]));
+    let has = |model: &[u8], text: &str| model.windows(text.len()).any(|w| w == text.as_bytes());
+    let folder_of_source = "/opt/src/seedcase.py";
+    let fx_node = "pkg.torch.onnx.fx_node";
+    assert!(has(&plain, folder_of_source) && has(&plain, fx_node));
+    let stripped = write(&["--strip-paths"]);
+    assert!(!has(&stripped, "/opt/") && has(&stripped, "File \"seedcase.py\", line 9"));
+    let basic = write(&["--metadata", "basic"]);
+    assert!(!has(&basic, "seedcase.py") && !has(&basic, fx_node));
+    assert!(has(&basic, ": __main__.MLPModel/cat: aten.cat.default"));
+    let none = write(&["--metadata", "none"]);
+    assert!(!has(&none, "aten.cat") && none.len() < basic.len() && basic.len() < plain.len());
+    let said = [
+        "--meta",
+        "author=me=you",
+        "--doc-string",
+        "some words",
+        "--model-version",
+        "7",
+        "--producer",
+        "a maker",
+        "--doc-strings",
+    ];
+    let model = write(&said);
+    for text in [
+        "author",
+        "me=you",
+        "some words",
+        "a maker",
+        "seedcase.py:8: ",
+    ] {
+        assert!(has(&model, text), "{text}");
+    }
+    assert!(!has(&model, "pt2onnx"));
     // No weight of this model is worth a file of its own.
     assert_eq!(plain, write(&["--weights", "external"]));
     assert_eq!(files(folder.path()).len(), 1);

@@ -9,7 +9,7 @@ use crate::graph::{
     Node, OpName, OutputSpec, SymArg,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display, Write, from_fn};
 
 /// Prints the nodes of one graph; holds the number of users of each value.
 #[derive(Debug)]
@@ -67,30 +67,32 @@ impl<'a> Printer<'a> {
     }
 
     /// `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})`
-    pub fn node(&self, node: &Node) -> String {
-        let (keyword, positional): (Vec<_>, Vec<_>) =
-            node.args.iter().partition(|a| a.kind == ArgKind::Keyword);
-        let keyword = keyword
-            .iter()
-            .map(|a| format!("{}: {}", a.name, Arg(&a.value)));
-        // A tuple of one has a comma.
-        let comma = if positional.len() == 1 { "," } else { "" };
-        let positional = Separated(positional.iter().map(|a| Arg(&a.value)).collect());
-        let parts = parts(node);
-        let users = match &parts {
-            Some(parts) => parts.iter().filter(|p| self.is_used_part(p)).count(),
-            None => node
-                .outputs
-                .first()
-                .and_then(Argument::name)
-                .map_or(0, |n| self.users_of(n)),
-        };
-        format!(
-            "%{} : [num_users={users}] = call_function[target={}](args = ({positional}{comma}), kwargs = {{{}}})",
-            node.name,
-            target(&node.target),
-            Separated(keyword.collect()),
-        )
+    pub fn node(&self, node: &Node) -> impl Display {
+        from_fn(move |f| {
+            let keyword = node.args.iter().filter(|a| a.kind == ArgKind::Keyword);
+            let positional = node.args.iter().filter(|a| a.kind != ArgKind::Keyword);
+            // A tuple of one has a comma.
+            let comma = if positional.clone().count() == 1 {
+                ","
+            } else {
+                ""
+            };
+            let parts = parts(node);
+            let users = match &parts {
+                Some(parts) => parts.iter().filter(|p| self.is_used_part(p)).count(),
+                None => { node.outputs.first() }
+                    .and_then(Argument::name)
+                    .map_or(0, |n| self.users_of(n)),
+            };
+            write!(
+                f,
+                "%{} : [num_users={users}] = call_function[target={}](args = ({}{comma}), kwargs = {{{}}})",
+                node.name,
+                target(&node.target),
+                separated(positional.map(|a| Arg(&a.value))),
+                separated(keyword.map(|a| from_fn(|f| write!(f, "{}: {}", a.name, Arg(&a.value))))),
+            )
+        })
     }
 
     /// The `getitem` nodes that take apart a node's results: those results that have a use.
@@ -161,7 +163,7 @@ impl Display for Printer<'_> {
         match outputs.as_slice() {
             [only] if self.graph.is_single_tensor_return => write!(f, "\n    return {only}"),
             [only] => write!(f, "\n    return ({only},)"),
-            _ => write!(f, "\n    return ({})", Separated(outputs)),
+            _ => write!(f, "\n    return ({})", separated(outputs.iter())),
         }
     }
 }
@@ -195,33 +197,54 @@ fn is_unused(name: &str) -> bool {
     })
 }
 
-fn target(op: &OpName) -> String {
-    match &*op.namespace {
-        "_operator" => format!("operator.{}", op.name),
-        _ => op.qualified(),
-    }
+fn target(op: &OpName) -> impl Display {
+    from_fn(move |f| match &*op.namespace {
+        "_operator" => write!(f, "operator.{}", op.name),
+        _ if op.is_operator() || op.is_higher_order() => write!(f, "torch.ops.{op}"),
+        _ => op.fmt(f),
+    })
 }
 
-struct Separated<T>(Vec<T>);
+/// `str(node.target)`: `aten.relu.default`, `cond`, `<built-in function add>`.
+pub fn target_str(op: &OpName) -> impl Display {
+    from_fn(move |f| match &*op.namespace {
+        "_operator" | "math" => write!(f, "<built-in function {}>", op.name),
+        _ if op.is_higher_order() => f.write_str(&op.name),
+        _ => op.fmt(f),
+    })
+}
 
-impl<T: Display> Display for Separated<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, item) in self.0.iter().enumerate() {
+/// `a, b`, printed without a copy of what is printed.
+fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
+    from_fn(move |f| {
+        for (i, item) in items.clone().enumerate() {
             if i > 0 {
                 f.write_str(", ")?;
             }
             item.fmt(f)?;
         }
         Ok(())
-    }
+    })
 }
 
-fn list<'a, T: 'a, D: Display>(
-    f: &mut fmt::Formatter<'_>,
-    items: impl IntoIterator<Item = T>,
-    show: impl Fn(T) -> D,
-) -> fmt::Result {
-    write!(f, "[{}]", Separated(items.into_iter().map(show).collect()))
+/// `[a, b]`.
+fn list<'a, T, D: Display>(items: &'a [T], show: impl Fn(&'a T) -> D + Clone) -> impl Display {
+    from_fn(move |f| write!(f, "[{}]", separated(items.iter().map(show.clone()))))
+}
+
+/// `[[a], [b, c]]`.
+fn lists<'a, T, D: Display>(items: &'a [Vec<T>], show: impl Fn(&'a T) -> D + Copy) -> impl Display {
+    list(items, move |inner| list(inner, show))
+}
+
+/// `%name`.
+struct Reference<'a>(&'a str);
+
+impl Display for Reference<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('%')?;
+        f.write_str(self.0)
+    }
 }
 
 /// An argument as `torch.fx.node._format_arg` prints it.
@@ -229,62 +252,60 @@ struct Arg<'a>(&'a Argument);
 
 impl Display for Arg<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |name: &Name| format!("%{name}");
-        let optional = |name: &Option<Name>| match name {
-            Some(name) => format!("%{name}"),
-            None => "None".to_owned(),
-        };
+        fn value(name: &Name) -> Reference<'_> {
+            Reference(name)
+        }
+        fn optional(name: &Option<Name>) -> impl Display {
+            from_fn(move |f| match name {
+                Some(name) => Reference(name).fmt(f),
+                None => f.write_str("None"),
+            })
+        }
         match self.0 {
             Argument::None | Argument::OptionalTensor(None) => f.write_str("None"),
             Argument::Tensor(n)
             | Argument::OptionalTensor(Some(n))
-            | Argument::Graph { name: n, .. } => write!(f, "%{n}"),
-            Argument::CustomObj(o) => write!(f, "%{}", o.name),
-            Argument::Tensors(ns) => list(f, ns, value),
-            Argument::OptionalTensors(ns) => list(f, ns, optional),
-            Argument::NestedTensors(nss) => list(f, nss, |ns| {
-                format!("[{}]", Separated(ns.iter().map(value).collect()))
-            }),
+            | Argument::Graph { name: n, .. } => value(n).fmt(f),
+            Argument::CustomObj(o) => value(&o.name).fmt(f),
+            Argument::Tensors(ns) => list(ns, value).fmt(f),
+            Argument::OptionalTensors(ns) => list(ns, optional).fmt(f),
+            Argument::NestedTensors(nss) => lists(nss, value).fmt(f),
             Argument::Int(i) => i.fmt(f),
-            Argument::Ints(is) => list(f, is, |i| *i),
-            Argument::IntLists(iss) => {
-                list(f, iss, |is| format!("[{}]", Separated(is.iter().collect())))
-            }
+            Argument::Ints(is) => list(is, |i| *i).fmt(f),
+            Argument::IntLists(iss) => lists(iss, |i| *i).fmt(f),
             Argument::Float(x) => PyFloat(*x).fmt(f),
-            Argument::Floats(xs) => list(f, xs, |x| PyFloat(*x)),
-            Argument::FloatLists(xss) => list(f, xss, |xs| {
-                format!("[{}]", Separated(xs.iter().map(|x| PyFloat(*x)).collect()))
-            }),
+            Argument::Floats(xs) => list(xs, |x| PyFloat(*x)).fmt(f),
+            Argument::FloatLists(xss) => lists(xss, |x| PyFloat(*x)).fmt(f),
             Argument::Bool(b) => PyBool(*b).fmt(f),
-            Argument::Bools(bs) => list(f, bs, |b| PyBool(*b)),
+            Argument::Bools(bs) => list(bs, |b| PyBool(*b)).fmt(f),
             Argument::String(s) => f.write_str(s),
             Argument::Operator(s) => f.write_str(s.strip_prefix("torch.ops.").unwrap_or(s)),
-            Argument::Strings(ss) => list(f, ss, Name::clone),
-            Argument::SymInt(a) => f.write_str(&sym(a, |i| i.to_string())),
-            Argument::SymInts(xs) => list(f, xs, |a| sym(a, |i| i.to_string())),
-            Argument::SymFloat(a) => f.write_str(&sym(a, |x| PyFloat(*x).to_string())),
-            Argument::SymFloats(xs) => list(f, xs, |a| sym(a, |x| PyFloat(*x).to_string())),
-            Argument::SymBool(a) => f.write_str(&sym(a, |b| PyBool(*b).to_string())),
-            Argument::SymBools(xs) => list(f, xs, |a| sym(a, |b| PyBool(*b).to_string())),
+            Argument::Strings(ss) => list(ss, Name::clone).fmt(f),
+            Argument::SymInt(a) => sym(a, |i| *i).fmt(f),
+            Argument::SymInts(xs) => list(xs, |a| sym(a, |i| *i)).fmt(f),
+            Argument::SymFloat(a) => sym(a, |x| PyFloat(*x)).fmt(f),
+            Argument::SymFloats(xs) => list(xs, |a| sym(a, |x| PyFloat(*x))).fmt(f),
+            Argument::SymBool(a) => sym(a, |b| PyBool(*b)).fmt(f),
+            Argument::SymBools(xs) => list(xs, |a| sym(a, |b| PyBool(*b))).fmt(f),
             Argument::Complex(re, im) => PyComplex(*re, *im).fmt(f),
             Argument::DType(d) => write!(f, "torch.{d}"),
             Argument::MemoryFormat(m) => m.fmt(f),
             Argument::Layout(l) => l.fmt(f),
             Argument::Device(d) => d.fmt(f),
             Argument::Dict(entries) => {
-                let entries = entries.iter().map(|(k, v)| format!("{k}: {}", Arg(v)));
-                write!(f, "{{{}}}", Separated(entries.collect()))
+                let entry = |(k, v)| from_fn(move |f| write!(f, "{k}: {}", Arg(v)));
+                write!(f, "{{{}}}", separated(entries.iter().map(entry)))
             }
         }
     }
 }
 
-fn sym<T>(arg: &SymArg<T>, show: impl Fn(&T) -> String) -> String {
-    match arg {
-        SymArg::Name(name) => format!("%{name}"),
-        SymArg::Value(value) => show(value),
-        SymArg::Expr(expr) => expr.to_string(),
-    }
+fn sym<'a, T, D: Display>(arg: &'a SymArg<T>, show: impl Fn(&'a T) -> D) -> impl Display {
+    from_fn(move |f| match arg {
+        SymArg::Name(name) => Reference(name).fmt(f),
+        SymArg::Value(value) => show(value).fmt(f),
+        SymArg::Expr(expr) => expr.fmt(f),
+    })
 }
 
 /// An output: Python's `repr`, values without `%`.
@@ -358,6 +379,17 @@ impl InputSpec {
     }
 }
 
+impl InputSpec {
+    /// Whether a buffer belongs to the state, as Python prints it; `None` of what is no buffer.
+    pub fn persistent(&self) -> &'static str {
+        match self {
+            InputSpec::Buffer { persistent, .. } if *persistent => "True",
+            InputSpec::Buffer { .. } => "False",
+            _ => "None",
+        }
+    }
+}
+
 impl OutputSpec {
     /// Name of its `torch.export.graph_signature.OutputKind`.
     pub fn kind(&self) -> &'static str {
@@ -384,7 +416,7 @@ pub fn range_constraints(program: &ExportedProgram) -> String {
         let (min, max) = (bound(range.min, "-int_oo"), bound(range.max, "int_oo"));
         format!("{expr}: VR[{min}, {max}]")
     });
-    format!("{{{}}}", Separated(ranges.collect()))
+    format!("{{{}}}", separated(ranges))
 }
 
 impl Display for ConstantValue {
@@ -405,6 +437,32 @@ struct PyBool(bool);
 impl Display for PyBool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 { "True" } else { "False" })
+    }
+}
+
+/// Python's `repr` of a string.
+#[derive(Clone, Copy, Debug)]
+pub struct PyStr<'a>(pub &'a str);
+
+impl Display for PyStr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quote = match self.0.contains('\'') && !self.0.contains('"') {
+            true => '"',
+            false => '\'',
+        };
+        f.write_char(quote)?;
+        for c in self.0.chars() {
+            match c {
+                '\n' => f.write_str("\\n")?,
+                '\r' => f.write_str("\\r")?,
+                '\t' => f.write_str("\\t")?,
+                '\\' => f.write_str("\\\\")?,
+                c if c == quote => write!(f, "\\{c}")?,
+                c if c.is_ascii_control() => write!(f, "\\x{:02x}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char(quote)
     }
 }
 
@@ -454,6 +512,19 @@ impl Display for PyComplex {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strings_as_python_prints_them() {
+        for (text, printed) in [
+            ("", "''"),
+            ("layer1.0", "'layer1.0'"),
+            ("it's", "\"it's\""),
+            ("'\"", "'\\'\"'"),
+            ("a\\\n\u{1}ä", "'a\\\\\\n\\x01ä'"),
+        ] {
+            assert_eq!(PyStr(text).to_string(), printed);
+        }
+    }
 
     #[test]
     fn numbers_as_python_prints_them() {

@@ -242,6 +242,14 @@ pub struct Model {
     pub ir_version: Option<u32>,
     /// Name of the main graph.
     pub name: String,
+    /// Who made the model; pt2onnx and its version, unless set.
+    pub producer: Option<String>,
+    /// The user's version of the model.
+    pub model_version: Option<i64>,
+    /// The user's words about the model.
+    pub doc_string: Option<String>,
+    /// Whether nodes tell the source lines of their origins in `doc_string`.
+    pub source_lines: bool,
     /// `metadata_props` of the model.
     pub metadata: Metadata,
     /// `metadata_props` of the main graph.
@@ -263,6 +271,10 @@ impl Model {
             imports: IndexMap::new(),
             ir_version: None,
             name: "main_graph".to_owned(),
+            producer: None,
+            model_version: None,
+            doc_string: None,
+            source_lines: false,
             metadata: Metadata::new(),
             graph_metadata: Metadata::new(),
             functions: Vec::new(),
@@ -516,6 +528,15 @@ impl Model {
             .iter()
             .enumerate()
             .map(|(i, v)| (Value::new(i), v))
+    }
+
+    /// Adds the origins of `from` to those of `to`, which now does what `from` did.
+    pub fn merge_origins(&mut self, to: NodeId, from: NodeId) {
+        for origin in self[from].origins.clone() {
+            if !self[to].origins.contains(&origin) {
+                self[to].origins.push(origin);
+            }
+        }
     }
 
     /// The main graph's inputs.

@@ -42,13 +42,19 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         model,
         absent: Vec::new(),
     };
-    let graph = cx.graph(Model::MAIN, &model.name)?;
+    let mut graph = cx.graph(Model::MAIN, &model.name)?;
     let functions = model
         .functions
         .iter()
         .map(|f| cx.function(f))
         .collect::<Result<_, _>>()?;
     let used = cx.constants(Model::MAIN);
+    // What is said of initialisers stands with their types, where onnx_ir, and with it PyTorch, writes and reads it.
+    for &(value, _) in &used {
+        if !model[value].metadata.is_empty() {
+            graph.value_info.push(cx.value_info(value)?);
+        }
+    }
     let initialisers = used
         .into_iter()
         .map(|(value, tensor)| cx.initialiser(value, tensor))
@@ -59,8 +65,14 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let proto = ModelProto {
         ir_version: Some(model.ir_version().into()),
         opset_import: cx.imports(),
-        producer_name: Some("pt2onnx".to_owned()),
-        producer_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        producer_name: Some(model.producer.as_deref().unwrap_or("pt2onnx").to_owned()),
+        // The version is ours, not another producer's.
+        producer_version: match &model.producer {
+            Some(_) => None,
+            None => Some(env!("CARGO_PKG_VERSION").to_owned()),
+        },
+        model_version: model.model_version,
+        doc_string: model.doc_string.clone(),
         metadata_props: metadata(&model.metadata),
         functions,
         ..ModelProto::default()
@@ -213,6 +225,7 @@ impl<'a> Cx<'a> {
             domain: Some(&*node.domain)
                 .filter(|d| !d.is_empty())
                 .map(str::to_owned),
+            doc_string: self.source_lines(node),
             metadata_props: self.origins(node),
             attribute: node
                 .attributes
@@ -223,15 +236,38 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// The metadata of all that a node was made from; of equal keys the first holds.
+    /// The metadata of all that a node was made from: of each key the different texts, one in a line.
     fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
-        let mut merged = Metadata::new();
-        for (key, value) in node.origins.iter().flat_map(|o| &self.model[*o].metadata) {
-            if !merged.iter().any(|(k, _)| k == key) {
-                merged.push((key.clone(), value.clone()));
+        let origins = || node.origins.iter().map(|o| &self.model[*o]);
+        if let (Some(only), 1) = (origins().next(), node.origins.len()) {
+            return metadata(&only.metadata);
+        }
+        let mut merged: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (key, value) in origins().flat_map(|o| &o.metadata) {
+            match merged.iter_mut().find(|(k, _)| k == key) {
+                Some((_, values)) if values.contains(&&**value) => {}
+                Some((_, values)) => values.push(value),
+                None => merged.push((key, vec![value])),
             }
         }
-        metadata(&merged)
+        let join = |(key, values): (&str, Vec<&str>)| entry(key, values.join("\n"));
+        merged.into_iter().map(join).collect()
+    }
+
+    /// The source lines of all that a node was made from, if the model wants them.
+    fn source_lines(&self, node: &Node) -> Option<String> {
+        if !self.model.source_lines {
+            return None;
+        }
+        let mut lines: Vec<&str> = Vec::new();
+        for origin in &node.origins {
+            if let Some(line) = self.model[*origin].location.as_deref()
+                && !lines.contains(&line)
+            {
+                lines.push(line);
+            }
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     fn attribute(
@@ -289,7 +325,6 @@ impl<'a> Cx<'a> {
         let described = self.described(tensor, &name)?;
         let proto = TensorProto {
             name: Some(name),
-            metadata_props: metadata(&self.model[value].metadata),
             ..described
         };
         Ok(Initialiser { proto, tensor })

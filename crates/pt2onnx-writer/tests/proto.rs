@@ -140,9 +140,10 @@ fn head_and_metadata() {
         .push(("role".into(), "weight".into()));
     let y = node(&mut m, Model::MAIN, "Mul", &[x, w], smallvec![]);
     let id = m.producer(y).unwrap();
-    for (key, value) in [("a", "1"), ("a", "2"), ("b", "3")] {
+    for (key, value) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "1")] {
         let origin = m.add_origin(Origin {
             metadata: vec![(key.into(), value.into())],
+            location: Some(format!("m.py:{value}").into()),
             ..Origin::default()
         });
         m[id].origins.push(origin);
@@ -175,12 +176,13 @@ fn head_and_metadata() {
             &p.metadata_props,
             &graph.metadata_props,
             &graph.input[0].metadata_props,
-            &graph.initializer[0].metadata_props
+            &graph.value_info[0].metadata_props
         ]
         .map(|e| pairs(e)),
         ["author=me", "signature=sig", "role=user", "role=weight"]
     );
-    assert_eq!(pairs(&graph.node[0].metadata_props), "a=1 b=3");
+    assert_eq!(pairs(&graph.node[0].metadata_props), "a=1\n2 b=3");
+    assert_eq!(graph.node[0].doc_string, None);
     assert_eq!(
         (
             graph.node[0].op_type(),
@@ -189,6 +191,19 @@ fn head_and_metadata() {
         ),
         ("Mul", "node_Mul_0", None)
     );
+
+    m.producer = Some("me".into());
+    m.model_version = Some(7);
+    m.doc_string = Some("words".into());
+    m.source_lines = true;
+    let p = written(&m);
+    assert_eq!(
+        (p.producer_name(), p.producer_version.as_deref()),
+        ("me", None)
+    );
+    assert_eq!((p.model_version(), p.doc_string()), (7, "words"));
+    let node = &p.graph.as_ref().unwrap().node[0];
+    assert_eq!(node.doc_string(), "m.py:1\nm.py:2\nm.py:3");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The way from an archive to a model.
 
-use crate::{Error, OPSETS, OnnxProgram, Registry, State, Target, Weights, random};
-use pt2onnx_fx::{ExportedProgram, archive, passes};
+use crate::{Detail, Error, OPSETS, OnnxProgram, Registry, State, Target, Weights, random};
+use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
+use pt2onnx_ir::Model;
 use std::{path::Path, time::Instant};
 
 /// The opset that is written unless another is asked for.
@@ -16,6 +17,31 @@ pub struct Exporter {
     state: State,
     seed: Option<u32>,
     registry: Registry,
+    metadata: Detail,
+    strip_paths: bool,
+    head: Head,
+}
+
+/// What the user says of the model.
+#[derive(Default)]
+struct Head {
+    metadata: Vec<(String, String)>,
+    doc_string: Option<String>,
+    model_version: Option<i64>,
+    producer: Option<String>,
+    source_lines: bool,
+}
+
+impl Head {
+    fn write(&self, model: &mut Model) {
+        let entries = self.metadata.iter();
+        let entries = entries.map(|(k, v)| (k.clone().into(), v.as_str().into()));
+        model.metadata.extend(entries);
+        model.doc_string.clone_from(&self.doc_string);
+        model.model_version = self.model_version;
+        model.producer.clone_from(&self.producer);
+        model.source_lines = self.source_lines;
+    }
 }
 
 impl Default for Exporter {
@@ -28,6 +54,9 @@ impl Default for Exporter {
             state: State::Drop,
             seed: None,
             registry: Registry::default(),
+            metadata: Detail::Full,
+            strip_paths: false,
+            head: Head::default(),
         }
     }
 }
@@ -80,6 +109,50 @@ impl Exporter {
         self
     }
 
+    /// How much the model tells of the program it comes from; [`Detail::Full`] by default.
+    pub fn metadata(mut self, metadata: Detail) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// Whether stack traces in metadata tell files without their folders; false by default.
+    pub fn strip_paths(mut self, strip_paths: bool) -> Self {
+        self.strip_paths = strip_paths;
+        self
+    }
+
+    /// Adds an entry to the model's `metadata_props`; of equal keys the last holds.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        let (key, value) = (key.into(), value.into());
+        self.head.metadata.retain(|(k, _)| *k != key);
+        self.head.metadata.push((key, value));
+        self
+    }
+
+    /// The model's `doc_string`; none by default.
+    pub fn doc_string(mut self, text: impl Into<String>) -> Self {
+        self.head.doc_string = Some(text.into());
+        self
+    }
+
+    /// The model's `model_version`; none by default.
+    pub fn model_version(mut self, version: i64) -> Self {
+        self.head.model_version = Some(version);
+        self
+    }
+
+    /// The model's `producer_name`; by default `pt2onnx`, with its version.
+    pub fn producer(mut self, name: impl Into<String>) -> Self {
+        self.head.producer = Some(name.into());
+        self
+    }
+
+    /// Whether nodes tell the lines of the user's source that they come from in `doc_string`; false by default.
+    pub fn source_lines(mut self, source_lines: bool) -> Self {
+        self.head.source_lines = source_lines;
+        self
+    }
+
     /// Reads an archive and translates its program. The file is mapped for as long as the result lives, and must not
     /// change meanwhile.
     ///
@@ -97,6 +170,7 @@ impl Exporter {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
+        let archived = (self.metadata == Detail::Full).then(|| nodes_of(&program.graph));
         for (name, pass) in passes::PASSES {
             stage(name, || pass(&mut program)).map_err(Error::Pass)?;
         }
@@ -107,8 +181,15 @@ impl Exporter {
             mut model,
             mut warnings,
         } = stage("lower", || {
-            pt2onnx_aten::lower(&program, &self.registry, self.state)
+            let options = pt2onnx_aten::Options {
+                state: self.state,
+                metadata: self.metadata,
+                strip_paths: self.strip_paths,
+                archived: archived.as_ref(),
+            };
+            pt2onnx_aten::lower(&program, &self.registry, options)
         })?;
+        self.head.write(&mut model);
         if self.optimize {
             stage("optimise", || {
                 pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
@@ -125,6 +206,16 @@ impl Exporter {
     }
 }
 
+/// A copy of a graph without what is known of its values.
+fn nodes_of(graph: &Graph) -> Graph {
+    Graph {
+        nodes: graph.nodes.clone(),
+        inputs: graph.inputs.clone(),
+        outputs: graph.outputs.clone(),
+        ..Graph::default()
+    }
+}
+
 /// Removes what only computes new state; what is written into is still told.
 fn drop_state(program: &mut ExportedProgram) {
     let mutations = std::mem::take(&mut program.mutations);
@@ -133,7 +224,7 @@ fn drop_state(program: &mut ExportedProgram) {
 }
 
 /// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.
-fn fit(model: &mut pt2onnx_ir::Model, target: Target, warnings: &mut Vec<String>) {
+fn fit(model: &mut Model, target: Target, warnings: &mut Vec<String>) {
     match target {
         Target::OrtCpu => pt2onnx_opt::bridge_ort_cpu(model),
         Target::Standard => {

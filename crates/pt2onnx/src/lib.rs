@@ -32,7 +32,7 @@ pub use error::Error;
 pub use exporter::{DEFAULT_OPSET, Exporter};
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
-pub use pt2onnx_aten::{Registry, State};
+pub use pt2onnx_aten::{Detail, Registry, State};
 pub use pt2onnx_fx as fx;
 pub use pt2onnx_ir as ir;
 pub use pt2onnx_opt as opt;

@@ -2,12 +2,16 @@
 //! recorded.
 
 mod control;
+mod metadata;
 mod signature;
 mod state;
 mod usage;
 
+pub use metadata::{Detail, Options};
 pub use state::State;
 pub use usage::{OpUse, ops_used};
+
+use metadata::Annotator;
 
 use crate::{
     Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
@@ -17,9 +21,7 @@ use crate::{
     registry::{AtenOp, Complexity, LowerFn},
 };
 use pt2onnx_fx::graph::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta};
-use pt2onnx_ir::{
-    Builder, InsertPoint, Model, Origin, Shape, Type, Value, schema::CANONICAL_OPSET,
-};
+use pt2onnx_ir::{Builder, InsertPoint, Model, Shape, Type, Value, schema::CANONICAL_OPSET};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use rustc_hash::FxHashMap;
@@ -33,15 +35,17 @@ pub struct Lowering {
     pub warnings: Vec<String>,
 }
 
-/// Translates a functional program; `state` says what becomes of its writes to buffers and inputs.
+/// Translates a functional program; of the options, a [`State`] may stand alone.
 ///
 /// # Errors
 /// All nodes that have no translation, at once; inputs and outputs that ONNX has nothing for.
-pub fn lower(
-    program: &ExportedProgram,
-    registry: &Registry,
-    state: State,
+pub fn lower<'a>(
+    program: &'a ExportedProgram,
+    registry: &'a Registry,
+    options: impl Into<Options<'a>>,
 ) -> Result<Lowering, Error> {
+    let options = options.into();
+    let state = options.state;
     let mut model = Model::new(CANONICAL_OPSET);
     let builder = Builder::new(
         &mut model,
@@ -54,7 +58,11 @@ pub fn lower(
         registry,
         schemas: FxHashMap::default(),
         errors: Vec::new(),
+        annotator: Annotator::new(options),
     };
+    driver
+        .cx
+        .edit(|model| driver.annotator.graph(program, model));
     driver.inputs(program, state)?;
     driver.nodes(&program.graph);
     if !driver.errors.is_empty() {
@@ -70,23 +78,21 @@ struct Driver<'a> {
     registry: &'a Registry,
     schemas: FxHashMap<&'static str, Option<Arc<Schema>>>,
     errors: Vec<NodeError>,
+    annotator: Annotator<'a>,
 }
 
 impl<'a> Driver<'a> {
     fn nodes(&mut self, graph: &'a Graph) {
         self.cx.note_uses(graph);
+        let outer = self.annotator.enter(graph);
         for node in &graph.nodes {
             self.node(node);
         }
+        self.annotator.leave(outer);
     }
 
     fn node(&mut self, node: &'a Node) {
-        let origin = Origin {
-            node: node.name.clone(),
-            op: node.target.to_string().into(),
-            location: node.meta.source_line().map(|l| l.to_string().into()),
-            metadata: Vec::new(),
-        };
+        let origin = self.annotator.origin(node);
         let origin = self.cx.edit(|model| model.add_origin(origin));
         self.cx.set_origin(Some(origin));
         if let Err(reason) = self.lower_node(node) {

@@ -12,7 +12,21 @@ use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
+/// What a value is to the program.
+pub(super) enum Role<'a> {
+    /// This input, under this name in the model.
+    Input(&'a InputSpec, &'a Name),
+    /// An output of this kind.
+    Output(&'static str),
+}
+
 impl<'a> Driver<'a> {
+    /// Says what a value is to the program.
+    pub(super) fn note(&self, value: Value, role: Role) {
+        self.cx
+            .edit(|model| self.annotator.value(model, value, role));
+    }
+
     pub(super) fn inputs(
         &mut self,
         program: &'a ExportedProgram,
@@ -27,7 +41,7 @@ impl<'a> Driver<'a> {
                 | InputSpec::Buffer { name, target, .. }
                 | InputSpec::TensorConstant { name, target } => {
                     if state == State::Pairs && is_written(program, name) {
-                        pairs.push((name, target));
+                        pairs.push((spec, name, target));
                         continue;
                     }
                     let tensor = program.tensor_of(spec).ok_or_else(|| Error::Signature {
@@ -47,9 +61,10 @@ impl<'a> Driver<'a> {
                         views.push((tensor, value));
                         value
                     });
+                    self.note(value, Role::Input(spec, target));
                     self.cx.define(name, value);
                 }
-                InputSpec::UserInput(arg) => self.user_input(arg)?,
+                InputSpec::UserInput(arg) => self.user_input(spec, arg)?,
                 InputSpec::Constant { name, value } => self.constant_input(name, value),
                 InputSpec::CustomObj { .. } | InputSpec::Token(_) => {}
             }
@@ -57,10 +72,10 @@ impl<'a> Driver<'a> {
         // State comes in behind the program's own inputs.
         pairs
             .into_iter()
-            .try_for_each(|(name, target)| self.state_input(name, target))
+            .try_for_each(|(spec, name, target)| self.state_input(spec, name, target))
     }
 
-    fn user_input(&mut self, arg: &Argument) -> Result<(), Error> {
+    fn user_input(&mut self, spec: &InputSpec, arg: &Argument) -> Result<(), Error> {
         let unsupported = |name: &str, reason: &str| Error::Signature {
             what: "input",
             name: name.to_owned(),
@@ -91,6 +106,7 @@ impl<'a> Driver<'a> {
             model[value].name = Some(name.clone());
             value
         });
+        self.note(value, Role::Input(spec, name));
         match number {
             Some(expr) => {
                 self.cx.bind_scalar(expr, value);
@@ -123,7 +139,11 @@ impl<'a> Driver<'a> {
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec {
                 OutputSpec::UserOutput(arg) => match self.output(arg)? {
-                    Some(value) => outputs.push(self.own_output(arg, value, &outputs)),
+                    Some(value) => {
+                        let value = self.own_output(arg, value, &outputs);
+                        self.note(value, Role::Output(spec.kind()));
+                        outputs.push(value);
+                    }
                     None => warnings.push(format!(
                         "output {i} is None in the program and left out of the model"
                     )),

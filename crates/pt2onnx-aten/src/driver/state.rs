@@ -1,8 +1,8 @@
 //! State: what becomes of the values that a program writes into buffers, parameters and inputs.
 
-use super::{Driver, onnx_type};
+use super::{Driver, onnx_type, signature::Role};
 use crate::Error;
-use pt2onnx_fx::graph::{ExportedProgram, Mutation, MutationKind, Name, ValueMeta};
+use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};
 use pt2onnx_ir::{Model, Value};
 
 /// What to do with the final values of buffers, parameters and inputs that a program writes into.
@@ -28,6 +28,7 @@ impl<'a> Driver<'a> {
     /// An input for the value that a buffer has before the program runs.
     pub(super) fn state_input(
         &mut self,
+        spec: &InputSpec,
         placeholder: &'a Name,
         target: &Name,
     ) -> Result<(), Error> {
@@ -39,6 +40,7 @@ impl<'a> Driver<'a> {
             model[value].name = Some(target.clone());
             value
         });
+        self.note(value, Role::Input(spec, target));
         self.cx.bind_dims(value);
         self.cx.define(placeholder, value);
         Ok(())
@@ -66,11 +68,21 @@ impl<'a> Driver<'a> {
                     let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
                     let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
                     self.cx.edit(|model| model[value].name = Some(name.into()));
+                    self.note(value, Role::Output(kind(mutation)));
                     outputs.push(value);
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// The name that PyTorch has for such an output.
+fn kind(mutation: &Mutation) -> &'static str {
+    match mutation.kind {
+        MutationKind::Parameter => "PARAMETER_MUTATION",
+        MutationKind::Buffer | MutationKind::Constant => "BUFFER_MUTATION",
+        MutationKind::UserInput => "USER_INPUT_MUTATION",
     }
 }
 

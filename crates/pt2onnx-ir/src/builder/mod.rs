@@ -42,7 +42,7 @@ struct State<'m> {
     at: InsertPoint,
     /// Where to go on when the open regions are closed, innermost last.
     outside: Vec<InsertPoint>,
-    origin: Option<OriginId>,
+    origins: SmallVec<[OriginId; 1]>,
     constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
     /// What is known of the elements of integer vectors, for shapes made of them.
     contents: FxHashMap<Value, Vec<Expr>>,
@@ -57,7 +57,7 @@ impl<'m> Builder<'m> {
             model,
             at,
             outside: Vec::new(),
-            origin: None,
+            origins: SmallVec::new(),
             constants: FxHashMap::default(),
             contents: FxHashMap::default(),
             sizes: Sizes::default(),
@@ -81,12 +81,17 @@ impl<'m> Builder<'m> {
 
     /// Sets where the nodes emitted from now on come from.
     pub fn set_origin(&self, origin: Option<OriginId>) {
-        self.state.borrow_mut().origin = origin;
+        self.set_origins(origin.as_slice());
     }
 
-    /// Where the nodes emitted now come from.
+    /// As [`Builder::set_origin`], where it is several nodes.
+    pub fn set_origins(&self, origins: &[OriginId]) {
+        self.state.borrow_mut().origins = origins.into();
+    }
+
+    /// Where the nodes emitted now come from; the first if it is several nodes.
     pub fn origin(&self) -> Option<OriginId> {
-        self.state.borrow().origin
+        self.state.borrow().origins.first().copied()
     }
 
     /// Emits what `body` emits into a new region, given values for its inputs of those types, and closes it with what
@@ -370,7 +375,7 @@ impl<'m> Builder<'m> {
         let node = s
             .model
             .add_node(s.at, op, &inputs[..given], attributes, outputs);
-        s.model[node].origins.extend(s.origin);
+        s.model[node].origins.clone_from(&s.origins);
         node
     }
 
@@ -389,7 +394,7 @@ impl<'m> Builder<'m> {
             .model
             .add_node(s.at, op.to_owned(), inputs, attributes, outputs.len());
         s.model[node].domain = domain.to_owned().into();
-        s.model[node].origins.extend(s.origin);
+        s.model[node].origins.clone_from(&s.origins);
         s.model.imports.entry(domain.to_owned()).or_insert(1);
         let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
         for (&value, ty) in values.iter().zip(outputs) {

@@ -52,9 +52,11 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
     match action {
         Action::Forward(value) => return rewrite::bypass(model, id, value),
         Action::Become(op, inputs, attributes) => {
+            join_origins(model, id, inputs.first().copied().flatten());
             rewrite::become_node(model, id, op, &inputs, *attributes)
         }
         Action::Reshape(x, sizes) => {
+            join_origins(model, id, Some(x));
             let sizes = model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes));
             rewrite::become_node(
                 model,
@@ -66,6 +68,16 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
         }
     }
     true
+}
+
+/// A node that skips the node in front of it, to begin with what that begins with, does that one's work as well.
+fn join_origins(model: &mut Model, id: NodeId, source: Option<Value>) {
+    let input = model[id].input(0);
+    if input != source
+        && let Some(skipped) = input.and_then(|v| model.producer(v))
+    {
+        model.merge_origins(id, skipped);
+    }
 }
 
 impl<'a> Seen<'a> {

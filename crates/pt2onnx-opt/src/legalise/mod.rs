@@ -214,7 +214,7 @@ fn replace(
 ) -> Result<Done, String> {
     let node = model[id].clone();
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
-    cx.set_origin(node.origins.first().copied());
+    cx.set_origins(&node.origins);
     let made = emit(&cx, &node)?;
     if let Some(fault) = cx.take_faults().first() {
         return Err(fault.to_string());

@@ -5,6 +5,7 @@
 
 mod cases;
 mod eval;
+mod origins;
 mod parse;
 mod property;
 

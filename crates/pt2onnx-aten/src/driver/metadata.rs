@@ -1,0 +1,323 @@
+//! Metadata: what nodes, the graph and its values say of the program they come from, with the keys and texts of
+//! `torch.onnx.export`.
+
+use super::{State, signature::Role};
+use pt2onnx_fx::{
+    graph::{
+        ExportedProgram, Graph, GraphSignature, ModuleFrame, MutationKind, Name, Node, OpName,
+        OutputSpec,
+    },
+    printer::{self, Printer, PyStr},
+};
+use pt2onnx_ir::{Metadata, Model, Origin, Value};
+use rustc_hash::FxHashMap;
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+    sync::Arc,
+};
+
+/// How much of the source program a model tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// All that `torch.onnx.export` writes.
+    #[default]
+    Full,
+    /// Of nodes the `namespace` (module path, FX node and operator), of the graph the ranges of its symbols.
+    Basic,
+    /// Nothing.
+    None,
+}
+
+/// What [`lower`](super::lower) is told besides the program. A [`State`] alone makes the rest the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// What becomes of the program's writes to buffers and inputs.
+    pub state: State,
+    /// How much metadata is made.
+    pub metadata: Detail,
+    /// Whether stack traces tell files without their folders.
+    pub strip_paths: bool,
+    /// The graph as the archive had it: nodes that passes made another operator of are described as they were.
+    pub archived: Option<&'a Graph>,
+}
+
+impl From<State> for Options<'_> {
+    fn from(state: State) -> Self {
+        Self {
+            state,
+            ..Self::default()
+        }
+    }
+}
+
+const NAMESPACE: &str = "namespace";
+const CLASS_HIERARCHY: &str = "pkg.torch.onnx.class_hierarchy";
+const FX_NODE: &str = "pkg.torch.onnx.fx_node";
+const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
+const STACK_TRACE: &str = "pkg.torch.onnx.stack_trace";
+const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
+const GRAPH_SIGNATURE: &str = "pkg.torch.export.ExportedProgram.graph_signature";
+const RANGE_CONSTRAINTS: &str = "pkg.torch.export.ExportedProgram.range_constraints";
+const GUARDS: &str = "pkg.torch.export.ExportedProgram.guards_code";
+const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
+const PERSISTENT: &str = "pkg.torch.export.graph_signature.InputSpec.persistent";
+const OUTPUT_KIND: &str = "pkg.torch.export.graph_signature.OutputSpec.kind";
+
+/// Describes the nodes of a program. Texts that nodes share are made once.
+pub(super) struct Annotator<'a> {
+    options: Options<'a>,
+    /// Of the graph whose nodes are translated.
+    printer: Option<Printer<'a>>,
+    archived: FxHashMap<&'a Name, &'a Node>,
+    /// Made when a node first needs it.
+    archived_printer: Option<Printer<'a>>,
+    /// By address of the module stack.
+    stacks: FxHashMap<usize, Stack>,
+    /// By address of the trace, those without folders.
+    traces: FxHashMap<usize, Arc<str>>,
+    targets: FxHashMap<&'a OpName, Arc<str>>,
+    scratch: String,
+}
+
+/// What the modules around a node are in its metadata.
+struct Stack {
+    namespace: String,
+    classes: String,
+    scopes: String,
+}
+
+impl<'a> Annotator<'a> {
+    pub(super) fn new(options: Options<'a>) -> Self {
+        let nodes = options.archived.into_iter().flat_map(|g| &g.nodes);
+        Self {
+            options,
+            printer: None,
+            archived: nodes.map(|n| (&n.name, n)).collect(),
+            archived_printer: None,
+            stacks: FxHashMap::default(),
+            traces: FxHashMap::default(),
+            targets: FxHashMap::default(),
+            scratch: String::new(),
+        }
+    }
+
+    /// From here on, nodes are those of this graph; gives back what describes those of the graph around it.
+    pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printer<'a>> {
+        match self.options.metadata {
+            Detail::Full => self.printer.replace(Printer::of_body(graph)),
+            Detail::Basic | Detail::None => None,
+        }
+    }
+
+    /// Back to the graph around.
+    pub(super) fn leave(&mut self, outer: Option<Printer<'a>>) {
+        self.printer = outer;
+    }
+
+    /// Where what a node becomes comes from.
+    pub(super) fn origin(&mut self, node: &'a Node) -> Origin {
+        Origin {
+            node: node.name.clone(),
+            op: node.target.to_string().into(),
+            location: node.meta.source_line().map(|l| l.to_string().into()),
+            metadata: self.metadata(node),
+        }
+    }
+
+    fn metadata(&mut self, node: &'a Node) -> Metadata {
+        if self.options.metadata == Detail::None {
+            return Metadata::new();
+        }
+        let rewritten = self.archived.get(&node.name).copied();
+        let rewritten = rewritten.filter(|was| was.target != node.target);
+        let node = rewritten.unwrap_or(node);
+        let target = self.target(&node.target);
+        let frames = &node.meta.nn_module_stack;
+        let stack = self
+            .stacks
+            .entry(frames.as_ptr().addr())
+            .or_insert_with(|| Stack::new(frames));
+        let scratch = &mut self.scratch;
+        let mut entry = |key: &'static str, text: fmt::Arguments| {
+            scratch.clear();
+            // A String takes whatever is written to it.
+            let _ = scratch.write_fmt(text);
+            (Cow::Borrowed(key), Arc::from(scratch.as_str()))
+        };
+        let namespace = entry(
+            NAMESPACE,
+            format_args!("{}{}: {target}", stack.namespace, node.name),
+        );
+        if self.options.metadata == Detail::Basic {
+            return vec![namespace];
+        }
+        let printer = match (rewritten, self.options.archived) {
+            (Some(_), Some(graph)) => Some(
+                &*self
+                    .archived_printer
+                    .get_or_insert_with(|| Printer::of_body(graph)),
+            ),
+            _ => self.printer.as_ref(),
+        };
+        let classes = format_args!("[{}{}]", stack.classes, PyStr(&target));
+        let classes = entry(CLASS_HIERARCHY, classes);
+        let scopes = format_args!("[{}{}]", stack.scopes, PyStr(&node.name));
+        let scopes = entry(NAME_SCOPES, scopes);
+        let text = match printer {
+            Some(printer) => entry(FX_NODE, format_args!("{}", printer.node(node))),
+            None => entry(FX_NODE, format_args!("")),
+        };
+        let trace = (STACK_TRACE.into(), self.trace(node));
+        vec![namespace, classes, text, scopes, trace]
+    }
+
+    /// The operator's name, as `str` gives it.
+    fn target(&mut self, op: &'a OpName) -> Arc<str> {
+        let known = self.targets.entry(op);
+        known
+            .or_insert_with(|| printer::target_str(op).to_string().into())
+            .clone()
+    }
+
+    fn trace(&mut self, node: &Node) -> Arc<str> {
+        let Some(trace) = &node.meta.stack_trace else {
+            return "".into();
+        };
+        if !self.options.strip_paths {
+            return trace.clone();
+        }
+        let known = self.traces.entry(trace.as_ptr().addr());
+        known.or_insert_with(|| without_folders(trace)).clone()
+    }
+
+    /// Describes the graph of a program.
+    pub(super) fn graph(&self, program: &ExportedProgram, model: &mut Model) {
+        let mut push = |key: &'static str, text: String| {
+            model.graph_metadata.push((key.into(), text.into()));
+        };
+        match self.options.metadata {
+            Detail::None => return,
+            Detail::Basic => {}
+            Detail::Full => push(GRAPH_SIGNATURE, functional_signature(program).to_string()),
+        }
+        push(RANGE_CONSTRAINTS, printer::range_constraints(program));
+        if self.options.metadata == Detail::Full && !program.guards.is_empty() {
+            push(GUARDS, program.guards.join("\n"));
+        }
+    }
+
+    /// Describes an input, weight or output.
+    pub(super) fn value(&self, model: &mut Model, value: Value, role: Role) {
+        if self.options.metadata != Detail::Full {
+            return;
+        }
+        let metadata = &mut model[value].metadata;
+        let mut push = |key: &'static str, text: Arc<str>| {
+            // Of tied weights and of inputs that are outputs, what was said first holds.
+            if metadata.iter().all(|(k, _)| k != key) {
+                metadata.push((key.into(), text));
+            }
+        };
+        match role {
+            Role::Input(spec, name) => {
+                push(INPUT_KIND, spec.kind().into());
+                push(PERSISTENT, spec.persistent().into());
+                if let Some(original) = spec.name().filter(|original| **original != *name) {
+                    push(ORIGINAL_NAME, original.clone());
+                }
+            }
+            Role::Output(kind) => push(OUTPUT_KIND, kind.into()),
+        }
+    }
+}
+
+impl Stack {
+    fn new(frames: &[ModuleFrame]) -> Self {
+        let mut stack = Self {
+            namespace: String::new(),
+            classes: String::new(),
+            scopes: String::new(),
+        };
+        for ModuleFrame { path, ty, .. } in frames {
+            stack.namespace.push_str(&format!("{path}: {ty}/"));
+            stack.classes.push_str(&format!("{}, ", PyStr(ty)));
+            stack.scopes.push_str(&format!("{}, ", PyStr(path)));
+        }
+        stack
+    }
+}
+
+/// `File "/home/me/model.py", line 3` becomes `File "model.py", line 3`.
+fn without_folders(trace: &str) -> Arc<str> {
+    let mut out = String::with_capacity(trace.len());
+    for line in trace.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start().len();
+        let (space, text) = line.split_at(indent);
+        out.push_str(space);
+        match text
+            .strip_prefix("File \"")
+            .and_then(|t| t.split_once("\", line "))
+        {
+            Some((path, rest)) => {
+                let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+                out.push_str(&format!("File \"{file}\", line {rest}"));
+            }
+            None => out.push_str(text),
+        }
+    }
+    out.into()
+}
+
+/// The signature with the outputs that PyTorch adds for writes when it makes a program functional.
+fn functional_signature(program: &ExportedProgram) -> Cow<'_, GraphSignature> {
+    let is_write = |o: &OutputSpec| {
+        matches!(
+            o,
+            OutputSpec::BufferMutation { .. }
+                | OutputSpec::ParameterMutation { .. }
+                | OutputSpec::UserInputMutation { .. }
+        )
+    };
+    if program.mutations.is_empty() || program.signature.outputs.iter().any(is_write) {
+        return Cow::Borrowed(&program.signature);
+    }
+    let writes = program.mutations.iter().filter_map(|m| {
+        let (name, target) = (m.value.clone(), m.target.clone());
+        Some(match m.kind {
+            MutationKind::Parameter => OutputSpec::ParameterMutation { name, target },
+            MutationKind::Buffer => OutputSpec::BufferMutation { name, target },
+            MutationKind::UserInput => OutputSpec::UserInputMutation { name, target },
+            // PyTorch has no such output.
+            MutationKind::Constant => return None,
+        })
+    });
+    let mut signature = program.signature.clone();
+    signature.outputs = writes
+        .chain(program.signature.outputs.iter().cloned())
+        .collect();
+    Cow::Owned(signature)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_without_folders() {
+        for (trace, stripped) in [
+            (
+                "File \"/a/b c/m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"C:\\d\\n.py\", line 4, in g\n    y",
+                "File \"m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"n.py\", line 4, in g\n    y",
+            ),
+            (
+                "File \"m.py\", line 3, in f\n",
+                "File \"m.py\", line 3, in f\n",
+            ),
+            ("File \"/a/m.py", "File \"/a/m.py"),
+            ("", ""),
+        ] {
+            assert_eq!(&*without_folders(trace), stripped);
+        }
+    }
+}
