@@ -14,12 +14,24 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
     refuse_the_input(&model, &output)?;
-    let exporter = Exporter::new()
+    let mut exporter = Exporter::new()
         .opset(args.opset)
         .weights(args.weights.into())
         .target(args.target.into())
         .state(args.state.into())
-        .optimize(!args.no_optimize);
+        .optimize(!args.no_optimize)
+        .input_names(args.input_names)
+        .output_names(args.output_names.unwrap_or_default())
+        .dynamic_axes(args.dynamic_axes.unwrap_or_default());
+    for (old, new) in args.rename {
+        exporter = exporter.rename(old, new);
+    }
+    for (target, name) in args.dim {
+        exporter = exporter.dim(target, name);
+    }
+    for (target, size) in args.fix {
+        exporter = exporter.fix(target, size);
+    }
     let program = exporter.export(&model)?;
     for warning in program.warnings() {
         tracing::warn!("{warning}");
