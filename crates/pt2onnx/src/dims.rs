@@ -57,15 +57,16 @@ pub enum DimError {
         first: String,
         second: String,
     },
-    /// Two symbols, one name.
-    #[error(
-        "`{symbol}` and `{other}` cannot both be called `{name}`: the program does not say that they are equal"
-    )]
+    /// Two symbols that are never equal, one name.
+    #[error("`{symbol}` and `{other}` cannot both be called `{name}`: they are never equal")]
     Different {
         symbol: String,
         other: String,
         name: String,
     },
+    /// Another symbol is called so.
+    #[error("`{symbol}` cannot be called `{name}`, which is another dimension: name that one too")]
+    Taken { symbol: String, name: String },
     /// The program does not work for that size.
     #[error("`{target}` cannot be {size}: {reason}")]
     Size {
@@ -290,19 +291,24 @@ fn rename(model: &mut Model, constraints: &Constraints, dims: &Dims) -> Result<(
             _ => alone.push((end(model, value)?, index, name)),
         }
     }
-    let all = symbols(model);
+    // Who gives several symbols one name says that they are equal at run time.
     for (symbol, name) in &names {
-        let others = all
-            .iter()
-            .filter(|o| *o != symbol && names.get(*o).unwrap_or(o) == name);
-        for other in others {
-            let (a, b) = (Expr::symbol(symbol), Expr::symbol(other));
-            if constraints.prove_eq(&a, &b) != Some(true) {
-                return Err(DimError::Different {
-                    symbol: symbol.clone(),
-                    other: other.clone(),
-                    name: name.clone(),
-                });
+        for other in symbols(model).iter().filter(|o| *o != symbol) {
+            let equal = constraints.prove_eq(&Expr::symbol(symbol), &Expr::symbol(other));
+            let (symbol, name) = (symbol.clone(), name.clone());
+            match names.get(other) {
+                Some(same) if *same == name && equal == Some(false) => {
+                    let other = other.clone();
+                    return Err(DimError::Different {
+                        symbol,
+                        other,
+                        name,
+                    });
+                }
+                None if *other == name && equal != Some(true) => {
+                    return Err(DimError::Taken { symbol, name });
+                }
+                _ => {}
             }
         }
     }

@@ -99,7 +99,8 @@ impl Exporter {
     }
 
     /// Names a dynamic dimension: `target` is its symbol in the program (`s77`) or an axis of a value (`x.0`). It has
-    /// that name wherever it occurs, also in expressions: `2*batch`.
+    /// that name wherever it occurs, also in expressions: `2*batch`. To give two dimensions one name says that they are
+    /// equal whenever the model runs.
     pub fn dim(mut self, target: impl Into<String>, name: impl Into<String>) -> Self {
         self.dims.names.push((target.into(), name.into()));
         self
