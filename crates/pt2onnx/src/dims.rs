@@ -146,11 +146,11 @@ pub(crate) fn apply(
     dims: &Dims,
 ) -> Result<(), DimError> {
     // Sizes are given by old or new names, and are held against what is known under the old ones.
-    let fixed = dims
-        .fixed
-        .iter()
-        .map(|(target, size)| Ok((target, dim_to_fix(model, dims, target)?, *size)))
-        .collect::<Result<Vec<_>, DimError>>()?;
+    let mut fixed = Vec::new();
+    for (target, size) in &dims.fixed {
+        let found = dims_to_fix(model, dims, target)?;
+        fixed.extend(found.into_iter().map(|dim| (target, dim, *size)));
+    }
     for (target, _) in &dims.names {
         symbol_of(&dim(model, target)?, target)?;
     }
@@ -169,22 +169,24 @@ pub(crate) fn apply(
     rename(model, &constraints, dims)
 }
 
-/// The dimension, by its name now or the one it is given.
-fn dim_to_fix(model: &Model, dims: &Dims, target: &str) -> Result<Expr, DimError> {
-    let mut error = match dim(model, target) {
-        Ok(dim) => return Ok(dim),
+/// The dimension of that name, or all that are given it.
+fn dims_to_fix(model: &Model, dims: &Dims, target: &str) -> Result<Vec<Expr>, DimError> {
+    let error = match dim(model, target) {
+        Ok(dim) => return Ok(vec![dim]),
         Err(error) => error,
     };
-    if let Some((old, _)) = dims.names.iter().find(|(_, new)| new == target) {
-        match dim(model, old) {
-            Ok(dim) => return Ok(dim),
-            Err(e) => error = e,
-        }
+    let mut found = Vec::new();
+    for (old, _) in dims.names.iter().filter(|(_, new)| new == target) {
+        found.push(dim(model, old)?);
     }
-    if let Some((value, axis, _)) = dims.axes.0.iter().find(|(.., new)| new == target) {
-        return axis_of(model, end(model, value)?, value, *axis).map(|(_, dim)| dim);
+    for (value, axis, _) in dims.axes.0.iter().filter(|(.., new)| new == target) {
+        found.push(axis_of(model, end(model, value)?, value, *axis)?.1);
     }
-    Err(error)
+    if found.is_empty() {
+        Err(error)
+    } else {
+        Ok(found)
+    }
 }
 
 fn fix(
