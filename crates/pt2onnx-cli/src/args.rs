@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pt2onnx::{DEFAULT_OPSET, OPSETS};
+use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -73,6 +73,29 @@ pub struct Convert {
     /// Seed for nodes that draw random numbers, so that runs repeat
     #[arg(long, value_name = "N")]
     pub seed: Option<u32>,
+    /// Names for the inputs, in order; inputs behind the last name keep theirs
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        help_heading = "Names"
+    )]
+    pub input_names: Vec<String>,
+    /// Names for the outputs, in order; `from-tree`: by the keys of the dict or dataclass that the program returns
+    #[arg(long, value_name = "A,B", value_parser = output_names, help_heading = "Names")]
+    pub output_names: Option<OutputNames>,
+    /// Rename any value; may be given several times
+    #[arg(long, value_name = "OLD=NEW", value_parser = pair, help_heading = "Names")]
+    pub rename: Vec<(String, String)>,
+    /// Name a dynamic dimension everywhere, given its symbol or an axis: `s77=batch`, `x.0=batch`
+    #[arg(long, value_name = "DIM=NAME", value_parser = pair, help_heading = "Dimensions")]
+    pub dim: Vec<(String, String)>,
+    /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for `x_dynamic_axes_1`
+    #[arg(long, value_name = "JSON", help_heading = "Dimensions")]
+    pub dynamic_axes: Option<DynamicAxes>,
+    /// Make a dynamic dimension static, and fold what follows: `batch=1`, `s77=1`, `x.0=1`
+    #[arg(long, value_name = "DIM=N", value_parser = size, help_heading = "Dimensions")]
+    pub fix: Vec<(String, i64)>,
     /// Leave the model as it was translated: no folding of constants, no simplification
     #[arg(long)]
     pub no_optimize: bool,
@@ -191,6 +214,27 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("it has the form KEY=VALUE".to_owned()),
     }
+}
+
+fn output_names(text: &str) -> Result<OutputNames, String> {
+    Ok(match text {
+        "from-tree" => OutputNames::FromTree,
+        names => OutputNames::List(names.split(',').map(str::to_owned).collect()),
+    })
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text
+        .rsplit_once('=')
+        .filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    let (a, b) = pair.ok_or("something on both sides of `=` is needed")?;
+    Ok((a.to_owned(), b.to_owned()))
+}
+
+fn size(text: &str) -> Result<(String, i64), String> {
+    let (dim, size) = pair(text)?;
+    let size = size.parse().map_err(|_| format!("`{size}` is no size"))?;
+    Ok((dim, size))
 }
 
 fn opset(text: &str) -> Result<u32, String> {

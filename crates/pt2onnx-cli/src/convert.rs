@@ -20,6 +20,9 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         .target(args.target.into())
         .state(args.state.into())
         .optimize(!args.no_optimize)
+        .input_names(args.input_names)
+        .output_names(args.output_names.unwrap_or_default())
+        .dynamic_axes(args.dynamic_axes.unwrap_or_default())
         .metadata(args.metadata.into())
         .strip_paths(args.strip_paths)
         .source_lines(args.doc_strings);
@@ -37,6 +40,15 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     }
     if let Some(seed) = args.seed {
         exporter = exporter.seed(seed);
+    }
+    for (old, new) in args.rename {
+        exporter = exporter.rename(old, new);
+    }
+    for (target, name) in args.dim {
+        exporter = exporter.dim(target, name);
+    }
+    for (target, size) in args.fix {
+        exporter = exporter.fix(target, size);
     }
     let program = exporter.export(&model)?;
     for warning in program.warnings() {

@@ -73,7 +73,9 @@ impl From<Error> for Report {
             }
             Error::Pass(e) => Report::new(Code::Program, e.to_string()),
             Error::Unsupported(e) => unsupported(e),
-            Error::Opset(_) => Report::new(Code::Usage, error.to_string()),
+            Error::Opset(_) | Error::Name(_) | Error::Dim(_) => {
+                Report::new(Code::Usage, error.to_string())
+            }
             Error::Legalise(e) => legalise(e),
             Error::Verify(errors) => {
                 let report =

@@ -35,6 +35,8 @@ fn verbose_names_the_stages() {
         "dead",
         "drop state",
         "lower",
+        "interface",
+        "dimensions",
         "optimise",
         "seed",
         "legalise",

@@ -223,3 +223,78 @@ fn inspecting_what_is_no_archive() {
     one_error(&run);
     assert_eq!(run.code, 3);
 }
+
+#[test]
+fn names_and_dimensions_that_cannot_be() {
+    let folder = tempdir().unwrap();
+    let output = folder.path().join("m.onnx");
+    for (args, expected) in [
+        (
+            &["--input-names", "a,b,c,d"][..],
+            "4 input names are given, but the program has 3: tensor_x, input_dict_tensor_x, input_list_0",
+        ),
+        (
+            &["--output-names", "a,b"],
+            "2 output names are given, but the program has 1: linear_4",
+        ),
+        (&["--input-names", "a,a"], "the name `a` is given twice"),
+        (
+            &["--input-names", "a,,c"],
+            "`input_dict_tensor_x` is given an empty name",
+        ),
+        (
+            &["--input-names", "a", "--rename", "tensor_x=b"],
+            "`tensor_x` is given two names, `a` and `b`",
+        ),
+        (
+            &["--input-names", "fc0.bias"],
+            "`tensor_x` cannot be called `fc0.bias`, which is the name of a weight",
+        ),
+        (
+            &["--output-names", "tensor_x"],
+            "`linear_4` cannot be called `tensor_x`, which is the name of another input",
+        ),
+        (
+            &["--rename", "nope=x"],
+            "there is no value `nope` to rename: the program has none, or it was optimised away",
+        ),
+        (
+            &["--dim", "s77=n"],
+            "`s77` is no dynamic dimension: give one of `s18`, or VALUE.AXIS such as `x.0`",
+        ),
+        (
+            &["--dim", "tensor_x.2=n"],
+            "`tensor_x` has 2 axes, there is no axis 2",
+        ),
+        (
+            &["--dim", "tensor_x.1=n"],
+            "dimension 1 of `tensor_x` is 8, fixed at export: export with `dynamic_shapes` to make it dynamic",
+        ),
+        (
+            &["--dim", "s18=a", "--dim", "tensor_x.0=b"],
+            "the dimension `s18` is given two names, `a` and `b`",
+        ),
+        (
+            &["--dim", "s18=2n"],
+            "`2n` cannot name a dimension: letters, digits and underscores can, no digit first",
+        ),
+        (
+            &["--dynamic-axes", r#"{"y": [0]}"#],
+            "the dynamic axes name `y`, which is neither input nor output of the model",
+        ),
+        (
+            &["--fix", "s18=-1"],
+            "`s18` cannot be -1: the program allows 0 and more",
+        ),
+    ] {
+        let model = mlp();
+        let paths = [model.as_path(), Path::new("-o"), &output];
+        let run = pt2onnx(paths.into_iter().chain(args.iter().map(Path::new)));
+        assert_eq!(
+            (run.code, &*run.stderr),
+            (2, &*format!("error: {expected}\n")),
+            "{args:?}"
+        );
+        assert!(!output.exists());
+    }
+}

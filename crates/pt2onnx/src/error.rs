@@ -1,6 +1,6 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::OPSETS;
+use crate::{DimError, NameError, OPSETS};
 use pt2onnx_ir::VerifyError;
 
 /// Why there is no model.
@@ -25,6 +25,12 @@ pub enum Error {
         /// The opset asked for.
         u32,
     ),
+    /// Inputs, outputs or other values cannot be called as asked.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Dimensions cannot be called as asked, or cannot have that size.
+    #[error(transparent)]
+    Dim(#[from] DimError),
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),

@@ -1,6 +1,11 @@
 //! The way from an archive to a model.
 
-use crate::{Detail, Error, OPSETS, OnnxProgram, Registry, State, Target, Weights, random};
+use crate::{
+    Detail, DynamicAxes, Error, OPSETS, OnnxProgram, OutputNames, Registry, State, Target, Weights,
+    dims::{self, Dims},
+    naming::{self, Names},
+    random,
+};
 use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
 use pt2onnx_ir::Model;
 use std::{path::Path, time::Instant};
@@ -17,6 +22,8 @@ pub struct Exporter {
     state: State,
     seed: Option<u32>,
     registry: Registry,
+    names: Names,
+    dims: Dims,
     metadata: Detail,
     strip_paths: bool,
     head: Head,
@@ -57,6 +64,8 @@ impl Default for Exporter {
             metadata: Detail::Full,
             strip_paths: false,
             head: Head::default(),
+            names: Names::default(),
+            dims: Dims::default(),
         }
     }
 }
@@ -153,6 +162,45 @@ impl Exporter {
         self
     }
 
+    /// Names of the inputs, in order; those behind the last name keep the program's.
+    pub fn input_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.names.inputs = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Names of the outputs; by default the program's.
+    pub fn output_names(mut self, names: OutputNames) -> Self {
+        self.names.outputs = names;
+        self
+    }
+
+    /// Gives the value `old` another name; it may be any value of the model that is written.
+    pub fn rename(mut self, old: impl Into<String>, new: impl Into<String>) -> Self {
+        self.names.renames.push((old.into(), new.into()));
+        self
+    }
+
+    /// Names a dynamic dimension: `target` is its symbol in the program (`s77`) or an axis of a value (`x.0`). It has
+    /// that name wherever it occurs, also in expressions: `2*batch`. To give two dimensions one name says that they are
+    /// equal whenever the model runs.
+    pub fn dim(mut self, target: impl Into<String>, name: impl Into<String>) -> Self {
+        self.dims.names.push((target.into(), name.into()));
+        self
+    }
+
+    /// Names axes of inputs and outputs. The first name of a dimension is its name everywhere; an axis that is to have
+    /// another one has it alone. No axis becomes dynamic that the program has not so.
+    pub fn dynamic_axes(mut self, axes: DynamicAxes) -> Self {
+        self.dims.axes = axes;
+        self
+    }
+
+    /// Makes a dynamic dimension static: a symbol, a name given to one, or an axis of a value.
+    pub fn fix(mut self, target: impl Into<String>, size: i64) -> Self {
+        self.dims.fixed.push((target.into(), size));
+        self
+    }
+
     /// Reads an archive and translates its program. The file is mapped for as long as the result lives, and must not
     /// change meanwhile.
     ///
@@ -190,6 +238,12 @@ impl Exporter {
             pt2onnx_aten::lower(&program, &self.registry, options)
         })?;
         self.head.write(&mut model);
+        stage("interface", || {
+            naming::name(&mut model, &program, &self.names)
+        })?;
+        stage("dimensions", || {
+            dims::apply(&mut model, &program.constraints, &self.dims)
+        })?;
         if self.optimize {
             stage("optimise", || {
                 pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
@@ -200,7 +254,7 @@ impl Exporter {
         });
         stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         stage("target", || fit(&mut model, self.target, &mut warnings));
-        stage("names", || model.assign_names());
+        stage("names", || naming::finish(&mut model, &self.names))?;
         stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
         Ok(OnnxProgram::new(model, warnings, self.weights))
     }

@@ -23,13 +23,17 @@
 //! The crates that the way leads through are here under short names, for those who go it step by step or work on the
 //! model: [`fx`] (archives and their programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes).
 
+mod dims;
 mod error;
 mod exporter;
+mod naming;
 mod program;
 mod random;
 
+pub use dims::{DimError, DynamicAxes};
 pub use error::Error;
 pub use exporter::{DEFAULT_OPSET, Exporter};
+pub use naming::{NameError, OutputNames};
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Registry, State};

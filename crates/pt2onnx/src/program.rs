@@ -1,8 +1,13 @@
 //! A translated program: the model, ready to be written.
 
-use crate::{Error, Saved, Weights, exporter::stage};
+use crate::{
+    Error, Saved, Weights,
+    dims::{self, Dims},
+    exporter::stage,
+};
 use bytes::Bytes;
 use pt2onnx_ir::{Model, verify};
+use pt2onnx_symbolic::Constraints;
 use std::path::Path;
 
 /// An ONNX model with what there is to say about it.
@@ -34,6 +39,22 @@ impl OnnxProgram {
     pub fn model_mut(&mut self) -> &mut Model {
         self.edited = true;
         &mut self.model
+    }
+
+    /// Names dynamic dimensions anew, each given as its symbol or an axis of a value (`x.0`), wherever they occur.
+    ///
+    /// # Errors
+    /// [`Error::Dim`]; the model is then as it was.
+    pub fn rename_axes<T: Into<String>, N: Into<String>>(
+        &mut self,
+        names: impl IntoIterator<Item = (T, N)>,
+    ) -> Result<(), Error> {
+        let names = names.into_iter().map(|(t, n)| (t.into(), n.into()));
+        let dims = Dims {
+            names: names.collect(),
+            ..Dims::default()
+        };
+        Ok(dims::apply(&mut self.model, &Constraints::new(), &dims)?)
     }
 
     /// What the user should know, such as outputs that were left out.

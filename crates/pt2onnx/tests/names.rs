@@ -1,0 +1,110 @@
+//! Names and dimensions, as the exporter is given them: what the model then has.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+use pt2onnx::{Exporter, OutputNames};
+use std::path::{Path, PathBuf};
+
+fn mlp() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/mlp.pt2")
+}
+
+/// Inputs and outputs as text: `x: float[s18,8]`.
+fn ends(program: &pt2onnx::OnnxProgram) -> String {
+    let model = program.model();
+    let show = |v: &pt2onnx::ir::Value| {
+        let data = &model[*v];
+        let (name, ty) = (data.name.as_deref().unwrap(), data.ty.as_ref().unwrap());
+        format!("{name}: {ty}")
+    };
+    let list =
+        |values: &[pt2onnx::ir::Value]| values.iter().map(show).collect::<Vec<_>>().join(", ");
+    format!("{} -> {}", list(model.inputs()), list(model.outputs()))
+}
+
+#[test]
+fn the_example_of_pytorchs_documentation() {
+    let program = Exporter::new()
+        .input_names(["tensor_input", "tensor_x", "list_input_index_0"])
+        .output_names(OutputNames::List(vec!["output".into()]))
+        .dim("tensor_x.0", "batch_size")
+        .export(mlp())
+        .unwrap();
+    assert_eq!(
+        ends(&program),
+        "tensor_input: float[batch_size,8], tensor_x: float[batch_size,8], \
+         list_input_index_0: float[batch_size,8] -> output: float[batch_size,2]"
+    );
+    let model = program.model();
+    let original = |v: pt2onnx::ir::Value| {
+        let metadata = &model[v].metadata;
+        let entry = metadata
+            .iter()
+            .find(|(k, _)| k == "pkg.torch.onnx.original_node_name");
+        entry.map(|(_, name)| name.to_string()).unwrap()
+    };
+    let originals: Vec<String> = model.inputs().iter().map(|v| original(*v)).collect();
+    assert_eq!(
+        originals,
+        ["tensor_x", "input_dict_tensor_x", "input_list_0"]
+    );
+}
+
+#[test]
+fn dimensions() {
+    let x = |dim: &str, out: &str| {
+        format!(
+            "tensor_x: float[{dim},8], input_dict_tensor_x: float[{dim},8], \
+             input_list_0: float[{dim},8] -> linear_4: float[{out},2]"
+        )
+    };
+    let axes = |text: &str| Exporter::new().dynamic_axes(text.parse().unwrap());
+    for (exporter, expected) in [
+        (Exporter::new(), x("s18", "s18")),
+        (Exporter::new().dim("s18", "n"), x("n", "n")),
+        (Exporter::new().dim("linear_4.-2", "n"), x("n", "n")),
+        (Exporter::new().fix("s18", 3), x("3", "3")),
+        (Exporter::new().dim("s18", "n").fix("n", 3), x("3", "3")),
+        (Exporter::new().fix("input_list_0.0", 3), x("3", "3")),
+        (axes(r#"{"tensor_x": {"0": "n"}}"#), x("n", "n")),
+        (
+            axes(r#"{"tensor_x": {"0": "n"}, "linear_4": [0]}"#),
+            x("n", "linear_4_dynamic_axes_1"),
+        ),
+        (
+            axes(r#"{"linear_4": [0]}"#).fix("linear_4_dynamic_axes_1", 2),
+            x("2", "2"),
+        ),
+    ] {
+        assert_eq!(ends(&exporter.export(mlp()).unwrap()), expected);
+    }
+    let mut program = Exporter::new().export(mlp()).unwrap();
+    program.rename_axes([("tensor_x.0", "rows")]).unwrap();
+    assert_eq!(ends(&program), x("rows", "rows"));
+    assert!(program.rename_axes([("s18", "n")]).is_err());
+}
+
+#[test]
+fn values_in_between() {
+    let text = |exporter: Exporter| exporter.export(mlp()).unwrap().to_text();
+    let renamed = text(
+        Exporter::new()
+            .rename("cat", "joined")
+            .rename("fc0.weight", "w"),
+    );
+    assert!(
+        renamed.contains("joined") && !renamed.contains("fc0.weight"),
+        "{renamed}"
+    );
+    // They step aside for inputs.
+    let moved = text(Exporter::new().rename("tensor_x", "cat"));
+    assert!(moved.contains("cat") && moved.contains("val_0"), "{moved}");
+    // And two may swap.
+    let swapped = Exporter::new()
+        .rename("tensor_x", "input_list_0")
+        .rename("input_list_0", "tensor_x");
+    let swapped = ends(&swapped.export(mlp()).unwrap());
+    assert!(
+        swapped.starts_with("input_list_0: ") && swapped.contains(", tensor_x: "),
+        "{swapped}"
+    );
+}
