@@ -124,7 +124,9 @@ pub(crate) fn finish(model: &mut Model, names: &Names) -> Result<(), NameError> 
     model.assign_names();
     let mut plan = Vec::new();
     for (old, new) in &names.renames {
-        let done = find(model, new).is_some_and(|v| original(&model[v]) == Some(old));
+        // Weights tell the name of their placeholder, whatever they are renamed from.
+        let gone = find(model, old).is_none();
+        let done = find(model, new).is_some_and(|v| gone || original(&model[v]) == Some(old));
         if !done {
             let value = find(model, old).ok_or_else(|| NameError::Unknown(old.clone()))?;
             plan.push((value, new.clone()));
