@@ -157,7 +157,6 @@ ARGS = {
     "_cholesky_solve_helper": lambda: [(f(3, 2), torch.linalg.cholesky(well(3) @ well(3).T + torch.eye(3)), False)],
     "_conj_copy": lambda: [(c(2, 3),)],
     "_conj_physical": lambda: [(c(2, 3),)],
-    "_conv_depthwise2d": lambda: [(f(1, 2, 5, 5), f(2, 1, 3, 3), (3, 3), f(2), (1, 1), (1, 1), (1, 1))],
     "_convolution": lambda: [conv(*CONVOLUTION[0], False, False, False, False)],
     "_convolution.deprecated": lambda: [conv(*CONVOLUTION[0], False, False, False)],
     "_convolution_mode": lambda: [conv((1, 1), how, (1, 1), 1) for how in ("same", "valid")],
@@ -174,7 +173,6 @@ ARGS = {
     "_fft_r2c": lambda: [(f(2, 4), [1], 0, True), (f(2, 4), [1], 1, False)],
     "_fused_rms_norm": lambda: [(f(2, 3, 4), [4], f(4), 1e-5)],
     "_fw_primal": lambda: [(f(2, 3), 0)],
-    "_fw_primal_copy": lambda: [(f(2, 3), 0)],
     "_grid_sampler_2d_cpu_fallback": lambda: [(f(1, 2, 4, 4), p(1, 3, 3, 2) * 2 - 1, 0, 0, False)],
     "_index_put_impl": lambda: [(f(4, 3), [t(0, 2)], f(2, 3)), (f(4, 3), [t(2, 2)], f(2, 3), True)],
     "_int_mm": lambda: [(i8(18, 8), i8(8, 16))],
@@ -197,20 +195,17 @@ ARGS = {
     "_pad_circular": lambda: [(f(1, 2, 4), (1, 2))],
     "_pad_enum": lambda: [(f(1, 2, 4), (1, 2), mode) for mode in (0, 1, 2)] + [(f(1, 2, 4), (1, 2), 3, 0.5)],
     "_pdist_forward": lambda: [(f(4, 3), 2.0)],
-    "_pin_memory": None,
     "_prelu_kernel": lambda: [(f(2, 3), f(1, 3))],
     "_prelu_kernel_backward": lambda: [(f(2, 3), f(2, 3), f(2, 3))],
     "_reshape_alias": lambda: [(f(2, 3), (3, 2), (2, 1))],
     "_reshape_alias_copy": lambda: [(f(2, 3), (3, 2), (2, 1))],
     "_reshape_copy": lambda: [(f(2, 3), (3, 2))],
-    "_reshape_from_tensor": lambda: [(f(2, 3), t(3, 2))],
     "_scaled_dot_product_attention_math": lambda: [attention(), attention(f(3, 5)), attention(None, 0.0, True)],
     "_scaled_dot_product_attention_math_for_mps": lambda: [attention(), attention(f(3, 5))],
     "_scaled_dot_product_cudnn_attention": lambda: [attention(None, False)],
     "_scaled_dot_product_efficient_attention": lambda: [attention(None, False), attention(f(1, 2, 3, 5), False)],
     "_scaled_dot_product_flash_attention": lambda: [attention()],
     "_scaled_dot_product_fused_attention_overrideable": lambda: [attention(), attention(f(1, 2, 3, 5))],
-    "_shape_as_tensor": None,
     "_slow_conv2d_forward": lambda: [slow(2, (1, 1), (1, 1))],
     "_softmax": lambda: [(f(2, 3), 1, False)],
     "_stack": lambda: [([f(2, 3), f(2, 3)], 1)],
@@ -223,9 +218,7 @@ ARGS = {
         for gelu, first in ((False, False), (True, True))
     ],
     "_unsafe_index.Tensor": lambda: [(f(4, 3), [t(0, 2)]), (f(4, 3), [None, t(0, 2)])],
-    "_unsafe_index.Tensor_hacked_twin": lambda: [(f(4, 3), [t(0, 2), t(1, 2)])],
     "_unsafe_index_put": lambda: [(f(4, 3), [t(0, 2)], f(2, 3)), (f(4, 3), [None, t(2, 2)], f(4, 2), True)],
-    "_unsafe_index_put.hacked_twin": lambda: [(f(4, 3), [t(0, 2)], f(2, 3))],
     "_unsafe_view": lambda: [(f(2, 3), (3, 2))],
     "_upsample_bicubic2d_aa": lambda: [(f(1, 2, 6, 4), (3, 3), False)],
     "_upsample_bicubic2d_aa.vec": lambda: [(f(1, 2, 6, 4), (3, 3), False, None), (f(1, 2, 6, 4), None, False, [0.5, 0.5])],
@@ -258,12 +251,9 @@ ARGS = {
     "concat": lambda: [([f(2, 3), f(2, 3)], 1)],
     "concatenate": lambda: [([f(2, 3), ints(2, 3)], -1)],
     "conj": lambda: [(c(2, 3),), (f(2, 3),)],
-    "conv_depthwise3d": lambda: [(f(1, 2, 4, 4, 4), f(2, 1, 3, 3, 3), (3,) * 3, f(2), (1,) * 3, (1,) * 3, (1,) * 3)],
     "conv_tbc": lambda: [(f(5, 2, 3), f(3, 3, 4), f(4), 1)],
     "convolution": lambda: [conv(*CONVOLUTION[0]), (f(1, 3, 5, 5), f(3, 2, 3, 3), f(2), *CONVOLUTION[1])],
-    "convolution_overrideable": lambda: [conv(*CONVOLUTION[0])],
     "copysign.Scalar": lambda: [(f(2, 3), -2.0), (ints(2, 3), -0.0)],
-    "cpu": None,
     "det": lambda: [(well(3),)],
     "detach_copy": None,
     "div.Scalar": lambda: [(f(2, 3), 3), (ints(2, 3), 4)],
@@ -314,8 +304,6 @@ ARGS = {
     "hardswish_backward": lambda: [(f(2, 3), f(2, 3) * 4)],
     "hardtanh_backward": lambda: [(f(2, 3), f(2, 3), -0.5, 1.0)],
     "histogramdd.int_bins": lambda: [(f(5, 2), 3)],
-    "index.Tensor_hacked_twin": lambda: [(f(4, 3), [t(0, 2), t(1, 2)])],
-    "index_put.hacked_twin": lambda: [(f(4, 3), [t(0, 2)], f(2, 3)), (f(4, 3), [t(2, 2)], f(2, 3), True)],
     "inverse": lambda: [(well(3),)],
     "isin.Scalar_Tensor": lambda: [(2, t(1, 2, 3)), (4, t(1, 2, 3), kw(invert=True))],
     "isin.Tensor_Scalar": lambda: [(ints(2, 3), 2), (ints(2, 3), 2, kw(invert=True))],
@@ -328,12 +316,11 @@ ARGS = {
     "less_equal.Scalar": lambda: [(ints(2, 3), 2)],
     "less_equal.Tensor": lambda: [(ints(2, 3), f(2, 3))],
     "lift": None,
-    "lift_fresh": None,
     "linalg_matmul": lambda: [(f(2, 3), f(3, 4)), (f(3), f(3))],
     "linalg_matrix_exp": lambda: [(well(3),)],
     "linalg_matrix_rank": lambda: [(well(3), 0.1), (torch.ones(3, 3), 0.1)],
     "linalg_matrix_rank.tol_tensor": lambda: [(well(3), t(0.1)), (torch.ones(3, 3), t(0.1))],
-    "linalg_norm.ord_str": lambda: [(f(3, 4), "fro"), (f(3, 4), "nuc")],
+    "linalg_norm.ord_str": lambda: [(f(3, 4), "fro"), (f(2, 3, 4), "fro", [0, 2], True)],
     "linalg_pinv": lambda: [(f(3, 2), 1e-5)],
     "linalg_pinv.atol_rtol_float": lambda: [(f(3, 2), kw(rtol=1e-5)), (f(3, 2),)],
     "linalg_pinv.rcond_tensor": lambda: [(f(3, 2), t(1e-5))],
@@ -346,8 +333,6 @@ ARGS = {
     "max_pool3d_with_indices_backward": lambda: [pooled3d()],
     "meshgrid": lambda: [([f(2), f(3)],)],
     "mish_backward": lambda: [(f(2, 3), f(2, 3))],
-    "mkldnn_max_pool2d": lambda: [(f(1, 2, 4, 4), (2, 2))],
-    "mkldnn_max_pool3d": lambda: [(f(1, 2, 4, 4, 4), (2, 2, 2))],
     "mm.dtype": lambda: [(h(3, 4), h(4, 5), torch.float32)],
     "moveaxis.int": lambda: [(f(2, 3, 4), 0, 2)],
     "moveaxis.intlist": lambda: [(f(2, 3, 4), [0, 1], [2, 0])],
@@ -371,10 +356,6 @@ ARGS = {
     "not_equal.Scalar": lambda: [(ints(2, 3), 2)],
     "not_equal.Tensor": lambda: [(ints(2, 3), ints(2, 3).float())],
     "orgqr": lambda: [reflectors()],
-    "pin_memory": None,
-    "quantized_max_pool1d": lambda: [(f(1, 2, 6), (2,), (2,))],
-    "quantized_max_pool2d": lambda: [(f(1, 2, 4, 4), (2, 2), (2, 2))],
-    "quantized_max_pool3d": lambda: [(f(1, 2, 4, 4, 4), (2, 2, 2), (2, 2, 2))],
     "rand.generator": lambda: [((2, 3), kw(generator=None))],
     "rand_like.generator": lambda: [(f(2, 3), kw(generator=None))],
     "randint.generator": lambda: [(5, (2, 3), kw(generator=None))],
@@ -384,7 +365,6 @@ ARGS = {
     "randn.generator": lambda: [((2, 3), kw(generator=None))],
     "randn_like.generator": lambda: [(f(2, 3), kw(generator=None))],
     "random": lambda: [(f(2, 3),), (ints(2, 3),)],
-    "random.from": lambda: [(f(2, 3), 2, 9)],
     "random.to": lambda: [(ints(2, 3), 9)],
     "randperm": lambda: [(6,)],
     "randperm.generator": lambda: [(6, kw(generator=None))],
@@ -405,7 +385,6 @@ ARGS = {
     "sigmoid_backward": None,
     "silu_backward": lambda: [(f(2, 3), f(2, 3))],
     "slice_copy.Tensor": lambda: [(f(4, 3), 0, 1, 3), (f(4, 3), 0, None, None, 2)],
-    "slice_inverse": lambda: [(f(2, 3), f(4, 3), 0, 1, 3)],
     "slogdet": lambda: [(well(3),)],
     "slow_conv3d": lambda: [slow(3), slow(3, (1, 2, 1), (1, 0, 1))],
     "slow_conv3d_forward": lambda: [slow(3, (1, 1, 1), (1, 0, 1))],
@@ -455,7 +434,6 @@ ARGS = {
     "to.other": lambda: [(f(2, 3), ints(1)), (ints(2, 3), torch.zeros(1, dtype=torch.float64))],
     "true_divide.Scalar": lambda: [(ints(2, 3), 4)],
     "unflatten_dense_tensors": lambda: [(f(10), [f(2, 3), f(4)])],
-    "unique_dim_consecutive": lambda: [(t([1, 2], [1, 2], [3, 0], [1, 2]), 0, True, True)],
     "unsafe_split_with_sizes": lambda: [(f(4, 3), [1, 3])],
     "upsample_bicubic2d": lambda: [(f(1, 2, 4, 4), (7, 3), corners) for corners in (False, True)],
     "upsample_bilinear2d": lambda: [(f(1, 2, 4, 4), (7, 3), corners) for corners in (False, True)],
@@ -465,7 +443,7 @@ ARGS = {
     "vander": lambda: [(f(3),), (f(3), 4, True)],
     "view_as_complex_copy": lambda: [(f(3, 2),)],
     "view_as_real_copy": lambda: [(c(2, 3),)],
-    "view_copy.dtype": lambda: [(f(2, 3), torch.int32)],
+    "view_copy.dtype": lambda: [(i8(2, 3), torch.uint8)],
     "vsplit.array": lambda: [(f(4, 3), [1, 3])],
     "where": lambda: [(ints(2, 3) > 2,)],
     "where.ScalarSelf": lambda: [(ints(2, 3) > 2, 2.0, f(2, 3))],
@@ -501,7 +479,9 @@ RESULTS = {
     "_batch_norm_impl_index": [0],
     "_embedding_bag": [0],
     "_embedding_bag_forward_only": [0],
+    "_linalg_det": [0],
     "_linalg_eigh": [0],
+    "_linalg_slogdet": [0, 1],
     "_linalg_svd": [1],
     "_scaled_dot_product_cudnn_attention": [0],
     "_scaled_dot_product_efficient_attention": [0],
@@ -515,7 +495,10 @@ RESULTS = {
 # Only the shapes of results are compared.
 RANDOM = {name for name in ARGS if name.startswith(("bernoulli", "normal", "rand"))}
 
-# Overloads that PyTorch has for other devices only, or in place only: what to export (E) or what gives the numbers (R).
+# Other sizes would need other arguments, or values of another order, or are refused (hidden sizes).
+STATIC = {"_reshape_alias", "_reshape_alias_copy", "bucketize.Scalar", "lstm.input", "rnn_relu.input", "rnn_tanh.input"}
+
+# Overloads that PyTorch has in place only; the programs write into clones.
 IN_PLACE = {"bernoulli.float": "bernoulli_.float", "fill_diagonal": "fill_diagonal_"}
 
 
@@ -523,29 +506,26 @@ def sdpa(q, k, v, mask=None, *rest, **options):
     return (F.scaled_dot_product_attention(q, k, v, mask if isinstance(mask, torch.Tensor) else None),)
 
 
-def depthwise(rank):
-    op = (F.conv2d, F.conv3d)[rank - 2]
-    return lambda x, w, size, b, stride, pad, dilation: op(x, w, b, stride, pad, dilation, groups=x.shape[1])
-
-
 def gru(ig, hg, hx, ib=None, hb=None):
-    ir, iz, inew = (ig + (0 if ib is None else ib)).chunk(3, 1)
-    hr, hz, hnew = (hg + (0 if hb is None else hb)).chunk(3, 1)
+    ir, iz, inew = (ig + (0 if ib is None else ib)).unflatten(1, (3, -1)).unbind(1)
+    hr, hz, hnew = (hg + (0 if hb is None else hb)).unflatten(1, (3, -1)).unbind(1)
     z, new = (iz + hz).sigmoid(), (inew + (ir + hr).sigmoid() * hnew).tanh()
     return ((hx - new) * z + new,)
 
 
 def lstm(ig, hg, cx, ib=None, hb=None):
-    i, forget, g, o = (ig + hg + (0 if ib is None else ib + hb)).chunk(4, 1)
+    i, forget, g, o = (ig + hg + (0 if ib is None else ib + hb)).unflatten(1, (4, -1)).unbind(1)
     cy = forget.sigmoid() * cx + i.sigmoid() * g.tanh()
     return o.sigmoid() * cy.tanh(), cy
 
 
+# The numbers for overloads that PyTorch computes on other devices only.
 REFERENCES = {
-    "_conv_depthwise2d": depthwise(2),
-    "conv_depthwise3d": depthwise(3),
-    "_pin_memory": lambda x: x,
-    "pin_memory": lambda x: x,
+    # What PyTorch records of its results is not what it computes.
+    "quantized_decomposed::choose_qparams_per_token": lambda *a: [
+        x.to(d)
+        for x, d in zip(torch.ops.quantized_decomposed.choose_qparams_per_token(*a), (torch.float64, torch.int64))
+    ],
     "_scaled_dot_product_attention_math_for_mps": lambda *a: torch.ops.aten._scaled_dot_product_attention_math(*a),
     "_scaled_dot_product_cudnn_attention": sdpa,
     "_scaled_dot_product_efficient_attention": sdpa,
@@ -556,12 +536,6 @@ REFERENCES = {
     "baddbmm.dtype": lambda x, a, b, dtype, *, beta, alpha: torch.baddbmm(x, a.to(dtype), b.to(dtype), beta=beta, alpha=alpha),
     "bmm.dtype": lambda a, b, dtype: a.to(dtype) @ b.to(dtype),
     "mm.dtype": lambda a, b, dtype: a.to(dtype) @ b.to(dtype),
-    "convolution_overrideable": torch.ops.aten.convolution.default,
-    "mkldnn_max_pool2d": F.max_pool2d,
-    "mkldnn_max_pool3d": F.max_pool3d,
-    "quantized_max_pool1d": F.max_pool1d,
-    "quantized_max_pool2d": F.max_pool2d,
-    "quantized_max_pool3d": F.max_pool3d,
 }
 
 
@@ -606,11 +580,15 @@ class Call(torch.nn.Module):
 def grown(program, inputs):
     """Inputs with every dynamic size one larger, of the same values; None if there is none."""
     holders = [n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"]
-    if not any(isinstance(d, torch.SymInt) for x in holders for d in x.shape):
+
+    def varies(size):
+        return isinstance(size, torch.SymInt) and bool(size.node.expr.free_symbols)
+
+    if not any(varies(d) for x in holders for d in x.shape):
         return None
     new = []
     for x, meta in zip(inputs, holders):
-        shape = [n + isinstance(d, torch.SymInt) for n, d in zip(x.shape, meta.shape)]
+        shape = [n + varies(d) for n, d in zip(x.shape, meta.shape)]
         count = torch.Size(shape).numel()
         new.append(x.reshape(-1).repeat(-(-count // max(x.numel(), 1)))[:count].reshape(shape))
     return tuple(new)
@@ -631,7 +609,9 @@ def save(folder, name, args, number, dynamic):
     for prefix, given in (("", inputs), ("alt.", other)):
         if given is not None:
             with torch.no_grad():
-                out = call.run(REFERENCES.get(name, op), [x.clone() for x in given])
+                reference = REFERENCES.get(name)
+                copies = [x.clone() for x in given]
+                out = call.run(reference, copies) if reference else program.module()(*copies)
             tensors |= {f"{prefix}input.{i}": x for i, x in enumerate(leaves(given))}
             tensors |= {f"{prefix}output.{i}": x for i, x in enumerate(leaves(out))}
     case = name.replace("::", ".").strip("_") + (f".{number}" if number else "") + (".dynamic" if dynamic else "")
@@ -665,7 +645,7 @@ def main():
             print(f"{name}: no arguments: {type(e).__name__}: {str(e).strip()[:200]}")
             continue
         for number, args in enumerate(calls):
-            for dynamic in (False, True)[: 1 + (number == 0)]:
+            for dynamic in (False, True)[: 1 + (number == 0 and name not in STATIC)]:
                 try:
                     why = save(given.folder, name, args, number, dynamic)
                 except Exception as e:

@@ -54,7 +54,9 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid),
     aten!(
         "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
-        |cx: &Cx, x: Value| -> Lowered<[Value; 2]> { Ok([log_sigmoid(cx, x)?, x]) }
+        |cx: &Cx, x: Value| -> Lowered<[Value; 2]> {
+            Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
+        }
     ),
     aten!(
         "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",

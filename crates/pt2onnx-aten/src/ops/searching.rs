@@ -121,12 +121,6 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         unique_dim
     ),
-    aten!(
-        "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-        |cx: &Cx, x: Value, dim: i64, inverse: bool, counts: bool| {
-            unique_consecutive(cx, x, Some(dim), inverse, counts)
-        }
-    ),
 ];
 
 /// How many elements of the last dimension of `sorted` are not behind `x`: all that are smaller, or (`right`) not larger.

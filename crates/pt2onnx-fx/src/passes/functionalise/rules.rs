@@ -227,7 +227,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `fill_diagonal_` of a matrix.
+    /// `fill_diagonal_`: of a matrix as PyTorch does it, else by an operator that PyTorch does not have, `fill_diagonal`.
     pub(super) fn fill_diagonal(&mut self, mut node: Node) -> Result<()> {
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
         let (Some(x), Some(value)) = (x, node.arg("fill_value").cloned()) else {
@@ -238,7 +238,7 @@ impl Pass<'_> {
         let known = self.emit.known;
         let (rows, columns) = match meta.sizes.as_slice() {
             [rows, columns] if !wraps || known.prove_ge(columns, rows) => (rows, columns),
-            _ => return Err(problem(&node, PassProblem::NoTwin)),
+            _ => return self.first(node, OpName::new("aten", "fill_diagonal", "default")),
         };
         let by = memory::Write::by(&node);
         let new = self.result(&mut node, &x)?;
