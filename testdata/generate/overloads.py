@@ -16,6 +16,7 @@ import logging
 import pathlib
 import shutil
 import warnings
+from inspect import isfunction
 
 import torch
 import torch.nn.functional as F
@@ -126,7 +127,8 @@ POLYNOMIALS = [
     "shifted_chebyshev_polynomial_w".split()
 ]
 
-# Calls of each overload; a trailing dict holds keyword arguments. None: the arguments follow from the schema (`guess`).
+# Calls of each overload; a trailing dict holds keyword arguments, a function makes a tensor inside the program. None: the
+# arguments follow from the schema (`guess`).
 ARGS = {
     **{f"{op}.Scalar": lambda: [(ints(2, 3), 3), (ints(2, 3, dtype=torch.int32), 6)] for op in BITS},
     **{f"{op}.Tensor": lambda: [(ints(2, 3), ints(2, 3)), (t(True, False), t(True, True))] for op in BITS},
@@ -234,11 +236,9 @@ ARGS = {
     "arctan": None,
     "arctan2": lambda: [(f(2, 3), f(2, 3))],
     "arctanh": None,
-    "baddbmm.dtype": lambda: [(f(2, 3, 5), h(2, 3, 4), h(2, 4, 5), torch.float32, kw(beta=2, alpha=0.5))],
     "bartlett_window": lambda: [(6,)],
     "bartlett_window.periodic": lambda: [(6, False)],
     "bernoulli.Tensor": lambda: [(f(2, 3), p(2, 3))],
-    "bernoulli.float": lambda: [(f(2, 3), 0.3)],
     "bernoulli.p": lambda: [(f(2, 3), 0.3)],
     "blackman_window": lambda: [(6,)],
     "blackman_window.periodic": lambda: [(6, False)],
@@ -339,7 +339,7 @@ ARGS = {
     "mul.Scalar": lambda: [(f(2, 3), 3), (ints(2, 3), 2.5), (ints(2, 3), 3)],
     "multilabel_margin_loss_forward": lambda: [(f(2, 4), t([1, 2, -1, 0], [0, -1, 1, 2]), r) for r in (0, 1)],
     "multiply.Scalar": lambda: [(f(2, 3), 3)],
-    "narrow.Tensor": lambda: [(f(4, 3), 0, t(1), 2)],
+    "narrow.Tensor": lambda: [(f(4, 3), 0, lambda: t(1), 2)],
     "native_channel_shuffle": lambda: [(f(1, 4, 2, 2), 2)],
     "native_dropout": lambda: [(f(2, 3), 0.5, False)],
     "negative": lambda: [(f(2, 3),), (i8(2, 3),)],
@@ -499,7 +499,7 @@ RANDOM = {name for name in ARGS if name.startswith(("bernoulli", "normal", "rand
 STATIC = {"_reshape_alias", "_reshape_alias_copy", "bucketize.Scalar", "lstm.input", "rnn_relu.input", "rnn_tanh.input"}
 
 # Overloads that PyTorch has in place only; the programs write into clones.
-IN_PLACE = {"bernoulli.float": "bernoulli_.float", "fill_diagonal": "fill_diagonal_"}
+IN_PLACE = {"fill_diagonal": "fill_diagonal_"}
 
 
 def sdpa(q, k, v, mask=None, *rest, **options):
@@ -533,7 +533,6 @@ REFERENCES = {
     "_scaled_dot_product_fused_attention_overrideable": sdpa,
     "_thnn_fused_gru_cell": gru,
     "_thnn_fused_lstm_cell": lstm,
-    "baddbmm.dtype": lambda x, a, b, dtype, *, beta, alpha: torch.baddbmm(x, a.to(dtype), b.to(dtype), beta=beta, alpha=alpha),
     "bmm.dtype": lambda a, b, dtype: a.to(dtype) @ b.to(dtype),
     "mm.dtype": lambda a, b, dtype: a.to(dtype) @ b.to(dtype),
 }
@@ -566,7 +565,7 @@ class Call(torch.nn.Module):
 
     def run(self, op, tensors):
         tensors = iter(tensors)
-        filled = [next(tensors) if isinstance(x, torch.Tensor) else x for x in self.leaves]
+        filled = [x() if isfunction(x) else next(tensors) if isinstance(x, torch.Tensor) else x for x in self.leaves]
         args, kwargs = pytree.tree_unflatten(filled, self.spec)
         if self.copies:
             args = (args[0].clone(), *args[1:])
@@ -614,7 +613,7 @@ def save(folder, name, args, number, dynamic):
                 out = call.run(reference, copies) if reference else program.module()(*copies)
             tensors |= {f"{prefix}input.{i}": x for i, x in enumerate(leaves(given))}
             tensors |= {f"{prefix}output.{i}": x for i, x in enumerate(leaves(out))}
-    case = name.replace("::", ".").strip("_") + (f".{number}" if number else "") + (".dynamic" if dynamic else "")
+    case = name.replace("::", ".") + (f".{number}" if number else "") + (".dynamic" if dynamic else "")
     target = pathlib.Path(folder) / case
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)

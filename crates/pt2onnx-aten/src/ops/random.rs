@@ -16,10 +16,6 @@ pub(super) static OPS: &[AtenOp] = &[
         bernoulli
     ),
     aten!(
-        "aten::bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
-        bernoulli_p
-    ),
-    aten!(
         "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
         bernoulli_p
     ),
