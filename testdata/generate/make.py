@@ -19,6 +19,8 @@ import json
 import pathlib
 import tarfile
 
+import neural
+
 CASES = {}
 
 
@@ -141,12 +143,15 @@ def leaves(tree):
 
 
 def make(folder, names):
+    import reductions
     import torch
     from safetensors.torch import save_file
 
-    for name in names or CASES:
+    neural.register(case)
+    cases = CASES | reductions.programs()
+    for name in names or cases:
         torch.manual_seed(0)
-        module, args, dynamic_shapes, other = CASES[name]()
+        module, args, dynamic_shapes, other = cases[name]()
         program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
         target = pathlib.Path(folder) / name
         target.mkdir(parents=True, exist_ok=True)
@@ -162,6 +167,7 @@ def make(folder, names):
             tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
         save_file(tensors, target / "io.safetensors")
         about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
+        about |= getattr(module, "about", {})
         (target / "case.json").write_text(json.dumps(about, indent=1))
         print(target)
 

@@ -320,7 +320,7 @@ ARGS = {
     "linalg_matrix_exp": lambda: [(well(3),)],
     "linalg_matrix_rank": lambda: [(well(3), 0.1), (torch.ones(3, 3), 0.1)],
     "linalg_matrix_rank.tol_tensor": lambda: [(well(3), t(0.1)), (torch.ones(3, 3), t(0.1))],
-    "linalg_norm.ord_str": lambda: [(f(3, 4), "fro"), (f(2, 3, 4), "fro", [0, 2], True)],
+    "linalg_norm.ord_str": lambda: [(f(3, 4), "fro"), (f(2, 3, 4), "fro", [0, 2], True), (f(3, 4), "nuc")],
     "linalg_pinv": lambda: [(f(3, 2), 1e-5)],
     "linalg_pinv.atol_rtol_float": lambda: [(f(3, 2), kw(rtol=1e-5)), (f(3, 2),)],
     "linalg_pinv.rcond_tensor": lambda: [(f(3, 2), t(1e-5))],

@@ -2,7 +2,8 @@
 
 For every operator of the default domain, at every version that an opset which pt2onnx writes uses, and for each of its type
 variables: one model of one node for each element type, loaded without optimisation. Prints JSON rows
-{name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows.
+{name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows. The variable `*` stands for
+all variables that allow a type at once: its types are those that lack a kernel only beside other types.
 """
 
 import json
@@ -131,12 +132,20 @@ def main():
         usual = {v: next((t for t in USUAL if t in ts), ts[0]) for v, ts in allowed.items() if ts}
         for variable, types in allowed.items():
             verdicts = {t: loads(schema, opset, usual | {variable: t, "*": variable}) for t in types}
-            # Where no type loads, it is the probe that does not fit the operator.
+            # Where no type loads, it is the probe that does not fit the operator: perhaps by its optional inputs and outputs.
+            if not any(verdicts.values()):
+                verdicts = {t: loads(schema, opset, usual | {variable: t}) for t in types}
             if not any(verdicts.values()):
                 continue
             lacking = [t for t, loaded in verdicts.items() if not loaded]
             if lacking:
                 rows.append({"name": schema.name, "since": schema.since_version, "variable": variable, "lacking": lacking})
+        # Types that one variable cannot stand for alone, but all together can.
+        alone = {t for row in rows if (row["name"], row["since"]) == (schema.name, schema.since_version) for t in row["lacking"]}
+        shared = sorted(t for t in alone if sum(t in types for types in allowed.values()) > 1)
+        together = [t for t in shared if loads(schema, opset, usual | {v: t for v, types in allowed.items() if t in types})]
+        if together:
+            rows.append({"name": schema.name, "since": schema.since_version, "variable": "*", "lacking": together})
     print(json.dumps({"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__, "rows": rows}, indent=0))
 
 

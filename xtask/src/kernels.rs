@@ -58,6 +58,7 @@ pub fn regen(check: bool) -> Result<()> {
              bits
          }}\n\n\
          /// Operator, opset since which its form holds, type variable, element types as bits of their discriminants.\n\
+         /// Beside the variable `*`, types that there is a kernel for if all variables stand for them.\n\
          pub static LACKING: &[(&str, u32, &str, u32)] = &[\n{rows}];\n",
         dump.onnxruntime
     );

@@ -10,6 +10,7 @@ mod aten;
 mod generate;
 mod kernels;
 mod onnx;
+mod ops;
 mod proto;
 mod python;
 mod test;
@@ -32,6 +33,10 @@ enum Task {
     RegenAten(Regen),
     /// The element types that ONNX Runtime's CPU kernels lack, for pt2onnx-opt, from the pinned release.
     RegenKernels(Regen),
+    /// docs/supported-ops.md and the table of `pt2onnx explain`, from the registry and the conformance cases.
+    RegenOps(Regen),
+    /// The lowerings that no conformance case runs.
+    Coverage,
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -53,6 +58,8 @@ fn main() -> Result<()> {
         Task::RegenProto(args) => proto::regen(args.check),
         Task::RegenAten(args) => aten::regen(args.check),
         Task::RegenKernels(args) => kernels::regen(args.check),
+        Task::RegenOps(args) => ops::regen(args.check),
+        Task::Coverage => ops::coverage(),
         Task::Test { args } => test::test(&args),
     }
 }

@@ -338,6 +338,35 @@ impl FromArg for String {
     }
 }
 
+impl FromArg for Vec<String> {
+    fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::Strings(v) => Ok(v.iter().map(ToString::to_string).collect()),
+            Argument::Tensors(v) if v.is_empty() => Ok(Vec::new()),
+            _ => Err(wanted("a list of strings", arg)),
+        }
+    }
+}
+
+impl FromArg for Vec<Vec<i64>> {
+    fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::IntLists(v) => Ok(v.clone()),
+            Argument::Tensors(v) if v.is_empty() => Ok(Vec::new()),
+            _ => Err(wanted("a list of lists of integers", arg)),
+        }
+    }
+}
+
+/// An argument of whatever kind, of which a lowering makes nothing.
+pub(crate) struct Ignored;
+
+impl FromArg for Ignored {
+    fn from_arg(_: &Cx, _: &Argument) -> Result<Self, String> {
+        Ok(Ignored)
+    }
+}
+
 impl FromArg for DType {
     fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {

@@ -58,15 +58,29 @@ impl Cx<'_> {
     pub fn pairs(&self, c: Complex) -> Value {
         let shape = self.broadcast_shapes(&self.shape(c.re), &self.shape(c.im));
         let (re, im) = (self.expand(c.re, &shape), self.expand(c.im, &shape));
-        let pairs = self.concat(
-            &[
-                self.unsqueeze(re, &[shape.len()]),
-                self.unsqueeze(im, &[shape.len()]),
-            ],
-            shape.len(),
-        );
+        let column = |part| self.unsqueeze(part, &[shape.len()]);
+        let pairs = match self.is_zero(c.im) && !shape.is_empty() {
+            true => self.with_zeros_behind(column(re)),
+            false => self.concat(&[column(re), column(im)], shape.len()),
+        };
         self.remember_parts(pairs, [re, im]);
         pairs
+    }
+
+    /// Whether a value is a 0-d constant of 0, as the imaginary parts of real tensors are.
+    fn is_zero(&self, value: Value) -> bool {
+        let constant = self.constant_of(value).filter(|t| t.rank() == 0);
+        constant.is_some_and(|t| t.has_data() && t.to_bytes().iter().all(|&b| b == 0))
+    }
+
+    /// `x`, whose last dimension is 1, padded to 2.
+    fn with_zeros_behind(&self, x: Value) -> Value {
+        let mut pads = vec![0; 2 * self.rank(x)];
+        if let Some(last) = pads.last_mut() {
+            *last = 1;
+        }
+        let inputs = [Some(x), Some(self.ints(&pads))];
+        self.emit1("Pad", &inputs, Default::default())
     }
 
     /// A real tensor as a complex one.
@@ -99,5 +113,33 @@ impl FromArg for Complex {
             }
             _ => Ok(cx.real(Value::from_arg(cx, arg)?)),
         }
+    }
+}
+
+/// An operand of an op that treats both parts alike, as pairs where it has them: a real tensor does not.
+#[derive(Clone, Copy, Debug)]
+pub struct Paired {
+    /// The pairs; of a number, one.
+    pub pairs: Option<Value>,
+    /// The parts.
+    pub parts: Complex,
+}
+
+impl FromArg for Paired {
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        let pairs = match (args::number(cx, arg), arg) {
+            (Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))), _) => {
+                Some(cx.vector(&[re, im]))
+            }
+            (Some(TensorOrScalar::Scalar(number)), _) => Some(cx.vector(&[number.to_f64(), 0.0])),
+            (None, Argument::Tensor(name)) if cx.is_complex(name) => {
+                Some(Value::from_arg(cx, arg)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            pairs,
+            parts: Complex::from_arg(cx, arg)?,
+        })
     }
 }

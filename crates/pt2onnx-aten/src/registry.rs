@@ -34,6 +34,11 @@ impl AtenOp {
     pub fn name(&self) -> &'static str {
         self.schema.split('(').next().unwrap_or(self.schema)
     }
+
+    /// Whether it takes complex tensors.
+    pub fn takes_complex(&self) -> bool {
+        !matches!(self.complex, Complexity::Refused)
+    }
 }
 
 /// An [`AtenOp`]: schema and function. The function takes the schema's parameters in order, without those that mean nothing
@@ -166,9 +171,14 @@ impl Registry {
         names
             .into_iter()
             .min_by_key(distance)
-            .filter(|op| distance(op) <= wanted.len() / 4)
+            .filter(|op| distance(op) <= name_of(&wanted).len() / 3)
             .copied()
     }
+}
+
+/// A name without its namespace.
+fn name_of(qualified: &str) -> &str {
+    qualified.rsplit("::").next().unwrap_or(qualified)
 }
 
 /// Levenshtein's distance.

@@ -37,7 +37,17 @@ pub enum Command {
         model: PathBuf,
     },
     /// List the ops that can be translated, by their PyTorch schemas
-    Ops,
+    Ops {
+        /// As JSON, with the ONNX operators they become, the lowest opset and the element types tested
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell about one op: its overloads, what they become, and in which opset and types
+    Explain {
+        /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
+        #[arg(value_name = "OP")]
+        op: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `pt2onnx inspect` and `pt2onnx ops`: what there is, as text.
+//! `pt2onnx inspect`: what an archive holds, as text.
 
 use crate::report::Report;
 use pt2onnx::{
@@ -16,15 +16,6 @@ use std::{
     fmt::{self, Write},
     path::Path,
 };
-
-/// The schemas of all ops that can be translated, one in a line.
-pub fn ops() -> String {
-    Registry::default()
-        .ops()
-        .into_iter()
-        .map(|op| format!("{}\n", op.schema))
-        .collect()
-}
 
 /// What an archive holds.
 pub fn inspect(path: &Path) -> Result<String, Report> {

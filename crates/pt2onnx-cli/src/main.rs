@@ -6,6 +6,7 @@ mod args;
 mod convert;
 mod inspect;
 mod log;
+mod ops;
 mod report;
 
 use args::{Cli, Command};
@@ -47,7 +48,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Report> {
     match cli.command {
         Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
-        Some(Command::Ops) => print(inspect::ops()),
+        Some(Command::Ops { json }) => print(ops::list(json)),
+        Some(Command::Explain { op }) => print(ops::explain(&op)?),
         None => convert::convert(cli.convert),
     }
 }

@@ -25,7 +25,22 @@ fn verbose_names_the_stages() {
     let run = pt2onnx([mlp().as_path(), Path::new("-o"), &output, Path::new("-v")]);
     assert_eq!((run.code, &*run.stdout), (0, ""));
     let stages = [
-        "read", "prepare", "lower", "optimise", "legalise", "target", "names", "verify", "write",
+        "read",
+        "inline",
+        "vmap",
+        "wrapped",
+        "foreach",
+        "assertions",
+        "functionalise",
+        "dead",
+        "drop state",
+        "lower",
+        "optimise",
+        "legalise",
+        "target",
+        "names",
+        "verify",
+        "write",
     ];
     let lines: Vec<&str> = run
         .stderr

@@ -121,6 +121,21 @@ main_graph (float[s0,s1] x0) => (int64[3] val_0)
 }
 
 #[test]
+fn neighbouring_sizes_are_read_at_once() {
+    assert_snapshot!(emitted(&[(F, &["s0", "4", "s1", "3"])], |cx, _| vec![cx.sizes(&[e("4"), e("s1"), e("s0"), e("4")])]), @r#"
+main_graph (float[s0,4,s1,3] x0) => (int64[4] val_0)
+<
+  int64[1] val_1 = {4}
+>
+{
+  val_2 = Shape <start: int = 2, end: int = 3> (x0)
+  val_3 = Shape <start: int = 0, end: int = 1> (x0)
+  val_0 = Concat <axis: int = 0> (val_1, val_2, val_3, val_1)
+}
+"#);
+}
+
+#[test]
 fn operators_compute_in_types_they_take() {
     assert_snapshot!(emitted(&[(DType::I8, &["1", "3", "4", "4"])], |cx, x| {
         vec![cx.relu(x[0]), cx.softmax(x[0], attrs::Softmax::default())]

@@ -58,6 +58,12 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let rows = ort_cpu::LACKING[start..]
         .iter()
         .take_while(|row| (row.0, row.1) == (schema.name, schema.since));
+    if rows
+        .clone()
+        .any(|row| row.2 == "*" && uniform(model, id, schema, row.3))
+    {
+        return Vec::new();
+    }
     let gap = |&(_, _, variable, lacking): &(&str, u32, &'static str, u32)| {
         let from = bound(model, id, schema, variable)?;
         let allowed = schema.type_set(variable)?;
@@ -68,7 +74,33 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
         let to = (!kernels.has_tensor(from)).then(|| kernels.widened(from))??;
         Some((variable, from, to))
     };
-    rows.filter_map(gap).collect()
+    let reducing = reduces(node).then_some((schema.name, schema.since, "T", REDUCING_LACKING));
+    rows.chain(reducing.as_ref()).filter_map(gap).collect()
+}
+
+/// The table knows operators at their default attributes. `ScatterElements` and `ScatterND` that reduce have fewer kernels.
+const REDUCING_LACKING: u32 =
+    1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
+
+fn reduces(node: &pt2onnx_ir::Node) -> bool {
+    let given = node
+        .attributes
+        .iter()
+        .find(|(name, _)| &**name == "reduction");
+    matches!(&*node.op, "ScatterElements" | "ScatterND")
+        && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
+}
+
+/// Whether all of a node's type variables that allow it stand for one of these types.
+fn uniform(model: &Model, id: NodeId, schema: &OpSchema, types: u32) -> bool {
+    let bound = |c: &schema::TypeConstraint| bound(model, id, schema, c.name);
+    let Some(dtype) = schema.constraints.iter().find_map(bound) else {
+        return false;
+    };
+    let same = |c: &schema::TypeConstraint| {
+        !c.types.has_tensor(dtype) || bound(c).is_none_or(|other| other == dtype)
+    };
+    types & (1 << dtype as u32) != 0 && schema.constraints.iter().all(same)
 }
 
 /// The element type that a variable stands for in a node.

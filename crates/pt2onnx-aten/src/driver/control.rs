@@ -4,7 +4,7 @@
 //! do not change from one iteration to the next are simply bound to those.
 
 use super::{Driver, onnx_type, usage::is_symbolic};
-use crate::{FromArg, LowerError, Lowered, TensorOrScalar, cx::Outputs};
+use crate::{FromArg, LowerError, Lowered, TensorOrScalar, complex::Mode, cx::Outputs};
 use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -110,11 +110,7 @@ impl<'a> Driver<'a> {
         carried: &Argument,
         rest: &[&Argument],
     ) -> Lowered<Outputs> {
-        let carried: Vec<Value> = self
-            .operands(&[carried])?
-            .iter()
-            .map(|o| self.tensor_of(o))
-            .collect();
+        let carried = self.tensors_of(carried)?;
         let additional = self.operands(rest)?;
         let go_on = |driver: &mut Self, carried: &[Value]| -> Lowered {
             let operands: Vec<TensorOrScalar> =
@@ -159,16 +155,8 @@ impl<'a> Driver<'a> {
         reverse: bool,
         rest: &[&Argument],
     ) -> Lowered<Outputs> {
-        let init: Vec<Value> = self
-            .operands(&[init])?
-            .iter()
-            .map(|o| self.tensor_of(o))
-            .collect();
-        let xs: Vec<Value> = self
-            .operands(&[xs])?
-            .iter()
-            .map(|o| self.tensor_of(o))
-            .collect();
+        let init = self.tensors_of(init)?;
+        let xs = self.tensors_of(xs)?;
         let xs = xs
             .iter()
             .map(|&x| Ok(self.to_front(x, self.cx.axis(x, dim)?)))
@@ -212,11 +200,7 @@ impl<'a> Driver<'a> {
         xs: &Argument,
         rest: &[&Argument],
     ) -> Lowered<Outputs> {
-        let xs: Vec<Value> = self
-            .operands(&[xs])?
-            .iter()
-            .map(|o| self.tensor_of(o))
-            .collect();
+        let xs = self.tensors_of(xs)?;
         let additional = self.operands(rest)?;
         // A body over whole slices knows their dimension as one of size 1.
         let slices_keep_dim = body.inputs.first().and_then(|a| self.body_rank(body, a))
@@ -312,6 +296,8 @@ impl<'a> Driver<'a> {
     /// Operands, lists spread out.
     fn operands(&self, args: &[&Argument]) -> Lowered<Vec<TensorOrScalar>> {
         let mut operands = Vec::new();
+        // Complex tensors pass as the pairs that they are.
+        self.cx.set_mode(Mode::Complex);
         let mut push = |arg: Argument| -> Lowered<()> {
             operands
                 .push(TensorOrScalar::from_arg(&self.cx, &arg).map_err(LowerError::Unsupported)?);
@@ -329,7 +315,17 @@ impl<'a> Driver<'a> {
                 other => push((*other).clone())?,
             }
         }
+        self.cx.set_mode(Mode::Real);
         Ok(operands)
+    }
+
+    /// An operand that is a list of tensors or numbers.
+    fn tensors_of(&self, arg: &Argument) -> Lowered<Vec<Value>> {
+        Ok(self
+            .operands(&[arg])?
+            .iter()
+            .map(|o| self.tensor_of(o))
+            .collect())
     }
 
     /// An operand as a tensor: numbers are 0-d.

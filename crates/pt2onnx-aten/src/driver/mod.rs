@@ -120,11 +120,34 @@ impl<'a> Driver<'a> {
         };
         let recorded = self.results(node);
         self.cx.set_outputs(&recorded);
-        let outputs = self.call(op, node)?;
+        let outputs = match self.empty(&recorded) {
+            Some(empty) => empty,
+            None => self.call(op, node)?,
+        };
         if let Some(fault) = self.cx.take_faults().into_iter().next() {
             return Err(fault.into());
         }
         self.define(node, &recorded, outputs)
+    }
+
+    /// Constants, where all of a node's outputs are tensors known to be empty: there is nothing to compute, and runtimes
+    /// have their troubles with it.
+    fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
+        let nothing = |(name, meta): &Recorded| {
+            if !name.is_some_and(|n| self.cx.reads(n)) {
+                return Some(None);
+            }
+            let ty = onnx_type((*meta)?);
+            let tensor = ty.as_tensor()?;
+            let dims = tensor.shape.as_ref()?;
+            let empty = dims.contains(&Expr::int(0)) && dims.iter().all(Expr::is_static);
+            empty.then(|| Some(self.cx.full(dims, 0, tensor.dtype)))
+        };
+        let used = results
+            .iter()
+            .any(|(name, _)| name.is_some_and(|n| self.cx.reads(n)));
+        let outputs = used.then(|| results.iter().map(nothing).collect::<Option<_>>());
+        outputs.flatten().map(Outputs)
     }
 
     fn call(&mut self, op: &'static AtenOp, node: &Node) -> Lowered<Outputs> {
@@ -148,6 +171,8 @@ impl<'a> Driver<'a> {
                 "complex tensors are not supported by this op",
             )),
             Complexity::Own(lower) => run(lower, Mode::Complex),
+            // Of the complex operands only the sizes count: `expand_as` of a real tensor.
+            Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
             Complexity::ByParts => {
                 let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
                 let pair = |(re, im)| Some(self.cx.pairs(Complex { re: re?, im: im? }));
@@ -164,6 +189,13 @@ impl<'a> Driver<'a> {
             .any(|a| matches!(a.value, Argument::Complex(..)));
         let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
         values.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
+        found
+    }
+
+    fn gives_complex(&self, node: &Node) -> bool {
+        let mut found = false;
+        let outputs = node.outputs.iter();
+        outputs.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
         found
     }
 

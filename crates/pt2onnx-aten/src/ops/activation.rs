@@ -1,10 +1,10 @@
 //! Activations, pointwise and over one dimension.
 
-use super::complex_math as math;
+use super::{comparison::in_range, complex_math as math};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
+use std::f64::consts::PI;
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
@@ -58,10 +58,7 @@ pub(super) static OPS: &[AtenOp] = &[
             Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
         }
     ),
-    aten!(
-        "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        log_softmax
-    ),
+    aten!("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
     aten!("aten::mish(Tensor self) -> Tensor", |cx: &Cx,
                                                 x: Value|
      -> Lowered {
@@ -84,16 +81,9 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)",
         rrelu_with_noise
     ),
-    aten!("aten::selu(Tensor self) -> Tensor", |cx: &Cx,
-                                                x: Value|
-     -> Lowered {
-        Ok(cx.selu(x, attrs::Selu::default()))
-    }),
+    aten!("aten::selu(Tensor self) -> Tensor", selu),
     aten!("aten::silu(Tensor self) -> Tensor", silu, complex: silu_complex),
-    aten!(
-        "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        softmax
-    ),
+    aten!("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)),
     aten!(
         "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
         softplus
@@ -102,14 +92,8 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
         softshrink
     ),
-    aten!(
-        "aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-        log_softmax
-    ),
-    aten!(
-        "aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        softmax
-    ),
+    aten!("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
+    aten!("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)),
     aten!(
         "aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
         threshold
@@ -121,6 +105,11 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
         "none" if cx.dtype(x) == DType::F64 => {
             return Ok(cx.mul(x, super::special::ndtr_of(cx, x)));
+        }
+        "tanh" if cx.dtype(x) == DType::F64 => {
+            let cube = cx.mul(cx.mul(cx.mul(x, x), x), 0.044715);
+            let curve = cx.tanh(cx.mul(cx.add(x, cube), (2.0 / PI).sqrt()));
+            return Ok(cx.mul(cx.mul(x, 0.5), cx.add(curve, 1)));
         }
         "none" => "none",
         "tanh" => "tanh",
@@ -145,7 +134,8 @@ fn hardsigmoid(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn hardtanh(cx: &Cx, x: Value, min: Scalar, max: Scalar) -> Lowered {
-    Ok(cx.clamp(x, Some(min), Some(max)))
+    let [min, max] = [min, max].map(|b| Some(in_range(b, cx.dtype(x))));
+    Ok(cx.clamp(x, min, max))
 }
 
 /// `x * sigmoid(x)`.
@@ -157,10 +147,11 @@ fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
     Ok(cx.pairs(math::mul(cx, x, math::sigmoid(cx, x))))
 }
 
-/// `scale * x` of positive `x`, else `scale * alpha * (exp(input_scale * x) - 1)`.
+/// `scale * x` of positive `x`, else `scale * alpha * (exp(input_scale * x) - 1)`. The operator's attributes are float32, so
+/// that float64 takes the formula.
 fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> Lowered {
     let (alpha, scale, input_scale) = (alpha.to_f64(), scale.to_f64(), input_scale.to_f64());
-    if input_scale == 1.0 {
+    if input_scale == 1.0 && cx.dtype(x) != DType::F64 {
         let elu = cx.elu(
             x,
             attrs::Elu {
@@ -173,8 +164,21 @@ fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> 
     Ok(cx.mul(cx.select(cx.greater(x, 0.0), x, curve), scale))
 }
 
+fn selu(cx: &Cx, x: Value) -> Lowered {
+    const ALPHA: Scalar = Scalar::Float(1.673_263_242_354_377_2);
+    const SCALE: Scalar = Scalar::Float(1.050_700_987_355_480_5);
+    match cx.dtype(x) {
+        DType::F64 => elu(cx, x, ALPHA, SCALE, Scalar::Int(1)),
+        _ => Ok(cx.selu(x, attrs::Selu::default())),
+    }
+}
+
 /// `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
 fn celu(cx: &Cx, x: Value, alpha: Scalar) -> Lowered {
+    if cx.dtype(x) == DType::F64 {
+        let inverse = Scalar::Float(1.0 / alpha.to_f64());
+        return elu(cx, x, alpha, Scalar::Int(1), inverse);
+    }
     let alpha = alpha.to_f64() as f32;
     Ok(cx.celu(x, attrs::Celu { alpha }))
 }
@@ -182,12 +186,8 @@ fn celu(cx: &Cx, x: Value, alpha: Scalar) -> Lowered {
 /// One half of `x` along `dim` times the sigmoid of the other.
 fn glu(cx: &Cx, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
-    let half = cx.dim(x, axis as i64).floor_div(&Expr::int(2));
-    let halves = cx.split(x, axis, &[half.clone(), half]);
-    match halves[..] {
-        [a, b] => Ok(cx.mul(a, cx.sigmoid(b))),
-        _ => Err(LowerError::unsupported("there are no two halves")),
-    }
+    let [a, b] = cx.halves(x, axis);
+    Ok(cx.mul(a, cx.sigmoid(b)))
 }
 
 /// 0 within `lambd` of 0; NaN stays.
@@ -299,6 +299,34 @@ fn log_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let axis = cx.axis(x, dim)? as i64;
     let over = |x| cx.log_softmax(x, attrs::LogSoftmax { axis });
     Ok(at_least_1d(cx, x, over))
+}
+
+/// `exp(x - m) / sum(exp(x - m))`, `m` the largest real part; of the logarithm, `x - m` less the logarithm of the sum.
+fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let x = math::map(x, |v| cx.cast(v, dtype));
+    // Computed in a real type where one is given.
+    if !cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
+        let f = if logarithm { log_softmax } else { softmax };
+        return f(cx, x.re, dim, None);
+    }
+    let axes = match cx.rank(x.re) {
+        0 => Vec::new(),
+        _ => vec![cx.axis(x.re, dim)?],
+    };
+    let along = |op, v| match axes[..] {
+        [] => v,
+        _ => cx.reduce(op, v, &axes, true),
+    };
+    let re = cx.sub(x.re, along("ReduceMax", x.re));
+    let im = cx.expand(x.im, &cx.shape(x.re));
+    let x = Complex { re, im };
+    let e = math::exp(cx, x);
+    let sum = math::map(e, |v| along("ReduceSum", v));
+    Ok(cx.pairs(match logarithm {
+        true => math::sub(cx, x, math::log(cx, sum)),
+        false => math::div(cx, e, sum),
+    }))
 }
 
 /// `Softmax`, and 0 along slices of nothing but `-inf`.

@@ -1,9 +1,8 @@
 //! Gradients of activations, which exported training graphs hold as ops.
 
 use super::precision::wide2;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -49,6 +48,10 @@ pub(super) static OPS: &[AtenOp] = &[
         hardtanh_backward
     ),
     aten!(
+        "aten::infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor",
+        exact_gelu_backward
+    ),
+    aten!(
         "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
         leaky_relu_backward
     ),
@@ -67,6 +70,10 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
         native_dropout_backward
+    ),
+    aten!(
+        "aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor",
+        rrelu_backward
     ),
     aten!(
         "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
@@ -215,14 +222,33 @@ fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered
     })
 }
 
+fn exact_gelu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
+    gelu_backward(cx, grad, x, "none".to_owned())
+}
+
+/// In training by the slopes that were drawn, else by their middle.
+#[expect(clippy::too_many_arguments, reason = "the schema has as many")]
+fn rrelu_backward(
+    cx: &Cx,
+    grad: Value,
+    x: Value,
+    noise: Value,
+    lower: Scalar,
+    upper: Scalar,
+    training: bool,
+    self_is_result: bool,
+) -> Lowered {
+    if training && upper.to_f64() - lower.to_f64() > 1e-6 {
+        return Ok(cx.mul(grad, noise));
+    }
+    let middle = (lower.to_f64() + upper.to_f64()) / 2.0;
+    leaky_relu_backward(cx, grad, x, middle.into(), self_is_result)
+}
+
 /// Of `a sigmoid(b)`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`, one behind the other.
 fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
-    let half = cx.dim(x, axis as i64).floor_div(&Expr::int(2));
-    let halves = cx.split(x, axis, &[half.clone(), half]);
-    let [a, b] = halves[..] else {
-        return Err(LowerError::unsupported("there are no two halves"));
-    };
+    let [a, b] = cx.halves(x, axis);
     let s = cx.sigmoid(b);
     let first = cx.mul(grad, s);
     let second = cx.mul(cx.mul(first, a), cx.sub(1, s));

@@ -3,9 +3,11 @@
 use super::{
     complex_math as math,
     loops::{any, repeat},
-    precision::{smallest, wide2},
+    precision::{compute_type, largest, smallest, wide2},
 };
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Paired, registry::aten,
+};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, PI};
@@ -52,7 +54,7 @@ pub(super) static OPS: &[AtenOp] = &[
         div_mode
     ),
     aten!("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
-    aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex),
+    aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex_scalar),
     aten!("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
     aten!(
         "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
@@ -90,7 +92,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
-    aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex),
+    aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex_scalar),
     aten!("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
     aten!(
         "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -123,18 +125,37 @@ pub(super) fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Compl
     ))
 }
 
-fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::add(cx, a, scaled(cx, b, alpha))))
+fn add_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
+    sum_complex(cx, a, b, alpha, |cx, a, b| cx.add(a, b))
 }
 
-fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::sub(cx, a, scaled(cx, b, alpha))))
+fn sub_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
+    sum_complex(cx, a, b, alpha, |cx, a, b| cx.sub(a, b))
 }
 
-fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+fn rsub_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
     sub_complex(cx, b, a, alpha)
+}
+
+/// `f(a, alpha * b)` of each part, of both at once where that can be.
+fn sum_complex(
+    cx: &Cx,
+    a: Paired,
+    b: Paired,
+    alpha: Scalar,
+    f: fn(&Cx, Value, Value) -> Value,
+) -> Lowered {
+    if let (Some(a), Some(b), false) = (a.pairs, b.pairs, matches!(alpha, Scalar::Complex(..))) {
+        let dtype = cx.out_dtype()?;
+        let scaled = cx.mul(cx.cast(b, dtype), alpha);
+        return Ok(f(cx, cx.cast(a, dtype), scaled));
+    }
+    let (a, b) = promote_complex(cx, a.parts, b.parts)?;
+    let b = scaled(cx, b, alpha);
+    Ok(cx.pairs(Complex {
+        re: f(cx, a.re, b.re),
+        im: f(cx, a.im, b.im),
+    }))
 }
 
 /// `alpha * c`; `alpha` may be complex.
@@ -156,6 +177,32 @@ fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     Ok(cx.pairs(math::div(cx, a, b)))
+}
+
+/// Squares, roots and reciprocals as such, which are more exact than by logarithms.
+fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let a = math::map(a, |v| cx.cast(v, dtype));
+    let (re, im) = match exponent {
+        Scalar::Complex(re, im) => (re, im),
+        real => (real.to_f64(), 0.0),
+    };
+    let power = match (re, im) {
+        (1.0, 0.0) => a,
+        (2.0, 0.0) => math::mul(cx, a, a),
+        (3.0, 0.0) => math::mul(cx, math::mul(cx, a, a), a),
+        (0.5, 0.0) => math::sqrt(cx, a),
+        (-1.0, 0.0) => math::reciprocal(cx, a),
+        _ => {
+            let number = |x: f64| cx.scalar(x, dtype);
+            let exponent = Complex {
+                re: number(re),
+                im: number(im),
+            };
+            math::pow(cx, a, exponent)
+        }
+    };
+    Ok(cx.pairs(power))
 }
 
 fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
@@ -210,8 +257,13 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
         Some("floor") => floor_divide(cx, a, b),
         Some("trunc") => {
             let (a, b) = cx.promote(a, b);
-            let quotient = cx.div(a, b);
-            Ok(super::unary::trunc_of(cx, quotient))
+            let dtype = cx.dtype(a);
+            if !dtype.is_float() {
+                return Ok(cx.div(a, b));
+            }
+            let wide = |v| cx.cast(v, compute_type(cx, dtype));
+            let quotient = cx.div(wide(a), wide(b));
+            Ok(cx.cast(super::unary::trunc_of(cx, quotient), dtype))
         }
         Some(other) => Err(LowerError::unsupported(format!(
             "there is no rounding mode {other}"
@@ -219,14 +271,20 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
     }
 }
 
-/// `floor(a / b)`, of the exact quotient. In float64 the quotient of two narrower floats does not round up to the next whole
+/// `floor(a / b)`, of the exact quotient (of finite operands: PyTorch has NaN for infinite `a`). In float64 the quotient of two narrower floats does not round up to the next whole
 /// number; of two float64 it may, so that there the remainder is taken off first.
 fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let whole_divisor = matches!(b, TensorOrScalar::Scalar(s) if s.to_f64().fract() == 0.0);
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a) {
         dtype if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
-        dtype if dtype.is_int() => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
+        // Takes the remainder off first: near the least number of 64 bits that would wrap.
+        DType::I64 => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
+        dtype if dtype.is_int() => {
+            let truncated = cx.mod_(a, b, attrs::Mod { fmod: true });
+            let exact = cx.equal(truncated, cx.mod_(a, b, attrs::Mod::default()));
+            cx.sub(cx.div(a, b), cx.cast(cx.not(exact), dtype))
+        }
         // A float times a whole number rounds to no other float's product.
         _ if whole_divisor => cx.floor(cx.div(a, b)),
         DType::F64 => {
@@ -367,13 +425,16 @@ pub(super) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
 }
 
 /// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has
-/// the other sign, zeros included, which its reciprocal shows. A tiny `x` instead of 0 gives 0 for both 0.
+/// the other sign, zeros included, which its reciprocal shows. Of zeros, whose signs count, tiny numbers stand instead, of
+/// infinities the largest ones.
 pub(super) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
-    let tiny = smallest(cx.dtype(x));
-    let x = cx.select(cx.equal(x, 0.0), tiny, x);
-    let angle = cx.atan(cx.div(y, x));
+    let dtype = cx.dtype(x);
+    let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
+    let tiny = between(cx.reciprocal(x), smallest(dtype));
+    let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
+    let angle = cx.atan(cx.div(between(y, largest(dtype)), x));
     let upper = cx.less(cx.reciprocal(angle), 0.0);
-    let turn = cx.select(upper, PI, cx.scalar(-PI, cx.dtype(angle)));
+    let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
     cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
 }
 
@@ -383,16 +444,18 @@ fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
     cx.add(cx.maximum(a, b), cx.softplus(cx.neg(distance)))
 }
 
-/// `log(exp(a - m) + exp(b - m)) + m`, `m` the larger of both real parts.
+/// `log(1 + exp(b - a)) + a`, `a` the one of the larger real part.
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let m = cx.maximum(a.re, b.re);
-    let part = |c: Complex| {
-        let re = cx.sub(c.re, m);
-        math::exp(cx, Complex { re, im: c.im })
+    let ordered = cx.greater_or_equal(a.re, b.re);
+    let choose = |a: Complex, b: Complex| Complex {
+        re: cx.select(ordered, a.re, b.re),
+        im: cx.select(ordered, a.im, b.im),
     };
-    let sum = math::log(cx, math::add(cx, part(a), part(b)));
-    Ok(cx.pairs(math::shift(cx, sum, m)))
+    let (large, small) = (choose(a, b), choose(b, a));
+    let power = math::exp(cx, math::sub(cx, small, large));
+    let sum = math::log(cx, math::shift(cx, power, 1));
+    Ok(cx.pairs(math::add(cx, sum, large)))
 }
 
 fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {

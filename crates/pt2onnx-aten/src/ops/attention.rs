@@ -24,8 +24,7 @@ pub(super) static OPS: &[AtenOp] = &[
          scale: Option<f64>,
          gqa: bool|
          -> Lowered<Outputs> {
-            no_dropout(p)?;
-            let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+            let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
             Ok([a.result, a.weights].into())
         }
     ),
@@ -42,8 +41,7 @@ pub(super) static OPS: &[AtenOp] = &[
          scale: Option<f64>,
          gqa: bool|
          -> Lowered<Outputs> {
-            no_dropout(p)?;
-            let a = attend(cx, [q, k, v], mask, causal, scale, gqa)?;
+            let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
             Ok([a.result, a.weights].into())
         }
     ),
@@ -121,21 +119,9 @@ pub(super) static OPS: &[AtenOp] = &[
          causal: bool,
          scale: Option<f64>,
          gqa: bool|
-         -> Lowered {
-            no_dropout(p)?;
-            Ok(attend(cx, [q, k, v], mask, causal, scale, gqa)?.result)
-        }
+         -> Lowered { Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result) }
     ),
 ];
-
-fn no_dropout(p: f64) -> Lowered<()> {
-    match p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "attention with dropout: export the model after `model.eval()`",
-        )),
-        false => Ok(()),
-    }
-}
 
 /// What [`attend`] worked out.
 struct Attention {
@@ -151,6 +137,7 @@ fn attend(
     cx: &Cx,
     [q, k, v]: [Value; 3],
     mask: Option<Value>,
+    dropout_p: f64,
     is_causal: bool,
     scale: Option<f64>,
     enable_gqa: bool,
@@ -196,7 +183,15 @@ fn attend(
             cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
-    let weights = cx.cast(weights, given);
+    let mut weights = cx.cast(weights, given);
+    // PyTorch drops whatever the model's mode is.
+    if dropout_p > 0.0 {
+        let (ratio, training) = (
+            cx.scalar(dropout_p, DType::F32),
+            cx.scalar(true, DType::Bool),
+        );
+        weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
+    }
     Ok(Attention {
         result: cx.matmul(weights, v),
         weights,
@@ -216,8 +211,7 @@ fn fused(
     is_causal: bool,
     scale: Option<f64>,
 ) -> Lowered<Outputs> {
-    no_dropout(dropout_p)?;
-    let a = attend(cx, [q, k, v], mask, is_causal, scale, false)?;
+    let a = attend(cx, [q, k, v], mask, dropout_p, is_causal, scale, false)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
         let last = cx.rank(a.scores) - 1;
         cx.cast(
@@ -307,7 +301,15 @@ fn multi_head(
         let dims = [batch.clone(), cx.dim(x, 1), Expr::int(heads), each.clone()];
         cx.transpose(cx.reshape(x, &dims), &[0, 2, 1, 3])
     };
-    let a = attend(cx, [apart(q), apart(k), apart(v)], mask, false, None, false)?;
+    let a = attend(
+        cx,
+        [apart(q), apart(k), apart(v)],
+        mask,
+        0.0,
+        false,
+        None,
+        false,
+    )?;
     let joined = cx.transpose(a.result, &[0, 2, 1, 3]);
     let joined = cx.reshape(joined, &[batch.clone(), time.clone(), width.clone()]);
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])

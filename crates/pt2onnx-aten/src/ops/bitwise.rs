@@ -173,27 +173,51 @@ fn not(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// `a * 2^b`, in 64 bits, of which the result keeps the lower ones; 0 where `b` is no number of bits of the type.
+/// The bits of a type with this many, as a 64-bit number of the same value.
+fn wrapped(bits: i64, dtype: DType) -> i64 {
+    let spare = 64u32.saturating_sub(dtype.bits() as u32);
+    match dtype.is_unsigned() {
+        true => ((bits as u64) << spare >> spare) as i64,
+        false => bits << spare >> spare,
+    }
+}
+
+/// `a * 2^b`, the power from a table that is 0 where `b` is no number of bits of the type.
 fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
-    let shifted = cx.bit_shift(cx.cast(a, DType::U64), bits_to_shift(cx, b), "LEFT");
-    let shifted = cx.cast(shifted, dtype);
-    Ok(cx.select(in_width(cx, b, dtype.bits() as i64), shifted, 0))
+    let width = dtype.bits() as i64;
+    let powers = (0..width).map(|k| wrapped(1 << k, dtype));
+    let table: Vec<i64> = std::iter::once(0).chain(powers).chain([0]).collect();
+    let table = cx.cast(cx.vector(&table), dtype);
+    let b = cx.cast(b, DType::I64);
+    let held = cx.clamp(b, Some((-1i64).into()), Some(width.into()));
+    Ok(cx.mul(a, cx.gather(table, cx.add(held, 1), 0)))
 }
 
 /// `floor(a / 2^b)`; where `b` is no number of bits of the type, what is left of the sign. The bits of a negative number are
-/// those of its complement inverted.
+/// those of its complement inverted. By a known number of bits it is a division.
 fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let known = match &b {
+        TensorOrScalar::Scalar(s) => Some(s.to_i64()),
+        _ => None,
+    };
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
+    let last = dtype.bits() as i64 - 1;
+    if let Some(bits) = known.filter(|b| (0..last).contains(b)) {
+        let power = cx.scalar(1i64 << bits, dtype);
+        return Ok(match dtype.is_unsigned() {
+            true => cx.div(a, power),
+            false => cx.div(cx.sub(a, cx.mod_(a, power, attrs::Mod::default())), power),
+        });
+    }
     let shift = |x| {
-        let shifted = cx.bit_shift(cx.cast(x, DType::U64), bits_to_shift(cx, b), "RIGHT");
-        cx.select(
-            in_width(cx, b, dtype.bits() as i64),
-            cx.cast(shifted, dtype),
-            0,
-        )
+        let bits = cx.cast(b, DType::I64);
+        let held = cx.clamp(bits, Some(0i64.into()), Some(last.into()));
+        let held_bits = cx.cast(held, DType::U64);
+        let shifted = cx.bit_shift(cx.cast(x, DType::U64), held_bits, "RIGHT");
+        cx.select(cx.equal(held, bits), cx.cast(shifted, dtype), 0)
     };
     if dtype.is_unsigned() {
         return Ok(shift(a));
@@ -201,23 +225,6 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     // -1 of negative numbers, else 0: exclusive-or with it inverts, twice.
     let sign = cx.neg(cx.cast(cx.less(a, 0), dtype));
     Ok(cx.bitwise_xor(shift(cx.bitwise_xor(a, sign)), sign))
-}
-
-fn in_width(cx: &Cx, b: Value, width: i64) -> Value {
-    let below = cx.less(b, width);
-    match cx.dtype(b).is_unsigned() {
-        true => below,
-        false => cx.and(below, cx.greater_or_equal(b, 0)),
-    }
-}
-
-/// Held to what the operator takes.
-fn bits_to_shift(cx: &Cx, b: Value) -> Value {
-    let b = cx.cast(b, DType::I64);
-    cx.cast(
-        cx.clamp(b, Some(0i64.into()), Some(63i64.into())),
-        DType::U64,
-    )
 }
 
 fn truth(cx: &Cx, x: Value) -> Value {
@@ -243,10 +250,13 @@ fn gcd(cx: &Cx, a: Value, b: Value) -> Value {
     last[0]
 }
 
-/// `|a / gcd * b|`; 0 where both are.
+/// `|a / gcd * b|`, in 32 bits at least, as C computes; 0 where both are.
 fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
+    let dtype = cx.dtype(a);
+    let wide = if dtype.bits() < 32 { DType::I32 } else { dtype };
+    let (a, b) = (cx.cast(a, wide), cx.cast(b, wide));
     let divisor = gcd(cx, a, b);
     let divisor = cx.select(cx.equal(divisor, 0), 1, divisor);
-    Ok(cx.abs(cx.mul(cx.div(a, divisor), b)))
+    Ok(cx.cast(cx.abs(cx.mul(cx.div(a, divisor), b)), dtype))
 }

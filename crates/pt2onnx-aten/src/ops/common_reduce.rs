@@ -139,7 +139,8 @@ pub(super) fn arg_extreme(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdims:
     }
 }
 
-/// `TopK`: the first `k` along `axis` in order, with their indices; equals in the order they come, NaN last.
+/// `TopK`: the first `k` along `axis` in order, with their indices; equals in the order they come. Where NaN go is up to
+/// the runtime.
 pub(super) fn top_k(
     cx: &Cx,
     x: Value,

@@ -164,15 +164,6 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
 ];
 
-/// Both in the type they are compared in; ONNX orders no bools, so those count as 0 and 1.
-fn ordered(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> (Value, Value) {
-    let (a, b) = cx.promote(a, b);
-    match cx.dtype(a) {
-        DType::Bool => (cx.cast(a, DType::I32), cx.cast(b, DType::I32)),
-        _ => (a, b),
-    }
-}
-
 fn equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(cx.equal(a, b))
@@ -192,23 +183,35 @@ fn not_equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 }
 
 fn less(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = ordered(cx, a, b);
-    Ok(cx.less(a, b))
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.and(cx.not(a), b),
+        _ => cx.less(a, b),
+    })
 }
 
 fn less_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = ordered(cx, a, b);
-    Ok(cx.less_or_equal(a, b))
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.or(cx.not(a), b),
+        _ => cx.less_or_equal(a, b),
+    })
 }
 
 fn greater(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = ordered(cx, a, b);
-    Ok(cx.greater(a, b))
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.and(a, cx.not(b)),
+        _ => cx.greater(a, b),
+    })
 }
 
 fn greater_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = ordered(cx, a, b);
-    Ok(cx.greater_or_equal(a, b))
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.or(a, cx.not(b)),
+        _ => cx.greater_or_equal(a, b),
+    })
 }
 
 /// `value`, as `x`'s type, where `mask` is true.
@@ -366,7 +369,8 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
     let known: [Option<Scalar>; 2] = [number(&min), number(&max)];
     let all_known = known[0].is_some() == min.is_some() && known[1].is_some() == max.is_some();
     if all_known && dtype != DType::Bool {
-        return Ok(cx.clamp(x, known[0], known[1]));
+        let [min, max] = known.map(|bound| bound.map(|b| in_range(b, dtype)));
+        return Ok(cx.clamp(x, min, max));
     }
     let held = match min {
         Some(min) => larger(cx, x, cx.as_tensor(&min, dtype)),
@@ -376,4 +380,17 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
         Some(max) => smaller(cx, held, cx.as_tensor(&max, dtype)),
         None => held,
     })
+}
+
+/// A bound, held to what an integer type has.
+pub(super) fn in_range(bound: Scalar, dtype: DType) -> Scalar {
+    let width = dtype.bits() as u32;
+    match dtype.is_int() && width < 64 {
+        true if dtype.is_unsigned() => Scalar::Int(bound.to_i64().clamp(0, (1 << width) - 1)),
+        true => {
+            let half = 1i64 << (width - 1);
+            Scalar::Int(bound.to_i64().clamp(-half, half - 1))
+        }
+        false => bound,
+    }
 }

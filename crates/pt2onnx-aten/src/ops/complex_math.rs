@@ -1,7 +1,10 @@
 //! Functions of complex numbers by real ones. Square roots, inverse sines and cosines keep their precision near branch
 //! points: W. Kahan, Branch Cuts for Complex Elementary Functions (1987).
 
-use super::arithmetic::{atan2, hypot};
+use super::{
+    arithmetic::{atan2, hypot},
+    unary::{cosh_of, sinh_of, tan_of},
+};
 use crate::{Complex, Cx};
 use pt2onnx_ir::{Operand, Value};
 
@@ -75,16 +78,23 @@ pub(super) fn mul(cx: &Cx, a: Complex, b: Complex) -> Complex {
     }
 }
 
-/// `a * conj(b) / |b|^2`.
+/// `a * conj(b) / |b|^2`; of `b = 0`, the parts of `a` over 0.
 pub(super) fn div(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    let norm = squared_norm(cx, b);
+    let (b, norm) = divisor(cx, b);
     map(mul(cx, a, conj(cx, b)), |part| cx.div(part, norm))
 }
 
-/// `conj(a) / |a|^2`.
+/// `conj(a) / |a|^2`; of 0, `1 / 0`.
 pub(super) fn reciprocal(cx: &Cx, a: Complex) -> Complex {
-    let norm = squared_norm(cx, a);
+    let (a, norm) = divisor(cx, a);
     map(conj(cx, a), |part| cx.div(part, norm))
+}
+
+/// `b`, or 1 instead of 0, and `|b|^2`.
+fn divisor(cx: &Cx, b: Complex) -> (Complex, Value) {
+    let norm = squared_norm(cx, b);
+    let re = cx.select(cx.equal(norm, 0.0), 1.0, b.re);
+    (Complex { re, im: b.im }, norm)
 }
 
 fn squared_norm(cx: &Cx, a: Complex) -> Value {
@@ -147,21 +157,21 @@ pub(super) fn pow(cx: &Cx, a: Complex, b: Complex) -> Complex {
 
 pub(super) fn sinh(cx: &Cx, a: Complex) -> Complex {
     Complex {
-        re: cx.mul(cx.sinh(a.re), cx.cos(a.im)),
-        im: cx.mul(cx.cosh(a.re), cx.sin(a.im)),
+        re: cx.mul(sinh_of(cx, a.re), cx.cos(a.im)),
+        im: cx.mul(cosh_of(cx, a.re), cx.sin(a.im)),
     }
 }
 
 pub(super) fn cosh(cx: &Cx, a: Complex) -> Complex {
     Complex {
-        re: cx.mul(cx.cosh(a.re), cx.cos(a.im)),
-        im: cx.mul(cx.sinh(a.re), cx.sin(a.im)),
+        re: cx.mul(cosh_of(cx, a.re), cx.cos(a.im)),
+        im: cx.mul(sinh_of(cx, a.re), cx.sin(a.im)),
     }
 }
 
 /// With `t = tanh re`, `u = tan im`: `(t (1 + u^2) + i u (1 - t^2)) / (1 + t^2 u^2)`.
 pub(super) fn tanh(cx: &Cx, a: Complex) -> Complex {
-    let (t, u) = (cx.tanh(a.re), cx.tan(a.im));
+    let (t, u) = (cx.tanh(a.re), tan_of(cx, a.im));
     let (t2, u2) = (cx.mul(t, t), cx.mul(u, u));
     let norm = cx.add(cx.mul(t2, u2), 1);
     Complex {

@@ -357,9 +357,12 @@ fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
     let begins: Vec<Expr> = total.iter().map(|t| t.floor_div(&Expr::int(2))).collect();
     let ends = total.iter().zip(&begins).map(|(t, b)| t - b);
     let pads: Vec<Expr> = begins.iter().cloned().chain(ends).collect();
-    let axes: Vec<i64> = (-(kernel.len() as i64)..0).collect();
+    let rank = cx.rank(x);
+    let axes: Vec<i64> = (rank - kernel.len().min(rank)..rank)
+        .map(|a| a as i64)
+        .collect();
     let mode = attrs::Pad { mode: "constant" };
-    cx.pad_op(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
+    cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
 }
 
 /// A convolution over time of `(time, batch, channels)` with a `(kernel, in, out)` weight.

@@ -1,6 +1,6 @@
 //! Tensors from nothing but sizes and numbers.
 
-use super::common_reduce::{iota, product};
+use super::common_reduce::{folded, iota, product};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten,
 };
@@ -175,7 +175,7 @@ pub(super) static OPS: &[AtenOp] = &[
         |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing), complex: vander_complex),
     aten!(
         "aten::zero(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| -> Lowered { Ok(cx.full(&cx.shape(x), 0, cx.dtype(x))) },
+        |cx: &Cx, x: Value| filled(cx, cx.shape(x), None, 0),
         parts
     ),
     aten!(
@@ -379,27 +379,61 @@ fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     Ok(cx.pow(base, powers))
 }
 
-/// Bits of all elements as 64-bit integers, combined by exclusive or.
+/// Bits of all elements as 64-bit integers, of floats as doubles, combined by exclusive or.
 fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> Lowered {
-    if mode != 0 || cx.dtype(x).is_float() {
-        return Err(LowerError::unsupported(
-            "the hash of floats needs their bits, which ONNX does not give",
-        ));
+    if mode != 0 {
+        return Err(LowerError::unsupported("hashes other than exclusive or"));
     }
     let axes = cx.axes(x, Some(&dims))?;
     let kept: Vec<usize> = (0..cx.rank(x)).filter(|a| !axes.contains(a)).collect();
-    // Along one dimension, the first: bits that are set an odd number of times.
+    let bits = match cx.dtype(x) {
+        dtype if dtype.is_float() => bits_of_double(cx, cx.cast(x, DType::F64)),
+        _ => cx.cast(x, DType::I64),
+    };
     let order: Vec<usize> = axes.iter().chain(&kept).copied().collect();
-    let moved = cx.transpose(cx.cast(cx.cast(x, DType::I64), DType::U64), &order);
+    let moved = cx.transpose(cx.cast(bits, DType::U64), &order);
     let mut shape = vec![Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))];
     shape.extend(kept.iter().map(|&a| cx.dim(x, a as i64)));
     let rows = cx.reshape(moved, &shape);
-    let found = super::common_reduce::folded(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
+    let found = folded(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
     Ok(if keepdim {
         cx.unsqueeze(found, &axes)
     } else {
         found
     })
+}
+
+/// The bits of doubles by exact arithmetic, since `BitCast` is newer than what most runtimes know: sign, exponent and
+/// fraction. All NaN count as the positive quiet one.
+fn bits_of_double(cx: &Cx, x: Value) -> Value {
+    let fraction_size = (1u64 << 52) as f64;
+    let size = cx.abs(x);
+    let two = cx.scalar(2.0, DType::F64);
+    // The logarithm is one off at most.
+    let guess = cx.floor(cx.mul(cx.log(size), std::f64::consts::LOG2_E));
+    let guess = cx.clamp(
+        guess,
+        Some(Scalar::Float(-1022.0)),
+        Some(Scalar::Float(1023.0)),
+    );
+    let power = cx.pow(two, guess);
+    let too_high = cx.cast(cx.less(size, power), DType::F64);
+    let too_low = cx.cast(cx.greater_or_equal(cx.div(size, power), 2.0), DType::F64);
+    let exponent = cx.maximum(cx.add(cx.sub(guess, too_high), too_low), -1022.0);
+    // From 1 to 2; below 1 of subnormal numbers, whose exponent is spelled 0.
+    let mantissa = cx.div(size, cx.pow(two, exponent));
+    let whole = cx.floor(mantissa);
+    let biased = cx.add(cx.add(exponent, whole), 1022.0);
+    let fraction = cx.mul(cx.sub(mantissa, whole), fraction_size);
+    let int = |v| cx.cast(v, DType::I64);
+    let finite = cx.add(cx.mul(int(biased), 1i64 << 52), int(fraction));
+    let (quiet, infinity) = (0x7ff8_i64 << 48, cx.scalar(0x7ff0_i64 << 48, DType::I64));
+    let infinite = cx.select(cx.is_nan(x), quiet, infinity);
+    let special = cx.or(cx.is_nan(x), cx.is_inf(x, Default::default()));
+    let bits = cx.select(special, infinite, finite);
+    // 1 / -0 is negative, too.
+    let negative = cx.or(cx.less(x, 0.0), cx.less(cx.reciprocal(x), 0.0));
+    cx.select(negative, cx.add(bits, i64::MIN), bits)
 }
 
 /// `base^z = base^re (cos(im ln base) + i sin(im ln base))`.

@@ -119,7 +119,7 @@ fn onto_diagonal(
 fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Value {
     let rank = shape.len();
     if let (Some(rows), Some(columns)) = (shape[a].as_int(), shape[b].as_int())
-        && rows * columns <= SPELLED_OUT
+        && rows.max(1).saturating_mul(columns.max(1)) <= SPELLED_OUT
     {
         let mut sizes = vec![1; rank];
         (sizes[a], sizes[b]) = (rows.max(0) as usize, columns.max(0) as usize);
@@ -176,7 +176,7 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
         if left.as_int() == Some(0) && right.as_int() == Some(0) {
             return block;
         }
-        cx.pad_op(
+        cx.pad(
             block,
             cx.sizes(&[left, right]),
             None,

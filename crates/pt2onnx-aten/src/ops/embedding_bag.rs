@@ -96,8 +96,14 @@ fn embedding_bag(
         rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
     }
     let width = cx.dim(weight, 1);
+    // Halves are reduced in float32.
+    let wide = match dtype {
+        DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    };
     let reduced = |values, start: f64, reduction| {
-        let empty = cx.full(&[bags.clone(), cx.dim(values, 1)], start, cx.dtype(values));
+        let empty = cx.full(&[bags.clone(), cx.dim(values, 1)], start, wide);
+        let values = cx.cast(values, wide);
         cx.scatter_nd(empty, bag, values, attrs::ScatterND { reduction })
     };
     let without_padding = |values, instead: f64| match is_padding {
@@ -128,8 +134,8 @@ fn embedding_bag(
             return Err(LowerError::unsupported(format!("there is no mode {other}")));
         }
     };
-    cx.set_type(result, pt2onnx_ir::Type::tensor(dtype, [bags, width]));
-    Ok(result.into())
+    cx.set_type(result, pt2onnx_ir::Type::tensor(wide, [bags, width]));
+    Ok(cx.cast(result, dtype).into())
 }
 
 /// Rows that are looked up and longer than `max_norm` are shortened to it (ATen/native/Embedding.cpp).

@@ -114,8 +114,7 @@ impl Signal {
             // Zeros as imaginary parts.
             false => {
                 let last = cx.ints(&[self.rank(cx) as i64]);
-                let padded =
-                    cx.pad_op(self.value, cx.ints(&[0, 1]), None, last, Default::default());
+                let padded = cx.pad(self.value, cx.ints(&[0, 1]), None, last, Default::default());
                 let mut shape = cx.shape(self.value);
                 shape.pop();
                 shape.push(Expr::int(2));
@@ -237,7 +236,7 @@ fn fit(cx: &Cx, x: Value, axis: usize, length: &Expr) -> Value {
             false => length - &size,
         };
         let (pads, axes) = (cx.sizes(&[Expr::int(0), missing]), cx.ints(&[axis as i64]));
-        result = cx.pad_op(result, pads, None, axes, Default::default());
+        result = cx.pad(result, pads, None, axes, Default::default());
     }
     if cut || pad {
         cx.set_type(result, Type::tensor(cx.dtype(x), shape));

@@ -11,31 +11,31 @@ pub(super) static OPS: &[AtenOp] = &[
         |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) },
         parts
     ),
-    aten!("aten::_lazy_clone(Tensor self) -> Tensor", identity, parts),
+    aten!("aten::_lazy_clone(Tensor self) -> Tensor", identity, complex: identity),
     aten!(
         "aten::_to_cpu(Tensor[] tensors) -> Tensor[]",
         |_: &Cx, tensors: Vec<Value>| -> Lowered<Vec<Value>> { Ok(tensors) },
         parts
     ),
-    aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity, parts),
-    aten!("aten::alias_copy(Tensor self) -> Tensor", identity, parts),
+    aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity, complex: identity),
+    aten!("aten::alias_copy(Tensor self) -> Tensor", identity, complex: identity),
     aten!(
         "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
         identity,
-        parts
+        complex: identity
     ),
     aten!(
         "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
         identity,
-        parts
+        complex: identity
     ),
-    aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, parts),
-    aten!("aten::detach_copy(Tensor self) -> Tensor", identity, parts),
-    aten!("aten::lift(Tensor self) -> Tensor", identity, parts),
+    aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, complex: identity),
+    aten!("aten::detach_copy(Tensor self) -> Tensor", identity, complex: identity),
+    aten!("aten::lift(Tensor self) -> Tensor", identity, complex: identity),
     aten!(
         "aten::lift_fresh_copy(Tensor self) -> Tensor",
         identity,
-        parts
+        complex: identity
     ),
     aten!(
         "aten::resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",

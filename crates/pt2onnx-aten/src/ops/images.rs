@@ -113,24 +113,28 @@ fn im2col(
     let mut result = x;
     if padding.iter().any(|&p| p != 0) {
         let pads = [&padding[..], &padding[..]].concat();
+        // Counted from the front: ONNX Runtime's optimiser fails on others.
+        let axes = [rank as i64 - 2, rank as i64 - 1];
         let mode = attrs::Pad { mode: "constant" };
-        result = cx.pad_op(result, cx.ints(&pads), None, cx.ints(&[-2, -1]), mode);
+        result = cx.pad(result, cx.ints(&pads), None, cx.ints(&axes), mode);
     }
     let padded = cx.shape(result);
-    let mut counts = Vec::new();
     for i in 0..2 {
         // The columns behind the two dimensions that the rows became.
         let axis = rank - 2 + 2 * i;
         let size = &padded[rank - 2 + i];
         let span = size - (dilation[i] * (kernel[i] - 1) + 1);
         let count = span.floor_div(&Expr::int(stride[i])) + 1;
+        if kernel[i] == 1 && stride[i] == 1 {
+            result = cx.unsqueeze(result, &[axis]);
+            continue;
+        }
         let positions = lattice(
             cx,
             (&Expr::int(kernel[i]), dilation[i]),
             (&count, stride[i]),
         );
         result = cx.gather(result, positions, axis);
-        counts.push(count);
     }
     // (.., kernel, windows, kernel, windows) to (.., kernel, kernel, windows, windows)
     let lead = rank - 2;
@@ -173,10 +177,10 @@ fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
     Ok((lead, image))
 }
 
-/// `DepthToSpace`, or what it does where it does not take `x` as it is.
+/// `DepthToSpace`, or what it does: for other ranks, and for integers that do not fit the floats it may be computed in.
 fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
-    if lead.len() == 1 && matches!(cx.dtype(x), DType::F32 | DType::F64) {
+    if lead.len() == 1 && !matches!(cx.dtype(x), DType::I64 | DType::U64) {
         return Ok(cx.depth_to_space(x, factor, attrs::DepthToSpace { mode: "CRD" }));
     }
     let r = Expr::int(factor);

@@ -63,7 +63,7 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
         return Ok(result);
     }
     let reduction = if accumulate { "add" } else { "none" };
-    if let Some((0, mask)) = mask {
+    if let Some((0, mask)) = mask.filter(|(_, mask)| cx.rank(*mask) <= cx.rank(x)) {
         let places = cx.transpose(non_zero(cx, mask), &[1, 0]);
         let mut shape = cx.shape(x)[cx.rank(mask)..].to_vec();
         shape.insert(0, rows_of(cx, values, shape.len()));
@@ -180,7 +180,7 @@ fn masked_index_put(
     if is_empty(&cx.shape(x)) {
         return Ok(x);
     }
-    let held = held(cx, x, indices, |size| -size);
+    let held = held(cx, x, indices);
     let values = match cx.dtype(values) {
         DType::Bool => cx.and(values, mask),
         _ => cx.select(mask, values, 0),

@@ -2,7 +2,7 @@
 
 use super::{
     masks::{coordinates, mask_select},
-    shapes::{as_index, flat, is_empty, recorded, to_recorded, vector},
+    shapes::{as_index, counted, flat, is_empty, recorded, settled, vector},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
@@ -67,9 +67,12 @@ fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     if is_empty(&cx.shape(index)) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
     }
+    if cx.rank(x) == 0 {
+        return Ok(cx.expand(x, &cx.out_shape()?));
+    }
     let index = as_index(cx, index);
     let options = attrs::GatherElements { axis };
-    to_recorded(
+    settled(
         cx,
         cx.gather_elements(vector(cx, x), vector(cx, index), options),
     )
@@ -79,7 +82,7 @@ fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
 fn index_select(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let index = vector(cx, as_index(cx, index));
-    to_recorded(cx, cx.gather(vector(cx, x), index, axis))
+    settled(cx, cx.gather(vector(cx, x), index, axis))
 }
 
 /// `Gather` from the flattened tensor.
@@ -99,6 +102,9 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     };
     let axis = cx.axis(x, dim)?;
     let sizes = cx.out_shape()?;
+    if sizes.is_empty() {
+        return Ok(x);
+    }
     let mut from = sizes.clone();
     from[axis] = cx.dim(x, axis as i64);
     let options = attrs::GatherElements { axis: axis as i64 };
@@ -108,16 +114,17 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     )
 }
 
-/// `OneHot`; without a number of classes, up to the largest that occurs.
+/// Whether the class is the one of its column; without a number of classes, up to the largest that occurs.
 fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
-    let depth = match classes.as_int() {
-        Some(-1) => cx.add(cx.reduce("ReduceMax", x, &[], false), 1),
-        _ => cx.size(&classes),
+    let columns = match classes.as_int() {
+        Some(-1) => {
+            let end = cx.add(cx.reduce("ReduceMax", x, &[], false), 1);
+            cx.range(cx.scalar(0, DType::I64), end, cx.scalar(1, DType::I64))
+        }
+        _ => counted(cx, &Expr::int(0), &classes, 1),
     };
-    recorded(
-        cx,
-        cx.one_hot(x, depth, cx.ints(&[0, 1]), attrs::OneHot::default()),
-    )
+    let hot = cx.equal(cx.unsqueeze(x, &[cx.rank(x)]), columns);
+    recorded(cx, cx.cast(hot, DType::I64))
 }
 
 /// Indices by the dimensions they index.
@@ -166,7 +173,7 @@ pub(super) fn only_mask(cx: &Cx, indices: &[Option<Value>]) -> Option<(usize, Va
 /// dimensions stand in their place; otherwise in front.
 fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
     if let Some((axis, mask)) = only_mask(cx, &indices) {
-        return recorded(cx, mask_select(cx, x, axis, mask));
+        return recorded(cx, mask_select(cx, x, axis, mask)?);
     }
     recorded(cx, index_by_axis(cx, x, by_axis(cx, &indices)?)?)
 }
@@ -320,23 +327,22 @@ fn masked_index(
     if is_empty(&cx.shape(x)) {
         return Ok(cx.expand(fill, &cx.out_shape()?));
     }
-    let held = held(cx, x, indices, |_| Expr::int(0));
+    let held = held(cx, x, indices);
     let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
     recorded(cx, cx.select(mask, found, fill))
 }
 
-/// Each index held between `low(size)` and the last element.
-pub(super) fn held(
-    cx: &Cx,
-    x: Value,
-    indices: Vec<Option<Value>>,
-    low: impl Fn(&Expr) -> Expr,
-) -> Vec<Option<Value>> {
+/// Each index held to what its dimension has, counted from either end.
+pub(super) fn held(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Vec<Option<Value>> {
     let hold = |(axis, index): (usize, Option<Value>)| {
         let index = cx.cast(index?, DType::I64);
         let size = cx.dim(x, axis as i64);
-        let (min, max) = (cx.size(&low(&size)), cx.size(&(&size - 1)));
-        Some(cx.clip_op(index, min, max))
+        let bound = |e: Expr| match (e.as_int(), cx.rank(index)) {
+            (None, 1..) => cx.sizes(&[e]),
+            _ => cx.size(&e),
+        };
+        let (min, max) = (bound(-&size), bound(&size - 1));
+        Some(cx.maximum(cx.minimum(index, max), min))
     };
     indices.into_iter().enumerate().map(hold).collect()
 }

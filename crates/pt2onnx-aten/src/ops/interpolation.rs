@@ -1,9 +1,10 @@
 //! Resampling of images.
 
+use super::sliding::{iota, product_along};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
@@ -198,15 +199,163 @@ fn smooth_scaled<const KIND: u8>(
     // Corners aligned, the sizes alone say where elements lie.
     let factors = if align_corners { &[] } else { factors };
     let dtype = cx.dtype(x);
+    let how = Smooth {
+        cubic,
+        antialias,
+        align_corners,
+    };
+    // `Resize` widens no window where corners are aligned, and weighs in float32; bytes are rounded after each dimension.
+    if ((antialias && align_corners) || !dtype.is_float() || dtype == DType::F64)
+        && let Some(result) = how.by_products(cx, x, factors)?
+    {
+        return Ok(result);
+    }
     if dtype.is_float() {
         return resize(cx, x, factors, options);
     }
-    let resized = cx.round(resize(cx, cx.cast(x, DType::F32), factors, options)?);
+    // Halves are rounded up.
+    let resized = resize(cx, cx.cast(x, DType::F32), factors, options)?;
+    let resized = cx.floor(cx.add(resized, 0.5));
     let held = match dtype {
         DType::U8 => cx.clamp(resized, Some(0.into()), Some(255.into())),
         _ => resized,
     };
     Ok(cx.cast(held, dtype))
+}
+
+/// A smooth way of resampling.
+struct Smooth {
+    cubic: bool,
+    antialias: bool,
+    align_corners: bool,
+}
+
+impl Smooth {
+    /// The resampling of each dimension as a product with a matrix of weights, the last dimension first; nothing where the
+    /// sizes are not known.
+    fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<Option<Value>> {
+        let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
+        let whole = !dtype.is_float();
+        let wide = if dtype == DType::F64 {
+            DType::F64
+        } else {
+            DType::F32
+        };
+        let mut result = cx.cast(x, wide);
+        for axis in (2..shape.len()).rev() {
+            let (from, to) = (cx.dim(x, axis as i64), &shape[axis]);
+            if from == *to {
+                continue;
+            }
+            let matrix = match (from.as_int(), to.as_int()) {
+                (Some(from), Some(to)) => {
+                    let weights = self.weights(from, to, factors.get(axis - 2).copied().flatten());
+                    let sizes = vec![from.max(0) as usize, to.max(0) as usize];
+                    let tensor = Tensor::from_slice(sizes, &weights)
+                        .map_err(|e| LowerError::unsupported(e.to_string()))?;
+                    cx.cast(cx.constant(tensor), wide)
+                }
+                _ if self.antialias && self.align_corners && !self.cubic => {
+                    cx.cast(triangles(cx, &from, to), wide)
+                }
+                _ => return Ok(None),
+            };
+            result = product_along(cx, result, axis, matrix);
+            if whole {
+                // Halves are rounded up.
+                result = cx.floor(cx.add(result, 0.5));
+            }
+        }
+        if dtype == DType::U8 && self.cubic {
+            result = cx.clamp(result, Some(0.into()), Some(255.into()));
+        }
+        Ok(Some(cx.cast(result, dtype)))
+    }
+
+    /// The `(from, to)` matrix: how much of each element is in each result (ATen/native/cpu/UpSampleKernel.cpp).
+    fn weights(&self, from: i64, to: i64, factor: Option<f64>) -> Vec<f64> {
+        let scale = match (self.align_corners, factor) {
+            (true, _) if to > 1 => (from - 1) as f64 / (to - 1) as f64,
+            (true, _) => 0.0,
+            (false, Some(f)) if f > 0.0 => 1.0 / f,
+            (false, _) => from as f64 / to as f64,
+        };
+        let mut matrix = vec![0.0; from.saturating_mul(to).max(0) as usize];
+        for i in 0..to {
+            let parts = match self.antialias {
+                true => self.widened(from, scale, i),
+                false => self.between(scale, i),
+            };
+            for (j, weight) in parts {
+                if from > 0 {
+                    matrix[(j.clamp(0, from - 1) * to + i) as usize] += weight;
+                }
+            }
+        }
+        matrix
+    }
+
+    /// Elements around the place of result `i`, and their weights.
+    fn between(&self, scale: f64, i: i64) -> Vec<(i64, f64)> {
+        let place = match self.align_corners {
+            true => scale * i as f64,
+            false => scale * (i as f64 + 0.5) - 0.5,
+        };
+        let place = if self.cubic { place } else { place.max(0.0) };
+        let first = place.floor() as i64;
+        let t = place - place.floor();
+        if !self.cubic {
+            return vec![(first, 1.0 - t), (first + 1, t)];
+        }
+        let each = (-1..=2).map(|k| (first + k, keys(t - k as f64, -0.75)));
+        each.collect()
+    }
+
+    /// Elements in a window that is the wider the more the image shrinks, and their weights.
+    fn widened(&self, from: i64, scale: f64, i: i64) -> Vec<(i64, f64)> {
+        let reach = if self.cubic { 2.0 } else { 1.0 } * scale.max(1.0);
+        let centre = scale * (i as f64 + 0.5);
+        let first = ((centre - reach + 0.5) as i64).max(0);
+        let end = ((centre + reach + 0.5) as i64).min(from);
+        let weight = |j: i64| {
+            let t = (j as f64 - centre + 0.5) / scale.max(1.0);
+            match self.cubic {
+                true => keys(t, -0.5),
+                false => (1.0 - t.abs()).max(0.0),
+            }
+        };
+        let all: Vec<(i64, f64)> = (first..end).map(|j| (j, weight(j))).collect();
+        let total: f64 = all.iter().map(|(_, w)| w).sum();
+        all.into_iter().map(|(j, w)| (j, w / total)).collect()
+    }
+}
+
+/// Keys' cubic convolution kernel with coefficient `a`.
+fn keys(t: f64, a: f64) -> f64 {
+    match t.abs() {
+        t if t <= 1.0 => ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
+        t if t < 2.0 => ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a,
+        _ => 0.0,
+    }
+}
+
+/// [`Smooth::weights`] of linear resampling with a widened window and aligned corners, worked out at run time.
+fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
+    let float = |v| cx.cast(v, DType::F64);
+    let number = |e: &Expr| float(cx.size(e));
+    // At least 1, so that one result has scale 0 / 1.
+    let steps = cx.maximum(number(&(to - 1)), 1.0);
+    let span = if to.as_int() == Some(1) {
+        cx.scalar(0, DType::F64)
+    } else {
+        number(&(from - 1))
+    };
+    let scale = cx.div(span, steps);
+    let centre = cx.mul(cx.add(float(iota(cx, to)), 0.5), scale);
+    let element = cx.add(cx.unsqueeze(float(iota(cx, from)), &[1]), 0.5);
+    let distance = cx.div(cx.sub(element, centre), cx.maximum(scale, 1.0));
+    let weights = cx.maximum(cx.sub(1.0, cx.abs(distance)), 0.0);
+    cx.div(weights, cx.reduce("ReduceSum", weights, &[0], true))
 }
 
 fn nearest<const EXACT: bool>(
@@ -291,7 +440,7 @@ fn differing<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Opti
 
 /// `Resize` of all but the first two dimensions, to the recorded sizes. Given factors say where elements lie, else the
 /// ratio of the sizes.
-fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) -> Lowered {
+fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
         return Ok(x);
@@ -309,11 +458,9 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
     let given: Vec<f64> = factors.iter().flatten().copied().collect();
     let scaled =
         given.len() == shape.len() - 2 && !given.iter().enumerate().all(|(i, &f)| told(i, f));
+    options.axes = Some((2..shape.len() as i64).collect());
     let result = if scaled {
-        let scales: Vec<f32> = [1.0, 1.0]
-            .into_iter()
-            .chain(given.iter().map(|&f| f as f32))
-            .collect();
+        let scales: Vec<f32> = given.iter().map(|&f| f as f32).collect();
         // `Resize` gives `floor(size * scale)`, as PyTorch does.
         let length = |i: usize| {
             Some((cx.dim(x, i as i64 + 2).as_int()? as f32 * given[i] as f32).floor() as i64)
@@ -327,7 +474,7 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
         }
         cx.resize(x, None, cx.vector(&scales), None, options)
     } else {
-        cx.resize(x, None, None, cx.sizes(&shape), options)
+        cx.resize(x, None, None, cx.sizes(&shape[2..]), options)
     };
     cx.set_type(result, pt2onnx_ir::Type::tensor(cx.dtype(x), shape));
     Ok(result)

@@ -150,7 +150,7 @@ fn nll_loss_forward(
     ignore_index: i64,
 ) -> Lowered<[Option<Value>; 2]> {
     let loss = nll_loss(cx, logs, target, weight, reduction, ignore_index)?;
-    let sum = cx.recorded(1).is_some().then(|| match reduction {
+    let sum = cx.is_used(1).then(|| match reduction {
         0 => cx.scalar(0, cx.dtype(logs)),
         _ => total(
             cx,

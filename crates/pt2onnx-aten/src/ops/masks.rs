@@ -1,7 +1,7 @@
 //! Elements chosen by masks, and where those are.
 
-use super::shapes::{flat, recorded};
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, registry::aten};
+use super::shapes::{flat, recorded, together, vector};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -26,7 +26,7 @@ pub(super) static OPS: &[AtenOp] = &[
 
 /// `NonZero`: (rank, number of true elements). A 0-d tensor counts as a vector.
 pub(super) fn non_zero(cx: &Cx, mask: Value) -> Value {
-    let mask = super::shapes::vector(cx, mask);
+    let mask = vector(cx, mask);
     let mask = if cx.dtype(mask) == DType::U8 {
         cx.cast(mask, DType::Bool)
     } else {
@@ -46,28 +46,29 @@ pub(super) fn coordinates(cx: &Cx, mask: Value) -> Vec<Value> {
 }
 
 /// `Compress`: what `mask`, over dimensions from `axis` on, lets through of `x`; those dimensions become one.
-pub(super) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Value {
+pub(super) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowered {
     let covered = cx.rank(mask);
     let mask = flat(cx, cx.cast(mask, DType::Bool));
     if covered == cx.rank(x) && covered > 0 {
-        return cx.compress(x, mask, attrs::Compress::default());
+        return Ok(cx.compress(x, mask, attrs::Compress::default()));
     }
     let mut shape = cx.shape(x);
-    let merged = Expr::product(shape[axis..axis + covered].to_vec());
+    let masked = shape.get(axis..axis + covered);
+    let merged = masked.map(|dims| Expr::product(dims.to_vec()));
+    let merged = merged.ok_or_else(|| LowerError::unsupported("a mask of more dimensions"))?;
     shape.splice(axis..axis + covered, [merged]);
     let options = attrs::Compress {
         axis: Some(axis as i64),
     };
-    cx.compress(cx.reshape(x, &shape), mask, options)
+    Ok(cx.compress(cx.reshape(x, &shape), mask, options))
 }
 
 /// `Compress` of both, broadcast together.
 fn masked_select(cx: &Cx, x: Value, mask: Value) -> Lowered {
-    let shape = cx.broadcast_shapes(&cx.shape(x), &cx.shape(mask));
-    let mask = flat(cx, cx.expand(cx.cast(mask, DType::Bool), &shape));
+    let (x, mask) = together(cx, vector(cx, x), cx.cast(mask, DType::Bool));
     recorded(
         cx,
-        cx.compress(cx.expand(x, &shape), mask, attrs::Compress::default()),
+        cx.compress(x, flat(cx, mask), attrs::Compress::default()),
     )
 }
 

@@ -4,6 +4,7 @@ mod activation;
 mod activation_backward;
 mod arithmetic;
 mod attention;
+mod bilinear;
 mod bitwise;
 mod casting;
 mod common_reduce;
@@ -14,6 +15,7 @@ mod contraction;
 mod convolution;
 mod creation;
 mod cumulative;
+mod custom;
 mod diagonals;
 mod dropout;
 mod embedding_bag;
@@ -60,6 +62,7 @@ mod strided;
 mod unary;
 mod variance;
 mod view;
+mod vision;
 mod windows;
 mod writing;
 
@@ -71,6 +74,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     activation_backward::OPS,
     arithmetic::OPS,
     attention::OPS,
+    bilinear::OPS,
     bitwise::OPS,
     casting::OPS,
     comparison::OPS,
@@ -79,6 +83,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     convolution::OPS,
     creation::OPS,
     cumulative::OPS,
+    custom::OPS,
     diagonals::OPS,
     dropout::OPS,
     embedding_bag::OPS,
@@ -93,8 +98,10 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     linalg::cholesky::OPS,
     linalg::eigen::OPS,
     linalg::functions::OPS,
+    linalg::ldl::OPS,
     linalg::lu::OPS,
     linalg::qr::OPS,
+    linalg::schur::OPS,
     linalg::solve::OPS,
     linalg::svd::OPS,
     linear::OPS,
@@ -125,6 +132,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     unary::OPS,
     variance::OPS,
     view::OPS,
+    vision::OPS,
     windows::OPS,
     writing::OPS,
 ];

@@ -1,6 +1,6 @@
 //! Normalisations.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -145,7 +145,8 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
         |cx: &Cx, x: Value, shape: Vec<Expr>, w: Option<Value>, eps: Option<f64>| -> Lowered {
             Ok(rms_norm(cx, x, shape.len(), w, eps)[0])
-        }
+        },
+        complex: complex_rms_norm
     ),
 ];
 
@@ -382,6 +383,9 @@ fn native_layer_norm(
     if !cx.is_used(1) && !cx.is_used(2) {
         return Ok(layer_norm(cx, x, normalized_shape, weight, bias, eps, 1).into());
     }
+    if cx.dtype(x) == DType::F32 {
+        return Ok(layer_norm(cx, x, normalized_shape, weight, bias, eps, 3).into());
+    }
     let n = normalized_shape.len();
     let result = layer_norm(cx, x, normalized_shape, weight, bias, eps, 1)[0];
     let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
@@ -511,4 +515,38 @@ fn fused_rms_norm(
         inverse.map(|m| cx.cast(cx.reciprocal(root), m.dtype)),
     ]
     .into())
+}
+
+/// [`rms_norm`] as PyTorch has it of complex numbers: the squares are not those of absolute values, and the root is complex.
+fn complex_rms_norm(
+    cx: &Cx,
+    x: Complex,
+    normalized_shape: Vec<Expr>,
+    weight: Option<Complex>,
+    eps: Option<f64>,
+) -> Lowered {
+    let eps = eps.unwrap_or(match cx.dtype(x.re) {
+        DType::F64 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    });
+    let rank = cx.rank(x.re);
+    let axes: Vec<usize> = (rank.saturating_sub(normalized_shape.len())..rank).collect();
+    let mean = |v| cx.reduce("ReduceMean", v, &axes, true);
+    let times = |a: Complex, b: Complex| Complex {
+        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
+        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
+    };
+    let square = times(x, x);
+    let (a, b) = (cx.add(mean(square.re), eps), mean(square.im));
+    // The root's parts are sqrt((r + a) / 2) and, with the sign of b, sqrt((r - a) / 2); 1 / z is conj(z) / |z|^2.
+    let r = cx.sqrt(cx.add(cx.mul(a, a), cx.mul(b, b)));
+    let half = |v| cx.sqrt(cx.mul(v, 0.5));
+    let (re, im) = (half(cx.add(r, a)), half(cx.sub(r, a)));
+    let im = cx.select(cx.less(b, 0.0), im, cx.neg(im));
+    let inverse = Complex {
+        re: cx.div(re, r),
+        im: cx.div(im, r),
+    };
+    let result = times(x, inverse);
+    Ok(cx.pairs(weight.map_or(result, |w| times(result, w))))
 }

@@ -1,6 +1,10 @@
-//! Norms and distances.
+//! Norms and distances. Of complex numbers, those of their magnitudes.
 
-use super::common_reduce::{Extreme, all_axes, difference, extreme, iota, magnitude, reduce};
+use super::common_reduce::{
+    Extreme, all_axes, difference, extreme, iota, is_empty, magnitude, reduce,
+};
+use super::linalg::svd::singular_values;
+use super::num::Num;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -35,70 +39,110 @@ pub(super) static OPS: &[AtenOp] = &[
         let off = magnitude(cx, difference(cx, a, b));
         Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
     }),
-    aten!("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
-        vector_norm(cx, x, Scalar::Int(2), Some(dims), keepdim, None)
-    }, complex: |cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool| {
-        vector_norm(cx, magnitude(cx, x), Scalar::Int(2), Some(dims), keepdim, None)
-    }),
-    aten!("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, ord: Scalar, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim, dtype)
-    }, complex: |cx: &Cx, x: Complex, ord: Scalar, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm_of_magnitudes(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim, dtype)
-    }),
-    aten!("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, ord: String, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim, dtype)
-    }, complex: |cx: &Cx, x: Complex, ord: String, dims: Vec<i64>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm_of_magnitudes(cx, x, &Order::Name(ord), &dims, keepdim, dtype)
-    }),
-    aten!("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm, complex: |cx: &Cx, x: Complex, ord: Option<Scalar>, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        linalg_norm(cx, magnitude(cx, x), ord, dims, keepdim, dtype)
-    }),
-    aten!("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, ord: String, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm(cx, x, &Order::Name(ord), &dims.unwrap_or_else(|| vec![-2, -1]), keepdim, dtype)
-    }, complex: |cx: &Cx, x: Complex, ord: String, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        matrix_norm_of_magnitudes(cx, x, &Order::Name(ord), &dims.unwrap_or_else(|| vec![-2, -1]), keepdim, dtype)
-    }),
-    aten!("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", vector_norm, complex: |cx: &Cx, x: Complex, ord: Scalar, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>| {
-        vector_norm(cx, magnitude(cx, x), ord, dims, keepdim, dtype)
-    }),
-    aten!("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", |cx: &Cx, x: Value, p: Scalar| vector_norm(cx, x, p, None, false, None), complex:
-        |cx: &Cx, x: Complex, p: Scalar| vector_norm(cx, magnitude(cx, x), p, None, false, None)),
-    aten!("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", |cx: &Cx, x: Value, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool| {
-        vector_norm(cx, x, two(p), Some(dims), keepdim, None)
-    }, complex: |cx: &Cx, x: Complex, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool| {
-        vector_norm(cx, magnitude(cx, x), two(p), Some(dims), keepdim, None)
-    }),
-    aten!("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", |cx: &Cx, x: Value, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool, dtype: DType| {
-        vector_norm(cx, x, two(p), Some(dims), keepdim, Some(dtype))
-    }, complex: |cx: &Cx, x: Complex, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool, dtype: DType| {
-        vector_norm(cx, magnitude(cx, x), two(p), Some(dims), keepdim, Some(dtype))
-    }),
-    aten!("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", |cx: &Cx, x: Value, p: Option<Scalar>, dtype: DType| {
-        vector_norm(cx, x, two(p), None, false, Some(dtype))
-    }, complex: |cx: &Cx, x: Complex, p: Option<Scalar>, dtype: DType| {
-        vector_norm(cx, magnitude(cx, x), two(p), None, false, Some(dtype))
-    }),
+    aten!("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", frobenius_norm, complex: frobenius_norm),
+    aten!("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", matrix_norm_number, complex: matrix_norm_number),
+    aten!("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", matrix_norm_name, complex: matrix_norm_name),
+    aten!("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm, complex: linalg_norm),
+    aten!("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm_name, complex: linalg_norm_name),
+    aten!("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", vector_norm, complex: vector_norm),
+    aten!("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_of_all, complex: norm_of_all),
+    aten!("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm_dim, complex: norm_dim),
+    aten!("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm_dim_dtype, complex: norm_dim_dtype),
+    aten!("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm_dtype, complex: norm_dtype),
     aten!(
         "aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
         |cx: &Cx, v: Value, p: i64, dim: i64| -> Lowered {
             let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
             let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
-            let found = norm(cx, v, p as f64, &axes, kept.is_some());
-            Ok(found)
+            Ok(norm(cx, v, p as f64, &axes, kept.is_some()))
         }
     ),
-    aten!(
-        "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
-        pairwise_distance, complex: pairwise_distance_complex),
-    aten!("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
-    aten!("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm, complex: |cx: &Cx, x: Complex, p: Scalar, dim: i64, most: Scalar| -> Lowered {
-        let scale = renorm_scale(cx, magnitude(cx, x), p, dim, most)?;
-        Ok(cx.pairs(Complex { re: cx.mul(x.re, scale), im: cx.mul(x.im, scale) }))
+    aten!("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx: &Cx, x: Num, keepdim: bool| {
+        matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
+    }, complex: |cx: &Cx, x: Num, keepdim: bool| {
+        matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
     }),
+    aten!("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", nuclear_norm, complex: nuclear_norm),
+    aten!("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor", pairwise_distance, complex: pairwise_distance_complex),
+    aten!("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
+    aten!("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm, complex: renorm),
 ];
+
+/// `|x|` of complex numbers; of real ones, they themselves, whose sign no norm looks at.
+fn magnitudes(cx: &Cx, x: Num) -> Value {
+    match x.im {
+        Some(im) => magnitude(cx, Complex { re: x.re, im }),
+        None => x.re,
+    }
+}
 
 fn two(p: Option<Scalar>) -> Scalar {
     p.unwrap_or(Scalar::Int(2))
+}
+
+fn norm_of_all(cx: &Cx, x: Num, p: Scalar) -> Lowered {
+    vector_norm(cx, x, p, None, false, None)
+}
+
+fn norm_dtype(cx: &Cx, x: Num, p: Option<Scalar>, dtype: DType) -> Lowered {
+    vector_norm(cx, x, two(p), None, false, Some(dtype))
+}
+
+fn norm_dim(cx: &Cx, x: Num, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool) -> Lowered {
+    vector_norm(cx, x, two(p), Some(dims), keepdim, None)
+}
+
+fn norm_dim_dtype(
+    cx: &Cx,
+    x: Num,
+    p: Option<Scalar>,
+    dims: Vec<i64>,
+    keepdim: bool,
+    dtype: DType,
+) -> Lowered {
+    vector_norm(cx, x, two(p), Some(dims), keepdim, Some(dtype))
+}
+
+fn frobenius_norm(cx: &Cx, x: Num, dims: Vec<i64>, keepdim: bool) -> Lowered {
+    vector_norm(cx, x, Scalar::Int(2), Some(dims), keepdim, None)
+}
+
+fn nuclear_norm(cx: &Cx, x: Num, dims: Vec<i64>, keepdim: bool) -> Lowered {
+    matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &dims, keepdim)
+}
+
+fn matrix_norm_number(
+    cx: &Cx,
+    x: Num,
+    ord: Scalar,
+    dims: Vec<i64>,
+    keepdim: bool,
+    _: Option<DType>,
+) -> Lowered {
+    matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim)
+}
+
+fn matrix_norm_name(
+    cx: &Cx,
+    x: Num,
+    ord: String,
+    dims: Vec<i64>,
+    keepdim: bool,
+    _: Option<DType>,
+) -> Lowered {
+    matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
+}
+
+fn linalg_norm_name(
+    cx: &Cx,
+    x: Num,
+    ord: String,
+    dims: Option<Vec<i64>>,
+    keepdim: bool,
+    _: Option<DType>,
+) -> Lowered {
+    let dims = dims.unwrap_or_else(|| vec![-2, -1]);
+    matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
 }
 
 /// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
@@ -130,17 +174,16 @@ fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
 /// [`norm`] in the recorded type, over `dims` or all dimensions.
 fn vector_norm(
     cx: &Cx,
-    x: Value,
+    x: Num,
     ord: Scalar,
     dims: Option<Vec<i64>>,
     keepdim: bool,
     _: Option<DType>,
 ) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
+    let x = cx.cast(magnitudes(cx, x), cx.out_dtype()?);
     let axes = cx.axes(x, dims.as_deref())?;
     let p = ord.to_f64();
-    let empty = super::common_reduce::is_empty(cx, x, &axes);
-    if empty && p.is_infinite() {
+    if p.is_infinite() && is_empty(cx, x, &axes) {
         let value = if p > 0.0 { 0.0 } else { f64::INFINITY };
         return Ok(cx.full(&cx.out_shape()?, value, cx.dtype(x)));
     }
@@ -153,63 +196,73 @@ enum Order {
     Name(String),
 }
 
-fn matrix_norm(
-    cx: &Cx,
-    x: Value,
-    ord: &Order,
-    dims: &[i64],
-    keepdim: bool,
-    _: Option<DType>,
-) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
+/// Frobenius' norm; the largest or smallest sum of rows or columns; the nuclear and spectral norms by singular values.
+fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Lowered {
+    let dtype = cx.out_dtype()?;
     let &[rows, columns] = dims else {
         return Err(LowerError::unsupported(
             "matrix norms are over two dimensions",
         ));
     };
-    let (rows, columns) = (cx.axis(x, rows)?, cx.axis(x, columns)?);
-    let needs_svd = || LowerError::unsupported("matrix norms that need singular values");
-    match ord {
+    let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
+    let sums = |summed: usize, other: usize, of: Extreme| {
+        let sums = reduce(
+            cx,
+            "ReduceL1",
+            cx.cast(magnitudes(cx, x), dtype),
+            &[summed],
+            true,
+        );
+        extreme(cx, of, sums, &[other], true)
+    };
+    let singular = |op: &'static str| {
+        let rank = cx.rank(x.re);
+        let order: Vec<usize> = (0..rank)
+            .filter(|&a| a != rows && a != columns)
+            .chain([rows, columns])
+            .collect();
+        let part = |v: Value| cx.transpose(cx.cast(v, dtype), &order);
+        let matrix = Num {
+            re: part(x.re),
+            im: x.im.map(part),
+        };
+        let values = singular_values(cx, matrix);
+        let found = match is_empty(cx, values, &[rank - 2]) {
+            // No values: their sum and, as PyTorch has it, the largest of them are 0.
+            true => cx.reduce("ReduceSum", values, &[rank - 2], false),
+            false => reduce(cx, op, values, &[rank - 2], false),
+        };
+        cx.unsqueeze(found, &[rows, columns])
+    };
+    let found = match ord {
         Order::Name(name) if name == "fro" => {
-            Ok(reduce(cx, "ReduceL2", x, &[rows, columns], keepdim))
+            let x = cx.cast(magnitudes(cx, x), dtype);
+            return Ok(reduce(cx, "ReduceL2", x, &[rows, columns], keepdim));
         }
-        Order::Name(_) => Err(needs_svd()),
-        Order::Number(p) if p.abs() == 2.0 => Err(needs_svd()),
-        Order::Number(p) => {
-            // The largest (or smallest) sum: of columns for 1, of rows for infinity.
-            let (summed, other) = if p.abs() == 1.0 {
-                (rows, columns)
-            } else {
-                (columns, rows)
-            };
-            let of = if *p > 0.0 { Extreme::Max } else { Extreme::Min };
-            let sums = reduce(cx, "ReduceL1", x, &[summed], true);
-            let found = extreme(cx, of, sums, &[other], true);
-            Ok(if keepdim {
-                found
-            } else {
-                cx.squeeze(found, &[rows, columns])
-            })
+        Order::Name(name) if name == "nuc" => singular("ReduceSum"),
+        Order::Number(p) if *p == 1.0 => sums(rows, columns, Extreme::Max),
+        Order::Number(p) if *p == -1.0 => sums(rows, columns, Extreme::Min),
+        Order::Number(p) if *p == f64::INFINITY => sums(columns, rows, Extreme::Max),
+        Order::Number(p) if *p == f64::NEG_INFINITY => sums(columns, rows, Extreme::Min),
+        Order::Number(p) if *p == 2.0 => singular("ReduceMax"),
+        Order::Number(p) if *p == -2.0 => singular("ReduceMin"),
+        _ => {
+            return Err(LowerError::unsupported(
+                "there is no matrix norm of this name",
+            ));
         }
-    }
-}
-
-/// The norms that depend on magnitudes only.
-fn matrix_norm_of_magnitudes(
-    cx: &Cx,
-    x: Complex,
-    ord: &Order,
-    dims: &[i64],
-    keepdim: bool,
-    dtype: Option<DType>,
-) -> Lowered {
-    matrix_norm(cx, magnitude(cx, x), ord, dims, keepdim, dtype)
+    };
+    Ok(if keepdim {
+        found
+    } else {
+        cx.squeeze(found, &[rows, columns])
+    })
 }
 
 /// Of a matrix where `ord` is given with two dimensions, else of a vector.
 fn linalg_norm(
     cx: &Cx,
-    x: Value,
+    x: Num,
     ord: Option<Scalar>,
     dims: Option<Vec<i64>>,
     keepdim: bool,
@@ -218,15 +271,12 @@ fn linalg_norm(
     let Some(ord) = ord else {
         return vector_norm(cx, x, Scalar::Int(2), dims, keepdim, dtype);
     };
-    let dims = dims.unwrap_or_else(|| {
-        if cx.rank(x) == 2 {
-            vec![-2, -1]
-        } else {
-            vec![-1]
-        }
+    let dims = dims.unwrap_or_else(|| match cx.rank(x.re) {
+        2 => vec![-2, -1],
+        _ => vec![-1],
     });
     match dims.as_slice() {
-        [_, _] => matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim, dtype),
+        [_, _] => matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim),
         _ => vector_norm(cx, x, ord, Some(dims), keepdim, dtype),
     }
 }
@@ -333,24 +383,17 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
     ))
 }
 
-/// What shortens the slices along `dim` that are longer than `most`.
-fn renorm_scale(cx: &Cx, x: Value, p: Scalar, dim: i64, most: Scalar) -> Lowered {
-    let axis = cx.axis(x, dim)?;
-    let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
-    Ok(shortening(
-        cx,
-        norm(cx, x, p.to_f64(), &others, true),
-        most.to_f64(),
-    ))
-}
-
-/// `most / (norm + 1e-7)` where the norm is larger than `most`, else 1.
-fn shortening(cx: &Cx, norm: Value, most: f64) -> Value {
-    let most = cx.scalar(most, cx.dtype(norm));
-    let scale = cx.div(most, cx.add(norm, 1e-7));
-    cx.select(cx.greater(norm, most), scale, 1.0)
-}
-
-fn renorm(cx: &Cx, x: Value, p: Scalar, dim: i64, most: Scalar) -> Lowered {
-    Ok(cx.mul(x, renorm_scale(cx, x, p, dim, most)?))
+/// Slices along `dim` that are longer than `most`, shortened to it.
+fn renorm(cx: &Cx, x: Num, p: Scalar, dim: i64, most: Scalar) -> Lowered {
+    let axis = cx.axis(x.re, dim)?;
+    let others: Vec<usize> = (0..cx.rank(x.re)).filter(|&a| a != axis).collect();
+    let length = norm(cx, magnitudes(cx, x), p.to_f64(), &others, true);
+    let most = cx.scalar(most, cx.dtype(length));
+    let scale = cx.div(most, cx.add(length, 1e-7));
+    let scale = cx.select(cx.greater(length, most), scale, 1.0);
+    Ok(Num {
+        re: cx.mul(x.re, scale),
+        im: x.im.map(|im| cx.mul(im, scale)),
+    }
+    .value(cx))
 }

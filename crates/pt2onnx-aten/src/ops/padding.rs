@@ -1,6 +1,6 @@
 //! Padding.
 
-use super::shapes::recorded;
+use super::shapes::{is_empty, recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -146,6 +146,10 @@ fn emit(
     if ends.is_empty() {
         return Ok(x);
     }
+    let shape = cx.out_shape()?;
+    if is_empty(&shape) {
+        return Ok(cx.full(&shape, 0, cx.dtype(x)));
+    }
     if mode == "constant" {
         let value = value.map(|v| cx.as_tensor(&v, cx.dtype(x)));
         return recorded(cx, padded(cx, x, &ends, mode, value));
@@ -179,7 +183,7 @@ fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Va
         .collect();
     let axes: Vec<i64> = ends.iter().map(|e| e.axis).collect();
     let value = value.filter(|&v| !is_zero(cx, v));
-    cx.pad_op(
+    cx.pad(
         x,
         cx.sizes(&pads),
         value,
@@ -202,7 +206,13 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let known = |e: &Expr| e.as_int().unwrap_or(0);
     let negative: Vec<(i64, i64, i64)> = ends
         .iter()
-        .map(|e| (e.axis, (-known(&e.begin)).max(0), known(&e.end).min(0)))
+        .map(|e| {
+            (
+                e.axis,
+                known(&e.begin).saturating_neg().max(0),
+                known(&e.end).min(0),
+            )
+        })
         .collect();
     if negative.is_empty() {
         return x;

@@ -2,7 +2,7 @@
 
 use super::{
     convolution::{batched, per_dim},
-    sliding::{adaptive, adaptive_length, iota},
+    sliding::{adaptive, adaptive_length, iota, product_along},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
@@ -188,7 +188,20 @@ fn max_pool_with_indices<const N: usize>(
     let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
     let found = cx.max_pool_n(2, x, &kernel, options);
     let area = Expr::product(cx.shape(x)[2..].to_vec());
-    let indices = cx.mod_(found[1], cx.size(&area), attrs::Mod::default());
+    let area = match area.as_int() {
+        Some(_) => cx.size(&area),
+        None => {
+            let sizes = cx.shape_op(
+                x,
+                attrs::Shape {
+                    start: 2,
+                    end: None,
+                },
+            );
+            cx.reduce("ReduceProd", sizes, &[], false)
+        }
+    };
+    let indices = cx.mod_(found[1], area, attrs::Mod::default());
     let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
     Ok([unbatch(found[0]), unbatch(indices)].into())
 }
@@ -267,28 +280,17 @@ fn avg_pool<const N: usize>(
         );
     }
     let padded = padding.iter().any(|&p| p != 0);
-    let options = |pads: &[i64], count_include_pad| attrs::AveragePool {
-        strides: Some(stride.clone()),
-        pads: Some([pads, pads].concat()),
+    let options = attrs::AveragePool {
+        strides: Some(stride),
+        pads: Some([&padding[..], &padding[..]].concat()),
         ceil_mode,
-        count_include_pad,
+        // Without padding it says how a window that is not whole counts: PyTorch counts what is there.
+        count_include_pad: padded && count_include_pad,
         ..Default::default()
     };
-    if !(padded && ceil_mode && count_include_pad) {
-        let options = options(&padding, padded && count_include_pad);
-        return Ok(batched(cx, x, N, |x| {
-            cx.average_pool(x, &kernel, options.clone())
-        }));
-    }
-    // A window that reaches beyond the padding counts the padding only: so that is made of elements.
-    let pads: Vec<i64> = [&padding[..], &padding[..]].concat();
-    let axes: Vec<i64> = (-(N as i64)..0).collect();
-    let mode = attrs::Pad { mode: "constant" };
-    let x = cx.pad_op(x, cx.ints(&pads), None, cx.ints(&axes), mode);
-    let result = batched(cx, x, N, |x| {
-        cx.average_pool(x, &kernel, options(&[0; N], false))
-    });
-    Ok(cropped(cx, result, &sizes))
+    Ok(batched(cx, x, N, |x| {
+        cx.average_pool(x, &kernel, options.clone())
+    }))
 }
 
 /// The first elements along the last dimensions: without windows that start in the padding behind.
@@ -385,47 +387,31 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
         if from == *to {
             continue;
         }
-        let rows = axis + 2 == rank;
-        let means = cx.cast(window_means(cx, &from, to, rows)?, wide);
-        result = match rows {
-            true => cx.matmul(means, result),
-            false => cx.swap_axes(
-                cx.matmul(cx.swap_axes(result, axis, rank - 1), means),
-                axis,
-                rank - 1,
-            ),
-        };
+        let means = cx.cast(window_means(cx, &from, to)?, wide);
+        result = product_along(cx, result, axis, means);
     }
     Ok(cx.cast(result, cx.dtype(x)))
 }
 
-/// Column `j` (row `j`, if `rows`) of the matrix holds `1 / n` for the `n` elements of window `j`.
-fn window_means(cx: &Cx, from: &Expr, to: &Expr, rows: bool) -> Lowered {
+/// Column `j` of the matrix holds `1 / n` for the `n` elements of window `j`.
+fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
     if let (Some(from), Some(to)) = (from.as_int(), to.as_int()) {
         let mut matrix = vec![0f64; from.saturating_mul(to).max(0) as usize];
         for j in 0..to {
             let (start, end) = (j * from / to, ((j + 1) * from + to - 1) / to);
             for i in start..end {
-                let at = if rows { j * from + i } else { i * to + j };
-                matrix[at as usize] = 1.0 / (end - start) as f64;
+                matrix[(i * to + j) as usize] = 1.0 / (end - start) as f64;
             }
         }
-        let (from, to) = (from.max(0) as usize, to.max(0) as usize);
-        let shape = if rows { vec![to, from] } else { vec![from, to] };
+        let shape = vec![from.max(0) as usize, to.max(0) as usize];
         let tensor = Tensor::from_slice(shape, &matrix);
         return Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?));
     }
     let (start, end) = adaptive(cx, from, to);
-    // Elements stand along one dimension, windows along the other.
-    let (element, window) = if rows { (0, 1) } else { (1, 0) };
-    let along = |v, axis: usize| cx.unsqueeze(v, &[axis]);
-    let i = along(iota(cx, from), element);
-    let inside = cx.and(
-        cx.greater_or_equal(i, along(start, window)),
-        cx.less(i, along(end, window)),
-    );
+    let i = cx.unsqueeze(iota(cx, from), &[1]);
+    let inside = cx.and(cx.greater_or_equal(i, start), cx.less(i, end));
     let share = |v| cx.cast(v, DType::F64);
-    Ok(cx.div(share(inside), share(along(cx.sub(end, start), window))))
+    Ok(cx.div(share(inside), share(cx.sub(end, start))))
 }
 
 /// Largest elements of windows that divide each dimension as evenly as can be, and where they stand in the channel.
@@ -440,6 +426,19 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         };
     }
     let shape = cx.shape(x);
+    if output_size.iter().all(|s| s.as_int() == Some(1)) {
+        let axes: Vec<usize> = (shape.len().saturating_sub(n)..shape.len()).collect();
+        let values = cx.reduce("ReduceMax", x, &axes, true);
+        let found = cx.is_used(1).then(|| {
+            let options = attrs::ArgMax {
+                axis: -1,
+                keepdims: false,
+                ..Default::default()
+            };
+            cx.unsqueeze(cx.arg_max(flat(cx, x, n), options), &axes)
+        });
+        return Ok([Some(values), found].into());
+    }
     let spatial = shape[shape.len().saturating_sub(n)..].to_vec();
     let positions: Vec<Value> = spatial
         .iter()

@@ -1,8 +1,8 @@
 //! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
 
 use super::common_reduce::top_k;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, registry::aten};
-use pt2onnx_ir::{Type, Value};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, registry::aten};
+use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -101,14 +101,14 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            Ok(uniform(cx, &cx.shape(x), cx.out_dtype()?))
+            generate_like(cx, "RandomUniform", "RandomUniformLike", x)
         },
         parts
     ),
     aten!(
         "aten::rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            Ok(uniform(cx, &cx.shape(x), cx.out_dtype()?))
+            generate_like(cx, "RandomUniform", "RandomUniformLike", x)
         },
         parts
     ),
@@ -194,16 +194,12 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            Ok(normal(cx, &cx.shape(x), cx.out_dtype()?))
-        },
+        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
         parts
     ),
     aten!(
         "aten::randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            Ok(normal(cx, &cx.shape(x), cx.out_dtype()?))
-        },
+        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
         parts
     ),
     aten!(
@@ -246,7 +242,8 @@ pub(super) static OPS: &[AtenOp] = &[
                 from,
                 to - from,
             ))
-        }
+        },
+        parts
     ),
 ];
 
@@ -267,26 +264,42 @@ fn generate(
     dtype: DType,
 ) -> Value {
     let wide = drawn(dtype);
-    let number = match wide {
-        DType::F64 => 11i64,
-        DType::F16 => 10,
-        _ => 1,
-    };
-    let kind = ("dtype".into(), number.into());
     let known: Option<Vec<i64>> = dims.iter().map(Expr::as_int).collect();
     let value = match known {
-        Some(sizes) => cx.emit1(
-            fixed,
-            &[],
-            [("shape".into(), sizes.into()), kind].into_iter().collect(),
-        ),
+        Some(sizes) => {
+            let given = [("shape".into(), sizes.into()), onnx_type(wide)];
+            cx.emit1(fixed, &[], given.into_iter().collect())
+        }
         None => {
             let zeros = cx.full(dims, 0, wide);
-            cx.emit1(like, &[Some(zeros)], [kind].into_iter().collect())
+            cx.emit1(like, &[Some(zeros)], Default::default())
         }
     };
     cx.set_type(value, Type::tensor(wide, dims));
     cx.cast(value, dtype)
+}
+
+/// The attribute `dtype` for a type that is [`drawn`].
+fn onnx_type(dtype: DType) -> (std::borrow::Cow<'static, str>, pt2onnx_ir::Attribute) {
+    let number = match dtype {
+        DType::F64 => 11i64,
+        DType::F16 => 10,
+        _ => 1,
+    };
+    ("dtype".into(), number.into())
+}
+
+/// [`uniform`] or [`normal`] numbers of `x`'s shape in the recorded type.
+fn generate_like(cx: &Cx, fixed: &'static str, like: &'static str, x: Value) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let dims = cx.shape(x);
+    if dims.iter().all(Expr::is_static) || !cx.dtype(x).is_float() {
+        return Ok(generate(cx, fixed, like, &dims, dtype));
+    }
+    let wide = drawn(dtype);
+    let value = cx.emit1(like, &[Some(x)], [onnx_type(wide)].into_iter().collect());
+    cx.set_type(value, Type::tensor(wide, dims));
+    Ok(cx.cast(value, dtype))
 }
 
 /// From 0 to 1, 1 excluded.
@@ -294,9 +307,21 @@ fn uniform(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
     generate(cx, "RandomUniform", "RandomUniformLike", dims, dtype)
 }
 
-/// The standard normal distribution.
+/// The standard normal distribution. Of complex numbers each part has half of the variance.
 fn normal(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
-    generate(cx, "RandomNormal", "RandomNormalLike", dims, dtype)
+    let drawn = generate(cx, "RandomNormal", "RandomNormalLike", dims, dtype);
+    match cx.mode() {
+        Mode::Part(_) => cx.mul(drawn, std::f64::consts::FRAC_1_SQRT_2),
+        _ => drawn,
+    }
+}
+
+/// [`normal`] numbers of `x`'s shape.
+fn normal_like(cx: &Cx, x: Value) -> Lowered {
+    match cx.mode() {
+        Mode::Real => generate_like(cx, "RandomNormal", "RandomNormalLike", x),
+        _ => Ok(normal(cx, &cx.shape(x), cx.out_dtype()?)),
+    }
 }
 
 fn scaled(cx: &Cx, x: Value, shift: f64, scale: f64) -> Value {
@@ -318,17 +343,17 @@ fn one_minus(cx: &Cx, u: Value) -> Value {
     cx.sub(cx.scalar(1, cx.dtype(u)), u)
 }
 
-/// Ones with the probabilities `p`, of `x`'s type.
+/// Ones with the probabilities `p`, of `x`'s type. Not by `Bernoulli`: the function that ONNX defines it by, which runtimes
+/// without a kernel use, gives ones where the uniform numbers are larger than `p` (onnx 1.23), zeros and ones exchanged.
 fn bernoulli(cx: &Cx, x: Value, p: Value) -> Lowered {
-    let dtype = cx.dtype(x);
-    let p = cx.expand(cx.to_float(p), &cx.shape(x));
-    let u = uniform(cx, &cx.shape(x), drawn(cx.dtype(p)));
-    Ok(cx.cast(cx.less(u, cx.cast(p, cx.dtype(u))), dtype))
+    let p = cx.to_float(p);
+    let wide = cx.cast(p, drawn(cx.dtype(p)));
+    let u = uniform(cx, &cx.shape(x), cx.dtype(wide));
+    Ok(cx.cast(cx.less(u, wide), cx.dtype(x)))
 }
 
 fn bernoulli_p(cx: &Cx, x: Value, p: f64) -> Lowered {
-    let u = uniform(cx, &cx.shape(x), DType::F32);
-    Ok(cx.cast(cx.less(u, p), cx.dtype(x)))
+    bernoulli(cx, x, cx.scalar(p, DType::F32))
 }
 
 fn normal_of(cx: &Cx, mean: TensorOrScalar, std: TensorOrScalar) -> Lowered {
@@ -360,6 +385,16 @@ fn randperm(cx: &Cx, n: Expr, _: Option<DType>) -> Lowered {
 /// logarithms of the weights with Gumbel noise (Efraimidis and Spirakis 2006).
 fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let rank = cx.rank(weights);
+    if let (true, 2, Some(sample_size)) = (replacement, rank, n.as_int()) {
+        let options = attrs::Multinomial {
+            dtype: 7,
+            sample_size,
+            ..Default::default()
+        };
+        let drawn = cx.multinomial(cx.log(cx.cast(weights, DType::F32)), options);
+        cx.set_type(drawn, Type::tensor(DType::I64, [cx.dim(weights, 0), n]));
+        return Ok(drawn);
+    }
     let last = rank - 1;
     let weights = match cx.dtype(weights) {
         DType::F64 => weights,

@@ -77,6 +77,10 @@ pub(super) static OPS: &[AtenOp] = &[
         lstm_cell
     ),
     aten!(
+        "aten::mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+        mkldnn_rnn_layer
+    ),
+    aten!(
         "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         |cx: &Cx,
          x: Value,
@@ -197,6 +201,11 @@ fn sequence(
     batch_first: bool,
 ) -> Lowered<Outputs> {
     let directions = 1 + usize::from(bidirectional);
+    let direction = if bidirectional {
+        "bidirectional"
+    } else {
+        "forward"
+    };
     let each = if has_biases { 4 } else { 2 };
     let layers = usize::try_from(layers).unwrap_or(0);
     if layers == 0 || weights.len() != layers * directions * each {
@@ -220,7 +229,7 @@ fn sequence(
             .iter()
             .map(|&s| cx.slice(s, 0, &first, &end, 1))
             .collect();
-        let outputs = one_layer(cx, kind, x, &start, weights, each, directions)?;
+        let outputs = one_layer(cx, kind, x, &start, weights, each, direction)?;
         let all = outputs[0];
         x = if bidirectional {
             let [time, _, batch, hidden] = <[Expr; 4]>::try_from(cx.shape(all).to_vec())
@@ -251,7 +260,7 @@ fn one_layer(
     start: &[Value],
     weights: &[Value],
     each: usize,
-    directions: usize,
+    direction: &'static str,
 ) -> Lowered<Vec<Value>> {
     let hidden = weights.get(1).and_then(|&w| cx.dim(w, 1).as_int());
     let hidden = hidden
@@ -279,11 +288,7 @@ fn one_layer(
         let pairs = of_each(2).into_iter().zip(of_each(3));
         stacked(pairs.map(|(wb, rb)| cx.concat(&[wb, rb], 0)).collect())
     });
-    let direction = if directions == 2 {
-        "bidirectional"
-    } else {
-        "forward"
-    };
+    let directions = weights.len() / each;
     let hidden_size = Some(hidden);
     let h = start.first().copied();
     let outputs = match kind {
@@ -327,6 +332,55 @@ fn one_layer(
         }
     };
     Ok(outputs.to_vec())
+}
+
+/// One layer in one direction, as PyTorch's decomposition of `lstm` gives; what the last output is to be is for gradients.
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn mkldnn_rnn_layer(
+    cx: &Cx,
+    x: Value,
+    w_ih: Value,
+    w_hh: Value,
+    b_ih: Value,
+    b_hh: Value,
+    h: Value,
+    c: Value,
+    reverse: bool,
+    batch_sizes: Vec<i64>,
+    mode: i64,
+    _hidden_size: i64,
+    _layers: i64,
+    has_biases: bool,
+    _bidirectional: bool,
+    batch_first: bool,
+    _train: bool,
+) -> Lowered<Outputs> {
+    // 2 stands for LSTM. The decomposition puts time first by itself.
+    if mode != 2 || batch_first || !batch_sizes.is_empty() {
+        return Err(LowerError::unsupported(
+            "a layer other than an LSTM, of packed sequences, or with the batch first",
+        ));
+    }
+    let direction = if reverse { "reverse" } else { "forward" };
+    let weights = [w_ih, w_hh, b_ih, b_hh];
+    let each = if has_biases { 4 } else { 2 };
+    let state = |s: Value| match cx.rank(s) {
+        2 => cx.unsqueeze(s, &[0]),
+        _ => s,
+    };
+    let start = [state(h), state(c)];
+    let outputs = one_layer(cx, Kind::Lstm, x, &start, &weights[..each], each, direction)?;
+    let recorded = |i: usize, v: Value| match cx.recorded(i) {
+        Some(meta) => cx.reshape(v, &meta.sizes),
+        None => v,
+    };
+    Ok([
+        Some(cx.squeeze(outputs[0], &[1])),
+        Some(recorded(1, outputs[1])),
+        Some(recorded(2, outputs[2])),
+        None,
+    ]
+    .into())
 }
 
 /// `x @ w.T + b`

@@ -308,14 +308,8 @@ fn extreme_with_index(
     if cx.rank(x) == 0 {
         return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
     }
-    let values = cx
-        .recorded(0)
-        .is_some()
-        .then(|| extreme(cx, of, x, &[axis], keepdim));
-    let indices = cx
-        .recorded(1)
-        .is_some()
-        .then(|| arg_of(cx, of, x, axis, keepdim));
+    let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
+    let indices = cx.is_used(1).then(|| arg_of(cx, of, x, axis, keepdim));
     Ok([values, indices])
 }
 
@@ -353,6 +347,9 @@ fn truth(cx: &Cx, of: Extreme, x: Value, dims: Option<Vec<i64>>, keepdim: bool) 
         Some([]) => vec![],
         dims => cx.axes(x, dims)?,
     };
+    if is_empty(cx, x, &axes) {
+        return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
+    }
     let found = reduce(cx, of.reduction(), cx.cast(x, DType::Bool), &axes, keepdim);
     Ok(cx.cast(found, cx.out_dtype()?))
 }

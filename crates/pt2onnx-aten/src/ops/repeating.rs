@@ -1,6 +1,8 @@
 //! Elements repeated, and all the ways to combine those of several tensors.
 
-use super::shapes::{SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector};
+use super::shapes::{
+    Implied, SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -74,14 +76,14 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
 }
 
 /// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
-fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>) -> Lowered {
+fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Implied) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
     if repeats.as_int() == Some(1) {
         return Ok(x);
     }
     if let (Some(size), Some(repeats)) = (size.as_int(), repeats.as_int())
-        && size * repeats <= SPELLED_OUT
+        && size.saturating_mul(repeats) <= SPELLED_OUT
     {
         let indices: Vec<i64> = (0..size * repeats).map(|i| i / repeats).collect();
         return recorded(cx, cx.gather(x, cx.ints(&indices), axis));
@@ -181,6 +183,11 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 /// Every choice of `r` elements of a vector in order, a row for each.
 fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     let size = cx.dim(x, 0);
+    if !(0..=16).contains(&r) {
+        return Err(LowerError::unsupported(format!(
+            "combinations of {r} elements"
+        )));
+    }
     match (r, size.as_int()) {
         (0, _) => return Ok(cx.full(&[Expr::int(0)], 0, cx.dtype(x))),
         (1, _) => return Ok(cx.unsqueeze(x, &[1])),
@@ -222,12 +229,12 @@ fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Ve
             let from = row
                 .last()
                 .map_or(0, |last| last + i64::from(!with_replacement));
+            if longer.len() as i64 + (size - from) > SPELLED_OUT {
+                return None;
+            }
             longer.extend((from..size).map(|next| [&row[..], &[next]].concat()));
         }
         rows = longer;
-        if rows.len() as i64 * r as i64 > SPELLED_OUT {
-            return None;
-        }
     }
     Some(rows)
 }

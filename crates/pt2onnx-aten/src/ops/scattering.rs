@@ -320,6 +320,9 @@ fn scatter_onto(
     let Some((places, source)) = elements(cx, index, source) else {
         return Ok(x);
     };
+    if how == Reduction::None && cx.rank(x) == 0 && cx.shape(source) == [Expr::int(1)] {
+        return Ok(cx.reshape(cx.cast(source, cx.dtype(x)), &[]));
+    }
     as_vector(cx, x, |x| match how {
         Reduction::None => write(cx, x, axis, &places, cx.cast(source, cx.dtype(x)), how),
         _ => reduce(cx, x, axis, &places, source, how, include_self),

@@ -1,12 +1,39 @@
 //! Where values belong and how often they occur: searching in sorted sequences, histograms, unique values, membership.
 
-use super::common_reduce::{all_axes, flat, iota, neighbours, reduce, total};
+use super::common_reduce::{all_axes, flat, gather_elements, iota, neighbours, reduce, total};
+use super::loops::repeat;
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static OPS: &[AtenOp] = &[
+    aten!(
+        "aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+        |cx: &Cx, x: Value, bins: Vec<i64>, range: Option<Vec<f64>>, _: Option<Value>, _: bool| {
+            all_edges(cx, rows(cx, x), &bins, range.as_deref())
+        }
+    ),
+    aten!(
+        "aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
+        |cx: &Cx,
+         x: Value,
+         bins: Vec<i64>,
+         range: Option<Vec<f64>>,
+         weight: Option<Value>,
+         density: bool|
+         -> Lowered {
+            let points = rows(cx, x);
+            let edges = all_edges(cx, points, &bins, range.as_deref())?;
+            Ok(histogram(cx, points, &edges, weight, density))
+        }
+    ),
+    aten!(
+        "aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
+        |cx: &Cx, x: Value, bins: Vec<Value>, weight: Option<Value>, density: bool| -> Lowered {
+            Ok(histogram(cx, rows(cx, x), &bins, weight, density))
+        }
+    ),
     aten!(
         "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         unique
@@ -113,9 +140,7 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-        |cx: &Cx, x: Value, inverse: bool, counts: bool, dim: Option<i64>| {
-            unique_consecutive(cx, x, dim, inverse, counts)
-        }
+        unique_consecutive
     ),
     aten!(
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
@@ -123,32 +148,74 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
 ];
 
+/// Up to this many elements, comparing with each is cheaper than a search.
+const COMPARED: i64 = 64;
+
 /// How many elements of the last dimension of `sorted` are not behind `x`: all that are smaller, or (`right`) not larger.
-/// Each `x` is compared with each element; nothing is smaller than NaN, so that it belongs behind all.
+/// Nothing is smaller than NaN, so that it belongs behind all.
 fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool) -> Lowered {
     let value = match &x {
         TensorOrScalar::Tensor(v) => *v,
         number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
     };
     let (value, sorted) = cx.promote(value, sorted);
-    let vector = cx.rank(sorted) == 1;
+    let behind = |element, value| match right {
+        true => cx.greater(element, value),
+        false => cx.greater_or_equal(element, value),
+    };
+    let n = cx.dim(sorted, -1);
+    let found = match n.as_int() {
+        Some(..=COMPARED) => compare_all(cx, sorted, value, behind),
+        _ => bisect(cx, sorted, value, &n, behind),
+    };
+    Ok(cx.cast(found, cx.out_dtype()?))
+}
+
+/// Each value is compared with each element.
+fn compare_all(
+    cx: &Cx,
+    sorted: Value,
+    value: Value,
+    behind: impl Fn(Value, Value) -> Value,
+) -> Value {
     let last = cx.rank(value);
-    let each = cx.unsqueeze(value, &[last]);
-    let among = if vector {
-        sorted
-    } else {
-        cx.unsqueeze(sorted, &[cx.rank(sorted) - 1])
+    let among = match cx.rank(sorted) {
+        1 => sorted,
+        rank => cx.unsqueeze(sorted, &[rank - 1]),
     };
-    let behind = if right {
-        cx.greater(among, each)
-    } else {
-        cx.greater_or_equal(among, each)
-    };
-    let before = cx.cast(cx.not(behind), DType::I64);
-    Ok(cx.cast(
-        reduce(cx, "ReduceSum", before, &[last], false),
-        cx.out_dtype()?,
-    ))
+    let before = cx.not(behind(among, cx.unsqueeze(value, &[last])));
+    reduce(cx, "ReduceSum", cx.cast(before, DType::I64), &[last], false)
+}
+
+/// PyTorch's bisection, of all values at once: halves of the `n` elements until nothing is left between both ends.
+fn bisect(
+    cx: &Cx,
+    sorted: Value,
+    value: Value,
+    n: &Expr,
+    behind: impl Fn(Value, Value) -> Value,
+) -> Value {
+    let (size, last) = (cx.size(n), cx.size(&(n - 1)));
+    let shape = cx.shape(value);
+    let (start, end) = (cx.full(&shape, 0, DType::I64), cx.expand(size, &shape));
+    let found = repeat(cx, Some(size), &[size, start, end], |_, state| {
+        let &[span, start, end] = state else {
+            return (None, state.to_vec());
+        };
+        let middle = cx.div(cx.add(start, end), 2);
+        // Where nothing is left, the middle may be the end.
+        let at = cx.minimum(middle, last);
+        let element = match cx.rank(sorted) {
+            1 => cx.gather(sorted, at, 0),
+            rank => gather_elements(cx, sorted, at, rank - 1),
+        };
+        let behind = behind(element, value);
+        let start = cx.minimum(cx.select(behind, start, cx.add(middle, 1)), end);
+        let half = cx.div(span, 2);
+        let next = vec![half, start, cx.select(behind, middle, end)];
+        (Some(cx.greater(half, 0)), next)
+    });
+    found.get(1).copied().unwrap_or(start)
 }
 
 fn searchsorted(
@@ -161,9 +228,7 @@ fn searchsorted(
     sorter: Option<Value>,
 ) -> Lowered {
     let sorted = match sorter {
-        Some(order) => {
-            super::common_reduce::gather_elements(cx, sorted, order, cx.rank(sorted) - 1)
-        }
+        Some(order) => gather_elements(cx, sorted, order, cx.rank(sorted) - 1),
         None => sorted,
     };
     search(cx, sorted, x, right || side.as_deref() == Some("right"))
@@ -286,6 +351,15 @@ fn rows(cx: &Cx, x: Value) -> Value {
     cx.reshape(x, &[Expr::product(lead), n])
 }
 
+/// The edges of each dimension; `range` holds both ends of each.
+fn all_edges(cx: &Cx, points: Value, bins: &[i64], range: Option<&[f64]>) -> Lowered<Vec<Value>> {
+    let one = |(i, &n): (usize, &i64)| {
+        let given = range.and_then(|r| r.get(2 * i..2 * i + 2));
+        edges(cx, cx.take(points, 1, &Expr::int(i as i64)), n, given)
+    };
+    bins.iter().enumerate().map(one).collect()
+}
+
 fn histogramdd(
     cx: &Cx,
     x: Value,
@@ -295,11 +369,7 @@ fn histogramdd(
     density: bool,
 ) -> Lowered<Vec<Value>> {
     let points = rows(cx, x);
-    let edges = bins.iter().enumerate().map(|(i, &n)| {
-        let given = range.as_ref().and_then(|r| r.get(2 * i..2 * i + 2));
-        edges(cx, cx.take(points, 1, &Expr::int(i as i64)), n, given)
-    });
-    let edges = edges.collect::<Lowered<Vec<_>>>()?;
+    let edges = all_edges(cx, points, &bins, range.as_deref())?;
     let counts = histogram(cx, points, &edges, weight, density);
     Ok([counts].into_iter().chain(edges).collect())
 }
@@ -352,28 +422,42 @@ fn histogram(
     widths.fold(share, |share, width| cx.div(share, width))
 }
 
-/// ONNX's `Unique`; always sorted, as PyTorch's on CPUs.
-fn unique(cx: &Cx, x: Value, _sorted: bool, inverse: bool, counts: bool) -> Lowered<[Value; 3]> {
+/// What the family of `unique` gives: values, the place of each element among them, how often each is met. PyTorch
+/// records sizes of outputs that nobody asked for, too: only those that are read are made.
+type UniqueOutputs = Lowered<[Option<Value>; 3]>;
+
+/// ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
+fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     let dtype = cx.dtype(x);
-    let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
-    let bools = dtype == DType::Bool;
-    let found = cx.unique_n(
-        4,
-        if bools { cx.cast(x, DType::U8) } else { x },
-        attrs::Unique::default(),
-    );
+    // Bools have no order in ONNX.
+    let numbers = if dtype == DType::Bool {
+        cx.cast(x, DType::I64)
+    } else {
+        x
+    };
+    let options = attrs::Unique {
+        axis: axis.map(|a| a as i64),
+        ..Default::default()
+    };
+    let found = cx.unique_n(4, numbers, options);
+    [cx.cast(found[0], dtype), found[2], found[3]]
+}
+
+/// An output if it is read: `made` if it has a size, else what is empty.
+fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
+    let empty = cx.recorded(i).is_some_and(|m| m.sizes == [Expr::int(0)]);
+    cx.is_used(i).then(|| match empty {
+        true => cx.full(&[Expr::int(0)], 0, DType::I64),
+        false => made(),
+    })
+}
+
+fn unique(cx: &Cx, x: Value, _sorted: bool, _inverse: bool, _counts: bool) -> UniqueOutputs {
+    let [values, inverse, counts] = unique_along(cx, x, None);
     Ok([
-        if bools {
-            cx.cast(found[0], dtype)
-        } else {
-            found[0]
-        },
-        if inverse {
-            cx.reshape(found[2], &cx.shape(x))
-        } else {
-            nothing
-        },
-        if counts { found[3] } else { nothing },
+        Some(values),
+        if_read(cx, 1, || cx.reshape(inverse, &cx.shape(x))),
+        if_read(cx, 2, || counts),
     ])
 }
 
@@ -382,35 +466,15 @@ fn unique_dim(
     x: Value,
     dim: i64,
     _sorted: bool,
-    inverse: bool,
-    counts: bool,
-) -> Lowered<[Value; 3]> {
-    let axis = Some(cx.axis(x, dim)? as i64);
-    let dtype = cx.dtype(x);
-    let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
-    let bools = dtype == DType::Bool;
-    let options = attrs::Unique {
-        axis,
-        ..Default::default()
-    };
-    let found = cx.unique_n(4, if bools { cx.cast(x, DType::U8) } else { x }, options);
-    let _ = (inverse, counts);
+    _inverse: bool,
+    _counts: bool,
+) -> UniqueOutputs {
+    let axis = cx.axis(x, dim)?;
+    let [values, inverse, counts] = unique_along(cx, x, Some(axis));
     Ok([
-        if bools {
-            cx.cast(found[0], dtype)
-        } else {
-            found[0]
-        },
-        if cx.recorded(1).is_some() {
-            found[2]
-        } else {
-            nothing
-        },
-        if cx.recorded(2).is_some() {
-            found[3]
-        } else {
-            nothing
-        },
+        Some(values),
+        if_read(cx, 1, || inverse),
+        if_read(cx, 2, || counts),
     ])
 }
 
@@ -418,67 +482,49 @@ fn unique_dim(
 fn unique_consecutive(
     cx: &Cx,
     x: Value,
-    dim: Option<i64>,
     _inverse: bool,
     _counts: bool,
-) -> Lowered<[Value; 3]> {
-    // What is not asked for is empty; but PyTorch gives some of it all the same.
-    let wanted = |i: usize| cx.recorded(i).is_some_and(|m| m.sizes != [Expr::int(0)]);
-    let (inverse, counts) = (wanted(1), wanted(2));
+    dim: Option<i64>,
+) -> UniqueOutputs {
     let shape = cx.shape(x);
-    let nothing = cx.full(&[Expr::int(0)], 0, DType::I64);
     let (x, axis) = match dim {
         Some(dim) if !shape.is_empty() => (x, cx.axis(x, dim)?),
         _ => (flat(cx, x), 0),
     };
     let n = cx.dim(x, axis as i64);
     if n.as_int() == Some(0) {
+        let nothing = |dims: &[Expr]| cx.full(dims, 0, DType::I64);
         return Ok([
-            x,
-            if inverse {
-                cx.full(&shape, 0, DType::I64)
-            } else {
-                nothing
-            },
-            nothing,
+            Some(x),
+            if_read(cx, 1, || nothing(&shape)),
+            if_read(cx, 2, || nothing(std::slice::from_ref(&n))),
         ]);
     }
     let [before, after] = neighbours(cx, x, axis, 1);
     let differ = cx.not(cx.equal(before, after));
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
     let differ = reduce(cx, "ReduceMax", differ, &others, false);
-    let yes = cx.constant(pt2onnx_tensor::Tensor::vector(&[true]));
-    let first = cx.concat(&[yes, differ], 0);
-    let options = attrs::Compress {
+    let first = cx.concat(&[cx.vector(&[true]), differ], 0);
+    let along = |axis: usize| attrs::Compress {
         axis: Some(axis as i64),
     };
-    let values = cx.compress(x, first, options);
-    let runs = if inverse {
-        let run = cx.cum_sum(
-            cx.cast(first, DType::I64),
-            cx.scalar(0, DType::I64),
-            Default::default(),
-        );
-        let run = cx.sub(run, 1);
-        if dim.is_none() {
-            cx.reshape(run, &shape)
-        } else {
-            run
+    let inverse = || {
+        let (ones, axis) = (cx.cast(first, DType::I64), cx.scalar(0, DType::I64));
+        let run = cx.sub(cx.cum_sum(ones, axis, Default::default()), 1);
+        match dim {
+            None => cx.reshape(run, &shape),
+            Some(_) => run,
         }
-    } else {
-        nothing
     };
-    let lengths = if counts {
-        let places = cx.compress(
-            iota(cx, &n, DType::I64),
-            first,
-            attrs::Compress { axis: Some(0) },
-        );
-        let ends = cx.concat(&[places, cx.sizes(&[n])], 0);
+    let counts = || {
+        let places = cx.compress(iota(cx, &n, DType::I64), first, along(0));
+        let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(&n))], 0);
         let [from, to] = neighbours(cx, ends, 0, 1);
         cx.sub(to, from)
-    } else {
-        nothing
     };
-    Ok([values, runs, lengths])
+    Ok([
+        Some(cx.compress(x, first, along(axis))),
+        if_read(cx, 1, inverse),
+        if_read(cx, 2, counts),
+    ])
 }

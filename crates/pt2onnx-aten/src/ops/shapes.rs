@@ -60,7 +60,8 @@ pub(super) fn is_empty(shape: &[Expr]) -> bool {
 pub(super) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: i64) -> Value {
     match (start.as_int(), length.as_int()) {
         (Some(start), Some(length)) if length <= SPELLED_OUT => {
-            let numbers: Vec<i64> = (0..length).map(|i| start + i * step).collect();
+            let number = |i: i64| start.saturating_add(i.saturating_mul(step));
+            let numbers: Vec<i64> = (0..length).map(number).collect();
             cx.ints(&numbers)
         }
         _ => {
@@ -104,13 +105,13 @@ pub(super) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
 /// Zeros (or another number) behind `x` along `axis`, until it is `size` long.
 pub(super) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     let mut shape = cx.shape(x);
-    if shape.get(axis) == Some(size) {
+    let Some(dim) = shape.get_mut(axis).filter(|dim| *dim != size) else {
         return x;
-    }
-    let missing = size - &shape[axis];
-    shape[axis] = size.clone();
+    };
+    let missing = size - &*dim;
+    *dim = size.clone();
     let pads = cx.sizes(&[Expr::int(0), missing]);
-    let result = cx.pad_op(
+    let result = cx.pad(
         x,
         pads,
         None,
@@ -129,8 +130,36 @@ pub(super) fn as_index(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// A vector laid along dimension `axis` of a tensor of that rank.
+/// A vector laid along dimension `axis` of a tensor of that rank, for what broadcasts: dimensions before it are left out.
 pub(super) fn along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
-    let others: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
-    cx.unsqueeze(x, &others)
+    let behind: Vec<usize> = (1..rank.saturating_sub(axis)).collect();
+    cx.unsqueeze(x, &behind)
+}
+
+/// Says that `x` has the recorded sizes, but for a leading one that a 0-d tensor got to count as a vector.
+pub(super) fn settled(cx: &Cx, x: Value) -> Lowered {
+    let extra = cx.rank(x).saturating_sub(cx.out_shape()?.len());
+    let axes: Vec<usize> = (0..extra).collect();
+    recorded(cx, cx.squeeze(x, &axes))
+}
+
+/// Both broadcast to the shape that they have in common.
+pub(super) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
+    let (from_a, from_b) = (cx.shape(a), cx.shape(b));
+    let shape = cx.broadcast_shapes(&from_a, &from_b);
+    if shape
+        .iter()
+        .all(|d| from_a.contains(d) || from_b.contains(d))
+    {
+        return (cx.expand(a, &shape), cx.expand(b, &shape));
+    }
+    // Sizes that only run time tells to be the same. `Expand` broadcasts both ways.
+    let to = |x: Value, like: Value| {
+        let wide = cx.expand_op(x, cx.shape_op(like, Default::default()));
+        cx.set_type(wide, Type::tensor(cx.dtype(x), shape.clone()));
+        wide
+    };
+    let a = to(a, b);
+    cx.bind_dims(a);
+    (a, to(b, a))
 }

@@ -203,7 +203,7 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
                 .constraints()
                 .prove_ge(&size, &Expr::int(shift.saturating_abs())) =>
         {
-            Expr::int(-shift)
+            Expr::int(shift.saturating_neg())
         }
         (_, None) => (-shift).modulo(&Expr::max(&size, &Expr::int(1))),
         (_, Some(_)) => (-shift).modulo(&size),
@@ -238,7 +238,7 @@ pub(super) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> 
     let sizes = cx.out_shape()?;
     let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
     let length = sizes.last().cloned().unwrap_or(Expr::int(0));
-    let (below, right) = ((-offset).max(0), offset.max(0));
+    let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
     // Matrices first: `GatherND` of spelled out coordinates.
     if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
         && !others.iter().any(|&o| o < a.max(b))
@@ -248,7 +248,9 @@ pub(super) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> 
         } else {
             (right, below)
         };
-        let coordinates: Vec<i64> = (0..length).flat_map(|i| [i + from, i + to]).collect();
+        let coordinates: Vec<i64> = (0..length)
+            .flat_map(|i| [i.saturating_add(from), i.saturating_add(to)])
+            .collect();
         let found = cx.gather_nd(
             x,
             constant(cx, &[length, 2], &coordinates),
@@ -291,10 +293,13 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     } else {
         let starts = counted(cx, &Expr::int(0), &windows, step);
         let within = counted(cx, &Expr::int(0), &Expr::int(size), 1);
-        let indices = match windows.as_int().filter(|w| w * size <= SPELLED_OUT) {
+        let indices = match windows
+            .as_int()
+            .filter(|w| w.saturating_mul(size) <= SPELLED_OUT && *w <= SPELLED_OUT)
+        {
             Some(windows) => {
                 let all: Vec<i64> = (0..windows)
-                    .flat_map(|w| (0..size).map(move |i| w * step + i))
+                    .flat_map(|w| (0..size).map(move |i| w.saturating_mul(step).saturating_add(i)))
                     .collect();
                 constant(cx, &[windows, size], &all)
             }

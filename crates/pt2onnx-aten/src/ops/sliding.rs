@@ -73,3 +73,13 @@ pub(super) fn adaptive_length(from: &Expr, to: &Expr) -> Expr {
     }
     (from + (to - 1)).floor_div(to) + 1
 }
+
+/// `x` with each vector along `axis` multiplied by a `(from, to)` matrix.
+pub(super) fn product_along(cx: &Cx, x: Value, axis: usize, matrix: Value) -> Value {
+    let last = cx.rank(x).saturating_sub(1);
+    if axis + 1 == last {
+        return cx.matmul(cx.transpose(matrix, &[1, 0]), x);
+    }
+    let product = cx.matmul(cx.swap_axes(x, axis, last), matrix);
+    cx.swap_axes(product, axis, last)
+}

@@ -196,7 +196,8 @@ fn digamma(cx: &Cx, x: Value) -> Value {
 /// Hurwitz's zeta function of `s > 1` and positive `q`: ten terms, then the Euler-Maclaurin formula.
 fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(s), &cx.shape(q));
-    let q = cx.expand(q, &shape);
+    // Infinity would meet 0 in a product.
+    let q = cx.expand(cx.minimum(q, cx.scalar(1e150, DType::F64)), &shape);
     let last = shape.len();
     let exponent = cx.neg(s);
     let steps: Vec<f64> = (0..10).map(f64::from).collect();
@@ -239,7 +240,7 @@ fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     let along = |v| cx.unsqueeze(cx.expand(v, &shape), &[last]);
     let arguments = [
         cx.select(negative, fraction, q),
-        cx.sub(1, fraction),
+        cx.select(negative, cx.sub(cx.add(floor, 1), q), 1.0),
         cx.maximum(cx.sub(1, q), cx.scalar(1, DType::F64)),
     ];
     let arguments = cx.concat(&arguments.map(along), last);
@@ -263,7 +264,7 @@ fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     let value = cx.reduce("ReduceSum", cx.mul(of_three, weights), &[last], false);
     let real = cx.or(whole, cx.not(negative));
     let value = cx.select(real, value, f64::NAN);
-    let pole = cx.and(negative, cx.equal(fraction, 0.0));
+    let pole = cx.and(negative, cx.equal(q, floor));
     let value = cx.select(pole, f64::INFINITY, value);
     let value = cx.select(cx.less(s, 1.0), f64::NAN, value);
     cx.select(cx.equal(s, 1.0), f64::INFINITY, value)
@@ -301,7 +302,8 @@ fn trigamma(cx: &Cx, x: Value) -> Value {
 
 /// The regularised incomplete gamma functions, the lower one `P` or the upper one `Q = 1 - P`. Up to `a + 1` the power series
 /// of `P` (DLMF 8.11.4), whose terms are positive, beyond the continued fraction of `Q` (8.9.2) by Lentz's method: both in
-/// loops until no element changes by more than rounding, 10000 steps at most.
+/// loops until no element changes by more than rounding, 10000 steps at most. Of `a` above a million, for which that may be
+/// too few, Temme's uniform expansion.
 fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(x));
     let finite = |v| cx.less(v, f64::INFINITY);
@@ -309,9 +311,11 @@ fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
         cx.and(cx.greater(a, 0.0), cx.greater(x, 0.0)),
         cx.and(finite(a), finite(x)),
     );
+    let large_a = cx.greater(a, 1e6);
+    let in_loop = cx.and(regular, cx.not(large_a));
     let one = cx.scalar(1, DType::F64);
-    let a_or_1 = cx.expand(cx.select(regular, a, one), &shape);
-    let x_or_1 = cx.expand(cx.select(regular, x, one), &shape);
+    let a_or_1 = cx.expand(cx.select(in_loop, a, one), &shape);
+    let x_or_1 = cx.expand(cx.select(in_loop, x, one), &shape);
     let turn = cx.add(a_or_1, 1);
     let by_series = cx.less(x_or_1, turn);
     // x^a e^-x / gamma(a)
@@ -355,6 +359,7 @@ fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
         true => cx.select(by_series, cx.sub(1, lower_value), upper_value),
         false => cx.select(by_series, lower_value, cx.sub(1, upper_value)),
     };
+    let value = cx.select(large_a, temme(cx, a, x, upper), value);
     let rising = cx.or(cx.equal(a, 0.0), cx.equal(x, f64::INFINITY));
     let falling = cx.or(cx.equal(x, 0.0), cx.equal(a, f64::INFINITY));
     let at_end = cx.select(rising, cx.scalar(full, DType::F64), nought);
@@ -364,4 +369,21 @@ fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     );
     let at_end = cx.select(defined, at_end, f64::NAN);
     cx.select(regular, value, at_end)
+}
+
+/// `P` or `Q` of large `a` (N. M. Temme 1979, DLMF 8.12.3 and 8.12.4): with `eta^2 / 2 = x/a - 1 - log(x/a)`,
+/// `erfc(-+eta sqrt(a / 2)) / 2` and the first term of the series, near `eta = 0` `eta / 12 - 1/3`. Error below 1e-7.
+fn temme(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
+    let sign = if upper { 1.0 } else { -1.0 };
+    let sigma = cx.div(cx.sub(x, a), a);
+    let half_square = cx.sub(sigma, super::unary::log1p_of(cx, sigma));
+    // Beyond 100 the bell is 0 in any case.
+    let half_square = cx.clamp(half_square, Some(0.0.into()), Some(100.0.into()));
+    let eta = cx.mul(cx.sqrt(cx.mul(half_square, 2)), cx.sign(sigma));
+    let argument = cx.mul(cx.mul(eta, cx.sqrt(cx.mul(a, 0.5))), sign);
+    let main = cx.mul(super::special::erfc_of(cx, argument), 0.5);
+    let bell = cx.exp(cx.neg(cx.mul(a, half_square)));
+    let height = cx.div(bell, cx.sqrt(cx.mul(a, 2.0 * PI)));
+    let series = cx.sub(cx.div(eta, 12), 1.0 / 3.0);
+    cx.add(main, cx.mul(cx.mul(height, series), sign))
 }

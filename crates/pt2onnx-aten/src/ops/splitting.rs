@@ -1,7 +1,11 @@
 //! Tensors taken apart along a dimension.
 
 use super::shapes::Implied;
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{
+    AtenOp, Cx, LowerError, Lowered,
+    cx::{Outputs, axis_of},
+    registry::aten,
+};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -116,7 +120,7 @@ pub(super) static OPS: &[AtenOp] = &[
 
 /// `Split` into pieces of the recorded sizes.
 fn split(cx: &Cx, x: Value, _: Implied, dim: i64) -> Lowered<Vec<Value>> {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
 }
 
@@ -147,7 +151,7 @@ fn piece_sizes(cx: &Cx, axis: usize) -> Lowered<Vec<Expr>> {
 
 /// Pieces between indices: a `Split` where they do not overlap, else a `Slice` for each.
 fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<Vec<Value>> {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     let sizes = piece_sizes(cx, axis)?;
     let total = sizes.iter().fold(Expr::int(0), |sum, size| sum + size);
     if cx.constraints().prove_eq(&total, &cx.dim(x, axis as i64)) == Some(true) {
@@ -162,7 +166,7 @@ fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<V
 
 /// Pieces between the elements of a vector; a 0-d tensor is a number of pieces.
 fn tensor_split_by(cx: &Cx, x: Value, by: Value, dim: i64) -> Lowered<Vec<Value>> {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     if cx.rank(by) == 0 {
         return split(cx, x, Implied, dim);
     }
@@ -191,7 +195,7 @@ fn pieces_between(cx: &Cx, x: Value, axis: usize, indices: &[Value]) -> Lowered<
 
 /// One `Gather` for each element that somebody uses.
 fn unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Outputs> {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     let element = |i: usize| {
         cx.recorded(i)
             .map(|_| cx.take(x, axis, &Expr::int(i as i64)))

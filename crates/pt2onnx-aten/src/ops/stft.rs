@@ -45,7 +45,7 @@ impl Frames {
         let right = self.length - length - left;
         Ok(match left + right {
             0 => window,
-            _ => cx.pad_op(
+            _ => cx.pad(
                 window,
                 cx.ints(&[left, right]),
                 None,
@@ -218,7 +218,7 @@ fn centred(cx: &Cx, x: Value, margin: i64, mode: &str) -> Lowered {
     };
     let last = cx.ints(&[cx.rank(x) as i64 - 1]);
     let pads = cx.ints(&[margin, margin]);
-    Ok(cx.pad_op(x, pads, None, last, attrs::Pad { mode }))
+    Ok(cx.pad(x, pads, None, last, attrs::Pad { mode }))
 }
 
 /// `ConvTranspose` with the inverse transform times the window adds the frames up; divided by what the squares of the
@@ -310,7 +310,7 @@ fn istft(
                     true => signal,
                     false => {
                         let pads = cx.sizes(&[Expr::int(0), missing]);
-                        cx.pad_op(signal, pads, None, cx.ints(&[2]), Default::default())
+                        cx.pad(signal, pads, None, cx.ints(&[2]), Default::default())
                     }
                 }
             }

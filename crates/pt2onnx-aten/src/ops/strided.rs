@@ -163,14 +163,17 @@ fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
         .iter()
         .map(|(size, stride)| Some((number(size)?, number(stride)?)))
         .collect();
-    if let (Some(known), Some(first)) = (known, number(first))
-        && known.iter().map(|(size, _)| size.max(&0)).product::<i64>() <= SPELLED_OUT
-    {
+    let few = |known: &Vec<(i64, i64)>| {
+        let sizes = known.iter().map(|(size, _)| *size);
+        sizes.fold(1i64, |all, size| all.saturating_mul(size.max(1))) <= SPELLED_OUT
+    };
+    if let (Some(known), Some(first)) = (known.filter(few), number(first)) {
         let mut all = vec![first];
         for &(size, stride) in &known {
+            let step = |i: i64| i.saturating_mul(stride);
             all = all
                 .iter()
-                .flat_map(|&place| (0..size).map(move |i| place + i * stride))
+                .flat_map(|place| (0..size).map(move |i| place.saturating_add(step(i))))
                 .collect();
         }
         let shape: Vec<i64> = known.iter().map(|(size, _)| *size).collect();

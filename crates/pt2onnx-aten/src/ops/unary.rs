@@ -25,8 +25,8 @@ macro_rules! on_complex {
 }
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::_neg_view(Tensor(a) self) -> Tensor(a)", neg, parts),
-    aten!("aten::_neg_view_copy(Tensor self) -> Tensor", neg, parts),
+    aten!("aten::_neg_view(Tensor(a) self) -> Tensor(a)", neg, complex: neg),
+    aten!("aten::_neg_view_copy(Tensor self) -> Tensor", neg, complex: neg),
     aten!("aten::abs(Tensor self) -> Tensor", abs, complex: abs_complex),
     aten!("aten::absolute(Tensor self) -> Tensor", abs, complex: abs_complex),
     aten!("aten::acos(Tensor self) -> Tensor", float!(acos), complex: on_complex!(acos)),
@@ -46,7 +46,7 @@ pub(super) static OPS: &[AtenOp] = &[
         of_floats(cx, x, |cx, x| cx.ceil(x))
     }),
     aten!("aten::cos(Tensor self) -> Tensor", float!(cos), complex: on_complex!(cos)),
-    aten!("aten::cosh(Tensor self) -> Tensor", float!(cosh), complex: on_complex!(cosh)),
+    aten!("aten::cosh(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cosh_of(cx, cx.to_float(x))) }, complex: on_complex!(cosh)),
     aten!(
         "aten::deg2rad(Tensor self) -> Tensor",
         |cx: &Cx, x: Value| scaled(cx, x, PI / 180.0)
@@ -72,9 +72,9 @@ pub(super) static OPS: &[AtenOp] = &[
         nan_to_num,
         parts
     ),
-    aten!("aten::neg(Tensor self) -> Tensor", neg, parts),
-    aten!("aten::negative(Tensor self) -> Tensor", neg, parts),
-    aten!("aten::positive(Tensor(a) self) -> Tensor(a)", same, parts),
+    aten!("aten::neg(Tensor self) -> Tensor", neg, complex: neg),
+    aten!("aten::negative(Tensor self) -> Tensor", neg, complex: neg),
+    aten!("aten::positive(Tensor(a) self) -> Tensor(a)", same, complex: same),
     aten!(
         "aten::rad2deg(Tensor self) -> Tensor",
         |cx: &Cx, x: Value| scaled(cx, x, 180.0 / PI)
@@ -94,7 +94,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::signbit(Tensor self) -> Tensor", signbit),
     aten!("aten::sin(Tensor self) -> Tensor", float!(sin), complex: on_complex!(sin)),
     aten!("aten::sinc(Tensor self) -> Tensor", sinc, complex: sinc_complex),
-    aten!("aten::sinh(Tensor self) -> Tensor", float!(sinh), complex: on_complex!(sinh)),
+    aten!("aten::sinh(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(sinh_of(cx, cx.to_float(x))) }, complex: on_complex!(sinh)),
     aten!("aten::special_erf(Tensor self) -> Tensor", float!(erf)),
     aten!("aten::special_exp2(Tensor self) -> Tensor", exp2, complex: exp2_complex),
     aten!("aten::special_expit(Tensor self) -> Tensor", float!(sigmoid), complex: on_complex!(sigmoid)),
@@ -111,7 +111,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::special_sinc(Tensor self) -> Tensor", sinc, complex: sinc_complex),
     aten!("aten::sqrt(Tensor self) -> Tensor", float!(sqrt), complex: on_complex!(sqrt)),
     aten!("aten::square(Tensor self) -> Tensor", |cx: &Cx, x: Value| pow(cx, x.into(), Scalar::Int(2).into()), complex: square_complex),
-    aten!("aten::tan(Tensor self) -> Tensor", float!(tan), complex: on_complex!(tan)),
+    aten!("aten::tan(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(tan_of(cx, cx.to_float(x))) }, complex: on_complex!(tan)),
     aten!("aten::tanh(Tensor self) -> Tensor", float!(tanh), complex: on_complex!(tanh)),
     aten!("aten::trunc(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
         of_floats(cx, x, trunc_of)
@@ -240,11 +240,13 @@ fn log1p(cx: &Cx, x: Value) -> Lowered {
     Ok(log1p_of(cx, x))
 }
 
-/// `log(1 + x)`, of float32 and narrower in float64. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
+/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
 /// (W. Kahan) near zero.
 pub(super) fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
-        return double(cx, x, |x| cx.log(cx.add(x, 1)));
+        let x = cx.to_float(x);
+        let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
+        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
     }
     let u = cx.add(x, 1);
     let log = cx.log(u);
@@ -276,6 +278,33 @@ fn sinc_complex(cx: &Cx, x: Complex) -> Lowered {
         re: cx.select(zero, 1.0, quotient.re),
         im: cx.select(zero, 0.0, quotient.im),
     }))
+}
+
+/// `Tan`; of float64, for which runtimes lack it, `sin / cos`.
+pub(super) fn tan_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::F64 => cx.div(cx.sin(x), cx.cos(x)),
+        _ => cx.tan(x),
+    }
+}
+
+/// `Cosh`; of float64, for which runtimes lack it, `(e^x + e^-x) / 2`.
+pub(super) fn cosh_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::F64 => {
+            let power = cx.exp(x);
+            cx.mul(cx.add(power, cx.reciprocal(power)), 0.5)
+        }
+        _ => cx.cosh(x),
+    }
+}
+
+/// `Sinh`; of float64, for which runtimes lack it, `tanh cosh`.
+pub(super) fn sinh_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::F64 => cx.mul(cx.tanh(x), cosh_of(cx, x)),
+        _ => cx.sinh(x),
+    }
 }
 
 fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {

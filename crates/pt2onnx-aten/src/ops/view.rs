@@ -1,5 +1,6 @@
 //! Other sizes and orders of dimensions on the same elements.
 
+use super::num::Num;
 use super::shapes::{Implied, axes_of, to_recorded};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
@@ -80,7 +81,9 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
         expand,
-        parts
+        complex: |cx: &Cx, x: Num, other: Num| -> Lowered {
+            Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
+        }
     ),
     aten!(
         "aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",

@@ -1,7 +1,7 @@
 //! Tensors with a part of them written over: what writing into views comes down to.
 
 use super::shapes::{SPELLED_OUT, along, counted, recorded};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::axis_of, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
@@ -31,7 +31,7 @@ fn copy(cx: &Cx, x: Value, source: Value) -> Lowered {
 /// `source` in the place of element `index` along `dim`: a `ScatterND` of one along the first dimension, else a `Where`
 /// over a mask if the size is known, else the pieces before and behind joined with it.
 fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lowered {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     let mut inner = cx.shape(x);
     let size = inner.remove(axis);
     let source = cx.cast(source, cx.dtype(x));
@@ -80,7 +80,7 @@ fn slice_scatter(
     end: Option<Expr>,
     step: i64,
 ) -> Lowered {
-    let axis = cx.axis(x, dim)?;
+    let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
     let range = Range::new(cx, &size, start, end, step);
     let mut written = cx.shape(x);
@@ -95,7 +95,11 @@ fn slice_scatter(
     if step == 1 {
         return joined(cx, x, axis, &range.start, source, &range.end);
     }
-    let indices = counted(cx, &range.start, &range.length, step);
+    let length = match cx.dim(source, axis as i64) {
+        one if one.as_int() == Some(1) => range.length,
+        given => given,
+    };
+    let indices = counted(cx, &range.start, &length, step);
     if axis == 0 {
         return Ok(cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default()));
     }
@@ -107,10 +111,11 @@ fn slice_scatter(
     Ok(cx.scatter_elements(x, indices, source, options))
 }
 
-/// A range of a dimension, held to its size.
+/// A range of a dimension.
 struct Range {
+    /// Counted as given: what lies before is `x[:start]`.
     start: Expr,
-    /// Behind the last element (of step 1).
+    /// What lies behind (in steps of 1) is `x[end:]`.
     end: Expr,
     length: Expr,
 }
@@ -119,38 +124,51 @@ impl Range {
     fn new(cx: &Cx, size: &Expr, start: Option<Expr>, end: Option<Expr>, step: i64) -> Self {
         let zero = Expr::int(0);
         let constraints = cx.constraints();
+        let negative = |e: &Expr| constraints.prove_gt(&zero, e);
+        let (start, end) = (
+            start.unwrap_or(zero.clone()),
+            end.unwrap_or(Expr::int(i64::MAX)),
+        );
         // Counted from the front and between 0 and the size.
-        let held = |bound: Expr| {
-            let bound = match bound.as_int() {
-                Some(b) if b < 0 => size + bound,
-                _ => bound,
-            };
-            let low = if constraints.prove_ge(&bound, &zero) {
-                bound
+        let held = |bound: &Expr| {
+            let bound = if negative(bound) {
+                size + bound
             } else {
-                Expr::max(&bound, &zero)
+                bound.clone()
             };
-            if constraints.prove_ge(size, &low) {
-                low
-            } else if constraints.prove_ge(&low, size) {
-                size.clone()
-            } else {
-                Expr::min(&low, size)
+            let low = match constraints.prove_ge(&bound, &zero) {
+                true => bound,
+                false => Expr::max(&bound, &zero),
+            };
+            match (
+                constraints.prove_ge(size, &low),
+                constraints.prove_ge(&low, size),
+            ) {
+                (true, _) => low,
+                (_, true) => size.clone(),
+                _ => Expr::min(&low, size),
             }
         };
-        let start = held(start.unwrap_or(zero.clone()));
-        let end = held(end.unwrap_or(Expr::int(i64::MAX)));
-        let (end, span) = if constraints.prove_ge(&end, &start) {
-            (end.clone(), end - &start)
-        } else {
-            let end = Expr::max(&end, &start);
-            (end.clone(), end - &start)
+        let (from, to) = (held(&start), held(&end));
+        let to = match constraints.prove_ge(&to, &from) {
+            true => to,
+            false => Expr::max(&to, &from),
         };
+        let span = &to - &from;
         let length = match step {
             1 => span,
             _ => (span + (step - 1)).floor_div(&Expr::int(step)),
         };
-        Range { start, end, length }
+        // `Slice` holds bounds to the size just so: as they are, they serve where they cannot cross.
+        let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
+        match ordered && to != *size {
+            true => Range { start, end, length },
+            false => Range {
+                start: from,
+                end: to,
+                length,
+            },
+        }
     }
 }
 

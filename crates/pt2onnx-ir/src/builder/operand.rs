@@ -110,12 +110,15 @@ impl Builder<'_> {
         self.emit1("Where", &[Some(condition), a, b], Default::default())
     }
 
-    /// `x` held between two numbers; `None` leaves a side open.
+    /// `x` held between two numbers; `None` leaves a side open. ONNX Runtime's `Clip` holds infinity to the largest number on
+    /// an open side: there `Min` or `Max` stands instead.
     pub fn clamp(&self, x: Value, min: Option<Scalar>, max: Option<Scalar>) -> Value {
         let dtype = self.dtype(x);
         let bound = |b: Option<Scalar>| b.map(|b| self.scalar(b, dtype));
         match (bound(min), bound(max)) {
             (None, None) => x,
+            (Some(min), None) if dtype.is_float() => self.maximum(x, min),
+            (None, Some(max)) if dtype.is_float() => self.minimum(x, max),
             (min, max) => self.emit1("Clip", &[Some(x), min, max], Default::default()),
         }
     }

@@ -147,33 +147,82 @@ impl Builder<'_> {
             return self.ints(&known);
         }
         let mut pieces = Vec::new();
-        for run in dims.chunk_by(|a, b| a.is_static() && b.is_static()) {
-            pieces.push(
-                match run.iter().map(Expr::as_int).collect::<Option<Vec<_>>>() {
-                    Some(known) => self.ints(&known),
-                    None => self.cast(self.element(&run[0]), DType::I64),
-                },
-            );
+        let mut known: Vec<i64> = Vec::new();
+        let mut i = 0;
+        while i < dims.len() {
+            let run = self.shape_run(&dims[i..], i == 0);
+            match (run, dims[i].as_int()) {
+                (None, Some(number)) => {
+                    known.push(number);
+                    i += 1;
+                    continue;
+                }
+                _ if !known.is_empty() => pieces.push(self.ints(&std::mem::take(&mut known))),
+                _ => {}
+            }
+            match run {
+                Some((value, axis, length)) => {
+                    pieces.push(self.shape_slice(value, axis, length));
+                    i += length;
+                }
+                None => {
+                    pieces.push(self.cast(self.element(&dims[i]), DType::I64));
+                    i += 1;
+                }
+            }
+        }
+        if !known.is_empty() {
+            pieces.push(self.ints(&known));
         }
         let value = self.concat(&pieces, 0);
         self.set_contents(value, dims.to_vec());
         value
     }
 
-    /// `Shape` of one dimension only.
-    fn shape_slice(&self, value: Value, axis: usize) -> Value {
-        // Computed once per region: keyed by the expression `dim[1]`, which no size can be.
-        let key = Expr::symbol(&format!("?shape {} {axis}", value.index()));
+    /// The longest run of dimensions of one value that `dims` begins with: the value, its first dimension in the run, and how
+    /// many. Only where that takes fewer nodes than the sizes one by one, of which some may be there already.
+    fn shape_run(&self, dims: &[Expr], all: bool) -> Option<(Value, usize, usize)> {
+        let candidates = dims.iter().filter(|d| !d.is_static()).filter_map(|d| {
+            match self.state.borrow().sizes.source(d)? {
+                Source::Dim(value, _) => Some(value),
+                Source::Scalar(_) => None,
+            }
+        });
+        let mut best: Option<(Value, usize, usize)> = None;
+        for value in candidates {
+            let shape = self.known_shape(value).unwrap_or_default();
+            for axis in 0..shape.len() {
+                let same = shape[axis..].iter().zip(dims).take_while(|(a, b)| a == b);
+                let length = same.count();
+                let state = self.state.borrow();
+                let new = dims[..length]
+                    .iter()
+                    .filter(|d| !d.is_static() && state.sizes.get(d).is_none())
+                    .count();
+                let symbolic = dims[..length].iter().any(|d| !d.is_static());
+                let pays = new > 1 || symbolic && all && length == dims.len();
+                if pays && length > best.map_or(1, |(.., longest)| longest) {
+                    best = Some((value, axis, length));
+                }
+            }
+        }
+        best
+    }
+
+    /// `Shape` of some dimensions only.
+    fn shape_slice(&self, value: Value, axis: usize, length: usize) -> Value {
+        // Computed once per region: keyed by a symbol that no size can be.
+        let key = Expr::symbol(&format!("?shape {} {axis} {length}", value.index()));
         if let Some(known) = self.state.borrow().sizes.get(&key) {
             return known;
         }
-        let (start, end) = (axis as i64, axis as i64 + 1);
+        let (start, end) = (axis as i64, (axis + length) as i64);
         let given = attributes([("start", start.into()), ("end", end.into())]);
         let result = self.emit_typed(
             "Shape",
             &[value],
             given,
-            Type::tensor(DType::I64, [Expr::int(1)]),
+            Type::tensor(DType::I64, [Expr::int(length as i64)]),
         );
         self.state.borrow_mut().sizes.put(&key, result);
         result
@@ -212,7 +261,7 @@ impl Builder<'_> {
         }
         let source = self.state.borrow().sizes.source(e);
         let value = match source {
-            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis),
+            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis, 1),
             Some(Source::Scalar(value)) => self.reshape(value, &[Expr::int(1)]),
             None => self.compute(e),
         };

@@ -154,19 +154,22 @@ impl Builder<'_> {
         if from == dims {
             return x;
         }
-        // ONNX broadcasts both ways, so a size that `x` has already may be spelled 1: no need to know it.
+        // ONNX broadcasts both ways, so a size that `x` has already may be spelled 1: no need to know it. One of 2 or more
+        // can only be the target's, whatever the symbols.
         let lead = dims.len().saturating_sub(from.len());
         let target: Vec<Expr> = dims
             .iter()
             .enumerate()
-            .map(|(i, d)| {
-                if i >= lead && from.get(i - lead) == Some(d) {
+            .map(|(i, d)| match i.checked_sub(lead).map(|i| &from[i]) {
+                Some(size) if size == d || self.constraints().prove_ge(size, &Expr::int(2)) => {
                     Expr::int(1)
-                } else {
-                    d.clone()
                 }
+                _ => d.clone(),
             })
             .collect();
+        if lead == 0 && target.iter().all(|d| d.as_int() == Some(1)) {
+            return x;
+        }
         let ty = Type::tensor(self.dtype(x), dims);
         self.emit_typed("Expand", &[x, self.sizes(&target)], Default::default(), ty)
     }
@@ -284,6 +287,38 @@ impl Builder<'_> {
         (span + (step - 1)).floor_div(&Expr::int(step))
     }
 
+    /// `Pad` of the dimensions `axes`, begins and then ends in `pads`; of all without `axes`. Where the pads are known, as numbers
+    /// or expressions, they are spelled out for all dimensions: ONNX Runtime moves a `Transpose` through a `Pad` as if it had
+    /// no `axes`.
+    pub fn pad(
+        &self,
+        x: Value,
+        pads: Value,
+        value: impl Into<Option<Value>>,
+        axes: impl Into<Option<Value>>,
+        options: crate::attrs::Pad,
+    ) -> Value {
+        let (value, axes) = (value.into(), axes.into());
+        let spelled_out = axes.and_then(|axes| self.pads_of_all(x, pads, axes));
+        match spelled_out {
+            Some(all) => self.pad_op(x, self.sizes(&all), value, None, options),
+            None => self.pad_op(x, pads, value, axes, options),
+        }
+    }
+
+    fn pads_of_all(&self, x: Value, pads: Value, axes: Value) -> Option<Vec<Expr>> {
+        let rank = self.known_shape(x)?.len();
+        let (pads, axes) = (self.contents(pads)?, self.contents(axes)?);
+        let mut all = vec![Expr::int(0); 2 * rank];
+        for (i, axis) in axes.iter().enumerate() {
+            let axis = axis.as_int()?;
+            let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
+            *all.get_mut(axis).filter(|_| axis < rank)? = pads.get(i)?.clone();
+            *all.get_mut(axis + rank)? = pads.get(i + axes.len())?.clone();
+        }
+        Some(all)
+    }
+
     /// Element `index` along `axis`, that dimension gone.
     pub fn take(&self, x: Value, axis: usize, index: &Expr) -> Value {
         let mut dims = self.shape(x);
@@ -317,6 +352,20 @@ impl Builder<'_> {
             self.set_type(piece, Type::tensor(self.dtype(x), dims));
         }
         pieces.to_vec()
+    }
+
+    /// The two halves of `x` along `axis`, whose size is even.
+    pub fn halves(&self, x: Value, axis: usize) -> [Value; 2] {
+        let mut dims = self.shape(x);
+        if let Some(dim) = dims.get_mut(axis) {
+            *dim = dim.floor_div(&Expr::int(2));
+        }
+        let given = attributes([("axis", (axis as i64).into()), ("num_outputs", 2i64.into())]);
+        let pieces = self.emit("Split", &[Some(x)], given, 2);
+        for &piece in &pieces {
+            self.set_type(piece, Type::tensor(self.dtype(x), dims.clone()));
+        }
+        [pieces[0], pieces[1]]
     }
 
     /// A reduction of opset 18's form, such as `ReduceSum`, over `axes`; all of them where `axes` is empty.

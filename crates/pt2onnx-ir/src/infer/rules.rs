@@ -52,6 +52,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
                 .map(|s| vec![Expr::int(s.len() as i64), n.cx.unknown_dim()]),
         ],
         "Compress" => vec![compress(n)],
+        "Unique" => unique(n),
         "Resize" => vec![resize(n)],
         "DepthToSpace" | "SpaceToDepth" => vec![depth_space(n)],
         "Einsum" => vec![einsum(n)],
@@ -554,6 +555,27 @@ fn compress(n: &Node) -> Option<Shape> {
             Some(x)
         }
     }
+}
+
+/// The number of different elements is one unknown in all of the outputs.
+fn unique(n: &Node) -> Vec<Option<Shape>> {
+    let outputs = || {
+        let mut x = n.shape(0)?;
+        let found = n.cx.unknown_dim();
+        let all = match n.int("axis") {
+            None => {
+                let all = Expr::product(x);
+                x = vec![found.clone()];
+                all
+            }
+            Some(axis) => {
+                let axis = normalize(axis, x.len())?;
+                std::mem::replace(&mut x[axis], found.clone())
+            }
+        };
+        Some([x, vec![found.clone()], vec![all], vec![found]])
+    };
+    outputs().into_iter().flatten().map(Some).collect()
 }
 
 fn resize(n: &Node) -> Option<Shape> {

@@ -11,6 +11,7 @@ use super::{
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
     aten!("aten::_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", cholesky_solve, complex: cholesky_solve),
@@ -21,22 +22,41 @@ pub(in super::super) static OPS: &[AtenOp] = &[
 ];
 
 /// L with `A = L L^H`, one column a step, of the lower triangle of `a`; and for each step whether the matrix was not
-/// positive there.
-fn factor(cx: &Cx, a: Num) -> (Num, Value) {
+/// positive there. With `stop`, such a step ends it, as LAPACK's: behind it, the matrix stays as it was.
+fn factor(cx: &Cx, a: Num, stop: bool) -> (Num, Value) {
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);
-    let shape = shape_with(&batch_of(cx, a), &[&n]);
-    let (_, collected) = iterate(cx, &n, &[a], |k, state| {
-        let column = column(cx, state[0], k);
-        let corner = row(cx, column, k).re;
+    let batch = batch_of(cx, a);
+    let shape = shape_with(&batch, &[&n]);
+    let mut start = vec![a];
+    if stop {
+        let one = Expr::int(1);
+        start.push(
+            cx.full(&shape_with(&batch, &[&one, &one]), true, DType::Bool)
+                .into(),
+        );
+    }
+    let (_, collected) = iterate(cx, &n, &start, |k, state| {
+        let left = column(cx, state[0], k);
+        let corner = row(cx, left, k).re;
         let rank = cx.rank(corner);
         let below = cx.greater_or_equal(rows, k);
-        let l = column.over(cx, cx.sqrt(corner)).keep(cx, below);
+        let fine = cx.greater(corner, 0.0);
+        let mut l = left.over(cx, cx.sqrt(corner)).keep(cx, below);
         let rest = state[0].sub(cx, l.mul(cx, l.adjoint(cx)));
-        let fine = cx.greater(cx.squeeze(corner, &[rank - 2, rank - 1]), 0.0);
+        let mut after = vec![rest];
+        if let Some(going) = state.get(1) {
+            let still = cx.and(going.re, fine);
+            after.push(still.into());
+            // The element that failed is stored, too.
+            let failed = cx.and(going.re, cx.equal(rows, k));
+            let untouched = left.select(cx, failed, column(cx, a, k)).keep(cx, below);
+            l = l.select(cx, still, untouched);
+        }
+        let fine = cx.squeeze(fine, &[rank - 2, rank - 1]);
         let l = l.map(|x| cx.reshape(x, &shape));
         Step {
-            state: vec![rest],
+            state: after,
             collected: vec![l, cx.not(fine).into()],
             go_on: None,
         }
@@ -45,22 +65,22 @@ fn factor(cx: &Cx, a: Num) -> (Num, Value) {
 }
 
 /// The factor that `upper` asks for, of the triangle that it names.
-fn factor_of(cx: &Cx, a: Num, upper: bool) -> (Num, Value) {
+fn factor_of(cx: &Cx, a: Num, upper: bool, stop: bool) -> (Num, Value) {
     match upper {
         true => {
-            let (l, bad) = factor(cx, a.adjoint(cx));
+            let (l, bad) = factor(cx, a.adjoint(cx), stop);
             (l.adjoint(cx), bad)
         }
-        false => factor(cx, a),
+        false => factor(cx, a, stop),
     }
 }
 
 fn linalg_cholesky(cx: &Cx, a: Num, upper: bool) -> Lowered {
-    Ok(factor_of(cx, a, upper).0.value(cx))
+    Ok(factor_of(cx, a, upper, false).0.value(cx))
 }
 
 fn linalg_cholesky_ex(cx: &Cx, a: Num, upper: bool, _check_errors: bool) -> Lowered<[Value; 2]> {
-    let (l, bad) = factor_of(cx, a, upper);
+    let (l, bad) = factor_of(cx, a, upper, true);
     Ok([l.value(cx), first_of(cx, bad)])
 }
 

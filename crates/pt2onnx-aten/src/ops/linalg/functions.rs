@@ -125,7 +125,17 @@ fn matrix_sqrth(cx: &Cx, a: Num) -> Lowered {
 /// Powers 0 to n - 1 of each element, one more a step.
 fn vander(cx: &Cx, x: Num, n: Option<Expr>) -> Lowered {
     let dtype = cx.out_dtype()?;
+    // A 0-d tensor counts as a vector.
+    let x = match cx.rank(x.re) {
+        0 => x.map(|part| cx.unsqueeze(part, &[0])),
+        _ => x,
+    };
     let x = x.cast(cx, dtype);
+    // A number counts as a vector.
+    let x = match cx.rank(x.re) {
+        0 => x.map(|x| cx.unsqueeze(x, &[0])),
+        _ => x,
+    };
     let n = n.unwrap_or_else(|| cx.dim(x.re, -1));
     let one = Num::from(cx.full(&cx.shape(x.re), 1, dtype));
     let one = x.im.map_or(one, |_| one.complex(cx));

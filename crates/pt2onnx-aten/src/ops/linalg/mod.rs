@@ -4,8 +4,10 @@
 pub(super) mod cholesky;
 pub(super) mod eigen;
 pub(super) mod functions;
+pub(super) mod ldl;
 pub(super) mod lu;
 pub(super) mod qr;
+pub(super) mod schur;
 pub(super) mod solve;
 pub(super) mod svd;
 

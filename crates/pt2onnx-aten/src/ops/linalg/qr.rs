@@ -129,7 +129,7 @@ fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
         true => x,
         false => {
             let pads = cx.sizes(&[Expr::int(0), &n - &steps]);
-            let wide = cx.pad_op(
+            let wide = cx.pad(
                 x,
                 pads,
                 None,

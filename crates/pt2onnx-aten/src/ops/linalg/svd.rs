@@ -166,7 +166,7 @@ fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
         let last = cx.ints(&[cx.rank(signs.re) as i64 - 1]);
         let padded = |x: Value, with: Option<Value>| match *columns == k {
             true => x,
-            false => cx.pad_op(x, rest, with, last, Default::default()),
+            false => cx.pad(x, rest, with, last, Default::default()),
         };
         signs = Num {
             re: padded(signs.re, Some(one)),

@@ -227,7 +227,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `fill_diagonal_`: of a matrix as PyTorch does it, else by an operator that PyTorch does not have, `fill_diagonal`.
+    /// `fill_diagonal_`: of a matrix a write to its diagonal, else an op of its own.
     pub(super) fn fill_diagonal(&mut self, mut node: Node) -> Result<()> {
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
         let (Some(x), Some(value)) = (x, node.arg("fill_value").cloned()) else {
