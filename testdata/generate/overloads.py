@@ -108,6 +108,14 @@ def layer():
     return f(2, 3, 4), 4, 2, f(12, 4), f(12), f(4, 4), f(4)
 
 
+def attributes(**ints):
+    """Integer attributes of an ONNX operator as `onnx_symbolic` takes them."""
+    names = list(ints)
+    spans = [[i, i + 1] for i in range(len(names))]
+    none = {f"attr_{kind}": [] for kind in ("floats", "strs")} | {f"metadata_props_{what}": [] for what in ("keys", "values")}
+    return dict(attr_keys=names, attr_types=["i"] * len(names), attr_pos=spans, attr_ints=list(ints.values()), **none)
+
+
 def pooled3d():
     x = f(1, 2, 4, 4, 4)
     out, indices = F.max_pool3d(x, 2, return_indices=True)
@@ -176,10 +184,14 @@ ARGS = {
     "_fused_rms_norm": lambda: [(f(2, 3, 4), [4], f(4), 1e-5)],
     "_fw_primal": lambda: [(f(2, 3), 0)],
     "_grid_sampler_2d_cpu_fallback": lambda: [(f(1, 2, 4, 4), p(1, 3, 3, 2) * 2 - 1, 0, 0, False)],
+    "_histogramdd_bin_edges": lambda: [(f(5, 2), [3, 2]), (f(5, 2), [2, 2], kw(range=[-1.0, 1.0, 0.0, 2.0]))],
+    "_histogramdd_from_bin_cts": lambda: [(f(5, 2), [3, 2]), (f(5, 2), [2, 3], kw(weight=p(5), density=True))],
+    "_histogramdd_from_bin_tensors": lambda: [(f(5, 2), [t(-1.0, 0.0, 2.0), t(-2.0, 0.5)])],
     "_index_put_impl": lambda: [(f(4, 3), [t(0, 2)], f(2, 3)), (f(4, 3), [t(2, 2)], f(2, 3), True)],
     "_int_mm": lambda: [(i8(18, 8), i8(8, 16))],
     "_lazy_clone": None,
     "_linalg_det": lambda: [(well(3),)],
+    "_linalg_eigvals": lambda: [(t([1.0, 2.0, 0.5], [0.0, 2.0, 1.0], [0.0, 0.0, 3.0]),)],
     "_linalg_eigh": lambda: [(symmetric(3),)],
     "_linalg_slogdet": lambda: [(well(3),)],
     "_linalg_solve_ex": lambda: [(well(3), f(3, 2))],
@@ -304,6 +316,7 @@ ARGS = {
     "hardswish_backward": lambda: [(f(2, 3), f(2, 3) * 4)],
     "hardtanh_backward": lambda: [(f(2, 3), f(2, 3), -0.5, 1.0)],
     "histogramdd.int_bins": lambda: [(f(5, 2), 3)],
+    "infinitely_differentiable_gelu_backward": lambda: [(f(2, 3), f(2, 3))],
     "inverse": lambda: [(well(3),)],
     "isin.Scalar_Tensor": lambda: [(2, t(1, 2, 3)), (4, t(1, 2, 3), kw(invert=True))],
     "isin.Tensor_Scalar": lambda: [(ints(2, 3), 2), (ints(2, 3), 2, kw(invert=True))],
@@ -333,6 +346,10 @@ ARGS = {
     "max_pool3d_with_indices_backward": lambda: [pooled3d()],
     "meshgrid": lambda: [([f(2), f(3)],)],
     "mish_backward": lambda: [(f(2, 3), f(2, 3))],
+    "mkldnn_rnn_layer": lambda: [
+        (f(5, 2, 4), *gates(4), f(1, 2, 3), f(1, 2, 3), reverse, [], 2, 3, 1, True, False, False, False)
+        for reverse in (False, True)
+    ],
     "mm.dtype": lambda: [(h(3, 4), h(4, 5), torch.float32)],
     "moveaxis.int": lambda: [(f(2, 3, 4), 0, 2)],
     "moveaxis.intlist": lambda: [(f(2, 3, 4), [0, 1], [2, 0])],
@@ -379,6 +396,7 @@ ARGS = {
     "rnn_tanh.input": lambda: [rnn(1), rnn(1, True)],
     "rnn_tanh_cell": lambda: [cell(1)],
     "row_stack": lambda: [([f(3), f(3)],), ([f(2, 3), f(4, 3)],)],
+    "rrelu_with_noise_backward": lambda: [(f(2, 3), f(2, 3), p(2, 3), 0.1, 0.3, train, False) for train in (False, True)],
     "rrelu_with_noise_functional": lambda: [(f(2, 3), torch.zeros(2, 3))],
     "scatter.value_reduce": lambda: [(f(2, 3), 1, t([0, 2], [1, 1]), 2.0, kw(reduce=r)) for r in ("add", "multiply")],
     "select_copy.int": lambda: [(f(2, 3), 1, -1)],
@@ -449,6 +467,9 @@ ARGS = {
     "where.ScalarSelf": lambda: [(ints(2, 3) > 2, 2.0, f(2, 3))],
     "xlogy.Scalar_Other": lambda: [(f(2, 3), 0.5), (ints(2, 3), 2)],
     "xlogy.Scalar_Self": lambda: [(2, p(2, 3)), (0, t(0.0, float("nan")))],
+    "onnx_symbolic::_symbolic_multi_out": lambda: [
+        ([f(2, 3), t([2])], "TopK", [1, 7], kw(shapes=[[2, 2], [2, 2]], **attributes(largest=1), version=24)),
+    ],
     "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl": lambda: [(f(2, 3), torch.int8)],
     "quantized_decomposed::choose_qparams.tensor": lambda: [(f(2, 3), -128, 127, 1e-5, torch.int8)],
     "quantized_decomposed::choose_qparams_per_token": lambda: [(f(2, 3), torch.int8)],
@@ -490,13 +511,14 @@ RESULTS = {
     "_thnn_fused_gru_cell": [0],
     "_thnn_fused_lstm_cell": [0, 1],
     "embedding_bag": [0],
+    "mkldnn_rnn_layer": [0, 1, 2],
 }
 
 # Only the shapes of results are compared.
 RANDOM = {name for name in ARGS if name.startswith(("bernoulli", "normal", "rand"))}
 
 # Other sizes would need other arguments, or values of another order, or are refused (hidden sizes).
-STATIC = {"_reshape_alias", "_reshape_alias_copy", "bucketize.Scalar", "lstm.input", "rnn_relu.input", "rnn_tanh.input"}
+STATIC = {"_reshape_alias", "_reshape_alias_copy", "bucketize.Scalar", "lstm.input", "rnn_relu.input", "rnn_tanh.input", "mkldnn_rnn_layer"}
 
 # Overloads that PyTorch has in place only; the programs write into clones.
 IN_PLACE = {"fill_diagonal": "fill_diagonal_"}
@@ -534,6 +556,7 @@ REFERENCES = {
     "_thnn_fused_gru_cell": gru,
     "_thnn_fused_lstm_cell": lstm,
     "bmm.dtype": lambda a, b, dtype: a.to(dtype) @ b.to(dtype),
+    "onnx_symbolic::_symbolic_multi_out": lambda inputs, *_, **__: torch.topk(inputs[0], 2),
     "mm.dtype": lambda a, b, dtype: a.to(dtype) @ b.to(dtype),
 }
 
@@ -629,6 +652,7 @@ def save(folder, name, args, number, dynamic):
 
 def main():
     import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
+    import torch.onnx.ops  # registers onnx_symbolic
 
     warnings.filterwarnings("ignore")
     logging.disable(logging.ERROR)
