@@ -11,6 +11,7 @@ that PyTorch cannot run, are printed with the reason.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
 import pathlib
@@ -21,6 +22,7 @@ from inspect import isfunction
 import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
+from safetensors.torch import save_file
 
 from make import leaves
 
@@ -636,13 +638,13 @@ def save(folder, name, args, number, dynamic):
                 out = call.run(reference, copies) if reference else program.module()(*copies)
             tensors |= {f"{prefix}input.{i}": x for i, x in enumerate(leaves(given))}
             tensors |= {f"{prefix}output.{i}": x for i, x in enumerate(leaves(out))}
+    archive = io.BytesIO()
+    torch.export.save(program, archive)
     case = name.replace("::", ".") + (f".{number}" if number else "") + (".dynamic" if dynamic else "")
     target = pathlib.Path(folder) / case
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    from safetensors.torch import save_file
-
-    torch.export.save(program, target / "model.pt2")
+    (target / "model.pt2").write_bytes(archive.getvalue())
     save_file(tensors, target / "io.safetensors")
     about = {"suite": "overloads", "name": case, "torch": torch.__version__.split("+")[0], "dynamic": dynamic}
     about |= {"compare": "shape"} if name in RANDOM else {}
