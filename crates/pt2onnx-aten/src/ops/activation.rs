@@ -54,7 +54,9 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid),
     aten!(
         "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
-        |cx: &Cx, x: Value| -> Lowered<[Value; 2]> { Ok([log_sigmoid(cx, x)?, x]) }
+        |cx: &Cx, x: Value| -> Lowered<[Value; 2]> {
+            Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
+        }
     ),
     aten!("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
     aten!("aten::mish(Tensor self) -> Tensor", |cx: &Cx,

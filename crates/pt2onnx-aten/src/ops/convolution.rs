@@ -5,10 +5,6 @@ use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation) -> Tensor",
-        depthwise
-    ),
     aten!("aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor", legacy_convolution::<Value>, complex: legacy_convolution::<Complex>),
     aten!(
         "aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor",
@@ -48,10 +44,6 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor", conv::<Value>, complex: conv::<Complex>),
     aten!("aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
     aten!(
-        "aten::conv_depthwise3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] padding, SymInt[3] dilation) -> Tensor",
-        depthwise
-    ),
-    aten!(
         "aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
         conv_tbc
     ),
@@ -59,7 +51,6 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
     aten!("aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
     aten!("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", convolution::<Value>, complex: convolution::<Complex>),
-    aten!("aten::convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", convolution::<Value>, complex: convolution::<Complex>),
     aten!(
         "aten::slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0]) -> Tensor",
         sized_conv
@@ -387,25 +378,6 @@ fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered 
         options,
     );
     Ok(cx.transpose(result, &[2, 0, 1]))
-}
-
-/// One group for each channel; the kernel's size is that of the weight.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn depthwise(
-    cx: &Cx,
-    x: Value,
-    weight: Value,
-    kernel: Vec<Expr>,
-    bias: Option<Value>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-) -> Lowered {
-    let channels = cx.dim(x, -1 - kernel.len() as i64);
-    let groups = channels.as_int().ok_or_else(|| {
-        LowerError::unsupported("a depthwise convolution of a dynamic number of channels")
-    })?;
-    conv(cx, x, weight, bias, stride, padding, dilation, groups)
 }
 
 #[expect(clippy::too_many_arguments, reason = "ATen's signature")]

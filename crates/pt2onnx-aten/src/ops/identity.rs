@@ -11,17 +11,7 @@ pub(super) static OPS: &[AtenOp] = &[
         |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) },
         parts
     ),
-    aten!(
-        "aten::_fw_primal_copy(Tensor self, int level) -> Tensor",
-        |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) },
-        parts
-    ),
     aten!("aten::_lazy_clone(Tensor self) -> Tensor", identity, complex: identity),
-    aten!(
-        "aten::_pin_memory(Tensor self, Device? device=None) -> Tensor",
-        identity,
-        complex: identity
-    ),
     aten!(
         "aten::_to_cpu(Tensor[] tensors) -> Tensor[]",
         |_: &Cx, tensors: Vec<Value>| -> Lowered<Vec<Value>> { Ok(tensors) },
@@ -39,22 +29,11 @@ pub(super) static OPS: &[AtenOp] = &[
         identity,
         complex: identity
     ),
-    aten!("aten::cpu(Tensor(a) self) -> Tensor(b|a)", identity, complex: identity),
     aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, complex: identity),
     aten!("aten::detach_copy(Tensor self) -> Tensor", identity, complex: identity),
     aten!("aten::lift(Tensor self) -> Tensor", identity, complex: identity),
     aten!(
-        "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
-        identity,
-        complex: identity
-    ),
-    aten!(
         "aten::lift_fresh_copy(Tensor self) -> Tensor",
-        identity,
-        complex: identity
-    ),
-    aten!(
-        "aten::pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)",
         identity,
         complex: identity
     ),

@@ -27,22 +27,12 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        index_put,
-        parts
-    ),
-    aten!(
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
         parts
     ),
     aten!(
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        index_put,
-        parts
-    ),
-    aten!(
-        "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
         parts
     ),

@@ -16,11 +16,6 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
-        index,
-        parts
-    ),
-    aten!(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
         masked_index,
         parts
@@ -37,11 +32,6 @@ pub(super) static OPS: &[AtenOp] = &[
     ),
     aten!(
         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        index,
-        parts
-    ),
-    aten!(
-        "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
         index,
         parts
     ),

@@ -13,10 +13,6 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmv, complex: addmv),
     aten!("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addr, complex: addr),
     aten!("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", baddbmm, complex: baddbmm),
-    aten!(
-        "aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        baddbmm_dtype
-    ),
     aten!("aten::bmm(Tensor self, Tensor mat2) -> Tensor", matmul, complex: matmul),
     aten!(
         "aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
@@ -95,19 +91,6 @@ fn addmv(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowere
 
 fn baddbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
-}
-
-fn baddbmm_dtype(
-    cx: &Cx,
-    c: Value,
-    a: Value,
-    b: Value,
-    dtype: DType,
-    beta: Scalar,
-    alpha: Scalar,
-) -> Lowered {
-    let wide = |x| Num::from(cx.cast(x, dtype));
-    accumulate(cx, wide(c), wide(a).matmul(cx, wide(b)), beta, alpha)
 }
 
 /// The products of all batches added up.

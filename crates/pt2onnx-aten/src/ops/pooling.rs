@@ -124,26 +124,6 @@ pub(super) static OPS: &[AtenOp] = &[
          _stride: Vec<i64>,
          _padding: Vec<i64>| max_unpool(cx, x, indices, size)
     ),
-    aten!(
-        "aten::mkldnn_max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-        max_pool::<2>
-    ),
-    aten!(
-        "aten::mkldnn_max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-        max_pool::<3>
-    ),
-    aten!(
-        "aten::quantized_max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
-        max_pool::<1>
-    ),
-    aten!(
-        "aten::quantized_max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-        max_pool::<2>
-    ),
-    aten!(
-        "aten::quantized_max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-        max_pool::<3>
-    ),
 ];
 
 /// The sizes and strides of windows; no stride means the kernel's size.

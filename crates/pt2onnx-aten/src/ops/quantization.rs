@@ -30,9 +30,11 @@ pub(super) static OPS: &[AtenOp] = &[
          -> Lowered<Outputs> {
             let quantized = fake_quantize(cx, x, s, z, None, min, max)?;
             let enabled = cx.not(cx.equal(first(cx, enabled), 0));
+            // Switched off, nothing is out of range.
+            let within = within(cx, x, s, z, None, min, max);
             Ok([
                 Some(cx.select(enabled, quantized, x)),
-                within(cx, x, s, z, None, min, max),
+                within.map(|mask| cx.or(mask, cx.not(enabled))),
             ]
             .into())
         }

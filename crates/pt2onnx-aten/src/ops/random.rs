@@ -1,7 +1,7 @@
 //! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
 
 use super::common_reduce::top_k;
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -14,10 +14,6 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
         bernoulli
-    ),
-    aten!(
-        "aten::bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
-        bernoulli_p
     ),
     aten!(
         "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
@@ -223,14 +219,6 @@ pub(super) static OPS: &[AtenOp] = &[
                 _ => i64::MAX,
             };
             integers(cx, &Expr::int(0), &Expr::int(most), &cx.shape(x))
-        }
-    ),
-    aten!(
-        "aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value, low: i64, high: Option<i64>| {
-            let high = high
-                .ok_or_else(|| LowerError::unsupported("random integers without an upper bound"))?;
-            integers(cx, &Expr::int(low), &Expr::int(high), &cx.shape(x))
         }
     ),
     aten!(

@@ -146,12 +146,6 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         unique_dim
     ),
-    aten!(
-        "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-        |cx: &Cx, x: Value, dim: i64, inverse: bool, counts: bool| {
-            unique_consecutive(cx, x, inverse, counts, Some(dim))
-        }
-    ),
 ];
 
 /// Up to this many elements, comparing with each is cheaper than a search.

@@ -28,15 +28,6 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
-        reshape_1,
-        parts
-    ),
-    aten!(
-        "aten::_shape_as_tensor(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| -> Lowered { Ok(cx.sizes(&cx.shape(x))) }
-    ),
-    aten!(
         "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
         reshape_1,
         parts

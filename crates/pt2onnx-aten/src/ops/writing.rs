@@ -17,11 +17,6 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!(
-        "aten::slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-        slice_scatter,
-        parts
-    ),
-    aten!(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         slice_scatter,
         parts

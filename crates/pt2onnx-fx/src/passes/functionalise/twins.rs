@@ -19,7 +19,7 @@ pub(super) enum Write {
     Resize,
     /// Its first argument becomes its second: `set_`, `set_data`.
     Replace,
-    /// `fill_diagonal_`, which has no twin.
+    /// `fill_diagonal_`, which has no twin in PyTorch.
     FillDiagonal,
     /// Normalisation of a batch, which updates running statistics that its schema may not mark.
     Statistics(Statistics),
