@@ -11,6 +11,7 @@
 
 mod case;
 mod compare;
+mod functional;
 mod runtime;
 mod state;
 
@@ -24,13 +25,20 @@ fn main() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let known = known_failures(&testdata.join("known-failures.txt"));
     let mut trials = Vec::new();
-    for case in case::read_all(&testdata) {
-        let case = Arc::new(case);
+    let cases: Vec<Arc<Case>> = case::read_all(&testdata)
+        .into_iter()
+        .map(Arc::new)
+        .collect();
+    for case in cases.iter().cloned() {
         let reason = known.get(&case.name).cloned();
         trials.push(Trial::test(case.name.clone(), move || {
             verdict(check(&case), reason)
         }));
     }
+    trials.push(Trial::test(
+        "functional programs stay as they are",
+        move || Ok(functional::check(&cases)?),
+    ));
     trials.extend(state::trials(&testdata));
     assert!(!trials.is_empty(), "no cases in {}", testdata.display());
     libtest_mimic::run(&arguments, trials).exit();

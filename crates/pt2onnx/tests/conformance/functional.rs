@@ -1,0 +1,52 @@
+//! Functionalisation leaves programs alone that write nowhere: checked on every case that does not.
+
+use crate::case::Case;
+use pt2onnx::fx::{Argument, Graph, archive, passes};
+use std::sync::Arc;
+
+/// Whether no op of the program, by its name, writes into a tensor.
+fn writes_nowhere(graph: &Graph) -> bool {
+    graph.nodes.iter().all(|node| {
+        let name = &*node.target.name;
+        let in_place = name.ends_with('_') && !name.ends_with("__");
+        let statistics = name.contains("batch_norm") || name.contains("instance_norm");
+        let aten = &*node.target.namespace == "aten" || node.target.is_higher_order();
+        let bodies = node.args.iter().all(|a| match &a.value {
+            Argument::Graph { graph, .. } => writes_nowhere(graph),
+            _ => true,
+        });
+        aten && bodies
+            && !in_place
+            && !statistics
+            && !node.target.overload.contains("out")
+            && !name.starts_with("__i")
+    })
+}
+
+/// Runs the pass on all cases that write nowhere; an error names those it changed.
+pub fn check(cases: &[Arc<Case>]) -> Result<(), String> {
+    let mut changed = Vec::new();
+    let mut seen = 0;
+    for case in cases {
+        let mut program = archive::read(case.archive.path()).map_err(|e| e.to_string())?;
+        if !writes_nowhere(&program.graph) {
+            continue;
+        }
+        seen += 1;
+        let before = program.graph.clone();
+        passes::functionalise::functionalise(&mut program)
+            .map_err(|e| format!("{}: {e}", case.name))?;
+        if program.graph != before || !program.mutations.is_empty() {
+            changed.push(case.name.as_str());
+        }
+    }
+    match (changed.as_slice(), seen) {
+        ([], 0) => Err("no case writes nowhere".to_owned()),
+        ([], _) => Ok(()),
+        _ => Err(format!(
+            "{} of {seen} programs changed: {}",
+            changed.len(),
+            changed.join(", ")
+        )),
+    }
+}
