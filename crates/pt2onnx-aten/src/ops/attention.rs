@@ -1,6 +1,5 @@
 //! Attention.
 
-use super::sliding::iota;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -244,7 +243,7 @@ fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
 
 /// True where the column is not behind the row.
 fn causal_mask(cx: &Cx, rows: &Expr, columns: &Expr) -> Value {
-    cx.greater_or_equal(cx.unsqueeze(iota(cx, rows), &[1]), iota(cx, columns))
+    cx.greater_or_equal(cx.unsqueeze(cx.iota(rows), &[1]), cx.iota(columns))
 }
 
 /// `x @ w.T + b`

@@ -70,23 +70,6 @@ pub(super) fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value
     reduce(cx, "ReduceMax", cx.is_nan(x), axes, keepdim)
 }
 
-/// The numbers `0..n` as a vector of that integer type.
-pub(super) fn iota(cx: &Cx, n: &Expr, dtype: DType) -> Value {
-    match n.as_int() {
-        Some(n @ 0..=32) => cx.cast(cx.ints(&(0..n).collect::<Vec<_>>()), dtype),
-        _ => {
-            let ends = [
-                cx.scalar(0, DType::I64),
-                cx.size(n),
-                cx.scalar(1, DType::I64),
-            ];
-            let range = cx.range(ends[0], ends[1], ends[2]);
-            cx.set_type(range, Type::tensor(DType::I64, [n.clone()]));
-            cx.cast(range, dtype)
-        }
-    }
-}
-
 /// `vector` with the rank of `x`, its elements along `axis`.
 pub(super) fn along(cx: &Cx, vector: Value, rank: usize, axis: usize) -> Value {
     let axes: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();

@@ -1,6 +1,6 @@
 //! Tensors from nothing but sizes and numbers.
 
-use super::common_reduce::{folded, iota, product};
+use super::common_reduce::{folded, product};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten,
 };
@@ -253,7 +253,7 @@ fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
     if cx.mode() == Mode::Part(1) {
         return Ok(cx.full(&[rows, columns], 0, dtype));
     }
-    let index = |n: &Expr| iota(cx, n, DType::I64);
+    let index = |n: &Expr| cx.cast(cx.iota(n), DType::I64);
     let same = cx.equal(cx.unsqueeze(index(&rows), &[1]), index(&columns));
     Ok(cx.cast(same, dtype))
 }
@@ -277,7 +277,7 @@ pub(super) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType)
     }
     let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
     let (near, far) = (steps / 2, steps - steps / 2);
-    let count = |n: i64| iota(cx, &Expr::int(n), wide);
+    let count = |n: i64| cx.cast(cx.iota(&Expr::int(n)), wide);
     let first = cx.add(low, cx.mul(count(near), step));
     // steps - 1 - i, for the places i of the second half.
     let back = cx.sub(cx.scalar(far - 1, wide), count(far));
@@ -368,9 +368,9 @@ fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     let last = cx.rank(x);
     let n = n.unwrap_or_else(|| cx.dim(x, -1));
     let (base, powers) = if dtype.is_float() {
-        (cx.unsqueeze(x, &[last]), iota(cx, &n, dtype))
+        (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), dtype))
     } else {
-        (cx.unsqueeze(x, &[last]), iota(cx, &n, DType::I64))
+        (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), DType::I64))
     };
     let powers = match increasing {
         true => powers,

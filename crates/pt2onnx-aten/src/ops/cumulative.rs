@@ -1,7 +1,7 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
 use super::common_reduce::{
-    Extreme, along, angle, highest, iota, lowest, magnitude, neighbours, product, reduce, running,
+    Extreme, along, angle, highest, lowest, magnitude, neighbours, product, reduce, running,
 };
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
@@ -220,7 +220,7 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
         Extreme::Max => lowest(kind),
         Extreme::Min => highest(kind),
     };
-    let indices = iota(cx, &cx.dim(x, axis as i64), DType::I64);
+    let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
     let found = running(
         cx,
         axis,

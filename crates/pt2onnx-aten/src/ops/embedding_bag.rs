@@ -1,6 +1,5 @@
 //! Rows of a table, looked up and reduced bag by bag.
 
-use super::sliding::iota;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -81,7 +80,7 @@ fn embedding_bag(
     }
     let count = cx.dim(indices, 0);
     // How many bags start at each index or before it.
-    let begun = cx.less_or_equal(starts, cx.unsqueeze(iota(cx, &count), &[1]));
+    let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
     let bag = cx.sub(
         cx.reduce("ReduceSum", cx.cast(begun, DType::I64), &[1], true),
         1,

@@ -1,6 +1,6 @@
 //! Resampling of images.
 
-use super::sliding::{iota, product_along};
+use super::sliding::product_along;
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -351,8 +351,8 @@ fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
         number(&(from - 1))
     };
     let scale = cx.div(span, steps);
-    let centre = cx.mul(cx.add(float(iota(cx, to)), 0.5), scale);
-    let element = cx.add(cx.unsqueeze(float(iota(cx, from)), &[1]), 0.5);
+    let centre = cx.mul(cx.add(float(cx.iota(to)), 0.5), scale);
+    let element = cx.add(cx.unsqueeze(float(cx.iota(from)), &[1]), 0.5);
     let distance = cx.div(cx.sub(element, centre), cx.maximum(scale, 1.0));
     let weights = cx.maximum(cx.sub(1.0, cx.abs(distance)), 0.0);
     cx.div(weights, cx.reduce("ReduceSum", weights, &[0], true))

@@ -1,6 +1,6 @@
 //! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label margins.
 
-use super::common_reduce::{along, gather_elements, iota, reduce, reduced, total};
+use super::common_reduce::{along, gather_elements, reduce, reduced, total};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -258,7 +258,7 @@ fn multi_margin_loss(
         Some(w) => cx.mul(power, cx.unsqueeze(cx.gather(w, flat, 0), &[1])),
         None => power,
     };
-    let class = iota(cx, &cx.dim(x, 1), DType::I64);
+    let class = cx.cast(cx.iota(&cx.dim(x, 1)), DType::I64);
     let others = cx.select(cx.equal(class, own), 0, power);
     let loss = reduce(cx, "ReduceMean", others, &[1], false);
     let loss = if unbatched && cx.rank(target) == 0 {
@@ -290,7 +290,7 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     let valid = cx.equal(ended, 0);
     let labels = cx.select(valid, target, 0);
     // Which classes are labels: any valid place that names them.
-    let class = iota(cx, &classes, DType::I64);
+    let class = cx.cast(cx.iota(&classes), DType::I64);
     let named = cx.and(
         cx.equal(cx.unsqueeze(target, &[2]), class),
         cx.unsqueeze(valid, &[2]),

@@ -1,8 +1,6 @@
 //! Norms and distances. Of complex numbers, those of their magnitudes.
 
-use super::common_reduce::{
-    Extreme, all_axes, difference, extreme, iota, is_empty, magnitude, reduce,
-};
+use super::common_reduce::{Extreme, all_axes, difference, extreme, is_empty, magnitude, reduce};
 use super::linalg::svd::singular_values;
 use super::num::Num;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
@@ -305,7 +303,7 @@ fn pdist(cx: &Cx, x: Value, p: f64) -> Lowered {
             [pair(true), pair(false)]
         }
         _ => {
-            let rows = iota(cx, &n, DType::I64);
+            let rows = cx.cast(cx.iota(&n), DType::I64);
             let later = cx.less(cx.unsqueeze(rows, &[1]), rows);
             let found = cx.non_zero(later);
             [

@@ -2,7 +2,7 @@
 
 use super::{
     convolution::{batched, per_dim},
-    sliding::{adaptive, adaptive_length, iota, product_along},
+    sliding::{adaptive, adaptive_length, product_along},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
@@ -408,7 +408,7 @@ fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
         return Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?));
     }
     let (start, end) = adaptive(cx, from, to);
-    let i = cx.unsqueeze(iota(cx, from), &[1]);
+    let i = cx.unsqueeze(cx.iota(from), &[1]);
     let inside = cx.and(cx.greater_or_equal(i, start), cx.less(i, end));
     let share = |v| cx.cast(v, DType::F64);
     Ok(cx.div(share(inside), share(cx.sub(end, start))))
@@ -445,7 +445,7 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         .zip(&output_size)
         .map(|(from, to)| {
             let (start, end) = adaptive(cx, from, to);
-            let offsets = iota(cx, &adaptive_length(from, to));
+            let offsets = cx.iota(&adaptive_length(from, to));
             // Behind a window's end its last element stands in.
             let all = cx.add(cx.unsqueeze(start, &[1]), offsets);
             cx.minimum(all, cx.unsqueeze(cx.sub(end, 1), &[1]))
@@ -549,7 +549,7 @@ fn fractional_max_pool(
             cx.expand(room, &[&shape[..lead], &[Expr::int(1)]].concat())
         } else {
             let a = cx.div(cx.cast(room, wide), cx.cast(cx.size(&last), wide));
-            let j = iota(cx, to);
+            let j = cx.iota(to);
             let whole = |v| cx.cast(cx.floor(v), DType::I64);
             let start = cx.sub(
                 whole(cx.mul(cx.add(cx.cast(j, wide), u), a)),
@@ -557,7 +557,7 @@ fn fractional_max_pool(
             );
             cx.select(cx.equal(j, cx.size(&last)), room, start)
         };
-        let offsets = iota(cx, &Expr::int(kernel[i]));
+        let offsets = cx.iota(&Expr::int(kernel[i]));
         positions.push(cx.add(cx.unsqueeze(start, &[lead + 1]), offsets));
     }
     Ok(largest(cx, x, &spatial, &positions, lead))

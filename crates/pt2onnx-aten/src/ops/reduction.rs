@@ -1,7 +1,7 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
 use super::common_reduce::{
-    Extreme, angle, arg_extreme, extreme, flat, iota, is_empty, magnitude, product, reduce,
+    Extreme, angle, arg_extreme, extreme, flat, is_empty, magnitude, product, reduce,
 };
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
@@ -418,7 +418,7 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
     let diagonal = match step.as_int() {
         Some(step) => cx.slice(flat, 0, &Expr::int(0), &(length * step), step),
         None => {
-            let indices = cx.mul(iota(cx, &length, DType::I64), cx.size(&step));
+            let indices = cx.mul(cx.cast(cx.iota(&length), DType::I64), cx.size(&step));
             cx.gather(flat, indices, 0)
         }
     };

@@ -1,6 +1,6 @@
 //! Where values belong and how often they occur: searching in sorted sequences, histograms, unique values, membership.
 
-use super::common_reduce::{all_axes, flat, gather_elements, iota, neighbours, reduce, total};
+use super::common_reduce::{all_axes, flat, gather_elements, neighbours, reduce, total};
 use super::loops::repeat;
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
@@ -517,7 +517,7 @@ fn unique_consecutive(
         }
     };
     let counts = || {
-        let places = cx.compress(iota(cx, &n, DType::I64), first, along(0));
+        let places = cx.compress(cx.cast(cx.iota(&n), DType::I64), first, along(0));
         let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(&n))], 0);
         let [from, to] = neighbours(cx, ends, 0, 1);
         cx.sub(to, from)

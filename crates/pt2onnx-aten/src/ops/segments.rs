@@ -1,6 +1,6 @@
 //! Reductions over consecutive segments, and what a program reads out of tensors as numbers.
 
-use super::common_reduce::{highest, iota, lowest, reduce};
+use super::common_reduce::{highest, lowest, reduce};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -65,7 +65,7 @@ fn segment_reduce(
     };
     // The segment of an element: how many segments end before it.
     let n = cx.dim(data, axis as i64);
-    let place = iota(cx, &n, DType::I64);
+    let place = cx.cast(cx.iota(&n), DType::I64);
     let over = cx.less_or_equal(cx.unsqueeze(ends, &[axis]), cx.unsqueeze(place, &[1]));
     let segment = reduce(
         cx,

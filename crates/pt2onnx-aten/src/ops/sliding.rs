@@ -3,22 +3,10 @@
 use crate::Cx;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 
 /// Tables up to this many elements are made at export where all sizes are known.
 const TABLE: i64 = 1 << 16;
-
-/// `0, 1, .. n - 1`, int64.
-pub(super) fn iota(cx: &Cx, n: &Expr) -> Value {
-    match n.as_int() {
-        Some(n) if (0..=TABLE).contains(&n) => cx.ints(&(0..n).collect::<Vec<_>>()),
-        _ => cx.range(
-            cx.scalar(0, DType::I64),
-            cx.size(n),
-            cx.scalar(1, DType::I64),
-        ),
-    }
-}
 
 /// A 2-d int64 constant.
 pub(super) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
@@ -44,8 +32,8 @@ pub(super) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Val
             table(cx, m, n, |i, j| row * i + column * j)
         }
         _ => cx.add(
-            cx.unsqueeze(cx.mul(iota(cx, m), row), &[1]),
-            cx.mul(iota(cx, n), column),
+            cx.unsqueeze(cx.mul(cx.iota(m), row), &[1]),
+            cx.mul(cx.iota(n), column),
         ),
     }
 }
@@ -58,7 +46,7 @@ pub(super) fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
         let end = (0..to).map(|j| ((j + 1) * from + to - 1) / to);
         return (cx.ints(&start), cx.ints(&end.collect::<Vec<_>>()));
     }
-    let (j, from, to) = (iota(cx, to), cx.size(from), cx.size(to));
+    let (j, from, to) = (cx.iota(to), cx.size(from), cx.size(to));
     let start = cx.div(cx.mul(j, from), to);
     // ceil(a / b) = (a + b - 1) / b
     let reach = cx.add(cx.mul(cx.add(j, 1), from), cx.sub(to, 1));

@@ -1,8 +1,7 @@
 //! Order along a dimension: sorting, the k-th, medians, quantiles, the most frequent.
 
 use super::common_reduce::{
-    Extreme, along, any_nan, arg_extreme, flat, gather_elements, iota, reduce, sort, sorted_values,
-    top_k,
+    Extreme, along, any_nan, arg_extreme, flat, gather_elements, reduce, sort, sorted_values, top_k,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
@@ -193,7 +192,7 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let value = gather_elements(cx, sorted, most, axis);
     let here = along(
         cx,
-        iota(cx, &cx.dim(x, axis as i64), DType::I64),
+        cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64),
         rank,
         axis,
     );

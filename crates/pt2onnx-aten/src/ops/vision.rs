@@ -1,6 +1,5 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use super::sliding::iota;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -154,7 +153,7 @@ fn ps_roi_align(
     ];
     let table = cx.reshape(pooled, &apart);
     // Of bin i, the element from channel i.
-    let own = cx.unsqueeze(iota(cx, &bins), &[0, 1, 2]);
+    let own = cx.unsqueeze(cx.iota(&bins), &[0, 1, 2]);
     let own = cx.expand(
         own,
         &[regions.clone(), channels.clone(), Expr::int(1), bins],
@@ -189,7 +188,7 @@ fn ps_roi_pool(
     let bins = |start: Value, end: Value, n: i64, size: &Expr| {
         let length = cx.maximum(cx.sub(end, start), 0.1);
         let each = cx.unsqueeze(cx.div(length, n as f64), &[1]);
-        let i = cx.cast(iota(cx, &Expr::int(n)), dtype);
+        let i = cx.cast(cx.iota(&Expr::int(n)), dtype);
         let start = cx.unsqueeze(start, &[1]);
         let bound = |v: Value| {
             let last = cx.cast(cx.size(size), dtype);
@@ -197,7 +196,7 @@ fn ps_roi_pool(
         };
         let from = bound(cx.floor(cx.mul(i, each)));
         let to = bound(cx.ceil(cx.mul(cx.add(i, 1.0), each)));
-        let pixel = cx.cast(iota(cx, size), dtype);
+        let pixel = cx.cast(cx.iota(size), dtype);
         let inside = cx.and(cx.greater_or_equal(pixel, from), cx.less(pixel, to));
         cx.cast(inside, dtype)
     };

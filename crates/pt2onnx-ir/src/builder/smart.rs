@@ -397,6 +397,17 @@ impl Builder<'_> {
         )
     }
 
+    /// The numbers `0, 1, .. n - 1`, int64: a constant where `n` is known and no larger than what folding would make one.
+    pub fn iota(&self, n: &Expr) -> Value {
+        if let Some(known @ 0..=1024) = n.as_int() {
+            return self.ints(&(0..known).collect::<Vec<_>>());
+        }
+        let bound = |i: i64| self.constant(Tensor::scalar(i));
+        let numbers = self.range(bound(0), self.size(n), bound(1));
+        self.set_type(numbers, Type::tensor(DType::I64, [n.clone()]));
+        numbers
+    }
+
     /// A node that only gives a value another name.
     pub fn identity(&self, x: Value) -> Value {
         self.emit1("Identity", &[Some(x)], Default::default())

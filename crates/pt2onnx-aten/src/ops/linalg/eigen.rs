@@ -5,7 +5,7 @@
 
 use super::{
     super::num::Num,
-    batch_of, count_up, identity,
+    batch_of, identity,
     iterate::{Step, iterate},
     pick_columns, rows_of, shape_with, triangle,
 };
@@ -89,7 +89,7 @@ pub(super) fn turn_columns(cx: &Cx, a: Num, pairs: &Pairing, cos: Value, sin: Nu
 fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
-    let numbers = count_up(cx, &n);
+    let numbers = cx.iota(&n);
     let one = identity(cx, &n, dtype);
     let off = cx.sub(1.0, one);
     let mut start = vec![a];

@@ -2,7 +2,7 @@
 
 use super::{
     super::num::Num,
-    batch_of, column, columns_of, count_rows, count_up, diagonal,
+    batch_of, column, columns_of, count_rows, diagonal,
     iterate::{Step, iterate},
     row, rows_of, shape_with, smaller,
     solve::triangular,
@@ -73,7 +73,7 @@ pub(super) fn reorder(cx: &Cx, a: Num, order: Value) -> Num {
 /// Gaussian elimination, one column a step.
 pub(super) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
-    let (rows, columns) = (count_rows(cx, &m), count_up(cx, &n));
+    let (rows, columns) = (count_rows(cx, &m), cx.iota(&n));
     let steps = smaller(cx, &m, &n);
     let in_order = cx.expand(rows, &shape_with(&batch_of(cx, a), &[&m, &Expr::int(1)]));
     let one = cx.scalar(1, cx.dtype(a.re));
@@ -293,7 +293,7 @@ fn lu_solve(cx: &Cx, b: Num, packed: Num, pivots: Value) -> Lowered {
 /// 1 or -1: whether the exchanges are an even number.
 fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
     let steps = cx.dim(lu.pivots, -1);
-    let own = cx.cast(cx.add(count_up(cx, &steps), 1), DType::I32);
+    let own = cx.cast(cx.add(cx.iota(&steps), 1), DType::I32);
     let moved = cx.cast(cx.not(cx.equal(lu.pivots, own)), DType::I64);
     let count = cx.reduce("ReduceSum", moved, &[cx.rank(moved) - 1], false);
     let odd = cx.mod_(count, cx.scalar(2, DType::I64), attrs::Mod::default());

@@ -51,25 +51,9 @@ fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
     }
 }
 
-/// `0, 1, .., n - 1`.
-pub(super) fn count_up(cx: &Cx, n: &Expr) -> Value {
-    match n.as_int() {
-        Some(n) => cx.ints(&(0..n).collect::<Vec<_>>()),
-        None => {
-            let numbers = cx.range(
-                cx.scalar(0, DType::I64),
-                cx.size(n),
-                cx.scalar(1, DType::I64),
-            );
-            cx.set_type(numbers, pt2onnx_ir::Type::tensor(DType::I64, [n.clone()]));
-            numbers
-        }
-    }
-}
-
 /// [`count_up`] as a column.
 fn count_rows(cx: &Cx, n: &Expr) -> Value {
-    cx.unsqueeze(count_up(cx, n), &[1])
+    cx.unsqueeze(cx.iota(n), &[1])
 }
 
 /// The identity matrix.
@@ -79,7 +63,7 @@ pub(super) fn identity(cx: &Cx, n: &Expr, dtype: DType) -> Value {
 
 /// Ones on the diagonal of `m` rows and `n` columns.
 fn unit(cx: &Cx, m: &Expr, n: &Expr, dtype: DType) -> Value {
-    cx.cast(cx.equal(count_rows(cx, m), count_up(cx, n)), dtype)
+    cx.cast(cx.equal(count_rows(cx, m), cx.iota(n)), dtype)
 }
 
 /// Row `k` (a vector of one index), as a matrix of one row.
@@ -96,7 +80,7 @@ fn column(cx: &Cx, a: Num, k: Value) -> Num {
 pub(super) fn diagonal(cx: &Cx, a: Num) -> Num {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);
-    let mask = cx.equal(count_rows(cx, &m), count_up(cx, &n));
+    let mask = cx.equal(count_rows(cx, &m), cx.iota(&n));
     let kept = a.keep(cx, mask);
     let rank = cx.rank(a.re);
     let sums = kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2], false));

@@ -2,7 +2,7 @@
 
 use super::{
     super::num::Num,
-    batch_of, column, columns_of, count_rows, count_up,
+    batch_of, column, columns_of, count_rows,
     iterate::{Step, iterate},
     row, rows_of, shape_with, smaller, triangle, unit,
 };
@@ -123,7 +123,7 @@ fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let steps = cx.dim(r.taus.re, -1);
     // R with the vectors below it.
-    let below = cx.greater(count_rows(cx, &m), count_up(cx, &n));
+    let below = cx.greater(count_rows(cx, &m), cx.iota(&n));
     let rank = cx.rank(a.re);
     let pads = |x: Value| match n == steps {
         true => x,

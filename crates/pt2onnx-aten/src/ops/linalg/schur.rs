@@ -2,7 +2,7 @@
 
 use super::{
     super::num::Num,
-    as_column, batch_of, columns_of, count_rows, count_up, diagonal,
+    as_column, batch_of, columns_of, count_rows, diagonal,
     eigen::epsilon,
     identity,
     iterate::{Step, iterate},
@@ -56,7 +56,7 @@ fn element(cx: &Cx, a: Num, of_row: Value, of_column: Value) -> Num {
 fn schur(cx: &Cx, a: Num) -> (Num, Num) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
-    let (rows, columns) = (count_rows(cx, &n), count_up(cx, &n));
+    let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let one = identity(cx, &n, dtype);
     let left = cx.less(columns, rows);
     let start = Num::from(cx.expand(one, &cx.shape(a.re))).complex(cx);
@@ -163,7 +163,7 @@ fn eig(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
 fn back_substitution(cx: &Cx, t: Num, values: Num) -> Num {
     let (n, dtype) = (rows_of(cx, t), cx.dtype(t.re));
     let rank = cx.rank(t.re);
-    let (rows, columns) = (count_rows(cx, &n), count_up(cx, &n));
+    let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let lambdas = as_column(cx, values).transpose(cx);
     let most = cx.reduce("ReduceMax", magnitude(cx, t), &[rank - 2, rank - 1], true);
     // Equal eigenvalues: as far apart as rounding puts them, and never 0.

@@ -2,7 +2,7 @@
 
 use super::{
     super::num::Num,
-    batch_of, columns_of, count_up,
+    batch_of, columns_of,
     eigen::{SWEEPS, epsilon, hermitian, pairing, rotation, sort, turn_columns},
     identity,
     iterate::{Step, iterate},
@@ -48,7 +48,7 @@ struct Rotated {
 fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
     let (n, dtype) = (columns_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
-    let numbers = count_up(cx, &n);
+    let numbers = cx.iota(&n);
     let mut start = vec![a];
     if with_rotations {
         let shape = shape_with(&batch_of(cx, a), &[&n, &n]);
