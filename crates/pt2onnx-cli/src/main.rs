@@ -1,6 +1,6 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 3, over the facade. Standard output has what was asked for (`inspect`, `ops`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`), all else goes to standard error.
 
 mod args;
 mod convert;

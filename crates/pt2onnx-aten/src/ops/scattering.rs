@@ -187,7 +187,7 @@ fn reduce(
             i64::from(include_self),
             computed,
         );
-        let ones = cx.full(&count_updates(cx, axis, places, &shape), 1, computed);
+        let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
         let at = if let Places::Slices(_) = places {
             0
         } else {
@@ -215,7 +215,7 @@ fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
     }
 }
 
-fn count_updates(cx: &Cx, _axis: usize, places: &Places, shape: &[Expr]) -> Vec<Expr> {
+fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
     match places {
         Places::Elements(_) => shape.to_vec(),
         Places::Slices(index) => cx.shape(*index),

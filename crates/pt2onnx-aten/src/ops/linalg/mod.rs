@@ -51,7 +51,7 @@ fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
     }
 }
 
-/// [`count_up`] as a column.
+/// `0, 1, .. n - 1` as a column.
 fn count_rows(cx: &Cx, n: &Expr) -> Value {
     cx.unsqueeze(cx.iota(n), &[1])
 }
