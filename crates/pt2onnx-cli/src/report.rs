@@ -95,30 +95,30 @@ fn archive(error: &fx::Error) -> Report {
     let damaged = "the file may be damaged or cut short; export or copy it again";
     match error {
         Io { path, source } => input(format!("the archive cannot be read: {source}")).place(path.display()),
-        Layout { path, found } => input(format!("this is not a .pt2 archive: {found}"))
-            .place(path.display())
+        Layout { place, found } => input(format!("this is not a .pt2 archive: {found}"))
+            .place(place)
             .help("write one with `torch.export.save(exported_program, path)`"),
-        Zip { path, source } => {
-            input(format!("the archive's directory cannot be read: {source}")).place(path.display()).help(damaged)
+        Saved { place, found } => input(format!("the tensors are not as PyTorch 1.6 and newer save them: {found}"))
+            .place(place)
+            .help("load them in PyTorch and write them with `torch.save(model.state_dict(), path)`"),
+        Zip { place, source } => {
+            input(format!("the archive's directory cannot be read: {source}")).place(place).help(damaged)
         }
-        Record { path, record, problem } => {
-            input(format!("record `{record}` {problem}")).place(path.display()).help(damaged)
-        }
-        WhichModel { path, models } => input(format!("the archive holds several models: {}", models.join(", ")))
-            .place(path.display())
+        Record { place, record, problem } => input(format!("record `{record}` {problem}")).place(place).help(damaged),
+        Pickle { place, problem } => input(problem.to_string())
+            .place(place)
+            .help("only plain tensors are read, and nothing is executed; export the model with plain tensors"),
+        WhichModel { place, models } => input(format!("the archive holds several models: {}", models.join(", ")))
+            .place(place)
             .help("save the one to convert alone"),
         Json { place, source } => {
             input(format!("the program is not what the export schema asks for: {source}")).place(place).help(damaged)
         }
         SchemaVersion { place, found: (major, minor), torch_version } => {
             let (reads, by) = (fx::SCHEMA_MAJOR, torch_version);
-            let help = match *major > reads {
-                true => "use a newer pt2onnx, or an older PyTorch to export",
-                false => "export again with PyTorch 2.9 or newer",
-            };
-            input(format!("torch {by} wrote this with export schema {major}.{minor}, this pt2onnx reads {reads}.x"))
+            input(format!("torch {by} wrote this with export schema {major}.{minor}, this pt2onnx reads up to {reads}.x"))
                 .place(place)
-                .help(help)
+                .help("use a newer pt2onnx, or an older PyTorch to export")
         }
         Tensor { place, what, name, source } => input(format!("{what} {name}: {source}")).place(place).help(damaged),
         Pickled { place, what, name } => input(format!(

@@ -1,6 +1,6 @@
 //! Everything that can be wrong with an archive or a program.
 
-use crate::{Name, Node, OpName};
+use crate::{Name, Node, OpName, schema::MAJOR};
 use pt2onnx_symbolic::ParseError;
 use pt2onnx_tensor::TensorError;
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -19,37 +19,43 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    #[error(
-        "{}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`",
-        path.display()
-    )]
-    Layout {
-        path: Arc<PathBuf>,
-        found: NotAnArchive,
-    },
+    #[error("{place}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`")]
+    Layout { place: Place, found: NotAnArchive },
 
-    #[error("{}: the zip directory cannot be read, the file may be truncated or damaged: {source}", path.display())]
+    #[error(
+        "{place}: not tensors as PyTorch 1.6 and newer save them: {found}. \
+         Load it in PyTorch and write it with `torch.save(model.state_dict(), path)`"
+    )]
+    Saved { place: Place, found: NotAnArchive },
+
+    #[error("{place}: the zip directory cannot be read, the file may be truncated or damaged: {source}")]
     Zip {
-        path: Arc<PathBuf>,
+        place: Place,
         source: zip::result::ZipError,
     },
 
-    #[error("{}: record `{record}` {problem}", path.display())]
+    #[error("{place}: record `{record}` {problem}")]
     Record {
-        path: Arc<PathBuf>,
+        place: Place,
         record: String,
         problem: RecordProblem,
     },
 
-    #[error("{}: the archive holds several models, name one of: {}", path.display(), models.join(", "))]
+    #[error("{place}: {problem}")]
+    Pickle {
+        place: Place,
+        problem: PickleProblem,
+    },
+
+    #[error("{place}: the archive holds several models, name one of: {}", models.join(", "))]
     WhichModel {
-        path: Arc<PathBuf>,
+        place: Place,
         models: Vec<String>,
     },
 
-    #[error("{}: no model `{model}` in the archive, it holds: {}", path.display(), models.join(", "))]
+    #[error("{place}: no model `{model}` in the archive, it holds: {}", models.join(", "))]
     NoModel {
-        path: Arc<PathBuf>,
+        place: Place,
         model: String,
         models: Vec<String>,
     },
@@ -61,10 +67,9 @@ pub enum Error {
     },
 
     #[error(
-        "{place}: written with export schema {}.{} by torch {torch_version}, this reads {}.x. {}",
-        found.0, found.1, SCHEMA_MAJOR,
-        if found.0 > SCHEMA_MAJOR { "Use a newer pt2onnx, or an older PyTorch to export" }
-        else { "Export again with PyTorch 2.9 or newer" }
+        "{place}: written with export schema {}.{} by torch {torch_version}, this reads up to {}.x. \
+         Use a newer pt2onnx, or an older PyTorch to export",
+        found.0, found.1, MAJOR
     )]
     SchemaVersion {
         place: Place,
@@ -108,24 +113,44 @@ pub enum Error {
     },
 }
 
-/// The newest major version of the export schema that is read.
-pub const SCHEMA_MAJOR: u32 = 8;
-
 /// Shorthand.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Where in the input something is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// A file.
+    File(Arc<PathBuf>),
     /// A record of an archive.
     Record(Arc<PathBuf>, String),
     /// A program given in memory.
     Memory,
 }
 
+impl Place {
+    /// The record of this name there.
+    pub(crate) fn within(&self, name: &str) -> Self {
+        match self {
+            Place::File(path) => Place::Record(path.clone(), name.to_owned()),
+            Place::Record(path, zip) => Place::Record(path.clone(), format!("{zip}/{name}")),
+            Place::Memory => Place::Memory,
+        }
+    }
+
+    /// That something is wrong with a record there.
+    pub(crate) fn record(&self, record: &str, problem: RecordProblem) -> Error {
+        Error::Record {
+            place: self.clone(),
+            record: record.to_owned(),
+            problem,
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Place::File(path) => write!(f, "{}", path.display()),
             Place::Record(path, record) => write!(f, "{}, record `{record}`", path.display()),
             Place::Memory => f.write_str("the program's JSON"),
         }
@@ -148,22 +173,18 @@ pub enum NotAnArchive {
     Safetensors,
     #[error("it is a Python pickle, as old versions of `torch.save` wrote")]
     Pickle,
+    #[error("it is a tar file, as the oldest versions of `torch.save` wrote")]
+    Tar,
     #[error("it is what `torch.jit.save` writes (TorchScript)")]
     TorchScript,
     #[error("it is what `torch.save` writes, which holds tensors but no program")]
     TorchSave,
-    #[error(
-        "it has the layout of torch 2.1 to 2.7, which is not read yet; export again with torch 2.9 or newer"
-    )]
-    Before28,
-    #[error(
-        "it has the layout of torch 2.8 (pickled `{0}`), which is not read yet; export again with torch 2.9 or newer"
-    )]
-    Torch28(String),
     #[error("it holds an AOTInductor package (compiled code), not an exported program")]
     AotInductor,
     #[error("it is a zip file without `models/NAME.json`; it holds {0}")]
     NoProgram(String),
+    #[error("it is a zip file without `data.pkl`; it holds {0}")]
+    NoPickle(String),
     #[error("it says to be in format `{0}`, version `{1}`; `pt2`, version `0` is known")]
     Format(String, String),
     #[error("its data are big-endian")]
@@ -186,6 +207,46 @@ pub enum RecordProblem {
     Overlaps(String),
     #[error("is there twice; the archive is damaged")]
     Twice,
+}
+
+/// What is wrong with a pickle, of which only data are read and nothing is called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+pub enum PickleProblem {
+    #[error("a pickle of protocol {0}, 2 to 5 are read")]
+    Protocol(u8),
+    #[error("ends in the middle of a pickle, the file may be damaged")]
+    Truncated,
+    #[error("the pickle's opcode {code:#04x} at byte {at} is not among those that are read")]
+    Opcode { code: u8, at: usize },
+    #[error("the pickle refers to `{0}`, which is not among the classes that are read: only plain tensors are")]
+    Global(String),
+    #[error("the pickle calls something in a way that is not understood")]
+    Call,
+    #[error("the pickle sets attributes of {0}")]
+    Attributes(String),
+    #[error("the pickle takes values that are not there, the file may be damaged")]
+    Stack,
+    #[error("the pickle takes value {0} that it has not remembered, the file may be damaged")]
+    Memo(u32),
+    #[error("text in the pickle is not UTF-8")]
+    Utf8,
+    #[error("the pickle has an integer of more than 64 bits")]
+    Number,
+    #[error("the pickle has more values than any set of tensors needs")]
+    Large,
+    #[error("its data are big-endian")]
+    BigEndian,
+    #[error("holds {0}, not a dict of tensors: save `model.state_dict()`")]
+    NoDict(String),
+    #[error("a name in the dict is {0}, not a str")]
+    Key(String),
+    #[error("`{name}` is {what}, not a plain tensor")]
+    NoTensor { name: String, what: String },
+    #[error("constant `{0}` is not in base 64")]
+    Base64(String),
+    #[error("`{0}` is described in a way that is not understood")]
+    Malformed(String),
 }
 
 /// What is wrong in a program that is well-formed JSON.

@@ -19,8 +19,9 @@ pub mod printer;
 pub mod schema;
 
 pub use error::{
-    Error, Invalid, NotAnArchive, PassProblem, Place, RecordProblem, Result, SCHEMA_MAJOR, Site,
+    Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result, Site,
 };
+pub use schema::MAJOR as SCHEMA_MAJOR;
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,

@@ -1,11 +1,16 @@
 //! The JSON of a program as torch/_export/serde/schema.py defines it, major version 8. Field names and their order
 //! are that file's. Unknown fields are ignored, absent ones take schema.py's defaults. Text is borrowed where it can be.
 
+pub(crate) mod upgrade;
+
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny, MapAccess, Visitor},
 };
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
+
+/// The major version that the types here are of, and the newest that is read.
+pub const MAJOR: u32 = 8;
 
 /// Text, borrowed unless it holds escapes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -295,6 +300,7 @@ record! {
     }
     /// The part of a program that all majors share: read first.
     Header {
+        #[serde(deserialize_with = "version")]
         schema_version: SchemaVersion,
         #[serde(default = "old_torch")]
         torch_version: Text<'a>,
@@ -432,7 +438,7 @@ pub struct RangeConstraint {
 }
 
 /// Version of the schema.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "schema.py's names")]
 pub struct SchemaVersion {
     pub major: u32,
@@ -449,6 +455,20 @@ pub enum SymExprHint {
     Bool(bool),
     #[serde(rename = "as_float")]
     Float(Float),
+}
+
+/// Schemas 1 and 2 wrote one number.
+fn version<'de, D: Deserializer<'de>>(d: D) -> Result<SchemaVersion, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Major(u32),
+        Both(SchemaVersion),
+    }
+    Ok(match Either::deserialize(d)? {
+        Either::Major(major) => SchemaVersion { major, minor: 0 },
+        Either::Both(version) => version,
+    })
 }
 
 fn old_torch() -> Text<'static> {

@@ -1,24 +1,25 @@
 //! `.pt2` archives. The one module that touches files: records are found through the zip's central directory and
-//! mapped, never read; tensors are views of the mapping. Nothing is executed or unpickled.
+//! mapped, never read; tensors are views of the mapping. Nothing is executed, and of pickles only plain data are read.
 
 mod payload;
-mod zip_map;
+mod pickle;
+mod records;
+mod torch_save;
+
+pub use torch_save::state_dict;
 
 use crate::{
-    error::{Error, NotAnArchive, Place, RecordProblem, Result},
-    graph::{Constant, ExportedProgram, InputSpec, build},
+    error::{Error, NotAnArchive, PickleProblem, Place, Result},
+    graph::{Constant, ExportedProgram, InputSpec, TensorMeta, ValueMeta, build},
 };
-use bytes::Bytes;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use indexmap::IndexMap;
-use payload::Payload;
-use pt2onnx_tensor::{FileRange, Storage, Tensor};
+use payload::{Payload, Payloads};
+use pt2onnx_tensor::{Storage, Tensor};
+use records::Records;
 use rustc_hash::FxHashSet;
-use std::{
-    fs::File,
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
+use torch_save::Saved;
 
 /// Opens an archive and reads its program: the only one, or the one called "model".
 ///
@@ -34,40 +35,30 @@ pub fn from_json(
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
 ) -> Result<ExportedProgram> {
-    let program = build::program(json, &Place::Memory)?;
-    finish(program, state, constants, &Place::Memory)
+    let parsed = build::program(json, &Place::Memory)?;
+    finish(parsed, state, constants, &Place::Memory)
 }
 
 /// An open archive.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    path: Arc<PathBuf>,
-    file: Arc<File>,
-    bytes: Bytes,
-    /// Records by name without the archive's folder, each within `bytes`.
-    records: IndexMap<String, Range<usize>>,
+    path: PathBuf,
+    records: Records,
 }
+
+/// The program of an archive of torch 2.1 to 2.7, which holds one.
+const FLAT_PROGRAM: &str = "serialized_exported_program.json";
 
 impl Archive {
     /// Opens and maps an archive. Fails with [`Error::Layout`] where it is something else, naming what.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = Arc::new(path.as_ref().to_path_buf());
-        let io = |source| Error::Io {
-            path: path.clone(),
-            source,
-        };
-        let file = File::open(&*path).map_err(io)?;
-        let bytes = zip_map::map(&file).map_err(io)?;
-        let records = zip_map::records(&path, &bytes)?;
         let archive = Self {
-            file: Arc::new(file),
-            bytes,
-            records,
-            path,
+            path: path.as_ref().to_path_buf(),
+            records: Records::open(path.as_ref())?,
         };
         match archive.refusal() {
             Some(found) => Err(Error::Layout {
-                path: archive.path,
+                place: archive.records.place,
                 found,
             }),
             None => Ok(archive),
@@ -81,18 +72,12 @@ impl Archive {
 
     /// Names of all records, without the archive's folder, in the directory's order.
     pub fn records(&self) -> impl Iterator<Item = &str> {
-        self.records.keys().map(String::as_str)
+        self.records.names()
     }
 
     /// The bytes of a record, without the archive's folder in its name: `extra/notes.txt`.
     pub fn record(&self, name: &str) -> Option<Storage> {
-        let range = self.records.get(name)?.clone();
-        let source = FileRange {
-            path: self.path.clone(),
-            file: self.file.clone(),
-            offset: range.start as u64,
-        };
-        Some(Storage::mapped(self.bytes.slice(range), source))
+        self.records.get(name)
     }
 
     /// Names of the models in the archive.
@@ -104,11 +89,12 @@ impl Archive {
     pub fn program(&self, model: Option<&str>) -> Result<ExportedProgram> {
         let models: Vec<&str> = self.models().collect();
         let owned = || models.iter().map(|m| m.to_string()).collect();
+        let place = || self.records.place.clone();
         let model = match (model, models.as_slice()) {
             (Some(name), _) if models.contains(&name) => name,
             (Some(name), _) => {
                 return Err(Error::NoModel {
-                    path: self.path.clone(),
+                    place: place(),
                     model: name.to_owned(),
                     models: owned(),
                 });
@@ -117,70 +103,82 @@ impl Archive {
             (None, _) if models.contains(&"model") => "model",
             (None, _) => {
                 return Err(Error::WhichModel {
-                    path: self.path.clone(),
+                    place: place(),
                     models: owned(),
                 });
             }
         };
-        let (json, place) = self.required(&format!("models/{model}.json"))?;
-        let program = build::program(json.bytes(), &place)?;
+        let flat = self.records.has(FLAT_PROGRAM);
+        let json = match flat {
+            true => FLAT_PROGRAM.to_owned(),
+            false => format!("models/{model}.json"),
+        };
+        let (json, place) = self.records.required(&json)?;
+        let parsed = build::program(json.bytes(), &place)?;
 
         // Only what the program uses must be readable: unused pickles do no harm.
-        let used: FxHashSet<&str> = program.signature.inputs.iter().filter_map(target).collect();
-        let state = self.payload("weight", "data/weights/", "weights", model, &used)?;
-        let state = state
-            .into_iter()
-            .filter_map(|(name, payload)| match payload {
-                Payload::Tensor(tensor) => Some((name, tensor)),
-                Payload::Opaque { .. } => None,
-            });
+        let inputs = &parsed.program.signature.inputs;
+        let used: FxHashSet<&str> = inputs.iter().filter_map(target).collect();
+        let (weights, constants) = match flat {
+            true => (
+                self.flat_payload("serialized_state_dict")?,
+                self.flat_payload("serialized_constants")?,
+            ),
+            false => (
+                self.payload("weight", "data/weights/", "weights", model, &used)?,
+                self.payload("constant", "data/constants/", "constants", model, &used)?,
+            ),
+        };
+        let state = weights.into_iter().filter_map(|(name, payload)| match payload {
+            Payload::Tensor(tensor) => Some((name, tensor)),
+            Payload::Opaque { .. } => None,
+        });
         let state = state.collect();
-        let constants = self.payload("constant", "data/constants/", "constants", model, &used)?;
         let constants = constants.into_iter().map(|(name, payload)| match payload {
             Payload::Tensor(tensor) => (name, Constant::Tensor(tensor)),
             Payload::Opaque { record } => (name, Constant::Opaque { record }),
         });
         let constants = constants.collect();
-        finish(program, state, constants, &place)
+        finish(parsed, state, constants, &place)
     }
 
-    fn required(&self, name: &str) -> Result<(Storage, Place)> {
-        let storage = self.record(name).ok_or_else(|| Error::Record {
-            path: self.path.clone(),
-            record: name.to_owned(),
-            problem: RecordProblem::Missing,
-        })?;
-        Ok((storage, Place::Record(self.path.clone(), name.to_owned())))
+    /// The tensors of an archive of torch 2.1 to 2.7: what `torch.save` wrote, as one record. Versions before 2.3 called it
+    /// JSON, though it is none.
+    fn flat_payload(&self, name: &str) -> Result<Payloads> {
+        let mut records = [format!("{name}.pt"), format!("{name}.json")].into_iter();
+        let Some(record) = records.find(|record| self.records.has(record)) else {
+            return Ok(Payloads::new());
+        };
+        self.saved(&record)
+    }
+
+    /// The tensors of a record that `torch.save` wrote. An empty record is an empty dict.
+    fn saved(&self, record: &str) -> Result<Payloads> {
+        let (bytes, place) = self.records.required(record)?;
+        if bytes.bytes().is_empty() {
+            return Ok(Payloads::new());
+        }
+        let tensors = Saved::new(place, bytes)?.tensors()?.into_iter();
+        Ok(tensors.map(|(name, tensor)| (name, Payload::Tensor(tensor))).collect())
     }
 
     /// Why this zip file is not an archive that can be read, if so.
     fn refusal(&self) -> Option<NotAnArchive> {
-        let has = |name: &str| self.records.contains_key(name);
         let holds = |start: &str| self.records().any(|r| r.starts_with(start));
         let text = |name: &str| {
             let record = self.record(name)?;
             let text = String::from_utf8_lossy(record.bytes()).trim().to_owned();
             Some(text)
         };
-        if has("serialized_exported_program.json") || holds("serialized_state_dict") {
-            return Some(NotAnArchive::Before28);
-        }
         if self.models().next().is_none() {
             return Some(if holds("data/aotinductor/") {
                 NotAnArchive::AotInductor
-            } else if holds("code/") && has("data.pkl") {
+            } else if holds("code/") && self.records.has("data.pkl") {
                 NotAnArchive::TorchScript
-            } else if has("data.pkl") {
+            } else if self.records.has("data.pkl") {
                 NotAnArchive::TorchSave
             } else {
-                let mut names: Vec<&str> = self.records().take(5).collect();
-                if self.records.len() > names.len() {
-                    names.push("...");
-                }
-                NotAnArchive::NoProgram(match names.is_empty() {
-                    true => "nothing".to_owned(),
-                    false => names.join(", "),
-                })
+                NotAnArchive::NoProgram(self.records.summary())
             });
         }
         let (format, version) = (text("archive_format"), text("archive_version"));
@@ -198,11 +196,13 @@ impl Archive {
     }
 }
 
-/// NAME of `models/NAME.json`.
+/// NAME of `models/NAME.json`; the only program of a flat archive goes by "model".
 fn model_name(record: &str) -> Option<&str> {
+    if record == FLAT_PROGRAM {
+        return Some("model");
+    }
     record.strip_prefix("models/")?.strip_suffix(".json")
 }
-
 /// Name of the tensor or object that an input stands for.
 fn target(input: &InputSpec) -> Option<&str> {
     match input {
@@ -216,12 +216,20 @@ fn target(input: &InputSpec) -> Option<&str> {
 
 /// Joins program and tensors, and sees that what the signature names is there.
 fn finish(
-    mut program: ExportedProgram,
+    parsed: build::Parsed,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
     place: &Place,
 ) -> Result<ExportedProgram> {
+    let mut program = parsed.program;
     (program.state, program.constants) = (state, constants);
+    for (name, blob) in parsed.constants {
+        let tensor = inline_constant(&name, &blob, place)?;
+        // Such constants became inputs: the program says nothing of them.
+        let meta = ValueMeta::Tensor(TensorMeta::of(&tensor));
+        program.graph.values.insert(name.as_str().into(), meta);
+        program.constants.insert(name, Constant::Tensor(tensor));
+    }
     for input in &program.signature.inputs {
         let (what, name) = match input {
             InputSpec::Parameter { target, .. } => ("parameter", target),
@@ -238,4 +246,13 @@ fn finish(
         }
     }
     Ok(program)
+}
+
+/// A tensor that torch 2.1 wrote into the JSON.
+fn inline_constant(name: &str, blob: &str, place: &Place) -> Result<Tensor> {
+    let bytes = BASE64_STANDARD.decode(blob).map_err(|_| Error::Pickle {
+        place: place.clone(),
+        problem: PickleProblem::Base64(name.to_owned()),
+    })?;
+    Saved::new(place.clone(), Storage::new(bytes))?.only_tensor(name)
 }

@@ -2,12 +2,15 @@
 
 use super::Archive;
 use crate::{
-    error::{Error, Invalid, NotAnArchive, Place, Result},
+    error::{Error, Invalid, Place, Result},
     graph::build,
     schema as s,
 };
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
+
+/// Tensors and objects by qualified name.
+pub(super) type Payloads = Vec<(String, Payload)>;
 
 /// What a qualified name stands for.
 pub(super) enum Payload {
@@ -19,7 +22,8 @@ pub(super) enum Payload {
 }
 
 impl Archive {
-    /// All tensors of `FOLDER/MODEL_KIND_config.json`. Pickled ones are an error where `used`, else left out.
+    /// All tensors of `FOLDER/MODEL_KIND_config.json`; of `FOLDER/MODEL.pt` where torch 2.8 wrote the archive. Those that are
+    /// pickled one by one, as no plain tensors are, are an error where `used`, else left out.
     pub(super) fn payload(
         &self,
         what: &'static str,
@@ -27,16 +31,13 @@ impl Archive {
         kind: &str,
         model: &str,
         used: &FxHashSet<&str>,
-    ) -> Result<Vec<(String, Payload)>> {
+    ) -> Result<Payloads> {
         let config = format!("{folder}{model}_{kind}_config.json");
         let legacy = format!("{folder}{model}.pt");
-        if self.record(&config).is_none() && self.record(&legacy).is_some() {
-            return Err(Error::Layout {
-                path: self.path.clone(),
-                found: NotAnArchive::Torch28(legacy),
-            });
+        if !self.records.has(&config) && self.records.has(&legacy) {
+            return self.saved(&legacy);
         }
-        let (json, place) = self.required(&config)?;
+        let (json, place) = self.records.required(&config)?;
         let config: s::PayloadConfig =
             serde_json::from_slice(json.bytes()).map_err(|source| Error::Json {
                 place: place.clone(),
@@ -97,7 +98,7 @@ impl Archive {
         let strides = known(&tensor.strides, "each stride")?;
         let offset = known(std::slice::from_ref(&tensor.storage_offset), "the offset")?;
         let offset = offset.first().copied().unwrap_or_default();
-        let (storage, _) = self.required(&format!("{folder}{}", &*meta.path_name))?;
+        let (storage, _) = self.records.required(&format!("{folder}{}", &*meta.path_name))?;
         // A tensor of FakeTensorMode is saved as no bytes.
         let view = if storage.bytes().is_empty() && !sizes.contains(&0) {
             Tensor::absent(dtype, sizes)

@@ -3,35 +3,57 @@
 use super::*;
 use crate::{
     error::{Error, Invalid, Place, Result},
-    schema as s,
+    schema::{self as s, upgrade},
 };
 use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+
+/// A program without its tensors.
+pub(crate) struct Parsed {
+    pub(crate) program: ExportedProgram,
+    /// Constants that the JSON held: a name and what `torch.save` wrote, in base 64.
+    pub(crate) constants: Vec<(String, String)>,
+}
 
 /// Reads a program's JSON, without the tensors.
-pub(crate) fn program(json: &[u8], place: &Place) -> Result<ExportedProgram> {
+pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
     let in_json = |source| Error::Json {
         place: place.clone(),
         source,
     };
-    let header: s::Header = serde_json::from_slice(json).map_err(in_json)?;
-    let version = (header.schema_version.major, header.schema_version.minor);
-    if version.0 != crate::SCHEMA_MAJOR {
+    // A newer archive has no bare floats, and an older one is small beside its weights.
+    let json = match serde_json::from_slice::<s::Header>(json) {
+        Ok(header) if header.schema_version >= BARE_FLOATS_UNTIL => Cow::Borrowed(json),
+        _ => upgrade::quote_floats(json),
+    };
+    let header: s::Header = serde_json::from_slice(&json).map_err(in_json)?;
+    let version = header.schema_version;
+    if version.major > s::MAJOR {
         return Err(Error::SchemaVersion {
             place: place.clone(),
-            found: version,
+            found: (version.major, version.minor),
             torch_version: header.torch_version.to_string(),
         });
     }
-    let program: s::ExportedProgram = serde_json::from_slice(json).map_err(in_json)?;
-    Builder::default()
+    let upgraded = upgrade::upgrade(json, version.major).map_err(in_json)?;
+    let program: s::ExportedProgram = serde_json::from_slice(&upgraded.json).map_err(in_json)?;
+    let mut program = Builder::default()
         .program(&program)
         .map_err(|invalid| Error::Invalid {
             place: place.clone(),
             invalid: Box::new(invalid),
-        })
+        })?;
+    program.schema_version = (version.major, version.minor);
+    Ok(Parsed {
+        program,
+        constants: upgraded.constants,
+    })
 }
+
+/// Torch 2.7 writes 8.7 and was the first to write floats as JSON has them.
+const BARE_FLOATS_UNTIL: s::SchemaVersion = s::SchemaVersion { major: 8, minor: 7 };
 
 type Built<T> = Result<T, Invalid>;
 

@@ -19,7 +19,7 @@ pub use program::{
 };
 
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -94,6 +94,25 @@ pub struct TensorMeta {
     pub device: Device,
     /// Dense or one of the sparse layouts.
     pub layout: Layout,
+}
+
+impl TensorMeta {
+    /// Of a tensor with values.
+    pub(crate) fn of(tensor: &Tensor) -> Self {
+        let int = |&size: &usize| Expr::int(i64::try_from(size).unwrap_or(i64::MAX));
+        Self {
+            dtype: tensor.dtype(),
+            sizes: tensor.shape().iter().map(int).collect(),
+            strides: tensor.strides().iter().map(int).collect(),
+            storage_offset: int(&tensor.offset()),
+            requires_grad: false,
+            device: Device {
+                kind: "cpu".into(),
+                index: None,
+            },
+            layout: Layout::Strided,
+        }
+    }
 }
 
 /// A call of an operator.

@@ -1,0 +1,477 @@
+//! Pickles as data: reads the part of Python's pickle format that `torch.save` writes for nested values and tensors.
+//!
+//! Nothing is called or imported. An opcode or a global outside the lists here is an error that names it. Memory is
+//! in proportion to the pickle: values live in one arena, and whoever walks them bounds the walk.
+
+use super::torch_save;
+use crate::error::PickleProblem as Problem;
+use rustc_hash::FxHashMap;
+use std::{borrow::Cow, sync::Arc};
+
+type Read<T> = Result<T, Problem>;
+
+/// A place in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Id(usize);
+
+/// A Python value. Containers refer to their parts by place, since a pickle may change them after it has used them.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    None,
+    Bool(bool),
+    Int(i64),
+    /// A float; its value is of no use here.
+    Float,
+    Text(Arc<str>),
+    /// Bytes; their values are of no use here.
+    Bytes,
+    List(Vec<Id>),
+    Tuple(Arc<[Id]>),
+    /// Keys and values in the order set; a dict's or an `OrderedDict`'s.
+    Dict(Vec<(Id, Id)>),
+    /// `module.name`.
+    Global(Arc<str>),
+    /// An object that is kept outside of the pickle: what `pickle` calls a persistent id.
+    Persistent(Id),
+    /// What a global would make of its arguments (a tuple).
+    Call {
+        global: Arc<str>,
+        arguments: Id,
+    },
+}
+
+impl Value {
+    /// As Python calls its type.
+    pub(super) fn kind(&self) -> &str {
+        match self {
+            Value::None => "None",
+            Value::Bool(_) => "a bool",
+            Value::Int(_) => "an int",
+            Value::Float => "a float",
+            Value::Text(_) => "a str",
+            Value::Bytes => "bytes",
+            Value::List(_) => "a list",
+            Value::Tuple(_) => "a tuple",
+            Value::Dict(_) => "a dict",
+            Value::Global(name) | Value::Call { global: name, .. } => name,
+            Value::Persistent(_) => "a storage",
+        }
+    }
+}
+
+/// A read pickle.
+#[derive(Debug)]
+pub(super) struct Pickle {
+    arena: Vec<Value>,
+    root: Id,
+}
+
+impl Pickle {
+    /// The pickled value.
+    pub(super) fn root(&self) -> &Value {
+        self.get(self.root)
+    }
+
+    pub(super) fn root_id(&self) -> Id {
+        self.root
+    }
+
+    pub(super) fn get(&self, id: Id) -> &Value {
+        self.arena.get(id.0).unwrap_or(&Value::None)
+    }
+}
+
+/// Opcodes, as pickletools names them.
+mod op {
+    pub const MARK: u8 = b'(';
+    pub const STOP: u8 = b'.';
+    pub const POP: u8 = b'0';
+    pub const POP_MARK: u8 = b'1';
+    pub const BINFLOAT: u8 = b'G';
+    pub const BININT: u8 = b'J';
+    pub const BININT1: u8 = b'K';
+    pub const BININT2: u8 = b'M';
+    pub const NONE: u8 = b'N';
+    pub const BINPERSID: u8 = b'Q';
+    pub const REDUCE: u8 = b'R';
+    pub const BINUNICODE: u8 = b'X';
+    pub const APPEND: u8 = b'a';
+    pub const BUILD: u8 = b'b';
+    pub const GLOBAL: u8 = b'c';
+    pub const APPENDS: u8 = b'e';
+    pub const BINGET: u8 = b'h';
+    pub const LONG_BINGET: u8 = b'j';
+    pub const BINPUT: u8 = b'q';
+    pub const LONG_BINPUT: u8 = b'r';
+    pub const SETITEM: u8 = b's';
+    pub const TUPLE: u8 = b't';
+    pub const SETITEMS: u8 = b'u';
+    pub const EMPTY_DICT: u8 = b'}';
+    pub const EMPTY_LIST: u8 = b']';
+    pub const EMPTY_TUPLE: u8 = b')';
+    pub const BINBYTES: u8 = b'B';
+    pub const SHORT_BINBYTES: u8 = b'C';
+    pub const PROTO: u8 = 0x80;
+    pub const TUPLE1: u8 = 0x85;
+    pub const TUPLE2: u8 = 0x86;
+    pub const TUPLE3: u8 = 0x87;
+    pub const NEWTRUE: u8 = 0x88;
+    pub const NEWFALSE: u8 = 0x89;
+    pub const LONG1: u8 = 0x8a;
+    pub const SHORT_BINUNICODE: u8 = 0x8c;
+    pub const BINUNICODE8: u8 = 0x8d;
+    pub const STACK_GLOBAL: u8 = 0x93;
+    pub const MEMOIZE: u8 = 0x94;
+    pub const FRAME: u8 = 0x95;
+}
+
+/// What may be named. `torch` types and element types besides, see [`allowed`].
+const GLOBALS: &[&str] = &[
+    "collections.OrderedDict",
+    "torch.Size",
+    "torch.device",
+    "torch._tensor._rebuild_from_type_v2",
+    "torch._utils._rebuild_tensor",
+    "torch._utils._rebuild_tensor_v2",
+    "torch._utils._rebuild_tensor_v3",
+    "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_parameter_with_state",
+    "torch._utils._rebuild_meta_tensor_no_storage",
+    "torch.serialization._get_layout",
+    "torch.Tensor",
+    "torch.nn.parameter.Parameter",
+    "torch.nn.parameter.Buffer",
+];
+
+/// Whether a global is data: nothing else may be named at all.
+fn allowed(name: &str) -> bool {
+    GLOBALS.contains(&name)
+        || torch_save::element_type(name).is_some()
+        || torch_save::storage_type(name).is_some()
+}
+
+/// More values than this are no state dict. An opcode of one byte can make a value of many.
+const MOST_VALUES: usize = 1 << 24;
+
+/// Reads a pickle of protocol 2 to 5.
+pub(super) fn read(bytes: &[u8]) -> Read<Pickle> {
+    let mut machine = Machine {
+        bytes,
+        at: 0,
+        arena: Vec::new(),
+        stack: Vec::new(),
+        marks: Vec::new(),
+        memo: FxHashMap::default(),
+    };
+    let root = machine.run()?;
+    Ok(Pickle {
+        arena: machine.arena,
+        root,
+    })
+}
+
+struct Machine<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    arena: Vec<Value>,
+    stack: Vec<Id>,
+    /// Heights of the stack at each mark.
+    marks: Vec<usize>,
+    memo: FxHashMap<u32, Id>,
+}
+
+impl<'a> Machine<'a> {
+    fn run(&mut self) -> Read<Id> {
+        loop {
+            if self.arena.len().max(self.stack.len()) > MOST_VALUES {
+                return Err(Problem::Large);
+            }
+            let at = self.at;
+            match self.byte()? {
+                op::PROTO => match self.byte()? {
+                    2..=5 => {}
+                    version => return Err(Problem::Protocol(version)),
+                },
+                op::FRAME => {
+                    self.take(8)?;
+                }
+                op::STOP => return self.pop(),
+                op::MARK => self.marks.push(self.stack.len()),
+                op::POP => {
+                    self.pop()?;
+                }
+                op::POP_MARK => {
+                    self.marked()?;
+                }
+                op::NONE => self.push(Value::None),
+                op::NEWTRUE => self.push(Value::Bool(true)),
+                op::NEWFALSE => self.push(Value::Bool(false)),
+                op::BININT1 => {
+                    let value = self.byte()?;
+                    self.push(Value::Int(value.into()));
+                }
+                op::BININT2 => {
+                    let value = u16::from_le_bytes(self.array()?);
+                    self.push(Value::Int(value.into()));
+                }
+                op::BININT => {
+                    let value = i32::from_le_bytes(self.array()?);
+                    self.push(Value::Int(value.into()));
+                }
+                op::LONG1 => {
+                    let value = self.long()?;
+                    self.push(Value::Int(value));
+                }
+                op::BINFLOAT => {
+                    self.take(8)?;
+                    self.push(Value::Float);
+                }
+                op::SHORT_BINUNICODE => {
+                    let length = self.byte()?;
+                    self.text(length.into())?;
+                }
+                op::BINUNICODE => {
+                    let length = u32::from_le_bytes(self.array()?);
+                    self.text(length.into())?;
+                }
+                op::BINUNICODE8 => {
+                    let length = u64::from_le_bytes(self.array()?);
+                    self.text(length)?;
+                }
+                op::SHORT_BINBYTES => {
+                    let length = self.byte()?;
+                    self.take(length.into())?;
+                    self.push(Value::Bytes);
+                }
+                op::BINBYTES => {
+                    let length = u32::from_le_bytes(self.array()?);
+                    self.take(length.into())?;
+                    self.push(Value::Bytes);
+                }
+                op::EMPTY_TUPLE => self.push(Value::Tuple([].into())),
+                op::TUPLE => {
+                    let items = self.marked()?;
+                    self.push(Value::Tuple(items.into()));
+                }
+                code @ (op::TUPLE1 | op::TUPLE2 | op::TUPLE3) => {
+                    let count = usize::from(code - op::TUPLE1) + 1;
+                    let from = self.floor(count)?;
+                    let items: Arc<[Id]> = self.stack.drain(from..).collect();
+                    self.push(Value::Tuple(items));
+                }
+                op::EMPTY_LIST => self.push(Value::List(Vec::new())),
+                op::APPEND => {
+                    let item = self.pop()?;
+                    self.append(vec![item])?;
+                }
+                op::APPENDS => {
+                    let items = self.marked()?;
+                    self.append(items)?;
+                }
+                op::EMPTY_DICT => self.push(Value::Dict(Vec::new())),
+                op::SETITEM => {
+                    let (value, key) = (self.pop()?, self.pop()?);
+                    self.set(vec![key, value])?;
+                }
+                op::SETITEMS => {
+                    let items = self.marked()?;
+                    self.set(items)?;
+                }
+                op::GLOBAL => {
+                    let (module, name) = (self.line()?, self.line()?);
+                    self.global(&module, &name)?;
+                }
+                op::STACK_GLOBAL => {
+                    let (name, module) = (self.pop_text()?, self.pop_text()?);
+                    self.global(&module, &name)?;
+                }
+                op::BINPERSID => {
+                    let id = self.pop()?;
+                    self.push(Value::Persistent(id));
+                }
+                op::REDUCE => self.reduce()?,
+                op::BUILD => self.build()?,
+                op::BINGET => {
+                    let key = self.byte()?;
+                    self.recall(key.into())?;
+                }
+                op::LONG_BINGET => {
+                    let key = u32::from_le_bytes(self.array()?);
+                    self.recall(key)?;
+                }
+                op::BINPUT => {
+                    let key = self.byte()?;
+                    self.memoize(key.into())?;
+                }
+                op::LONG_BINPUT => {
+                    let key = u32::from_le_bytes(self.array()?);
+                    self.memoize(key)?;
+                }
+                op::MEMOIZE => {
+                    let key = u32::try_from(self.memo.len()).map_err(|_| Problem::Truncated)?;
+                    self.memoize(key)?;
+                }
+                code => return Err(Problem::Opcode { code, at }),
+            }
+        }
+    }
+
+    fn take(&mut self, length: u64) -> Read<&'a [u8]> {
+        let end = usize::try_from(length).ok().and_then(|l| self.at.checked_add(l));
+        let taken = end.and_then(|end| self.bytes.get(self.at..end));
+        let taken = taken.ok_or(Problem::Truncated)?;
+        self.at += taken.len();
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let taken = self.take(N as u64)?;
+        taken.try_into().map_err(|_| Problem::Truncated)
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    /// A little-endian two's complement number of up to 8 bytes.
+    fn long(&mut self) -> Read<i64> {
+        let length = self.byte()?;
+        let digits = self.take(length.into())?;
+        if digits.len() > 8 {
+            return Err(Problem::Number);
+        }
+        let negative = digits.last().is_some_and(|&last| last >= 0x80);
+        let mut bytes = [if negative { 0xff } else { 0 }; 8];
+        for (byte, &digit) in bytes.iter_mut().zip(digits) {
+            *byte = digit;
+        }
+        Ok(i64::from_le_bytes(bytes))
+    }
+
+    fn text(&mut self, length: u64) -> Read<()> {
+        let text = std::str::from_utf8(self.take(length)?).map_err(|_| Problem::Utf8)?;
+        self.push(Value::Text(text.into()));
+        Ok(())
+    }
+
+    fn line(&mut self) -> Read<Cow<'a, str>> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let length = rest.iter().position(|&b| b == b'\n');
+        let line = self.take(length.ok_or(Problem::Truncated)? as u64)?;
+        self.at += 1;
+        Ok(String::from_utf8_lossy(line))
+    }
+
+    fn push(&mut self, value: Value) {
+        self.stack.push(Id(self.arena.len()));
+        self.arena.push(value);
+    }
+
+    /// Where the topmost values start; they must be above the last mark.
+    fn floor(&self, count: usize) -> Read<usize> {
+        let from = self.stack.len().checked_sub(count);
+        let lowest = self.marks.last().copied().unwrap_or_default();
+        from.filter(|&from| from >= lowest).ok_or(Problem::Stack)
+    }
+
+    fn top(&self) -> Read<Id> {
+        let top = self.floor(1)?;
+        self.stack.get(top).copied().ok_or(Problem::Stack)
+    }
+
+    fn pop(&mut self) -> Read<Id> {
+        self.floor(1)?;
+        self.stack.pop().ok_or(Problem::Stack)
+    }
+
+    /// What is above the last mark, which goes too.
+    fn marked(&mut self) -> Read<Vec<Id>> {
+        let mark = self.marks.pop().ok_or(Problem::Stack)?;
+        Ok(self.stack.split_off(mark))
+    }
+
+    fn pop_text(&mut self) -> Read<Arc<str>> {
+        let id = self.pop()?;
+        match self.arena.get(id.0) {
+            Some(Value::Text(text)) => Ok(text.clone()),
+            _ => Err(Problem::Stack),
+        }
+    }
+
+    /// The value on top of the stack, to be changed in place.
+    fn top_mut(&mut self) -> Read<&mut Value> {
+        let top = self.top()?;
+        self.arena.get_mut(top.0).ok_or(Problem::Stack)
+    }
+
+    fn append(&mut self, mut items: Vec<Id>) -> Read<()> {
+        match self.top_mut()? {
+            Value::List(list) => {
+                list.append(&mut items);
+                Ok(())
+            }
+            _ => Err(Problem::Stack),
+        }
+    }
+
+    fn set(&mut self, items: Vec<Id>) -> Read<()> {
+        let (pairs, []) = items.as_chunks::<2>() else {
+            return Err(Problem::Stack);
+        };
+        match self.top_mut()? {
+            Value::Dict(dict) => {
+                dict.extend(pairs.iter().map(|&[key, value]| (key, value)));
+                Ok(())
+            }
+            _ => Err(Problem::Stack),
+        }
+    }
+
+    fn global(&mut self, module: &str, name: &str) -> Read<()> {
+        let global = format!("{module}.{name}");
+        if !allowed(&global) {
+            return Err(Problem::Global(global));
+        }
+        self.push(Value::Global(global.into()));
+        Ok(())
+    }
+
+    fn reduce(&mut self) -> Read<()> {
+        let (arguments, callable) = (self.pop()?, self.pop()?);
+        let global = match (self.arena.get(callable.0), self.arena.get(arguments.0)) {
+            (Some(Value::Global(global)), Some(Value::Tuple(_))) => global.clone(),
+            _ => return Err(Problem::Call),
+        };
+        if &*global != "collections.OrderedDict" {
+            self.push(Value::Call { global, arguments });
+            return Ok(());
+        }
+        match self.arena.get(arguments.0) {
+            Some(Value::Tuple(items)) if items.is_empty() => self.push(Value::Dict(Vec::new())),
+            _ => return Err(Problem::Call),
+        }
+        Ok(())
+    }
+
+    /// Sets attributes: an `OrderedDict`'s `_metadata`, which says nothing of values, is all there is.
+    fn build(&mut self) -> Read<()> {
+        self.pop()?;
+        match self.top_mut()? {
+            Value::Dict(_) => Ok(()),
+            other => Err(Problem::Attributes(other.kind().to_owned())),
+        }
+    }
+
+    fn recall(&mut self, key: u32) -> Read<()> {
+        let id = *self.memo.get(&key).ok_or(Problem::Memo(key))?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    fn memoize(&mut self, key: u32) -> Read<()> {
+        let top = self.top()?;
+        self.memo.insert(key, top);
+        Ok(())
+    }
+}

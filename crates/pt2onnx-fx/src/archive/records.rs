@@ -1,0 +1,209 @@
+//! The zip container: mapping the file and finding each record's bytes in it. Zips within zips are views of the same map.
+
+use crate::error::{Error, NotAnArchive, Place, RecordProblem, Result};
+use bytes::Bytes;
+use indexmap::{IndexMap, map::Entry};
+use memmap2::Mmap;
+use pt2onnx_tensor::{FileRange, Storage};
+use std::{
+    fs::File,
+    io::{self, Cursor},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
+use zip::{
+    CompressionMethod, ZipArchive,
+    read::{ArchiveOffset, Config},
+};
+
+/// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Records {
+    /// What the zip is: a file, a record of one.
+    pub(super) place: Place,
+    bytes: Storage,
+    /// By name without the folder that PyTorch puts all records in, each within `bytes`.
+    ranges: IndexMap<String, Range<usize>>,
+}
+
+impl Records {
+    /// Of a file, which is mapped.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let path = Arc::new(path.to_path_buf());
+        let io = |source| Error::Io {
+            path: path.clone(),
+            source,
+        };
+        let file = Arc::new(File::open(&*path).map_err(io)?);
+        let bytes = map(&file).map_err(io)?;
+        let source = FileRange {
+            path: path.clone(),
+            file,
+            offset: 0,
+        };
+        Self::new(Place::File(path), Storage::mapped(bytes, source))
+    }
+
+    /// Of a zip in these bytes.
+    pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
+        let ranges = ranges(&place, bytes.bytes())?;
+        Ok(Self {
+            place,
+            bytes,
+            ranges,
+        })
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.ranges.keys().map(String::as_str)
+    }
+
+    /// The first few names, for messages.
+    pub(super) fn summary(&self) -> String {
+        let mut names: Vec<&str> = self.names().take(5).collect();
+        if self.ranges.len() > names.len() {
+            names.push("...");
+        }
+        match names.is_empty() {
+            true => "nothing".to_owned(),
+            false => names.join(", "),
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.ranges.contains_key(name)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Storage> {
+        let range = self.ranges.get(name)?.clone();
+        let source = self.bytes.source().map(|whole| FileRange {
+            offset: whole.offset + range.start as u64,
+            ..whole.clone()
+        });
+        let bytes = self.bytes.bytes().slice(range);
+        Some(match source {
+            Some(source) => Storage::mapped(bytes, source),
+            None => Storage::new(bytes),
+        })
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<(Storage, Place)> {
+        let missing = || self.place.record(name, RecordProblem::Missing);
+        Ok((self.get(name).ok_or_else(missing)?, self.place.within(name)))
+    }
+}
+
+/// The whole file, mapped.
+#[expect(
+    unsafe_code,
+    reason = "a mapping is the only way to use weights larger than memory"
+)]
+fn map(file: &File) -> io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
+    // seen are unspecified (or the process is stopped by a signal): `archive::read` and `archive::state_dict` say that the file must not change.
+    let map = unsafe { Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// Where the bytes of each record are; names without the folder that PyTorch puts all records in.
+fn ranges(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Range<usize>>> {
+    let broken = |source| Error::Zip {
+        place: place.clone(),
+        source,
+    };
+    if !bytes.starts_with(b"PK") {
+        return Err(Error::Layout {
+            place: place.clone(),
+            found: sniff(bytes),
+        });
+    }
+    // Nothing stands before an archive; left to look for its start, the crate takes some archives' second entry for the first.
+    let archive_offset = ArchiveOffset::Known(0);
+    let mut zip =
+        ZipArchive::with_config(Config { archive_offset }, Cursor::new(bytes)).map_err(broken)?;
+    let mut found: Vec<(String, Range<usize>)> = Vec::with_capacity(zip.len());
+    let mut occupied = Vec::with_capacity(zip.len());
+    for index in 0..zip.len() {
+        let entry = zip.by_index_raw(index).map_err(broken)?;
+        let name = entry.name().map_err(broken)?.into_owned();
+        if entry.is_dir() {
+            continue;
+        }
+        if entry.encrypted() {
+            return Err(place.record(&name, RecordProblem::Encrypted));
+        }
+        if entry.compression() != CompressionMethod::Stored {
+            return Err(place.record(&name, RecordProblem::Compressed));
+        }
+        let start = entry.data_start().unwrap_or(u64::MAX);
+        let end = start.saturating_add(entry.size());
+        let range = usize::try_from(start)
+            .ok()
+            .zip(usize::try_from(end).ok())
+            .filter(|&(_, end)| end <= bytes.len());
+        let (start, end) = range.ok_or_else(|| {
+            let len = bytes.len() as u64;
+            place.record(&name, RecordProblem::OutOfFile { start, end, len })
+        })?;
+        occupied.push((entry.header_start(), end as u64, name.clone()));
+        found.push((name, start..end));
+    }
+    if zip.has_duplicate_names() {
+        return Err(place.record("(some)", RecordProblem::Twice));
+    }
+    disjoint(place, occupied)?;
+    let folder = folder(&found);
+    let mut ranges = IndexMap::with_capacity(found.len());
+    for (name, range) in found {
+        let short = name.strip_prefix(folder.as_str()).unwrap_or(&name);
+        match ranges.entry(short.to_owned()) {
+            Entry::Occupied(_) => return Err(place.record(&name, RecordProblem::Twice)),
+            Entry::Vacant(free) => free.insert(range),
+        };
+    }
+    Ok(ranges)
+}
+
+/// The folder, with its slash, that PyTorch puts all records in; torch 2.1 to 2.7 wrote archives without one.
+fn folder<T>(found: &[(String, T)]) -> String {
+    let first = found.first().map_or("", |(name, _)| name.as_str());
+    let Some((top, _)) = first.split_once('/') else {
+        return String::new();
+    };
+    let folder = format!("{top}/");
+    let bare = matches!(top, "extra_files" | "models" | "data");
+    if bare && !found.iter().all(|(name, _)| name.starts_with(&folder)) {
+        return String::new();
+    }
+    folder
+}
+
+/// Records, from header to end, that share bytes are no work of PyTorch's.
+fn disjoint(place: &Place, mut occupied: Vec<(u64, u64, String)>) -> Result<()> {
+    occupied.sort();
+    for ((_, end, first), (start, _, second)) in occupied.iter().zip(occupied.iter().skip(1)) {
+        if start < end {
+            return Err(place.record(second, RecordProblem::Overlaps(first.clone())));
+        }
+    }
+    Ok(())
+}
+
+/// What a file that is no zip looks like.
+fn sniff(bytes: &[u8]) -> NotAnArchive {
+    let start = bytes.get(..16).unwrap_or(bytes);
+    match start {
+        [] => NotAnArchive::Empty,
+        [b'{', ..] => NotAnArchive::Json,
+        [0x80, 2..=5, ..] => NotAnArchive::Pickle,
+        _ if bytes.get(257..262) == Some(b"ustar") => NotAnArchive::Tar,
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => NotAnArchive::Safetensors,
+        // ir_version, a small varint, then producer_name.
+        [0x08, 1..=31, 0x12, ..] => NotAnArchive::Protobuf,
+        _ => NotAnArchive::NotZip,
+    }
+}

@@ -1,0 +1,271 @@
+//! What `torch.save` writes: a zip of its own with a pickle, and one record for each storage. Tensors are views of those.
+
+use super::{
+    pickle::{self, Id, Pickle, Value},
+    records::Records,
+};
+use crate::error::{Error, NotAnArchive, PickleProblem as Problem, Place, Result};
+use indexmap::IndexMap;
+use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
+use std::path::Path;
+
+/// Reads the tensors that `torch.save(model.state_dict(), path)` wrote, mapped as an archive's are, by name.
+///
+/// A dict of anything but tensors, and files of PyTorch before 1.6, are errors that say so. Nothing is executed.
+pub fn state_dict(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>> {
+    let records = Records::open(path.as_ref()).map_err(not_saved)?;
+    Saved::open(records)?.tensors()
+}
+
+/// The same error, but it is no archive of a program that was looked for.
+fn not_saved(error: Error) -> Error {
+    match error {
+        Error::Layout { place, found } => Error::Saved { place, found },
+        error => error,
+    }
+}
+
+/// A value that `torch.save` wrote.
+pub(super) struct Saved {
+    records: Records,
+    pickle: Pickle,
+    place: Place,
+}
+
+impl Saved {
+    /// Of the bytes of a zip.
+    pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
+        Self::open(Records::new(place, bytes).map_err(not_saved)?)
+    }
+
+    fn open(records: Records) -> Result<Self> {
+        let Some(bytes) = records.get("data.pkl") else {
+            return Err(Error::Saved {
+                found: NotAnArchive::NoPickle(records.summary()),
+                place: records.place,
+            });
+        };
+        let place = records.place.within("data.pkl");
+        let order = records.get("byteorder");
+        if order.is_some_and(|order| &**order.bytes() == b"big") {
+            let problem = Problem::BigEndian;
+            return Err(Error::Pickle { place, problem });
+        }
+        match pickle::read(bytes.bytes()) {
+            Ok(pickle) => Ok(Self {
+                records,
+                pickle,
+                place,
+            }),
+            Err(problem) => Err(Error::Pickle { place, problem }),
+        }
+    }
+
+    /// The tensors of a dict from names to tensors.
+    pub(super) fn tensors(&self) -> Result<IndexMap<String, Tensor>> {
+        let Value::Dict(entries) = self.pickle.root() else {
+            return Err(self.problem(Problem::NoDict(self.pickle.root().kind().to_owned())));
+        };
+        let mut tensors = IndexMap::with_capacity(entries.len());
+        for &(key, value) in entries {
+            let Value::Text(name) = self.pickle.get(key) else {
+                let kind = self.pickle.get(key).kind();
+                return Err(self.problem(Problem::Key(kind.to_owned())));
+            };
+            tensors.insert(name.to_string(), self.tensor(name, value)?);
+        }
+        Ok(tensors)
+    }
+
+    /// The only tensor there is.
+    pub(super) fn only_tensor(&self, name: &str) -> Result<Tensor> {
+        self.tensor(name, self.pickle.root_id())
+    }
+
+    fn problem(&self, problem: Problem) -> Error {
+        let place = self.place.clone();
+        Error::Pickle { place, problem }
+    }
+
+    fn tensor(&self, name: &str, id: Id) -> Result<Tensor> {
+        let view = self.resolve(id).map_err(|what| {
+            let name = name.to_owned();
+            self.problem(Problem::NoTensor { name, what })
+        })?;
+        let view = view.ok_or_else(|| self.problem(Problem::Malformed(name.to_owned())))?;
+        view.map_err(|source| Error::Tensor {
+            place: self.place.clone(),
+            what: "tensor",
+            name: name.to_owned(),
+            source: Box::new(source),
+        })
+    }
+
+    /// The tensor that a call stands for; what else it is, if none; `None` where the call's arguments make no sense.
+    fn resolve(&self, id: Id) -> Result<Option<Result<Tensor, TensorError>>, String> {
+        let mut value = self.pickle.get(id).clone();
+        // Parameters wrap tensors. A loop: a hostile pickle may wrap as often as it likes.
+        loop {
+            let Value::Call { global, arguments } = &value else {
+                return Err(value.kind().to_owned());
+            };
+            let items = self.items(*arguments).unwrap_or_default();
+            let name = global.strip_prefix("torch._utils.").unwrap_or(global);
+            match (name, items) {
+                ("_rebuild_parameter" | "_rebuild_parameter_with_state", [data, ..]) => {
+                    value = self.pickle.get(*data).clone();
+                }
+                // Tensors with attributes of their own; subclasses are not among the globals.
+                ("torch._tensor._rebuild_from_type_v2", &[function, _, arguments, ..]) => {
+                    let Value::Global(global) = self.pickle.get(function).clone() else {
+                        return Ok(None);
+                    };
+                    value = Value::Call { global, arguments };
+                }
+                ("_rebuild_tensor", &[storage, offset, sizes, strides]) => {
+                    return Ok(self.view(storage, None, offset, sizes, strides));
+                }
+                // After the strides: requires_grad, hooks, and what is not in the storage.
+                ("_rebuild_tensor_v2", &[storage, offset, sizes, strides, _, _, ref state @ ..]) => {
+                    self.unflagged(state)?;
+                    return Ok(self.view(storage, None, offset, sizes, strides));
+                }
+                ("_rebuild_tensor_v3", &[storage, offset, sizes, strides, _, _, dtype, ref state @ ..]) => {
+                    self.unflagged(state)?;
+                    return Ok(self.view(storage, Some(dtype), offset, sizes, strides));
+                }
+                ("_rebuild_meta_tensor_no_storage", &[dtype, sizes, ..]) => {
+                    let absent = self.element_type(dtype).zip(self.numbers(sizes));
+                    return Ok(absent.map(|(dtype, sizes)| Tensor::absent(dtype, sizes)));
+                }
+                _ => return Err(global.to_string()),
+            }
+        }
+    }
+
+    /// The view of a storage that is kept outside of the pickle.
+    fn view(
+        &self,
+        storage: Id,
+        dtype: Option<Id>,
+        offset: Id,
+        sizes: Id,
+        strides: Id,
+    ) -> Option<Result<Tensor, TensorError>> {
+        let Value::Persistent(id) = self.pickle.get(storage) else {
+            return None;
+        };
+        // "storage", its class, its record, the device, how many elements.
+        let &[_, class, record, ..] = self.items(*id)? else {
+            return None;
+        };
+        let dtype = match (dtype, self.pickle.get(class)) {
+            (Some(dtype), _) => self.element_type(dtype)?,
+            (None, Value::Global(class)) => storage_type(class)??,
+            _ => return None,
+        };
+        let (Value::Text(record), &Value::Int(offset)) = (self.pickle.get(record), self.pickle.get(offset)) else {
+            return None;
+        };
+        let (sizes, strides) = (self.numbers(sizes)?, self.numbers(strides)?);
+        let storage = self.records.get(&format!("data/{record}"))?;
+        let offset = usize::try_from(offset).ok()?;
+        // A tensor of FakeTensorMode is saved as no bytes.
+        Some(if storage.bytes().is_empty() && !sizes.contains(&0) {
+            Tensor::absent(dtype, sizes)
+        } else {
+            Tensor::strided(dtype, sizes, strides, offset, storage)
+        })
+    }
+
+    fn items(&self, id: Id) -> Option<&[Id]> {
+        match self.pickle.get(id) {
+            Value::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// A tuple of sizes, or a `torch.Size` of one.
+    fn numbers(&self, id: Id) -> Option<Vec<usize>> {
+        let mut items = self.items(id);
+        if let Value::Call { global, arguments } = self.pickle.get(id)
+            && &**global == "torch.Size"
+        {
+            items = self.items(*self.items(*arguments)?.first()?);
+        }
+        let number = |&item: &Id| match self.pickle.get(item) {
+            Value::Int(i) => usize::try_from(*i).ok(),
+            _ => None,
+        };
+        items?.iter().map(number).collect()
+    }
+
+    fn element_type(&self, id: Id) -> Option<DType> {
+        match self.pickle.get(id) {
+            Value::Global(name) => element_type(name),
+            _ => None,
+        }
+    }
+
+    /// That values are as stored: neither conjugated nor negated lazily.
+    fn unflagged(&self, state: &[Id]) -> Result<(), String> {
+        let flags = state.first().map(|&state| self.pickle.get(state));
+        match flags {
+            Some(Value::Dict(flags)) if flags.iter().any(|&(_, v)| !matches!(self.pickle.get(v), Value::Bool(false))) => {
+                Err("a tensor that is conjugated or negated lazily (`resolve_conj()` it first)".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The element type that a global names: `torch.float32`.
+pub(super) fn element_type(global: &str) -> Option<DType> {
+    Some(match global.strip_prefix("torch.")? {
+        "float64" => DType::F64,
+        "float32" => DType::F32,
+        "float16" => DType::F16,
+        "bfloat16" => DType::BF16,
+        "float8_e4m3fn" => DType::F8E4M3FN,
+        "float8_e4m3fnuz" => DType::F8E4M3FNUZ,
+        "float8_e5m2" => DType::F8E5M2,
+        "float8_e5m2fnuz" => DType::F8E5M2FNUZ,
+        "float8_e8m0fnu" => DType::F8E8M0,
+        "int64" => DType::I64,
+        "int32" => DType::I32,
+        "int16" => DType::I16,
+        "int8" => DType::I8,
+        "uint64" => DType::U64,
+        "uint32" => DType::U32,
+        "uint16" => DType::U16,
+        "uint8" => DType::U8,
+        "bool" => DType::Bool,
+        "complex32" => DType::C32,
+        "complex64" => DType::C64,
+        "complex128" => DType::C128,
+        _ => return None,
+    })
+}
+
+/// The element type of a class of storages, `None` within where it has none: `torch.FloatStorage`.
+pub(super) fn storage_type(global: &str) -> Option<Option<DType>> {
+    let class = match global.strip_prefix("torch.")? {
+        "storage.UntypedStorage" | "UntypedStorage" => return Some(None),
+        class => class.strip_suffix("Storage")?,
+    };
+    Some(Some(match class {
+        "Double" => DType::F64,
+        "Float" => DType::F32,
+        "Half" => DType::F16,
+        "BFloat16" => DType::BF16,
+        "Long" => DType::I64,
+        "Int" => DType::I32,
+        "Short" => DType::I16,
+        "Char" => DType::I8,
+        "Byte" => DType::U8,
+        "Bool" => DType::Bool,
+        "ComplexFloat" => DType::C64,
+        "ComplexDouble" => DType::C128,
+        _ => return None,
+    }))
+}
