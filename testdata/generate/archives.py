@@ -3,12 +3,13 @@
 
     python3 testdata/generate/archives.py make FOLDER [2.1 2.2 ...]   # all versions, newest patch each; ~3 GB downloads a version
     python3 testdata/generate/archives.py export FOLDER               # the same with the torch that runs it (`make` calls this)
-    python3 testdata/generate/archives.py pack FOLDER                 # into testdata/archives; needs zstandard
+    python3 testdata/generate/archives.py pack FOLDER                 # into testdata; needs torch and zstandard
 
 Run by hand, on Linux and Python 3.11 (the newest that torch 2.1 has wheels for); one virtual environment at a time, in a
 temporary folder. Each program of `programs` becomes a case FOLDER/VERSION/NAME as make.py describes it. What a version
 cannot export or save is left out and listed with PyTorch's reason in testdata/archives/README.md. All cases go into
-testdata/archives/cases.tar.zst; the case `small` of each version lies beside it, unpacked, for the tests of the reader.
+testdata/cases/archives.tar.zst, which the conformance test runs; the case `small` of each version lies in testdata/archives,
+for the tests of the reader.
 """
 from __future__ import annotations
 
@@ -320,7 +321,7 @@ def pack(folder):
     ARCHIVES.mkdir(exist_ok=True)
     rows, reasons, names = [], [], [name for name, *_ in programs()]
     with tempfile.TemporaryDirectory() as place:
-        for minor in MINORS:
+        for minor in (minor for minor in MINORS if (folder / minor).exists()):
             about = json.loads((folder / minor / "missing.json").read_text())
             made = [name for name in names if name not in about["missing"]]
             rows.append(f"| {about['torch']} | {len(made)} | {', '.join(about['missing']) or 'none'} |")
@@ -331,11 +332,11 @@ def pack(folder):
                 for file in ("model.pt2", "io.safetensors", "case.json"):
                     (case / file).write_bytes((folder / minor / name / file).read_bytes())
             (ARCHIVES / f"torch-{minor}.pt2").write_bytes((folder / minor / "small" / "model.pt2").read_bytes())
-        cases.bundle(place, ARCHIVES / "cases.tar.zst")
+        cases.bundle(place, ARCHIVES.parent / "cases" / "archives.tar.zst")
     (ARCHIVES / "README.md").write_text("\n".join([
         "# Archives of each version of PyTorch", "",
-        "Made by `testdata/generate/archives.py`, which also wrote this page. `cases.tar.zst` holds all cases (VERSION/NAME),",
-        "`torch-VERSION.pt2` is the case `small` of each.", "",
+        "Made by `testdata/generate/archives.py`, which also wrote this page. `torch-VERSION.pt2` is the program `small` as each",
+        "version saves it; `testdata/cases/archives.tar.zst` holds all programs of all versions with PyTorch's numbers.", "",
         "| torch | programs | left out |", "| --- | --- | --- |", *rows, "",
         "Why, in PyTorch's words:", "", *reasons, ""]))
 

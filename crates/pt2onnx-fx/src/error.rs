@@ -19,7 +19,9 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    #[error("{place}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`")]
+    #[error(
+        "{place}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`"
+    )]
     Layout { place: Place, found: NotAnArchive },
 
     #[error(
@@ -28,7 +30,9 @@ pub enum Error {
     )]
     Saved { place: Place, found: NotAnArchive },
 
-    #[error("{place}: the zip directory cannot be read, the file may be truncated or damaged: {source}")]
+    #[error(
+        "{place}: the zip directory cannot be read, the file may be truncated or damaged: {source}"
+    )]
     Zip {
         place: Place,
         source: zip::result::ZipError,
@@ -48,10 +52,7 @@ pub enum Error {
     },
 
     #[error("{place}: the archive holds several models, name one of: {}", models.join(", "))]
-    WhichModel {
-        place: Place,
-        models: Vec<String>,
-    },
+    WhichModel { place: Place, models: Vec<String> },
 
     #[error("{place}: no model `{model}` in the archive, it holds: {}", models.join(", "))]
     NoModel {
@@ -207,6 +208,8 @@ pub enum RecordProblem {
     Overlaps(String),
     #[error("is there twice; the archive is damaged")]
     Twice,
+    #[error("is not what was written: its checksum differs; the archive is damaged")]
+    Checksum,
 }
 
 /// What is wrong with a pickle, of which only data are read and nothing is called.
@@ -219,7 +222,9 @@ pub enum PickleProblem {
     Truncated,
     #[error("the pickle's opcode {code:#04x} at byte {at} is not among those that are read")]
     Opcode { code: u8, at: usize },
-    #[error("the pickle refers to `{0}`, which is not among the classes that are read: only plain tensors are")]
+    #[error(
+        "the pickle refers to `{0}`, which is not among the classes that are read: only plain tensors are"
+    )]
     Global(String),
     #[error("the pickle calls something in a way that is not understood")]
     Call,
@@ -277,6 +282,8 @@ pub enum Invalid {
     },
     #[error("the value {0} is defined twice")]
     DefinedTwice(Name),
+    #[error("node {node} reads {name}, which nothing before it defines")]
+    Undefined { node: Name, name: Name },
 }
 
 /// The node that a pass cannot treat.

@@ -1,6 +1,6 @@
 //! PyTorch exported programs: .pt2 archives, FX graphs, dynamic-shape constraints.
 //!
-//! Layer 1: knows nothing of ONNX. Only [`archive`] touches files; nothing in a file is executed or unpickled.
+//! Layer 1: knows nothing of ONNX. Only [`archive`] touches files; nothing in a file is executed.
 //!
 //! ```no_run
 //! let mut program = pt2onnx_fx::archive::read("model.pt2")?;
@@ -21,10 +21,10 @@ pub mod schema;
 pub use error::{
     Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result, Site,
 };
-pub use schema::MAJOR as SCHEMA_MAJOR;
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
     ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec,
     SourceLine, SymArg, TensorMeta, ValueMeta,
 };
+pub use schema::MAJOR as SCHEMA_MAJOR;

@@ -5,7 +5,7 @@ pub(crate) mod upgrade;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
 
@@ -459,16 +459,21 @@ pub enum SymExprHint {
 
 /// Schemas 1 and 2 wrote one number.
 fn version<'de, D: Deserializer<'de>>(d: D) -> Result<SchemaVersion, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Either {
-        Major(u32),
-        Both(SchemaVersion),
+    struct V;
+    impl<'de> Visitor<'de> for V {
+        type Value = SchemaVersion;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a schema version")
+        }
+        fn visit_u64<E: Error>(self, major: u64) -> Result<SchemaVersion, E> {
+            let major = u32::try_from(major).map_err(E::custom)?;
+            Ok(SchemaVersion { major, minor: 0 })
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SchemaVersion, A::Error> {
+            SchemaVersion::deserialize(MapAccessDeserializer::new(map))
+        }
     }
-    Ok(match Either::deserialize(d)? {
-        Either::Major(major) => SchemaVersion { major, minor: 0 },
-        Either::Both(version) => version,
-    })
+    d.deserialize_any(V)
 }
 
 fn old_torch() -> Text<'static> {

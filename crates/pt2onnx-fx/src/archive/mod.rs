@@ -113,7 +113,7 @@ impl Archive {
             true => FLAT_PROGRAM.to_owned(),
             false => format!("models/{model}.json"),
         };
-        let (json, place) = self.records.required(&json)?;
+        let (json, place) = self.records.checked(&json)?;
         let parsed = build::program(json.bytes(), &place)?;
 
         // Only what the program uses must be readable: unused pickles do no harm.
@@ -129,10 +129,12 @@ impl Archive {
                 self.payload("constant", "data/constants/", "constants", model, &used)?,
             ),
         };
-        let state = weights.into_iter().filter_map(|(name, payload)| match payload {
-            Payload::Tensor(tensor) => Some((name, tensor)),
-            Payload::Opaque { .. } => None,
-        });
+        let state = weights
+            .into_iter()
+            .filter_map(|(name, payload)| match payload {
+                Payload::Tensor(tensor) => Some((name, tensor)),
+                Payload::Opaque { .. } => None,
+            });
         let state = state.collect();
         let constants = constants.into_iter().map(|(name, payload)| match payload {
             Payload::Tensor(tensor) => (name, Constant::Tensor(tensor)),
@@ -159,7 +161,9 @@ impl Archive {
             return Ok(Payloads::new());
         }
         let tensors = Saved::new(place, bytes)?.tensors()?.into_iter();
-        Ok(tensors.map(|(name, tensor)| (name, Payload::Tensor(tensor))).collect())
+        Ok(tensors
+            .map(|(name, tensor)| (name, Payload::Tensor(tensor)))
+            .collect())
     }
 
     /// Why this zip file is not an archive that can be read, if so.

@@ -37,7 +37,7 @@ impl Archive {
         if !self.records.has(&config) && self.records.has(&legacy) {
             return self.saved(&legacy);
         }
-        let (json, place) = self.records.required(&config)?;
+        let (json, place) = self.records.checked(&config)?;
         let config: s::PayloadConfig =
             serde_json::from_slice(json.bytes()).map_err(|source| Error::Json {
                 place: place.clone(),
@@ -98,7 +98,9 @@ impl Archive {
         let strides = known(&tensor.strides, "each stride")?;
         let offset = known(std::slice::from_ref(&tensor.storage_offset), "the offset")?;
         let offset = offset.first().copied().unwrap_or_default();
-        let (storage, _) = self.records.required(&format!("{folder}{}", &*meta.path_name))?;
+        let (storage, _) = self
+            .records
+            .required(&format!("{folder}{}", &*meta.path_name))?;
         // A tensor of FakeTensorMode is saved as no bytes.
         let view = if storage.bytes().is_empty() && !sizes.contains(&0) {
             Tensor::absent(dtype, sizes)

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, NotAnArchive, Place, RecordProblem, Result};
 use bytes::Bytes;
-use indexmap::{IndexMap, map::Entry};
+use indexmap::IndexMap;
 use memmap2::Mmap;
 use pt2onnx_tensor::{FileRange, Storage};
 use std::{
@@ -23,8 +23,17 @@ pub(super) struct Records {
     /// What the zip is: a file, a record of one.
     pub(super) place: Place,
     bytes: Storage,
-    /// By name without the folder that PyTorch puts all records in, each within `bytes`.
-    ranges: IndexMap<String, Range<usize>>,
+    /// By name without the folder that PyTorch puts all records in.
+    entries: IndexMap<String, Entry>,
+}
+
+/// A record.
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Within the zip's bytes.
+    range: Range<usize>,
+    /// Checksum; 0 where none was computed, as `torch.serialization.set_crc32_options` has it.
+    crc: u32,
 }
 
 impl Records {
@@ -47,22 +56,22 @@ impl Records {
 
     /// Of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
-        let ranges = ranges(&place, bytes.bytes())?;
+        let entries = entries(&place, bytes.bytes())?;
         Ok(Self {
             place,
             bytes,
-            ranges,
+            entries,
         })
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.ranges.keys().map(String::as_str)
+        self.entries.keys().map(String::as_str)
     }
 
     /// The first few names, for messages.
     pub(super) fn summary(&self) -> String {
         let mut names: Vec<&str> = self.names().take(5).collect();
-        if self.ranges.len() > names.len() {
+        if self.entries.len() > names.len() {
             names.push("...");
         }
         match names.is_empty() {
@@ -72,11 +81,11 @@ impl Records {
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.ranges.contains_key(name)
+        self.entries.contains_key(name)
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Storage> {
-        let range = self.ranges.get(name)?.clone();
+        let range = self.entries.get(name)?.range.clone();
         let source = self.bytes.source().map(|whole| FileRange {
             offset: whole.offset + range.start as u64,
             ..whole.clone()
@@ -86,6 +95,16 @@ impl Records {
             Some(source) => Storage::mapped(bytes, source),
             None => Storage::new(bytes),
         })
+    }
+
+    /// A record that is to be parsed: its checksum is held against its bytes. Those of tensors are not, they are not read.
+    pub(super) fn checked(&self, name: &str) -> Result<(Storage, Place)> {
+        let (storage, place) = self.required(name)?;
+        let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
+        if crc != 0 && crc != crc32fast::hash(storage.bytes()) {
+            return Err(self.place.record(name, RecordProblem::Checksum));
+        }
+        Ok((storage, place))
     }
 
     pub(super) fn required(&self, name: &str) -> Result<(Storage, Place)> {
@@ -110,7 +129,7 @@ fn map(file: &File) -> io::Result<Bytes> {
 }
 
 /// Where the bytes of each record are; names without the folder that PyTorch puts all records in.
-fn ranges(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Range<usize>>> {
+fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
     let broken = |source| Error::Zip {
         place: place.clone(),
         source,
@@ -125,7 +144,7 @@ fn ranges(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Range<usize>>
     let archive_offset = ArchiveOffset::Known(0);
     let mut zip =
         ZipArchive::with_config(Config { archive_offset }, Cursor::new(bytes)).map_err(broken)?;
-    let mut found: Vec<(String, Range<usize>)> = Vec::with_capacity(zip.len());
+    let mut found: Vec<(String, Entry)> = Vec::with_capacity(zip.len());
     let mut occupied = Vec::with_capacity(zip.len());
     for index in 0..zip.len() {
         let entry = zip.by_index_raw(index).map_err(broken)?;
@@ -150,22 +169,22 @@ fn ranges(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Range<usize>>
             place.record(&name, RecordProblem::OutOfFile { start, end, len })
         })?;
         occupied.push((entry.header_start(), end as u64, name.clone()));
-        found.push((name, start..end));
+        let (range, crc) = (start..end, entry.crc32());
+        found.push((name, Entry { range, crc }));
     }
     if zip.has_duplicate_names() {
         return Err(place.record("(some)", RecordProblem::Twice));
     }
     disjoint(place, occupied)?;
     let folder = folder(&found);
-    let mut ranges = IndexMap::with_capacity(found.len());
-    for (name, range) in found {
+    let mut entries = IndexMap::with_capacity(found.len());
+    for (name, entry) in found {
         let short = name.strip_prefix(folder.as_str()).unwrap_or(&name);
-        match ranges.entry(short.to_owned()) {
-            Entry::Occupied(_) => return Err(place.record(&name, RecordProblem::Twice)),
-            Entry::Vacant(free) => free.insert(range),
-        };
+        if entries.insert(short.to_owned(), entry).is_some() {
+            return Err(place.record(&name, RecordProblem::Twice));
+        }
     }
-    Ok(ranges)
+    Ok(entries)
 }
 
 /// The folder, with its slash, that PyTorch puts all records in; torch 2.1 to 2.7 wrote archives without one.

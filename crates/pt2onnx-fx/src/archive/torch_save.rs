@@ -39,13 +39,13 @@ impl Saved {
     }
 
     fn open(records: Records) -> Result<Self> {
-        let Some(bytes) = records.get("data.pkl") else {
+        if !records.has("data.pkl") {
             return Err(Error::Saved {
                 found: NotAnArchive::NoPickle(records.summary()),
                 place: records.place,
             });
-        };
-        let place = records.place.within("data.pkl");
+        }
+        let (bytes, place) = records.checked("data.pkl")?;
         let order = records.get("byteorder");
         if order.is_some_and(|order| &**order.bytes() == b"big") {
             let problem = Problem::BigEndian;
@@ -126,11 +126,17 @@ impl Saved {
                     return Ok(self.view(storage, None, offset, sizes, strides));
                 }
                 // After the strides: requires_grad, hooks, and what is not in the storage.
-                ("_rebuild_tensor_v2", &[storage, offset, sizes, strides, _, _, ref state @ ..]) => {
+                (
+                    "_rebuild_tensor_v2",
+                    &[storage, offset, sizes, strides, _, _, ref state @ ..],
+                ) => {
                     self.unflagged(state)?;
                     return Ok(self.view(storage, None, offset, sizes, strides));
                 }
-                ("_rebuild_tensor_v3", &[storage, offset, sizes, strides, _, _, dtype, ref state @ ..]) => {
+                (
+                    "_rebuild_tensor_v3",
+                    &[storage, offset, sizes, strides, _, _, dtype, ref state @ ..],
+                ) => {
                     self.unflagged(state)?;
                     return Ok(self.view(storage, Some(dtype), offset, sizes, strides));
                 }
@@ -164,7 +170,9 @@ impl Saved {
             (None, Value::Global(class)) => storage_type(class)??,
             _ => return None,
         };
-        let (Value::Text(record), &Value::Int(offset)) = (self.pickle.get(record), self.pickle.get(offset)) else {
+        let (Value::Text(record), &Value::Int(offset)) =
+            (self.pickle.get(record), self.pickle.get(offset))
+        else {
             return None;
         };
         let (sizes, strides) = (self.numbers(sizes)?, self.numbers(strides)?);
@@ -211,8 +219,15 @@ impl Saved {
     fn unflagged(&self, state: &[Id]) -> Result<(), String> {
         let flags = state.first().map(|&state| self.pickle.get(state));
         match flags {
-            Some(Value::Dict(flags)) if flags.iter().any(|&(_, v)| !matches!(self.pickle.get(v), Value::Bool(false))) => {
-                Err("a tensor that is conjugated or negated lazily (`resolve_conj()` it first)".to_owned())
+            Some(Value::Dict(flags))
+                if flags
+                    .iter()
+                    .any(|&(_, v)| !matches!(self.pickle.get(v), Value::Bool(false))) =>
+            {
+                Err(
+                    "a tensor that is conjugated or negated lazily (`resolve_conj()` it first)"
+                        .to_owned(),
+                )
             }
             _ => Ok(()),
         }

@@ -179,21 +179,8 @@ impl<'a> Builder<'a> {
             values,
             is_single_tensor_return: g.is_single_tensor_return,
         };
-        let mut defined = FxHashSet::default();
-        defined.reserve(graph.nodes.len());
-        let mut twice = None;
-        let results = graph.nodes.iter().flat_map(|n| &n.outputs);
-        graph.inputs.iter().chain(results).for_each(|a| {
-            a.for_each_name(&mut |n| {
-                if !defined.insert(n) {
-                    twice = Some(n.clone());
-                }
-            })
-        });
-        match twice {
-            Some(name) => Err(Invalid::DefinedTwice(name)),
-            None => Ok(graph),
-        }
+        defined_before_use(&graph)?;
+        Ok(graph)
     }
 
     fn expr(&mut self, text: &'a str, owner: impl Fn() -> String) -> Built<Expr> {
@@ -248,7 +235,16 @@ impl<'a> Builder<'a> {
                 target
             }
         };
-        let outputs = self.all(&n.outputs, Self::argument)?;
+        let mut outputs = self.all(&n.outputs, Self::argument)?;
+        let mut single_return = n.is_hop_single_tensor_return;
+        // Before 2.7 a higher-order op had one result, a list, where it has one result each since.
+        if target.is_higher_order()
+            && single_return.is_none()
+            && let [Argument::Tensors(names)] = outputs.as_mut_slice()
+        {
+            outputs = names.drain(..).map(Argument::Tensor).collect();
+            single_return = Some(false);
+        }
         let name = match (&n.name, outputs.as_slice()) {
             (Some(name), _) => self.name(name),
             // torch 2.9 and 2.10 write no name: it is that of a single result, and for more FX made one up.
@@ -273,7 +269,7 @@ impl<'a> Builder<'a> {
             target,
             args: args.collect::<Built<_>>()?,
             outputs,
-            single_return: n.is_hop_single_tensor_return,
+            single_return,
             meta: self.meta(n),
         })
     }
@@ -513,6 +509,42 @@ impl<'a> Builder<'a> {
             signature,
         })
     }
+}
+
+/// That each value is defined once, and before anything reads it.
+fn defined_before_use(graph: &Graph) -> Built<()> {
+    let mut defined = FxHashSet::default();
+    defined.reserve(graph.nodes.len());
+    let mut wrong = None;
+    let define = |argument: &Argument, defined: &mut FxHashSet<Name>| {
+        let mut twice = None;
+        argument.for_each_name(&mut |name| {
+            if !defined.insert(name.clone()) {
+                twice = Some(Invalid::DefinedTwice(name.clone()));
+            }
+        });
+        twice.map_or(Ok(()), Err)
+    };
+    for input in &graph.inputs {
+        define(input, &mut defined)?;
+    }
+    for node in &graph.nodes {
+        for arg in &node.args {
+            arg.value.for_each_name(&mut |name| {
+                if !defined.contains(name) {
+                    wrong = Some(name.clone());
+                }
+            });
+        }
+        if let Some(name) = wrong {
+            let node = node.name.clone();
+            return Err(Invalid::Undefined { node, name });
+        }
+        for output in &node.outputs {
+            define(output, &mut defined)?;
+        }
+    }
+    Ok(())
 }
 
 fn owner(name: &str) -> String {

@@ -25,7 +25,9 @@ pub(crate) fn quote_floats(json: &[u8]) -> Cow<'_, [u8]> {
                 in_text = !in_text;
                 None
             }
-            [b'N' | b'I' | b'-', ..] if !in_text => BARE.into_iter().find(|bare| rest.starts_with(bare)),
+            [b'N' | b'I' | b'-', ..] if !in_text => {
+                BARE.into_iter().find(|bare| rest.starts_with(bare))
+            }
             _ => None,
         };
         let Some(bare) = bare else {
@@ -74,11 +76,20 @@ fn modernise(value: &mut Value) {
         Value::Object(object) => {
             // Unions had all their keys, all but one null.
             object.retain(|_, value| !value.is_null());
+            // Python counts its truth values among the integers.
+            if let Some(truth) = object.get_mut("as_int").filter(|value| value.is_boolean()) {
+                let truth = truth.take();
+                object.clear();
+                object.insert("as_bool".to_owned(), truth);
+            }
+            rename_target(object);
             for (key, value) in object {
                 match (key.as_str(), &value) {
                     ("as_tensor", Value::String(_)) => *value = json!({"name": value.take()}),
                     ("as_expr", Value::String(_)) => *value = json!({"expr_str": value.take()}),
-                    ("hint" | "storage_offset", Value::Number(_)) => *value = json!({"as_int": value.take()}),
+                    ("hint" | "storage_offset", Value::Number(_)) => {
+                        *value = json!({"as_int": value.take()})
+                    }
                     // In 2.1 the values of `tensor_values` had one field, `meta`.
                     ("tensor_values", Value::Object(_)) => unwrap_meta(value),
                     // Since 2.3; before, the state dict held all buffers.
@@ -96,6 +107,16 @@ fn modernise(value: &mut Value) {
     }
 }
 
+/// Torch 2.4 named some higher-order ops by their module.
+fn rename_target(node: &mut Map<String, Value>) {
+    if let Some(Value::String(target)) = node.get_mut("target")
+        && let Some(path) = target.strip_prefix("torch._higher_order_ops.")
+        && let Some((_, name)) = path.rsplit_once('.')
+    {
+        *target = format!("torch.ops.higher_order.{name}");
+    }
+}
+
 fn unwrap_meta(values: &mut Value) {
     for value in values.as_object_mut().into_iter().flat_map(Map::values_mut) {
         if let Some(meta) = value.get_mut("meta").filter(|meta| meta.is_object()) {
@@ -107,7 +128,11 @@ fn unwrap_meta(values: &mut Value) {
 fn open_ranges(ranges: &mut Value) {
     for range in ranges.as_object_mut().into_iter().flat_map(Map::values_mut) {
         for bound in range.as_object_mut().into_iter().flat_map(Map::values_mut) {
-            let large = |bound: &Value| bound.as_i64().is_none_or(|i| i.unsigned_abs() >= i64::MAX as u64 - 1);
+            let large = |bound: &Value| {
+                bound
+                    .as_i64()
+                    .is_none_or(|i| i.unsigned_abs() >= i64::MAX as u64 - 1)
+            };
             if large(bound) {
                 *bound = Value::Null;
             }
@@ -119,7 +144,9 @@ fn open_ranges(ranges: &mut Value) {
 fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>> {
     let wrong = |what: &str| serde::de::Error::custom(format!("schema 1: {what}"));
     merge_symbols(program);
-    let module = program.get_mut("graph_module").and_then(Value::as_object_mut);
+    let module = program
+        .get_mut("graph_module")
+        .and_then(Value::as_object_mut);
     let module = module.ok_or_else(|| wrong("no `graph_module`"))?;
     let signature = module.get("signature").cloned().unwrap_or_default();
     let named = |key: &str, name: &str| {
@@ -133,17 +160,23 @@ fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>
     let mut constants = Vec::new();
     if let Some(Value::Object(blobs)) = graph.remove("constants") {
         for (name, blob) in blobs {
-            let blob = blob.as_str().ok_or_else(|| wrong("a constant is no text"))?;
+            let blob = blob
+                .as_str()
+                .ok_or_else(|| wrong("a constant is no text"))?;
             constants.push((name, blob.to_owned()));
         }
     }
     let nested = graph.get("nodes").is_some_and(holds_constants);
     if nested {
-        return Err(wrong("a body has constants of its own, which is not read; export again with a newer PyTorch"));
+        return Err(wrong(
+            "a body has constants of its own, which is not read; export again with a newer PyTorch",
+        ));
     }
     let inputs = graph.get_mut("inputs").and_then(Value::as_array_mut);
     let inputs = inputs.ok_or_else(|| wrong("no `inputs`"))?;
-    let lifted = constants.iter().map(|(name, _)| json!({"as_tensor": {"name": name}}));
+    let lifted = constants
+        .iter()
+        .map(|(name, _)| json!({"as_tensor": {"name": name}}));
     inputs.splice(0..0, lifted);
     let mut input_specs = Vec::new();
     for input in inputs.iter() {
@@ -161,7 +194,9 @@ fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>
     }
     // The new values of buffers come before the user's outputs.
     let outputs = graph.get("outputs").and_then(Value::as_array).cloned();
-    let written = signature.get("buffers_to_mutate").and_then(Value::as_object);
+    let written = signature
+        .get("buffers_to_mutate")
+        .and_then(Value::as_object);
     let written = written.map_or(0, Map::len);
     let mut output_specs = Vec::new();
     for (place, output) in outputs.unwrap_or_default().into_iter().enumerate() {
@@ -193,11 +228,20 @@ fn holds_constants(value: &Value) -> bool {
 
 /// Dimensions that `equality_constraints` say are equal had a symbol each: gives them one.
 fn merge_symbols(program: &mut Value) {
-    let pairs = program.get("equality_constraints").cloned().unwrap_or_default();
+    let pairs = program
+        .get("equality_constraints")
+        .cloned()
+        .unwrap_or_default();
     for pair in pairs.as_array().into_iter().flatten() {
         let symbol = |program: &Value, side: usize| {
-            let (name, dim) = (pair.get(side)?.get(0)?.as_str()?, pair.get(side)?.get(1)?.as_u64()?);
-            let sizes = program.pointer("/graph_module/graph/tensor_values")?.get(name)?.get("sizes")?;
+            let (name, dim) = (
+                pair.get(side)?.get(0)?.as_str()?,
+                pair.get(side)?.get(1)?.as_u64()?,
+            );
+            let sizes = program
+                .pointer("/graph_module/graph/tensor_values")?
+                .get(name)?
+                .get("sizes")?;
             let size = sizes.get(usize::try_from(dim).ok()?)?;
             let text = size.pointer("/as_expr/expr_str")?.as_str()?;
             text.chars().all(is_word).then(|| text.to_owned())
@@ -209,7 +253,9 @@ fn merge_symbols(program: &mut Value) {
             continue;
         }
         rename(program, &first, &second);
-        let ranges = program.get_mut("range_constraints").and_then(Value::as_object_mut);
+        let ranges = program
+            .get_mut("range_constraints")
+            .and_then(Value::as_object_mut);
         if let Some(ranges) = ranges
             && let Some(range) = ranges.remove(&first)
         {
@@ -256,12 +302,21 @@ mod tests {
     fn floats_are_quoted_outside_of_text() {
         for (json, expected) in [
             (r#"{"a": 1}"#, r#"{"a": 1}"#),
-            (r#"[NaN, -Infinity,Infinity, -1]"#, r#"["NaN", "-Infinity","Infinity", -1]"#),
-            (r#"["NaN \" Infinity", NaN]"#, r#"["NaN \" Infinity", "NaN"]"#),
+            (
+                r#"[NaN, -Infinity,Infinity, -1]"#,
+                r#"["NaN", "-Infinity","Infinity", -1]"#,
+            ),
+            (
+                r#"["NaN \" Infinity", NaN]"#,
+                r#"["NaN \" Infinity", "NaN"]"#,
+            ),
             (r#"["\\", NaN]"#, r#"["\\", "NaN"]"#),
             (r#""\"#, r#""\"#),
         ] {
-            assert_eq!(String::from_utf8_lossy(&quote_floats(json.as_bytes())), expected);
+            assert_eq!(
+                String::from_utf8_lossy(&quote_floats(json.as_bytes())),
+                expected
+            );
         }
     }
 
@@ -269,6 +324,9 @@ mod tests {
     fn symbols_are_renamed_as_words() {
         let mut value = json!([{"expr_str": "s1 + 2*s10 - s1"}, {"name": "s1"}]);
         rename(&mut value, "s1", "s0");
-        assert_eq!(value, json!([{"expr_str": "s0 + 2*s10 - s0"}, {"name": "s1"}]));
+        assert_eq!(
+            value,
+            json!([{"expr_str": "s0 + 2*s10 - s0"}, {"name": "s1"}])
+        );
     }
 }
