@@ -58,6 +58,16 @@ pub struct Convert {
     /// The file to write
     #[arg(short, long, value_name = "OUT.onnx", required = true)]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: Options,
+    /// Say what is done and how long it takes; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// What the model shall be, for `convert` and `check` alike.
+#[derive(Debug, Args)]
+pub struct Options {
     /// Opset of ONNX's operators
     #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
     pub opset: u32,
@@ -120,9 +130,6 @@ pub struct Convert {
     /// Let nodes tell the source lines that they come from, as their doc_string
     #[arg(long)]
     pub doc_strings: bool,
-    /// Say what is done and how long it takes; twice: in detail
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    pub verbose: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
