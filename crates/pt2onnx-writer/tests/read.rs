@@ -301,7 +301,7 @@ fn functions_keep_their_own_opsets() {
     m.functions.push(function.clone());
     let model = stable(&m);
     let written = ModelProto::decode(to_bytes(&model).unwrap()).unwrap();
-    assert_eq!(written.functions, [function.clone()]);
+    assert_eq!(written.functions, std::slice::from_ref(&function));
     m.functions.push(function);
     assert_eq!(error(&m), "function f.Leaky: two functions are called so");
 }
