@@ -1,9 +1,8 @@
 //! The evaluator against ONNX Runtime: `cases/eval.txt`, written by `cases/eval.py`.
 
 use crate::parse::{self, items};
-use pt2onnx_ir::{Builder, InsertPoint, Model, conforms, schema};
+use pt2onnx_ir::{conforms, schema};
 use pt2onnx_opt::eval::evaluate;
-use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Operators whose last bit depends on the math library and the order of summation.
