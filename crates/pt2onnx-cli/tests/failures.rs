@@ -115,7 +115,7 @@ fn a_schema_of_the_future() {
         3,
         &[
             "schema 9.",
-            "reads 8.x",
+            "reads up to 8.x",
             "torch 2.15",
             "help: use a newer pt2onnx",
         ],

@@ -1,6 +1,6 @@
 //! Pickles that are damaged, hostile or of something else: each is an error that says so; nothing is called.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx_fx::archive::state_dict;
 use pt2onnx_tensor::{DType, Tensor};

@@ -1,6 +1,6 @@
 //! An archive of each version of PyTorch (`testdata/archives`, the same model in each): what is read is the same.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
+#![expect(clippy::panic, reason = "a test may fail so")]
 
 use pt2onnx_fx::{
     Constant, ExportedProgram,
