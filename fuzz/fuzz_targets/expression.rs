@@ -1,0 +1,14 @@
+//! Expressions over sizes. What is printed reads as the same expression.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pt2onnx_symbolic::Expr;
+
+fuzz_target!(|text: &str| {
+    if let Ok(expr) = Expr::parse(text)
+        && let Ok(again) = Expr::parse(&expr.to_string())
+    {
+        assert_eq!(expr, again, "{text} is printed as {expr}");
+    }
+});

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Makes the seeds of the fuzz targets out of the repository's own archives.
+
+    python3 fuzz/seeds.py [PT2ONNX]    # the command converts archives into the seeds of the target `onnx`
+
+Records of archives get no checksum (0), or no mutation of them would be parsed.
+"""
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ARCHIVES = [*HERE.parent.glob("testdata/archives/*.pt2"), *HERE.parent.glob("crates/pt2onnx-fx/tests/data/*.pt2")]
+
+
+def seed(target, data):
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
+
+
+def without_checksums(data):
+    """Zeros the checksum of each entry of the zip's directory."""
+    changed, at = bytearray(data), data.find(b"PK\x01\x02")
+    while at >= 0:
+        changed[at + 16:at + 20] = bytes(4)
+        at = data.find(b"PK\x01\x02", at + 46)
+    return bytes(changed)
+
+
+def walk(data):
+    """Seeds out of the records of a zip, and of the zips in it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        for entry in file.infolist():
+            record = file.read(entry)
+            if entry.filename.endswith("data.pkl"):
+                seed("pickle", record)
+            elif record.startswith(b"PK\x03\x04"):
+                walk(record)
+            elif record.startswith(b"{") and b"graph_module" in record:
+                seed("program", record)
+                for text in re.findall(rb'"expr_str": ?("(?:[^"\\]|\\.)*")', record):
+                    seed("expression", json.loads(text).encode())
+
+
+def main():
+    for archive in ARCHIVES:
+        data = archive.read_bytes()
+        seed("archive", without_checksums(data))
+        walk(data)
+        for command in sys.argv[1:]:
+            with tempfile.TemporaryDirectory() as folder:
+                model = pathlib.Path(folder) / "model.onnx"
+                done = subprocess.run([command, archive, "-o", model], capture_output=True)
+                if done.returncode == 0:
+                    seed("onnx", model.read_bytes())
+    for folder in sorted((HERE / "corpus").iterdir()):
+        print(f"{folder.name}: {len(list(folder.iterdir()))} seeds")
+
+
+if __name__ == "__main__":
+    main()
