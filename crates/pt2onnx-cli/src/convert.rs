@@ -1,7 +1,7 @@
 //! `pt2onnx MODEL.pt2 -o OUT.onnx`.
 
 use crate::{
-    args::Convert,
+    args::{Convert, Options},
     log,
     report::{Code, Report},
 };
@@ -14,11 +14,26 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
     refuse_the_input(&model, &output)?;
+    let program = exporter(args.options).export(&model)?;
+    for warning in program.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let saved = program.save(&output)?;
+    tracing::info!("{}: {} bytes", output.display(), saved.bytes);
+    if let Some((data, bytes)) = saved.data {
+        tracing::info!("{}: {bytes} bytes", data.display());
+    }
+    Ok(())
+}
+
+/// The exporter that the options ask for.
+pub fn exporter(args: Options) -> Exporter {
     let mut exporter = Exporter::new()
         .opset(args.opset)
         .weights(args.weights.into())
         .target(args.target.into())
         .state(args.state.into())
+        .operators(args.operators.into())
         .optimize(!args.no_optimize)
         .input_names(args.input_names)
         .output_names(args.output_names.unwrap_or_default())
@@ -41,6 +56,9 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     if let Some(seed) = args.seed {
         exporter = exporter.seed(seed);
     }
+    for (domain, version) in args.custom_opset {
+        exporter = exporter.custom_opset(domain, version);
+    }
     for (old, new) in args.rename {
         exporter = exporter.rename(old, new);
     }
@@ -50,16 +68,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     for (target, size) in args.fix {
         exporter = exporter.fix(target, size);
     }
-    let program = exporter.export(&model)?;
-    for warning in program.warnings() {
-        tracing::warn!("{warning}");
-    }
-    let saved = program.save(&output)?;
-    tracing::info!("{}: {} bytes", output.display(), saved.bytes);
-    if let Some((data, bytes)) = saved.data {
-        tracing::info!("{}: {bytes} bytes", data.display());
-    }
-    Ok(())
+    exporter
 }
 
 /// Neither of the files to be written may be the archive.

@@ -80,6 +80,12 @@ fn check(case: &Case) -> Result<(), String> {
         result => result,
     };
     let mut program = program.map_err(|e| format!("convert: {e}"))?;
+    let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
+    let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
+    let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
+    if again != model {
+        return Err("what is read and written again is another model".to_owned());
+    }
     program
         .session(&SessionOptions::new().threads(1), &[])
         .map_err(|e| format!("load: {e}"))?;
