@@ -2,6 +2,24 @@
 //!
 //! Layer 2: knows `pt2onnx-ir` and what is below it, does no IO. A [`Pass`] is a plain function over the model,
 //! [`optimize`] runs [`PASSES`] until nothing changes. Every pass is linear in the size of the model.
+//! Alone it serves whoever has ONNX models, whatever made them:
+//!
+//! ```
+//! use pt2onnx_ir::Model;
+//!
+//! let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+//! main_graph (float[n,2] x) => (float[n,2] y)
+//! <float[2] a = {1.0, 2.0}, float[2] b = {3.0, 4.0}>
+//! { sum = Add (a, b)
+//!   same = Identity (x)
+//!   y = Mul (same, sum) }"#;
+//! let mut model: Model = text.parse()?;
+//! pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default());
+//! let nodes: Vec<_> = model.nodes(Model::MAIN).collect();
+//! assert_eq!(nodes.len(), 1);
+//! assert!(model[nodes[0]].is("Mul"));
+//! # Ok::<(), pt2onnx_ir::ParseError>(())
+//! ```
 
 mod cleanup;
 mod cse;
