@@ -25,7 +25,7 @@ pub struct Passes {
 impl Passes {
     /// As the optimiser takes them.
     pub fn options(&self) -> Options {
-        let mut options = Options::level(match self.optimize {
+        let mut options = Options::from(match self.optimize {
             _ if self.no_optimize => Level::Off,
             0 => Level::Off,
             1 => Level::Simplify,

@@ -73,7 +73,7 @@ impl From<Error> for Report {
             }
             Error::Pass(e) => Report::new(Code::Program, e.to_string()),
             Error::Unsupported(e) => unsupported(e),
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) => {
+            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
                 Report::new(Code::Usage, error.to_string())
             }
             Error::Legalise(e) => legalise(e),
@@ -144,7 +144,10 @@ fn unsupported(error: &pt2onnx::aten::Error) -> Report {
             };
             let report = Report::new(Code::Program, what);
             let report = nodes.iter().fold(report, Report::place);
-            report.help("write these parts of the model in other operations; `pt2onnx ops` lists what is supported")
+            report.help(
+                "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep \
+                 these ops for a runtime that knows them: `--operators fallthrough`",
+            )
         }
         _ => Report::new(Code::Program, error.to_string()),
     }

@@ -39,6 +39,7 @@ fn verbose_names_the_stages() {
         "dimensions",
         "optimise",
         "seed",
+        "domains",
         "legalise",
         "target",
         "names",
@@ -125,7 +126,7 @@ fn options_change_the_model() {
 #[test]
 fn passes() {
     let run = pt2onnx(["passes"]);
-    let names = run.out.lines().filter(|l| !l.starts_with(' '));
+    let names = run.stdout.lines().filter(|l| !l.starts_with(' '));
     let names: Vec<&str> = names.collect();
     assert_eq!(names.first(), Some(&"cleanup (level 1)"), "{run:?}");
     assert!(names.contains(&"gelu (level 2)"), "{run:?}");

@@ -60,19 +60,21 @@ pub struct Options {
 pub struct UnknownPass(pub String);
 
 impl Options {
-    /// The defaults of a level.
-    pub fn level(level: Level) -> Self {
-        Self {
-            level,
-            ..Self::default()
-        }
-    }
-
     /// The passes that run, in order.
     pub fn passes(&self) -> impl Iterator<Item = &'static Pass> + '_ {
         PASSES
             .iter()
             .filter(|p| p.level <= self.level && !self.skip.iter().any(|s| s.name == p.name))
+    }
+}
+
+/// The defaults of a level.
+impl From<Level> for Options {
+    fn from(level: Level) -> Self {
+        Self {
+            level,
+            ..Self::default()
+        }
     }
 }
 
@@ -194,11 +196,6 @@ pub const PASSES: &[Pass] = &[
         "hard-swish",
         "Makes HardSwish and HardSigmoid of their formulas. Not of float64.",
         |m, o| fuse::run(m, o, &fuse::HARD_SWISH),
-    ),
-    fuse(
-        "swish",
-        "Makes Swish of x * Sigmoid(x), from opset 24 on. Not of float64.",
-        |m, o| fuse::run(m, o, &fuse::SWISH),
     ),
     fuse(
         "layer-norm",

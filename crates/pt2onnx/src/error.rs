@@ -1,6 +1,6 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::{DimError, NameError, OPSETS};
+use crate::{DimError, DomainError, NameError, OPSETS};
 use pt2onnx_ir::VerifyError;
 
 /// Why there is no model.
@@ -31,6 +31,9 @@ pub enum Error {
     /// Dimensions cannot be called as asked, or cannot have that size.
     #[error(transparent)]
     Dim(#[from] DimError),
+    /// Domains cannot be imported as asked.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),

@@ -1,8 +1,10 @@
 //! The way from an archive to a model.
 
 use crate::{
-    Detail, DynamicAxes, Error, OPSETS, OnnxProgram, OutputNames, Registry, State, Target, Weights,
+    Detail, DynamicAxes, Error, OPSETS, OnnxProgram, Operators, OutputNames, Registry, State,
+    Target, Weights,
     dims::{self, Dims},
+    domains,
     naming::{self, Names},
     random,
 };
@@ -22,6 +24,8 @@ pub struct Exporter {
     state: State,
     seed: Option<u32>,
     registry: Registry,
+    operators: Operators,
+    custom_opsets: Vec<(String, u32)>,
     names: Names,
     dims: Dims,
     metadata: Detail,
@@ -61,6 +65,8 @@ impl Default for Exporter {
             state: State::Drop,
             seed: None,
             registry: Registry::default(),
+            operators: Operators::Onnx,
+            custom_opsets: Vec::new(),
             metadata: Detail::Full,
             strip_paths: false,
             head: Head::default(),
@@ -89,8 +95,8 @@ impl Exporter {
     }
 
     /// How far to fold, simplify and fuse; all of it by default. The opset is the exporter's, whatever these say.
-    pub fn optimize(mut self, options: pt2onnx_opt::Options) -> Self {
-        self.optimize = options;
+    pub fn optimize(mut self, options: impl Into<pt2onnx_opt::Options>) -> Self {
+        self.optimize = options.into();
         self
     }
 
@@ -115,6 +121,18 @@ impl Exporter {
     /// The translations to use; all built-in ones by default.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// What becomes of ops that cannot be translated; [`Operators::Onnx`] by default: an error.
+    pub fn operators(mut self, operators: Operators) -> Self {
+        self.operators = operators;
+        self
+    }
+
+    /// The version at which the model imports a domain other than ONNX's own; 1 by default. Of equal domains the last holds.
+    pub fn custom_opset(mut self, domain: impl Into<String>, version: u32) -> Self {
+        self.custom_opsets.push((domain.into(), version));
         self
     }
 
@@ -231,6 +249,7 @@ impl Exporter {
         } = stage("lower", || {
             let options = pt2onnx_aten::Options {
                 state: self.state,
+                operators: self.operators,
                 metadata: self.metadata,
                 strip_paths: self.strip_paths,
                 archived: archived.as_ref(),
@@ -252,6 +271,9 @@ impl Exporter {
         stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });
+        stage("domains", || {
+            domains::import(&mut model, &self.custom_opsets, &mut warnings)
+        })?;
         stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         stage("target", || fit(&mut model, self.target, &mut warnings));
         stage("names", || naming::finish(&mut model, &self.names))?;

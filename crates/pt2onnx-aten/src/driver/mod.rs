@@ -2,11 +2,13 @@
 //! recorded.
 
 mod control;
+mod foreign;
 mod metadata;
 mod signature;
 mod state;
 mod usage;
 
+pub use foreign::Operators;
 pub use metadata::{Detail, Options};
 pub use state::State;
 pub use usage::{OpUse, ops_used};
@@ -56,8 +58,10 @@ pub fn lower<'a>(
     let mut driver = Driver {
         cx,
         registry,
+        operators: options.operators,
         schemas: FxHashMap::default(),
         errors: Vec::new(),
+        abandoned: false,
         annotator: Annotator::new(options),
     };
     driver
@@ -69,15 +73,26 @@ pub fn lower<'a>(
         return Err(Error::Nodes(driver.errors));
     }
     let warnings = driver.outputs(program, state)?;
+    let abandoned = driver.abandoned;
     drop(driver);
+    if abandoned {
+        for node in model.all_nodes().into_iter().rev() {
+            if model.contains(node) {
+                model.erase(node);
+            }
+        }
+    }
     Ok(Lowering { model, warnings })
 }
 
 struct Driver<'a> {
     cx: Cx<'a>,
     registry: &'a Registry,
+    operators: Operators,
     schemas: FxHashMap<&'static str, Option<Arc<Schema>>>,
     errors: Vec<NodeError>,
+    /// Whether a translation was given up half-way: what it emitted leads nowhere.
+    abandoned: bool,
     annotator: Annotator<'a>,
 }
 
@@ -114,9 +129,16 @@ impl<'a> Driver<'a> {
             let outputs = self.higher_order(node)?;
             return self.define(node, &self.results(node), outputs);
         }
-        let Some(op) = self.registry.get(&name) else {
+        let recorded = self.results(node);
+        let admitted = self.operators.admit(&node.target);
+        let op = self.registry.get(&name);
+        let Some(op) = op.filter(|_| !(admitted && self.operators == Operators::Aten)) else {
             if usage::is_symbolic(node) {
                 return Ok(());
+            }
+            if admitted {
+                let outputs = self.foreign(node)?;
+                return self.define(node, &recorded, outputs);
             }
             let nearest = self.registry.nearest(&name).map(str::to_owned);
             return Err(LowerError::UnknownOp {
@@ -124,16 +146,33 @@ impl<'a> Driver<'a> {
                 nearest,
             });
         };
-        let recorded = self.results(node);
         self.cx.set_outputs(&recorded);
-        let outputs = match self.empty(&recorded) {
+        match self.translate(op, node, &recorded) {
+            Err(_) if admitted => {
+                self.abandoned = true;
+                self.cx.take_faults();
+                let outputs = self.foreign(node)?;
+                self.define(node, &recorded, outputs)
+            }
+            Ok(outputs) => self.define(node, &recorded, outputs),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn translate(
+        &mut self,
+        op: &'static AtenOp,
+        node: &Node,
+        recorded: &[Recorded],
+    ) -> Lowered<Outputs> {
+        let outputs = match self.empty(recorded) {
             Some(empty) => empty,
             None => self.call(op, node)?,
         };
-        if let Some(fault) = self.cx.take_faults().into_iter().next() {
-            return Err(fault.into());
+        match self.cx.take_faults().into_iter().next() {
+            Some(fault) => Err(fault.into()),
+            None => Ok(outputs),
         }
-        self.define(node, &recorded, outputs)
     }
 
     /// Constants, where all of a node's outputs are tensors known to be empty: there is nothing to compute, and runtimes

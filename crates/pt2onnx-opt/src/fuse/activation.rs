@@ -31,18 +31,6 @@ pub(crate) static GELU: Fusion = Fusion {
     ],
 };
 
-/// `x sigmoid(x)`.
-pub(crate) static SWISH: Fusion = Fusion {
-    since: 24,
-    rules: &[Rule {
-        pattern: "Mul(x, Sigmoid(x))",
-        rewrite: |cx, seen| {
-            let x = float(cx, seen.value("x")?, &[DType::F32, DType::F16, DType::BF16])?;
-            Some(cx.swish(x, attrs::Swish::default()))
-        },
-    }],
-};
-
 /// `x relu6(x + 3) / 6`, and the curve of it alone.
 pub(crate) static HARD_SWISH: Fusion = Fusion {
     since: 14,

@@ -77,8 +77,7 @@ fn fold_as<T: Real>(
     };
     let weight = seen.value("weight")?;
     let tensor = constant(weight).filter(|_| alone(cx, weight))?;
-    let [scale, bias, mean, variance] =
-        ["scale", "bias", "mean", "variance"].map(|name| doubles(name));
+    let [scale, bias, mean, variance] = ["scale", "bias", "mean", "variance"].map(doubles);
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
     let channels = scale.len();
     let epsilon = f64::from(float(norm, "epsilon", 1e-5));

@@ -10,7 +10,7 @@ mod normalization;
 mod padding;
 mod pattern;
 
-pub(crate) use activation::{CLIP, GELU, HARD_SWISH, SWISH};
+pub(crate) use activation::{CLIP, GELU, HARD_SWISH};
 pub(crate) use batch_norm::BATCH_NORM;
 pub(crate) use linear::GEMM;
 pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
@@ -182,7 +182,6 @@ mod tests {
             &LAYER_NORM,
             &PAD,
             &RMS_NORM,
-            &SWISH,
         ] {
             for rule in fusion.rules {
                 assert!(Pattern::parse(rule.pattern).is_some(), "{}", rule.pattern);

@@ -64,8 +64,10 @@ fn cse() {
 fn fuse() {
     run("fuse", include_str!("cases/fuse.txt"), |text, argument| {
         let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
-        let mut options = Options::default();
-        options.opset = opset.parse().unwrap();
+        let options = Options {
+            opset: opset.parse().unwrap(),
+            ..Options::default()
+        };
         with_pass(pass, text, &options)
     });
 }

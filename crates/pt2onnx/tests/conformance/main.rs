@@ -17,10 +17,7 @@ mod state;
 
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
-use pt2onnx::{
-    DEFAULT_OPSET, Error, Exporter, OPSETS, Target,
-    opt::{Level, Options},
-};
+use pt2onnx::{DEFAULT_OPSET, Error, Exporter, OPSETS, Target, opt::Level};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 fn main() {
@@ -89,7 +86,7 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 fn check(case: &Case, level: Level) -> Result<(), String> {
     let exporter = |opset| {
         let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
-        exporter.optimize(Options::level(level))
+        exporter.optimize(level)
     };
     let program = match exporter(DEFAULT_OPSET).export(case.archive.path()) {
         Err(Error::Legalise(_)) => exporter(*OPSETS.end()).export(case.archive.path()),
@@ -97,6 +94,11 @@ fn check(case: &Case, level: Level) -> Result<(), String> {
     };
     let program = program.map_err(|e| format!("convert: {e}"))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
+    let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
+    let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
+    if again != model {
+        return Err("what is read and written again is another model".to_owned());
+    }
     let mut session = runtime::Session::new(&model).map_err(|e| format!("load: {e}"))?;
     for sample in &case.samples {
         let outputs = session

@@ -185,7 +185,10 @@ fn as_pytorch_writes_it() {
     for path in cases {
         let case = path.file_stem().unwrap().to_str().unwrap();
         let json: Json = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        let program = export(&Exporter::new().optimize(false), &archives[case]);
+        let program = export(
+            &Exporter::new().optimize(pt2onnx::opt::Level::Off),
+            &archives[case],
+        );
         let lines = compare(&json, program.model());
         found.extend(lines.into_iter().map(|l| format!("{case}: {l}")));
     }
