@@ -1,12 +1,13 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`, `passes`), all else goes to standard error.
 
 mod args;
 mod convert;
 mod inspect;
 mod log;
 mod ops;
+mod passes;
 mod report;
 
 use args::{Cli, Command};
@@ -49,6 +50,7 @@ fn run(cli: Cli) -> Result<(), Report> {
     match cli.command {
         Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
         Some(Command::Ops { json }) => print(ops::list(json)),
+        Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),
         None => convert::convert(cli.convert),
     }

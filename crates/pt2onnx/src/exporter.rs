@@ -19,7 +19,7 @@ pub const DEFAULT_OPSET: u32 = 20;
 pub struct Exporter {
     opset: u32,
     weights: Weights,
-    optimize: bool,
+    optimize: pt2onnx_opt::Options,
     target: Target,
     state: State,
     seed: Option<u32>,
@@ -60,7 +60,7 @@ impl Default for Exporter {
         Self {
             opset: DEFAULT_OPSET,
             weights: Weights::Auto,
-            optimize: true,
+            optimize: pt2onnx_opt::Options::default(),
             target: Target::Standard,
             state: State::Drop,
             seed: None,
@@ -94,9 +94,9 @@ impl Exporter {
         self
     }
 
-    /// Whether to fold constants and simplify; true by default.
-    pub fn optimize(mut self, optimize: bool) -> Self {
-        self.optimize = optimize;
+    /// How far to fold, simplify and fuse; all of it by default. The opset is the exporter's, whatever these say.
+    pub fn optimize(mut self, options: impl Into<pt2onnx_opt::Options>) -> Self {
+        self.optimize = options.into();
         self
     }
 
@@ -263,11 +263,11 @@ impl Exporter {
         stage("dimensions", || {
             dims::apply(&mut model, &program.constraints, &self.dims)
         })?;
-        if self.optimize {
-            stage("optimise", || {
-                pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
-            });
-        }
+        stage("optimise", || {
+            let mut options = self.optimize.clone();
+            options.opset = self.opset;
+            pt2onnx_opt::optimize(&mut model, &options);
+        });
         stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });
