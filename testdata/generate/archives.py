@@ -8,8 +8,8 @@
 Run by hand, on Linux and Python 3.11 (the newest that torch 2.1 has wheels for); one virtual environment at a time, in a
 temporary folder. Each program of `programs` becomes a case FOLDER/VERSION/NAME as make.py describes it. What a version
 cannot export or save is left out and listed with PyTorch's reason in testdata/archives/README.md. All cases go into
-testdata/cases/archives.tar.zst, which the conformance test runs; the case `small` of each version lies in testdata/archives,
-for the tests of the reader.
+testdata/archives/archives.tar.zst, which the conformance test runs; the case `small` of each version lies beside it, for the
+tests of the reader.
 """
 from __future__ import annotations
 
@@ -332,11 +332,11 @@ def pack(folder):
                 for file in ("model.pt2", "io.safetensors", "case.json"):
                     (case / file).write_bytes((folder / minor / name / file).read_bytes())
             (ARCHIVES / f"torch-{minor}.pt2").write_bytes((folder / minor / "small" / "model.pt2").read_bytes())
-        cases.bundle(place, ARCHIVES.parent / "cases" / "archives.tar.zst")
+        cases.bundle(place, ARCHIVES / "archives.tar.zst")
     (ARCHIVES / "README.md").write_text("\n".join([
         "# Archives of each version of PyTorch", "",
         "Made by `testdata/generate/archives.py`, which also wrote this page. `torch-VERSION.pt2` is the program `small` as each",
-        "version saves it; `testdata/cases/archives.tar.zst` holds all programs of all versions with PyTorch's numbers.", "",
+        "version saves it; `archives.tar.zst` holds all programs of all versions with PyTorch's numbers.", "",
         "| torch | programs | left out |", "| --- | --- | --- |", *rows, "",
         "Why, in PyTorch's words:", "", *reasons, ""]))
 

@@ -1,4 +1,5 @@
-//! Conformance cases out of the bundles `testdata/cases/*.tar.zst`: an archive, inputs and PyTorch's outputs each.
+//! Conformance cases out of bundles: an archive, inputs and PyTorch's outputs each. `testdata/cases/*.tar.zst` are of one
+//! version of PyTorch, `testdata/archives/archives.tar.zst` is of all of them.
 
 use crate::bundles::{Files, numbered, temporary, unpack};
 use pt2onnx::{Tolerance, tensor::Tensor};
@@ -35,6 +36,7 @@ pub fn read_all(testdata: &Path) -> Vec<Case> {
         .map(|entry| entry.expect("a bundle").path())
         .collect();
     bundles.sort();
+    bundles.push(testdata.join("archives/archives.tar.zst"));
     bundles
         .iter()
         .flat_map(|bundle| read_bundle(bundle))
