@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
 Exit codes:
@@ -36,6 +36,8 @@ pub enum Command {
         #[arg(value_name = "MODEL.pt2")]
         model: PathBuf,
     },
+    /// Tell whether archives would be converted with these options, and all that is in the way
+    Check(Box<Check>),
     /// List the ops that can be translated, by their PyTorch schemas
     Ops {
         /// As JSON, with the ONNX operators they become, the lowest opset and the element types tested
@@ -51,6 +53,21 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+pub struct Check {
+    /// The archives
+    #[arg(value_name = "MODEL.pt2", required = true)]
+    pub models: Vec<PathBuf>,
+    /// As JSON: for each archive whether it would be converted, its error, failures and warnings
+    #[arg(long)]
+    pub json: bool,
+    /// How many archives to look at at a time [default: as many as there are processors]
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+#[derive(Debug, Args)]
 pub struct Convert {
     /// The archive; one called `inspect` or `ops` is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
@@ -60,6 +77,9 @@ pub struct Convert {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
+    /// Write a report, as Markdown or JSON by its ending, also of a failure; may be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json", value_parser = report)]
+    pub report: Vec<PathBuf>,
     /// Say what is done and how long it takes; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -213,6 +233,14 @@ impl From<Weights> for pt2onnx::Weights {
             Weights::Embed => Self::Embed,
             Weights::External => Self::External,
         }
+    }
+}
+
+fn report(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("md" | "json") => Ok(path),
+        _ => Err("the name of a report ends in .md or .json".to_owned()),
     }
 }
 

@@ -11,5 +11,5 @@ mod save;
 mod stream;
 
 pub use error::Error;
-pub use save::{Saved, Weights, save};
+pub use save::{Saved, Weights, check, check_file, save, write_file};
 pub use stream::to_bytes;

@@ -29,9 +29,10 @@ mod exporter;
 mod naming;
 mod program;
 mod random;
+mod report;
 
 pub use dims::{DimError, DynamicAxes};
-pub use error::Error;
+pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::{DEFAULT_OPSET, Exporter};
 pub use naming::{NameError, OutputNames};
 pub use program::OnnxProgram;
@@ -45,6 +46,10 @@ pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{Saved, Weights};
+pub use report::{
+    Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
+    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
+};
 
 /// The example of the README.
 #[cfg(doctest)]
