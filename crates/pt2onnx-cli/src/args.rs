@@ -100,6 +100,12 @@ pub struct Options {
     /// What becomes of values that the program writes into buffers and inputs
     #[arg(long, value_enum, default_value_t)]
     pub state: State,
+    /// What becomes of ops that cannot be translated
+    #[arg(long, value_enum, default_value_t, help_heading = "Custom ops")]
+    pub operators: Operators,
+    /// Version at which the model imports a domain of custom ops, 1 by default; may be given several times
+    #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
+    pub custom_opset: Vec<(String, u32)>,
     /// Seed for nodes that draw random numbers, so that runs repeat
     #[arg(long, value_name = "N")]
     pub seed: Option<u32>,
@@ -174,6 +180,30 @@ pub enum State {
     Pairs,
     /// They are an error
     Error,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Operators {
+    /// They are errors, all of which are listed
+    #[default]
+    Onnx,
+    /// They become nodes of their own domain; ATen's of org.pytorch.aten
+    Fallthrough,
+    /// ATen's become nodes of org.pytorch.aten, others are errors
+    AtenFallback,
+    /// All ATen ops become nodes of org.pytorch.aten, also those that can be translated
+    Aten,
+}
+
+impl From<Operators> for pt2onnx::Operators {
+    fn from(operators: Operators) -> Self {
+        match operators {
+            Operators::Onnx => Self::Onnx,
+            Operators::Fallthrough => Self::Fallthrough,
+            Operators::AtenFallback => Self::AtenFallback,
+            Operators::Aten => Self::Aten,
+        }
+    }
 }
 
 impl From<State> for pt2onnx::State {
@@ -264,6 +294,13 @@ fn pair(text: &str) -> Result<(String, String), String> {
         .filter(|(a, b)| !a.is_empty() && !b.is_empty());
     let (a, b) = pair.ok_or("something on both sides of `=` is needed")?;
     Ok((a.to_owned(), b.to_owned()))
+}
+
+fn version(text: &str) -> Result<(String, u32), String> {
+    let (domain, version) = pair(text)?;
+    let number = version.parse().ok().filter(|n| *n > 0);
+    let number = number.ok_or_else(|| format!("`{version}` is no version"))?;
+    Ok((domain, number))
 }
 
 fn size(text: &str) -> Result<(String, i64), String> {

@@ -107,6 +107,7 @@ pub fn exporter(args: Options) -> Exporter {
         .weights(args.weights.into())
         .target(args.target.into())
         .state(args.state.into())
+        .operators(args.operators.into())
         .optimize(!args.no_optimize)
         .input_names(args.input_names)
         .output_names(args.output_names.unwrap_or_default())
@@ -128,6 +129,9 @@ pub fn exporter(args: Options) -> Exporter {
     }
     if let Some(seed) = args.seed {
         exporter = exporter.seed(seed);
+    }
+    for (domain, version) in args.custom_opset {
+        exporter = exporter.custom_opset(domain, version);
     }
     for (old, new) in args.rename {
         exporter = exporter.rename(old, new);

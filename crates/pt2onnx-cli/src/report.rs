@@ -74,7 +74,7 @@ impl From<Error> for Report {
         match &error {
             Error::Archive(e) => archive(e),
             Error::Program(failures) => program(failures),
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) => {
+            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
                 Report::new(Code::Usage, error.to_string())
             }
             Error::Legalise(e) => legalise(e),
@@ -150,7 +150,8 @@ fn program(failures: &[Failure]) -> Report {
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
     match failures.iter().any(lowered) {
         true => report.help(
-            "write these parts of the model in other operations; `pt2onnx ops` lists what is supported",
+            "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \
+             ops for a runtime that knows them: `--operators fallthrough`",
         ),
         // The others say what to do.
         false => report,

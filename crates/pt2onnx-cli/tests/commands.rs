@@ -39,6 +39,7 @@ fn verbose_names_the_stages() {
         "dimensions",
         "optimise",
         "seed",
+        "domains",
         "legalise",
         "target",
         "names",

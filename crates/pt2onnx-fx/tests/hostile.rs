@@ -418,6 +418,36 @@ fn directory(bytes: &[u8]) -> usize {
     u32::from_le_bytes(start).try_into().unwrap()
 }
 
+/// The end of the directory as PyTorch writes it: with zip64 records (56 and 20 bytes), though the file is small. One length
+/// of the folder's name makes the first entry 76 bytes long too, where a search for the directory can go astray.
+#[test]
+fn folders_of_any_length() {
+    let weights = records("weights.pt2");
+    for length in 1..=40 {
+        let name = |(name, bytes): &(String, Vec<u8>)| {
+            let (_, short) = name.split_once('/').unwrap();
+            (format!("{}/{short}", "m".repeat(length)), bytes.clone())
+        };
+        let mut bytes = archive(&weights.iter().map(name).collect::<Vec<_>>());
+        let (end, start) = (bytes.len() - 22, directory(&bytes) as u64);
+        let entries = bytes[end + 10..end + 12].try_into().unwrap();
+        let entries = u64::from(u16::from_le_bytes(entries)).to_le_bytes();
+        let (size, at) = (end as u64 - start, end as u64);
+        let zip64 = [
+            b"PK\x06\x06\x2c\0\0\0\0\0\0\0\x1e\x03\x2d\0\0\0\0\0\0\0\0\0".as_slice(),
+            &entries,
+            &entries,
+            &size.to_le_bytes(),
+            &start.to_le_bytes(),
+            b"PK\x06\x07\0\0\0\0",
+            &at.to_le_bytes(),
+            &1u32.to_le_bytes(),
+        ];
+        bytes.splice(end..end, zip64.concat());
+        assert!(!read_bytes(&bytes).graph.nodes.is_empty(), "{length}");
+    }
+}
+
 #[test]
 fn zip_directories_that_lie() {
     let bytes = archive(&records("weights.pt2"));

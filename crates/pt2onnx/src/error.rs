@@ -1,6 +1,6 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::{DimError, NameError, OPSETS};
+use crate::{DimError, DomainError, NameError, OPSETS};
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::VerifyError;
@@ -45,6 +45,9 @@ pub enum Error {
     /// Dimensions cannot be called as asked, or cannot have that size.
     #[error(transparent)]
     Dim(#[from] DimError),
+    /// Domains cannot be imported as asked.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),
@@ -93,7 +96,9 @@ impl Error {
                 _ if failures.is_empty() => ErrorKind::Conversion,
                 _ => ErrorKind::UnsupportedOperator,
             },
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) => ErrorKind::Options,
+            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
+                ErrorKind::Options
+            }
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Verify(_) => ErrorKind::Checker,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,

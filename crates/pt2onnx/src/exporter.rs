@@ -1,10 +1,10 @@
 //! The way from an archive to a model.
 
 use crate::{
-    Detail, DynamicAxes, Error, Failed, Failure, OPSETS, OnnxProgram, OutputNames, Registry,
-    Report, State, Target, Weights,
+    Detail, DynamicAxes, Error, Failed, Failure, OPSETS, OnnxProgram, Operators, OutputNames,
+    Registry, Report, State, Target, Weights,
     dims::{self, Dims},
-    error,
+    domains, error,
     naming::{self, Names},
     random, report,
 };
@@ -25,6 +25,8 @@ pub struct Exporter {
     state: State,
     seed: Option<u32>,
     registry: Registry,
+    operators: Operators,
+    custom_opsets: Vec<(String, u32)>,
     names: Names,
     dims: Dims,
     metadata: Detail,
@@ -64,6 +66,8 @@ impl Default for Exporter {
             state: State::Drop,
             seed: None,
             registry: Registry::default(),
+            operators: Operators::Onnx,
+            custom_opsets: Vec::new(),
             metadata: Detail::Full,
             strip_paths: false,
             head: Head::default(),
@@ -118,6 +122,18 @@ impl Exporter {
     /// The translations to use; all built-in ones by default.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// What becomes of ops that cannot be translated; [`Operators::Onnx`] by default: an error.
+    pub fn operators(mut self, operators: Operators) -> Self {
+        self.operators = operators;
+        self
+    }
+
+    /// The version at which the model imports a domain other than ONNX's own; 1 by default. Of equal domains the last holds.
+    pub fn custom_opset(mut self, domain: impl Into<String>, version: u32) -> Self {
+        self.custom_opsets.push((domain.into(), version));
         self
     }
 
@@ -272,6 +288,8 @@ impl Exporter {
         };
         let fixed = self.dims.fixed.iter();
         let fixed: Vec<_> = fixed.map(|(t, n)| (t.clone(), n.to_string())).collect();
+        let opsets = self.custom_opsets.iter();
+        let opsets: Vec<_> = opsets.map(|(d, n)| (d.clone(), n.to_string())).collect();
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),
@@ -280,6 +298,8 @@ impl Exporter {
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
             ("optimize", self.optimize.to_string()),
+            ("operators", word(&self.operators)),
+            ("custom_opset", list(&opsets)),
             ("strip_paths", self.strip_paths.to_string()),
             (
                 "seed",
@@ -323,6 +343,7 @@ impl Exporter {
         let lowered = report.stage("lower", || {
             let options = pt2onnx_aten::Options {
                 state: self.state,
+                operators: self.operators,
                 metadata: self.metadata,
                 strip_paths: self.strip_paths,
                 archived: archived.as_ref(),
@@ -349,6 +370,9 @@ impl Exporter {
         report.stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });
+        report.stage("domains", || {
+            domains::import(&mut model, &self.custom_opsets, &mut warnings)
+        })?;
         report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         report.stage("target", || fit(&mut model, self.target, &mut warnings));
         report.stage("names", || naming::finish(&mut model, &self.names))?;
@@ -369,6 +393,7 @@ impl Exporter {
         if let Some(program) = program {
             let options = pt2onnx_aten::Options {
                 state: self.state,
+                operators: self.operators,
                 metadata: Detail::None,
                 strip_paths: self.strip_paths,
                 archived: None,

@@ -24,6 +24,7 @@
 //! model: [`fx`] (archives and their programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes).
 
 mod dims;
+mod domains;
 mod error;
 mod exporter;
 mod naming;
@@ -32,12 +33,13 @@ mod random;
 mod report;
 
 pub use dims::{DimError, DynamicAxes};
+pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::{DEFAULT_OPSET, Exporter};
 pub use naming::{NameError, OutputNames};
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
-pub use pt2onnx_aten::{Detail, Registry, State};
+pub use pt2onnx_aten::{Detail, Operators, Registry, State};
 pub use pt2onnx_fx as fx;
 pub use pt2onnx_ir as ir;
 pub use pt2onnx_opt as opt;

@@ -1,7 +1,7 @@
 //! Metadata: what nodes, the graph and its values say of the program they come from, with the keys and texts of
 //! `torch.onnx.export`.
 
-use super::{State, signature::Role};
+use super::{Operators, State, signature::Role};
 use pt2onnx_fx::{
     graph::{
         ExportedProgram, Graph, GraphSignature, ModuleFrame, MutationKind, Name, Node, OpName,
@@ -34,6 +34,8 @@ pub enum Detail {
 pub struct Options<'a> {
     /// What becomes of the program's writes to buffers and inputs.
     pub state: State,
+    /// What becomes of ops.
+    pub operators: Operators,
     /// How much metadata is made.
     pub metadata: Detail,
     /// Whether stack traces tell files without their folders.

@@ -2,11 +2,13 @@
 //! recorded.
 
 mod control;
+mod foreign;
 mod metadata;
 mod signature;
 mod state;
 mod usage;
 
+pub use foreign::Operators;
 pub use metadata::{Detail, Options};
 pub use state::State;
 pub use usage::{Emitted, OpUse, emitted, ops_used};
@@ -59,9 +61,11 @@ pub fn lower<'a>(
     let mut driver = Driver {
         cx,
         registry,
+        operators: options.operators,
         schemas: FxHashMap::default(),
         errors: Error::default(),
         partial: false,
+        abandoned: false,
         annotator: Annotator::new(options),
     };
     driver
@@ -71,8 +75,16 @@ pub fn lower<'a>(
     driver.nodes(&program.graph);
     let warnings = driver.outputs(program, state);
     let errors = std::mem::take(&mut driver.errors);
+    let abandoned = driver.abandoned;
     drop(driver);
     if errors.is_empty() {
+        if abandoned {
+            for node in model.all_nodes().into_iter().rev() {
+                if model.contains(node) {
+                    model.erase(node);
+                }
+            }
+        }
         return Ok(Lowering { model, warnings });
     }
     let emitted = emitted(&model);
@@ -82,10 +94,13 @@ pub fn lower<'a>(
 struct Driver<'a> {
     cx: Cx<'a>,
     registry: &'a Registry,
+    operators: Operators,
     schemas: FxHashMap<&'static str, Option<Arc<Schema>>>,
     errors: Error,
     /// Whether nodes were not translated.
     partial: bool,
+    /// Whether a translation was given up half-way: what it emitted leads nowhere.
+    abandoned: bool,
     annotator: Annotator<'a>,
 }
 
@@ -119,9 +134,16 @@ impl<'a> Driver<'a> {
             let outputs = self.higher_order(node)?;
             return self.define(node, &self.results(node), outputs);
         }
-        let Some(op) = self.registry.get(&name) else {
+        let recorded = self.results(node);
+        let admitted = self.operators.admit(&node.target);
+        let op = self.registry.get(&name);
+        let Some(op) = op.filter(|_| !(admitted && self.operators == Operators::Aten)) else {
             if usage::is_symbolic(node) {
                 return Ok(());
+            }
+            if admitted {
+                let outputs = self.foreign(node)?;
+                return self.define(node, &recorded, outputs);
             }
             let nearest = self.registry.nearest(&name).map(str::to_owned);
             return Err(LowerError::UnknownOp {
@@ -129,16 +151,33 @@ impl<'a> Driver<'a> {
                 nearest,
             });
         };
-        let recorded = self.results(node);
         self.cx.set_outputs(&recorded);
-        let outputs = match self.empty(&recorded) {
+        match self.translate(op, node, &recorded) {
+            Err(_) if admitted => {
+                self.abandoned = true;
+                self.cx.take_faults();
+                let outputs = self.foreign(node)?;
+                self.define(node, &recorded, outputs)
+            }
+            Ok(outputs) => self.define(node, &recorded, outputs),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn translate(
+        &mut self,
+        op: &'static AtenOp,
+        node: &Node,
+        recorded: &[Recorded],
+    ) -> Lowered<Outputs> {
+        let outputs = match self.empty(recorded) {
             Some(empty) => empty,
             None => self.call(op, node)?,
         };
-        if let Some(fault) = self.cx.take_faults().into_iter().next() {
-            return Err(fault.into());
+        match self.cx.take_faults().into_iter().next() {
+            Some(fault) => Err(fault.into()),
+            None => Ok(outputs),
         }
-        self.define(node, &recorded, outputs)
     }
 
     /// Constants, where all of a node's outputs are tensors known to be empty: there is nothing to compute, and runtimes

@@ -11,13 +11,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The operators that nodes of each op became, by op as FX prints it: `aten.linear.default`, `Gemm`.
 pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 
+/// `Gemm`, `com.microsoft::Gelu`.
+fn qualified(node: &pt2onnx_ir::Node) -> String {
+    match &*node.domain {
+        "" => node.op.to_string(),
+        domain => format!("{domain}::{}", node.op),
+    }
+}
+
 /// What a program's nodes are in the model.
 pub fn emitted(model: &Model) -> Emitted {
     let mut emitted = Emitted::new();
     for node in model.all_nodes() {
         for origin in &model[node].origins {
             let operators = emitted.entry(model[*origin].op.to_string()).or_default();
-            operators.insert(model[node].op.to_string());
+            operators.insert(qualified(&model[node]));
         }
     }
     emitted

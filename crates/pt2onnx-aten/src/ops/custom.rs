@@ -1,7 +1,7 @@
 //! Operators that libraries bring along: ONNX's own as PyTorch offers them, and matrix products of groups of rows.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, schema};
+use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, conforms, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -100,11 +100,16 @@ fn symbolic(
     ints: Vec<i64>,
     floats: Vec<f64>,
     strings: Vec<String>,
-    _metadata_keys: Ignored,
-    _metadata_values: Ignored,
+    metadata_keys: Vec<String>,
+    metadata_values: Vec<String>,
     domain: String,
     version: Option<i64>,
 ) -> Lowered<Outputs> {
+    if let Some(origin) = cx.origin() {
+        let entries = metadata_keys.into_iter().zip(metadata_values);
+        let entries = entries.map(|(k, v)| (k.into(), v.into()));
+        cx.edit(|model| model[origin].metadata.extend(entries));
+    }
     let mut attributes = Attributes::new();
     for ((key, kind), place) in keys.into_iter().zip(&types).zip(&places) {
         let value = attribute(kind, place, &ints, &floats, &strings).ok_or_else(|| {
@@ -125,11 +130,17 @@ fn symbolic(
         let schema = schema::lookup(&op, schema::CANONICAL_OPSET)
             .ok_or_else(|| LowerError::unsupported(format!("ONNX has no operator `{op}`")))?;
         let results = cx.emit(schema.name, &inputs, attributes, outputs.len());
+        let model = cx.model();
+        if let Some(node) = results.first().and_then(|&v| model.producer(v)) {
+            conforms(&model, &model[node], schema).map_err(LowerError::Unsupported)?;
+        }
+        drop(model);
         for (&result, ty) in results.iter().zip(outputs) {
             cx.set_type(result, ty);
         }
         return Ok(results.to_vec().into());
     }
+    let outputs: Vec<_> = outputs.into_iter().map(Some).collect();
     let results = cx.emit_custom(&domain, &op, &inputs, attributes, &outputs);
     if let Some(version) = version.and_then(|v| u32::try_from(v).ok()) {
         cx.edit(|model| {

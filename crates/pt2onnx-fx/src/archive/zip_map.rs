@@ -11,7 +11,10 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
-use zip::{CompressionMethod, ZipArchive};
+use zip::{
+    CompressionMethod, ZipArchive,
+    read::{ArchiveOffset, Config},
+};
 
 /// The whole file, mapped.
 #[expect(
@@ -44,7 +47,10 @@ pub(super) fn records(
     if !bytes.starts_with(b"PK") {
         return Err(layout(sniff(bytes)));
     }
-    let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
+    // Nothing stands before an archive; left to look for its start, the crate takes some archives' second entry for the first.
+    let archive_offset = ArchiveOffset::Known(0);
+    let mut zip =
+        ZipArchive::with_config(Config { archive_offset }, Cursor::new(bytes)).map_err(broken)?;
     let mut records = IndexMap::with_capacity(zip.len());
     let mut folder = None;
     let mut occupied = Vec::with_capacity(zip.len());

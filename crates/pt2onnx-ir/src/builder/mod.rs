@@ -379,26 +379,34 @@ impl<'m> Builder<'m> {
         node
     }
 
-    /// Emits a node of another domain with outputs of the given types.
+    /// Emits a node of another domain with outputs of the given types, and imports that domain.
     pub fn emit_custom(
         &self,
         domain: &str,
         op: &str,
         inputs: &[Option<Value>],
         attributes: Attributes,
-        outputs: &[Type],
+        outputs: &[Option<Type>],
     ) -> SmallVec<[Value; 2]> {
+        let given = inputs
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |i| i + 1);
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        let node = s
-            .model
-            .add_node(s.at, op.to_owned(), inputs, attributes, outputs.len());
+        let node = s.model.add_node(
+            s.at,
+            op.to_owned(),
+            &inputs[..given],
+            attributes,
+            outputs.len(),
+        );
         s.model[node].domain = domain.to_owned().into();
         s.model[node].origins.clone_from(&s.origins);
         s.model.imports.entry(domain.to_owned()).or_insert(1);
         let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
         for (&value, ty) in values.iter().zip(outputs) {
-            s.model[value].ty = Some(ty.clone());
+            s.model[value].ty.clone_from(ty);
         }
         values
     }

@@ -1,0 +1,168 @@
+//! Ops that stay what they are: nodes of a domain of their own, for a runtime that knows them.
+
+use super::{Driver, onnx_type};
+use crate::{ArgError, Cx, FromArg, LowerError, Lowered, cx::Outputs};
+use pt2onnx_fx::graph::{Argument, Node, OpName, SymArg, ValueMeta};
+use pt2onnx_ir::{Attribute, Attributes, Type, Value, schema};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// Domain of ATen's own ops.
+const ATEN_DOMAIN: &str = "org.pytorch.aten";
+
+/// What becomes of ops: `operator_export_type` of PyTorch's older exporter.
+///
+/// A node that an op becomes has the op's name as type, and the op's namespace as domain: `mylib` for `mylib::foo`, but
+/// `org.pytorch.aten` for `aten` ops. Its inputs are the tensors (and the numbers that are known at run time only), lists
+/// spread out; the attribute `input_names` says for each of them the parameter that it belongs to. All other arguments are
+/// attributes, named as the parameters. What is None or not given is left out. Overloads other than the default one are
+/// named by the attribute `overload_name`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operators {
+    /// Those of ONNX alone: an op that cannot be translated is an error.
+    #[default]
+    Onnx,
+    /// Ops that cannot be translated become such nodes.
+    Fallthrough,
+    /// ATen's ops that cannot be translated become such nodes, others are errors.
+    AtenFallback,
+    /// All ATen ops become such nodes, but for those that only compute sizes.
+    Aten,
+}
+
+impl Operators {
+    /// Whether an op may become a node of its own domain.
+    pub(super) fn admit(self, op: &OpName) -> bool {
+        let is_aten = &*op.namespace == "aten";
+        match self {
+            _ if !op.is_operator() => false,
+            Operators::Onnx => false,
+            Operators::Fallthrough => true,
+            Operators::AtenFallback | Operators::Aten => is_aten,
+        }
+    }
+}
+
+/// What an argument becomes of a node that keeps the op's parameters.
+pub(super) enum Passed {
+    /// Inputs; `None` for a gap in a list.
+    Inputs(Vec<Option<Value>>),
+    /// An attribute.
+    Attribute(Attribute),
+    /// Nothing: it is None.
+    Nothing,
+}
+
+/// Tensors, and numbers that are known at run time only, are inputs; all else is an attribute.
+pub(super) fn pass(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
+    let one = |value| Ok(Passed::Inputs(vec![Some(value)]));
+    Ok(Passed::Attribute(match arg {
+        Argument::None | Argument::OptionalTensor(None) => return Ok(Passed::Nothing),
+        // An empty list of whatever type.
+        Argument::Tensors(names) if names.is_empty() => Attribute::Ints(Vec::new()),
+        Argument::Tensor(_) | Argument::OptionalTensor(_) | Argument::SymFloat(SymArg::Name(_)) => {
+            return one(Value::from_arg(cx, arg)?);
+        }
+        Argument::SymBool(SymArg::Name(name)) => {
+            let value = cx.value(name);
+            return one(value.ok_or_else(|| format!("nothing in the program computes `{name}`"))?);
+        }
+        Argument::Tensors(_) | Argument::OptionalTensors(_) => {
+            return Vec::from_arg(cx, arg).map(Passed::Inputs);
+        }
+        Argument::Int(_) | Argument::SymInt(_) => {
+            let value = Expr::from_arg(cx, arg)?;
+            match value.as_int() {
+                Some(i) => Attribute::Int(i),
+                None => return one(cx.size(&value)),
+            }
+        }
+        Argument::Ints(_) | Argument::SymInts(_) => {
+            let values = Vec::<Expr>::from_arg(cx, arg)?;
+            match values.iter().map(Expr::as_int).collect() {
+                Some(ints) => Attribute::Ints(ints),
+                None => return one(cx.sizes(&values)),
+            }
+        }
+        Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => Attribute::Float(*f as f32),
+        Argument::Floats(v) => Attribute::Floats(v.iter().map(|&f| f as f32).collect()),
+        Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => Attribute::Int((*b).into()),
+        Argument::Bools(v) => Attribute::Ints(v.iter().map(|&b| b.into()).collect()),
+        Argument::String(s) => Attribute::String(s.to_string()),
+        Argument::Strings(v) => Attribute::Strings(v.iter().map(ToString::to_string).collect()),
+        Argument::DType(d) => Attribute::Int(schema::data_type(*d)),
+        Argument::MemoryFormat(f) => Attribute::String(f.to_string()),
+        Argument::Layout(l) => Attribute::String(l.to_string()),
+        Argument::Device(d) => Attribute::String(d.to_string()),
+        Argument::Complex(re, im) => Attribute::Floats(vec![*re as f32, *im as f32]),
+        other => return Err(format!("no attribute of ONNX can hold {other:?}")),
+    }))
+}
+
+impl<'a> Driver<'a> {
+    /// The node as a node of its own domain.
+    pub(super) fn foreign(&self, node: &'a Node) -> Lowered<Outputs> {
+        let op = &node.target;
+        let (mut inputs, mut names, mut attributes) =
+            (Vec::new(), Vec::new(), Attributes::default());
+        for arg in &node.args {
+            let passed = pass(&self.cx, &arg.value).map_err(|what| ArgError {
+                name: arg.name.to_string(),
+                what,
+            })?;
+            match passed {
+                Passed::Nothing => {}
+                Passed::Attribute(value) => attributes.push((arg.name.to_string().into(), value)),
+                Passed::Inputs(values) => {
+                    names.extend(values.iter().map(|_| arg.name.to_string()));
+                    inputs.extend(values);
+                }
+            }
+        }
+        if !names.is_empty() {
+            attributes.push(("input_names".into(), Attribute::Strings(names)));
+        }
+        if &*op.overload != "default" {
+            attributes.push(("overload_name".into(), Attribute::from(&*op.overload)));
+        }
+        let domain = match &*op.namespace {
+            "aten" => ATEN_DOMAIN,
+            other => other,
+        };
+        let types = self.result_types(node)?;
+        let results = self
+            .cx
+            .emit_custom(domain, &op.name, &inputs, attributes, &types);
+        Ok(results.to_vec().into())
+    }
+
+    /// Types of a node's results as the program tells them; `None` for what nothing uses.
+    pub(super) fn result_types(&self, node: &'a Node) -> Lowered<Vec<Option<Type>>> {
+        let results = self.results(node);
+        if results.is_empty() {
+            return Err(LowerError::unsupported(
+                "it gives no result, so that no node of an ONNX model can do what it does",
+            ));
+        }
+        if results
+            .iter()
+            .flat_map(|(_, meta)| meta)
+            .any(|m| m.dtype.is_complex())
+        {
+            return Err(LowerError::unsupported(
+                "its result is complex, which only ONNX's own operators can stand for",
+            ));
+        }
+        let number = |dtype| Some(Type::tensor(dtype, []));
+        let types = results.into_iter().map(|(name, meta)| match meta {
+            Some(meta) => Some(onnx_type(meta)),
+            None => match self.cx.meta(name?)? {
+                ValueMeta::SymInt { .. } => number(DType::I64),
+                ValueMeta::SymFloat { .. } => number(DType::F64),
+                ValueMeta::SymBool { .. } => number(DType::Bool),
+                ValueMeta::Tensor(_) | ValueMeta::CustomObj { .. } => None,
+            },
+        });
+        Ok(types.collect())
+    }
+}

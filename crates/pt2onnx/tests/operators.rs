@@ -1,0 +1,181 @@
+//! Ops that stay what they are, and the domains that a model imports.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+use pt2onnx::{
+    Detail, Error, Exporter, Operators,
+    fx::{
+        ExportedProgram, archive,
+        graph::{ArgKind, Argument, Device, NamedArg, OpName, SymArg},
+    },
+};
+use std::path::Path;
+
+/// The MLP, its nodes as `change` makes them.
+fn program(change: impl Fn(usize, &str) -> Option<&'static str>) -> ExportedProgram {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/mlp.pt2");
+    let mut program = archive::read(path).unwrap();
+    for (i, node) in program.graph.nodes.iter_mut().enumerate() {
+        if let Some(target) = change(i, &node.target.name) {
+            node.target = OpName::parse(target);
+        }
+    }
+    program
+}
+
+/// The first nodes as text.
+fn nodes(exporter: Exporter, program: ExportedProgram) -> Vec<String> {
+    let text = exporter.export_program(program).unwrap().to_text();
+    let nodes = text
+        .lines()
+        .filter(|l| l.starts_with("  ") && l.contains(" = "));
+    let nodes = nodes.filter(|l| !l.contains("{...}") && !l.contains('{'));
+    nodes.take(3).map(|l| l.trim().to_owned()).collect()
+}
+
+fn exporter(operators: Operators) -> Exporter {
+    Exporter::new().metadata(Detail::None).operators(operators)
+}
+
+/// `cat` is a custom op, the first `linear` an ATen op that is not known.
+fn strange() -> ExportedProgram {
+    program(|i, name| match (i, name) {
+        (_, "cat") => Some("torch.ops.mylib.cat.special"),
+        (1, "linear") => Some("torch.ops.aten.linear.new"),
+        _ => None,
+    })
+}
+
+const CAT: &str = "cat = mylib.cat <dim: int = 1, input_names: strings = [\"tensors\", \"tensors\", \"tensors\"], \
+                   overload_name: string = \"special\"> (tensor_x, input_dict_tensor_x, input_list_0)";
+const LINEAR: &str = "linear = org.pytorch.aten.linear <input_names: strings = [\"input\", \"weight\", \"bias\"], \
+                      overload_name: string = \"new\"> (cat, fc_combined.weight, fc_combined.bias)";
+
+#[test]
+fn every_unsupported_op_falls_through() {
+    let nodes = nodes(exporter(Operators::Fallthrough), strange());
+    assert_eq!(nodes, [CAT, LINEAR, "sigmoid = Sigmoid (linear)"]);
+}
+
+#[test]
+fn of_unsupported_ops_only_atens_fall_back() {
+    let result = exporter(Operators::AtenFallback).export_program(strange());
+    let error = result.err().unwrap().to_string();
+    assert!(
+        error.contains("mylib.cat.special") && !error.contains("aten.linear"),
+        "{error}"
+    );
+    let known = program(|i, _| (i == 1).then_some("torch.ops.aten.linear.new"));
+    let nodes = nodes(exporter(Operators::AtenFallback), known);
+    let cat = "cat = Concat <axis: int = 1> (tensor_x, input_dict_tensor_x, input_list_0)";
+    assert_eq!(nodes, [cat, LINEAR, "sigmoid = Sigmoid (linear)"]);
+}
+
+#[test]
+fn all_of_aten() {
+    let nodes = nodes(exporter(Operators::Aten), program(|_, _| None));
+    let sigmoid = "sigmoid = org.pytorch.aten.sigmoid <input_names: strings = [\"self\"]> (linear)";
+    assert_eq!(nodes[2], sigmoid);
+}
+
+/// `aten::linear` with an argument that its translation does not take.
+#[test]
+fn what_a_translation_does_not_take_falls_back() {
+    let mut program = program(|_, _| None);
+    program.graph.nodes[1].args.push(NamedArg {
+        name: "more".into(),
+        kind: ArgKind::Keyword,
+        value: Argument::Int(3),
+    });
+    assert!(
+        exporter(Operators::Onnx)
+            .export_program(program.clone())
+            .is_err()
+    );
+    let nodes = nodes(exporter(Operators::AtenFallback).optimize(false), program);
+    let linear = "linear = org.pytorch.aten.linear <more: int = 3, input_names: strings = [\"input\", \"weight\", \"bias\"]> \
+                  (cat, fc_combined.weight, fc_combined.bias)";
+    assert_eq!(nodes[1], linear);
+}
+
+#[test]
+fn arguments_of_all_kinds() {
+    use Argument::*;
+    let mut program = program(|i, _| (i == 2).then_some("torch.ops.mylib.some.default"));
+    let name = |n: &str| -> pt2onnx::fx::graph::Name { n.into() };
+    let args = [
+        ("none", None),
+        ("gap", OptionalTensor(Option::None)),
+        ("empty", Tensors(vec![])),
+        (
+            "gaps",
+            OptionalTensors(vec![
+                Some(name("linear")),
+                Option::None,
+                Some(name("linear")),
+            ]),
+        ),
+        ("ints", Ints(vec![1, -2])),
+        ("size", SymInt(SymArg::Value(7))),
+        ("sizes", SymInts(vec![SymArg::Value(1), SymArg::Value(2)])),
+        ("float", Float(0.5)),
+        ("floats", Floats(vec![1.0, f64::INFINITY])),
+        ("yes", Bool(true)),
+        ("flags", Bools(vec![true, false])),
+        ("text", String(name("a \"b\""))),
+        ("texts", Strings(vec![name("a"), name("b")])),
+        ("dtype", DType(pt2onnx::tensor::DType::F16)),
+        (
+            "device",
+            Device(self::Device {
+                kind: name("cuda"),
+                index: Some(1),
+            }),
+        ),
+        ("complex", Complex(1.0, -2.0)),
+    ];
+    program.graph.nodes[2].args = args
+        .map(|(name, value)| NamedArg {
+            name: name.into(),
+            kind: ArgKind::Keyword,
+            value,
+        })
+        .to_vec();
+    let nodes = nodes(exporter(Operators::Fallthrough), program);
+    let expected = "sigmoid = mylib.some <empty: ints = [], ints: ints = [1, -2], size: int = 7, sizes: ints = [1, 2], \
+                    float: float = 0.5, floats: floats = [1.0, inf], yes: int = 1, flags: ints = [1, 0], \
+                    text: string = \"a \\\"b\\\"\", texts: strings = [\"a\", \"b\"], dtype: int = 10, \
+                    device: string = \"cuda:1\", complex: floats = [1.0, -2.0], \
+                    input_names: strings = [\"gaps\", \"gaps\", \"gaps\"]> (linear, \"\", linear)";
+    assert_eq!(nodes[2], expected);
+}
+
+#[test]
+fn domains_are_imported_as_told() {
+    let export = |exporter: Exporter| exporter.export_program(strange());
+    let program = export(exporter(Operators::Fallthrough)).unwrap();
+    let imports = |p: &pt2onnx::OnnxProgram| -> Vec<(String, u32)> {
+        let imports = p.model().imports.iter();
+        imports.map(|(d, v)| (d.clone(), *v)).collect()
+    };
+    let of = |domain: &str, version| (domain.to_owned(), version);
+    assert_eq!(
+        imports(&program),
+        [of("mylib", 1), of("org.pytorch.aten", 1)]
+    );
+    assert!(program.warnings().is_empty());
+
+    let custom = exporter(Operators::Fallthrough)
+        .custom_opset("mylib", 2)
+        .custom_opset("mylib", 4)
+        .custom_opset("other", 3);
+    let program = export(custom).unwrap();
+    assert_eq!(
+        imports(&program),
+        [of("mylib", 4), of("org.pytorch.aten", 1)]
+    );
+    let warning = "no node is of the domain other, for which version 3 is given";
+    assert_eq!(program.warnings(), [warning]);
+
+    let result = export(exporter(Operators::Fallthrough).custom_opset("ai.onnx", 4));
+    assert!(matches!(result, Err(Error::Domain(_))));
+}
