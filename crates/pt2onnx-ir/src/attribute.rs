@@ -29,6 +29,10 @@ pub enum Attribute {
         name: String,
         kind: AttributeKind,
     },
+    /// A string that is not UTF-8.
+    Bytes(Vec<u8>),
+    /// Strings of which not all are UTF-8.
+    BytesList(Vec<Vec<u8>>),
 }
 
 impl Attribute {
@@ -37,13 +41,13 @@ impl Attribute {
         match self {
             Attribute::Float(_) => AttributeKind::Float,
             Attribute::Int(_) => AttributeKind::Int,
-            Attribute::String(_) => AttributeKind::String,
+            Attribute::String(_) | Attribute::Bytes(_) => AttributeKind::String,
             Attribute::Tensor(_) => AttributeKind::Tensor,
             Attribute::Region(_) => AttributeKind::Graph,
             Attribute::Type(_) => AttributeKind::TypeProto,
             Attribute::Floats(_) => AttributeKind::Floats,
             Attribute::Ints(_) => AttributeKind::Ints,
-            Attribute::Strings(_) => AttributeKind::Strings,
+            Attribute::Strings(_) | Attribute::BytesList(_) => AttributeKind::Strings,
             Attribute::Tensors(_) => AttributeKind::Tensors,
             Attribute::Regions(_) => AttributeKind::Graphs,
             Attribute::Types(_) => AttributeKind::TypeProtos,

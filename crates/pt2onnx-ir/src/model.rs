@@ -59,6 +59,8 @@ pub struct Origin {
     pub op: Arc<str>,
     /// The user's source line, as `file.py:12`.
     pub location: Option<Arc<str>>,
+    /// What it says of itself, where it was a node of an ONNX file.
+    pub doc_string: Option<Arc<str>>,
     /// Metadata for every node made from it.
     pub metadata: Metadata,
 }
@@ -86,12 +88,17 @@ pub enum Use {
 /// All about a value.
 #[derive(Clone, Debug)]
 pub struct ValueData {
-    /// Its name; unnamed ones get one before the model is written.
+    /// Its name; unnamed ones get one before the model is written. An output of a node that nothing uses may be left out
+    /// of the file: its name is empty then.
     pub name: Option<Arc<str>>,
     /// Its type, if known.
     pub ty: Option<Type>,
     /// For `metadata_props` of inputs, outputs and initialisers.
     pub metadata: Metadata,
+    /// Words about an input, output or initialiser.
+    pub doc_string: Option<Arc<str>>,
+    /// For an input of the main graph: what it is where the caller gives nothing.
+    pub default: Option<Box<Tensor>>,
     def: Def,
     uses: IndexSet<Use, FxBuildHasher>,
 }
@@ -105,6 +112,11 @@ impl ValueData {
     /// Where it is used.
     pub fn uses(&self) -> impl ExactSizeIterator<Item = Use> + '_ {
         self.uses.iter().copied()
+    }
+
+    /// Whether it is an output that its node leaves out: some operators do other things where all are wanted.
+    pub fn is_left_out(&self) -> bool {
+        self.uses.is_empty() && self.name.as_deref() == Some("")
     }
 
     /// The tensor, if it is a constant.
@@ -123,6 +135,8 @@ pub struct Node {
     pub op: Cow<'static, str>,
     /// Domain; empty for ONNX's own operators.
     pub domain: Cow<'static, str>,
+    /// Which of several functions of that domain and name it calls; mostly empty.
+    pub overload: Cow<'static, str>,
     /// Attributes. Regions in them belong to this node.
     pub attributes: Attributes,
     /// Its name, if it has one already.
@@ -191,6 +205,12 @@ pub(crate) fn attribute<'a>(attributes: &'a Attributes, name: &str) -> Option<&'
 /// An ordered list of nodes with inputs and outputs.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
+    /// Name of a body; one is made where there is none. The main graph's is [`Model::name`].
+    pub name: Option<Arc<str>>,
+    /// Words about it.
+    pub doc_string: Option<Arc<str>>,
+    /// `metadata_props` of a body. The main graph's are [`Model::graph_metadata`].
+    pub metadata: Metadata,
     inputs: Vec<Value>,
     outputs: Vec<Value>,
     first: Option<NodeId>,
@@ -216,10 +236,42 @@ pub struct Function {
     pub domain: String,
     /// Operator type of the nodes that call it.
     pub name: String,
+    /// Tells functions of one domain and name apart; mostly empty.
+    pub overload: String,
     /// Names of the attributes that its body may refer to.
     pub attributes: Vec<String>,
+    /// More of them, with what they are where a call does not give them.
+    pub defaults: Attributes,
+    /// Opsets that the body is written for, by domain; the model's where there are none.
+    pub imports: IndexMap<String, u32>,
+    /// Words about it.
+    pub doc_string: Option<String>,
+    /// `metadata_props` of it.
+    pub metadata: Metadata,
     /// Its body; inputs and outputs are the function's.
     pub body: RegionId,
+}
+
+impl Function {
+    /// A function without attributes.
+    pub fn new(domain: impl Into<String>, name: impl Into<String>, body: RegionId) -> Self {
+        Self {
+            domain: domain.into(),
+            name: name.into(),
+            overload: String::new(),
+            attributes: Vec::new(),
+            defaults: Attributes::new(),
+            imports: IndexMap::new(),
+            doc_string: None,
+            metadata: Metadata::new(),
+            body,
+        }
+    }
+
+    /// Whether the node calls it.
+    pub fn is_called_by(&self, node: &Node) -> bool {
+        (&*node.domain, &*node.op, &*node.overload) == (&self.domain, &self.name, &self.overload)
+    }
 }
 
 /// Where to put a new node.
@@ -234,7 +286,7 @@ pub enum InsertPoint {
 /// A model: the arena and what the file says besides the graph.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Opset of ONNX's own operators that the graph is written for.
+    /// Opset of ONNX's own operators that the graph is written for; 0 where it imports none.
     pub opset: u32,
     /// Opsets of other domains in use.
     pub imports: IndexMap<String, u32>,
@@ -244,6 +296,10 @@ pub struct Model {
     pub name: String,
     /// Who made the model; pt2onnx and its version, unless set.
     pub producer: Option<String>,
+    /// Version of the producer that is set.
+    pub producer_version: Option<String>,
+    /// Whose model it is, as a reversed DNS name.
+    pub domain: Option<String>,
     /// The user's version of the model.
     pub model_version: Option<i64>,
     /// The user's words about the model.
@@ -272,6 +328,8 @@ impl Model {
             ir_version: None,
             name: "main_graph".to_owned(),
             producer: None,
+            producer_version: None,
+            domain: None,
             model_version: None,
             doc_string: None,
             source_lines: false,
@@ -312,6 +370,8 @@ impl Model {
             name: None,
             ty,
             metadata: Metadata::new(),
+            doc_string: None,
+            default: None,
             def,
             uses: IndexSet::default(),
         });
@@ -363,6 +423,7 @@ impl Model {
         self.nodes.push(Some(Node {
             op: op.into(),
             domain: Cow::Borrowed(""),
+            overload: Cow::Borrowed(""),
             attributes,
             name: None,
             origins: SmallVec::new(),
@@ -577,6 +638,12 @@ impl std::ops::Index<RegionId> for Model {
     type Output = Region;
     fn index(&self, id: RegionId) -> &Region {
         &self.regions[id.index()]
+    }
+}
+
+impl std::ops::IndexMut<RegionId> for Model {
+    fn index_mut(&mut self, id: RegionId) -> &mut Region {
+        &mut self.regions[id.index()]
     }
 }
 

@@ -36,7 +36,10 @@ impl Model {
             if gone {
                 continue;
             }
-            let name = match &data.name {
+            if data.is_left_out() {
+                continue;
+            }
+            let name = match data.name.as_ref().filter(|n| !n.is_empty()) {
                 Some(name) => unique(name, &mut taken),
                 None => fresh("val", &mut counter, &mut taken),
             };
@@ -44,7 +47,7 @@ impl Model {
         }
         let (mut taken, mut counter) = (FxHashSet::default(), 0);
         for node in self.all_nodes() {
-            let name = match &self[node].name {
+            let name = match self[node].name.as_ref().filter(|n| !n.is_empty()) {
                 Some(name) => unique(name, &mut taken),
                 None => fresh(&format!("node_{}", self[node].op), &mut counter, &mut taken),
             };

@@ -158,6 +158,12 @@ impl Model {
             Attribute::Tensors(v) => {
                 write!(f, "{name}: tensors = [{}]", list(v.iter().map(tensor)))
             }
+            Attribute::Bytes(v) => write!(f, "{name}: string = {}", lossy(v)),
+            Attribute::BytesList(v) => write!(
+                f,
+                "{name}: strings = [{}]",
+                list(v.iter().map(|s| lossy(s)))
+            ),
             Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
             Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
             Attribute::Reference { name: of, kind } => {
@@ -201,6 +207,11 @@ fn indent(depth: usize) -> String {
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Bytes that are no text, as near as text comes to them.
+fn lossy(bytes: &[u8]) -> String {
+    quoted(&String::from_utf8_lossy(bytes))
 }
 
 /// A name as it is, quoted where it is no identifier of the grammar.

@@ -16,6 +16,12 @@ pub enum Type {
     Sequence(Box<Type>),
     /// A value that may be absent.
     Optional(Box<Type>),
+    /// A map from integers or strings to values of one type.
+    Map(DType, Box<Type>),
+    /// A sparse tensor, with the sizes of the dense one.
+    Sparse(TensorType),
+    /// A type that only its domain knows, by its name there.
+    Opaque(String, String),
 }
 
 /// Type of a tensor.
@@ -72,6 +78,9 @@ impl fmt::Display for Type {
             Type::Tensor(t) => t.fmt(f),
             Type::Sequence(t) => write!(f, "seq({t})"),
             Type::Optional(t) => write!(f, "optional({t})"),
+            Type::Map(key, t) => write!(f, "map({}, {t})", onnx_name(*key)),
+            Type::Sparse(t) => write!(f, "sparse_tensor({t})"),
+            Type::Opaque(domain, name) => write!(f, "opaque({domain:?}, {name:?})"),
         }
     }
 }

@@ -136,11 +136,7 @@ impl Verifier<'_> {
     }
 
     fn custom(&mut self, id: NodeId, node: &Node) {
-        let local = self
-            .model
-            .functions
-            .iter()
-            .any(|f| f.domain == node.domain && f.name == node.op);
+        let local = self.model.functions.iter().any(|f| f.is_called_by(node));
         if !local && !self.model.imports.contains_key(&*node.domain) {
             self.at(id, format!("the domain {} is not imported", node.domain));
         }
@@ -164,10 +160,13 @@ impl Model {
     /// A node for messages: its operator, and the source node and line it comes from.
     pub fn describe(&self, node: NodeId) -> String {
         let node = &self[node];
-        let Some(&origin) = node.origins.first() else {
-            return node.op.to_string();
+        let origin = node.origins.first().map(|o| &self[*o]);
+        let Some(origin) = origin.filter(|o| !o.op.is_empty()) else {
+            return match &node.name {
+                Some(name) => format!("{} `{name}`", node.op),
+                None => node.op.to_string(),
+            };
         };
-        let origin = &self[origin];
         let place = origin
             .location
             .as_deref()

@@ -100,20 +100,26 @@ impl Tensor {
         shape: impl Into<Vec<usize>>,
         bytes: impl Into<Bytes>,
     ) -> Result<Self, TensorError> {
+        Self::whole(dtype, shape, Storage::new(bytes))
+    }
+
+    /// As [`new`](Self::new), over all of a storage.
+    pub fn whole(
+        dtype: DType,
+        shape: impl Into<Vec<usize>>,
+        storage: Storage,
+    ) -> Result<Self, TensorError> {
         let shape = shape.into();
-        let (needed, bytes) = (byte_size(dtype, &shape)?, bytes.into());
-        if bytes.len() != needed {
-            return Err(TensorError::OutOfBounds {
-                needed,
-                available: bytes.len(),
-            });
+        let (needed, available) = (byte_size(dtype, &shape)?, storage.bytes.len());
+        if available != needed {
+            return Err(TensorError::OutOfBounds { needed, available });
         }
         Ok(Self {
             dtype,
             shape,
             strides: None,
             offset: 0,
-            data: Data::Bytes(Storage::new(bytes)),
+            data: Data::Bytes(storage),
         })
     }
 

@@ -51,12 +51,22 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let used = cx.constants(Model::MAIN);
     // What is said of initialisers stands with their types, where onnx_ir, and with it PyTorch, writes and reads it.
     for &(value, _) in &used {
-        if !model[value].metadata.is_empty() {
+        let data = &model[value];
+        if !data.metadata.is_empty() || data.doc_string.is_some() {
             graph.value_info.push(cx.value_info(value)?);
         }
     }
+    // Before IR version 4, initialisers had to be inputs.
+    if model.ir_version() < 4 {
+        for &(value, _) in &used {
+            graph.input.push(cx.value_info(value)?);
+        }
+    }
+    let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
+    let defaults = model.inputs().iter().filter_map(default);
     let initialisers = used
         .into_iter()
+        .chain(defaults)
         .map(|(value, tensor)| cx.initialiser(value, tensor))
         .collect::<Result<_, _>>()?;
     if !cx.absent.is_empty() {
@@ -68,9 +78,10 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         producer_name: Some(model.producer.as_deref().unwrap_or("pt2onnx").to_owned()),
         // The version is ours, not another producer's.
         producer_version: match &model.producer {
-            Some(_) => None,
+            Some(_) => model.producer_version.clone(),
             None => Some(env!("CARGO_PKG_VERSION").to_owned()),
         },
+        domain: model.domain.clone(),
         model_version: model.model_version,
         doc_string: model.doc_string.clone(),
         metadata_props: metadata(&model.metadata),
@@ -105,10 +116,6 @@ impl<'a> Cx<'a> {
 
     /// Domains of the model-local functions count as imported, at version 1 unless the model says otherwise.
     fn imports(&self) -> Vec<OperatorSetIdProto> {
-        let import = |domain: &str, version: u32| OperatorSetIdProto {
-            domain: Some(domain.to_owned()),
-            version: Some(version.into()),
-        };
         let own: BTreeSet<&str> = self
             .model
             .functions
@@ -118,7 +125,10 @@ impl<'a> Cx<'a> {
         let own = own
             .into_iter()
             .filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
-        std::iter::once(import("", self.model.opset))
+        Some(self.model.opset)
+            .filter(|opset| *opset > 0)
+            .map(|opset| import("", opset))
+            .into_iter()
             .chain(
                 self.model
                     .imports
@@ -152,7 +162,8 @@ impl<'a> Cx<'a> {
         for id in self.model.nodes(region) {
             node.push(self.node(id)?);
             for &value in self.model[id].outputs() {
-                if self.model[value].ty.is_some() && !outputs.contains(&value) {
+                let data = &self.model[value];
+                if data.ty.is_some() && !data.is_left_out() && !outputs.contains(&value) {
                     value_info.push(ValueInfoProto {
                         metadata_props: Vec::new(),
                         ..self.value_info(value)?
@@ -162,7 +173,8 @@ impl<'a> Cx<'a> {
         }
         Ok(GraphProto {
             node,
-            name: Some(name.to_owned()),
+            name: Some(data.name.as_deref().unwrap_or(name).to_owned()),
+            doc_string: data.doc_string.as_deref().map(str::to_owned),
             input: data
                 .inputs()
                 .iter()
@@ -177,7 +189,7 @@ impl<'a> Cx<'a> {
             metadata_props: if region == Model::MAIN {
                 metadata(&self.model.graph_metadata)
             } else {
-                Vec::new()
+                metadata(&data.metadata)
             },
             ..GraphProto::default()
         })
@@ -207,9 +219,22 @@ impl<'a> Cx<'a> {
             domain: Some(function.domain.clone()),
             input: self.names(body.inputs())?,
             output: self.names(body.outputs())?,
+            overload: text(&function.overload),
             attribute: function.attributes.clone(),
+            attribute_proto: function
+                .defaults
+                .iter()
+                .map(|(name, value)| self.attribute(&function.name, name, value))
+                .collect::<Result<_, _>>()?,
             node: nodes,
-            opset_import: self.imports(),
+            opset_import: match function.imports.is_empty() {
+                true => self.imports(),
+                false => (function.imports.iter())
+                    .map(|(domain, version)| import(domain, *version))
+                    .collect(),
+            },
+            doc_string: function.doc_string.clone(),
+            metadata_props: metadata(&function.metadata),
             ..FunctionProto::default()
         })
     }
@@ -222,15 +247,17 @@ impl<'a> Cx<'a> {
             output: self.names(node.outputs())?,
             name: node.name.as_deref().map(str::to_owned),
             op_type: Some(node.op.to_string()),
-            domain: Some(&*node.domain)
-                .filter(|d| !d.is_empty())
-                .map(str::to_owned),
-            doc_string: self.source_lines(node),
+            domain: text(&node.domain),
+            overload: text(&node.overload),
+            doc_string: self.doc_string(node),
             metadata_props: self.origins(node),
             attribute: node
                 .attributes
                 .iter()
-                .map(|(name, value)| self.attribute(node, name, value))
+                .map(|(name, value)| {
+                    let owner = node.name.as_deref().unwrap_or(&node.op);
+                    self.attribute(owner, name, value)
+                })
                 .collect::<Result<_, _>>()?,
             ..NodeProto::default()
         })
@@ -254,17 +281,16 @@ impl<'a> Cx<'a> {
         merged.into_iter().map(join).collect()
     }
 
-    /// The source lines of all that a node was made from, if the model wants them.
-    fn source_lines(&self, node: &Node) -> Option<String> {
-        if !self.model.source_lines {
-            return None;
-        }
+    /// The words about all that a node was made from, and their source lines if the model wants them.
+    fn doc_string(&self, node: &Node) -> Option<String> {
         let mut lines: Vec<&str> = Vec::new();
-        for origin in &node.origins {
-            if let Some(line) = self.model[*origin].location.as_deref()
-                && !lines.contains(&line)
-            {
-                lines.push(line);
+        for origin in node.origins.iter().map(|o| &self.model[*o]) {
+            let location = origin.location.as_deref();
+            let location = location.filter(|_| self.model.source_lines);
+            for line in origin.doc_string.as_deref().into_iter().chain(location) {
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
             }
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
@@ -272,7 +298,7 @@ impl<'a> Cx<'a> {
 
     fn attribute(
         &mut self,
-        node: &Node,
+        owner: &str,
         name: &str,
         value: &Attribute,
     ) -> Result<AttributeProto, Error> {
@@ -282,7 +308,7 @@ impl<'a> Cx<'a> {
             Attribute::Int(v) => a.i = Some(*v),
             Attribute::String(v) => a.s = Some(v.clone().into_bytes()),
             Attribute::Tensor(t) => a.t = Some(self.embedded(t, name)?),
-            Attribute::Region(r) => a.g = Some(self.graph(*r, &body_name(node, name))?),
+            Attribute::Region(r) => a.g = Some(self.graph(*r, &body_name(owner, name))?),
             Attribute::Type(t) => a.tp = Some(type_proto(t, name)?),
             Attribute::Floats(v) => a.floats = v.clone(),
             Attribute::Ints(v) => a.ints = v.clone(),
@@ -295,7 +321,7 @@ impl<'a> Cx<'a> {
             }
             Attribute::Regions(rs) => {
                 let body = |(i, r): (usize, &RegionId)| {
-                    self.graph(*r, &format!("{}_{i}", body_name(node, name)))
+                    self.graph(*r, &format!("{}_{i}", body_name(owner, name)))
                 };
                 a.graphs = rs.iter().enumerate().map(body).collect::<Result<_, _>>()?;
             }
@@ -305,6 +331,8 @@ impl<'a> Cx<'a> {
                     .map(|t| type_proto(t, name))
                     .collect::<Result<_, _>>()?
             }
+            Attribute::Bytes(v) => a.s = Some(v.clone()),
+            Attribute::BytesList(v) => a.strings = v.clone(),
             Attribute::Reference { name, .. } => a.ref_attr_name = Some(name.clone()),
         }
         Ok(a)
@@ -316,7 +344,7 @@ impl<'a> Cx<'a> {
             r#type: data.ty.as_ref().map(|t| type_proto(t, &name)).transpose()?,
             name: Some(name),
             metadata_props: metadata(&data.metadata),
-            doc_string: None,
+            doc_string: data.doc_string.as_deref().map(str::to_owned),
         })
     }
 
@@ -365,8 +393,20 @@ impl<'a> Cx<'a> {
 }
 
 /// Names of bodies mean nothing, but must be there: `node_If_0_then_branch`.
-fn body_name(node: &Node, attribute: &str) -> String {
-    format!("{}_{attribute}", node.name.as_deref().unwrap_or(&node.op))
+fn body_name(owner: &str, attribute: &str) -> String {
+    format!("{owner}_{attribute}")
+}
+
+/// A text that is not written where it is empty.
+fn text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn import(domain: &str, version: u32) -> OperatorSetIdProto {
+    OperatorSetIdProto {
+        domain: Some(domain.to_owned()),
+        version: Some(version.into()),
+    }
 }
 
 fn attribute_of(name: &str, kind: AttributeType) -> AttributeProto {
@@ -413,15 +453,28 @@ pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
 
 fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
     let boxed = |inner: &Type| type_proto(inner, owner).map(|t| Some(Box::new(t)));
+    let sizes = |t: &TensorType| {
+        t.shape.as_ref().map(|dims| TensorShapeProto {
+            dim: dims.iter().map(dimension).collect(),
+        })
+    };
     let value = match ty {
-        Type::Tensor(TensorType { dtype, shape }) => {
-            type_proto::Value::TensorType(type_proto::Tensor {
-                elem_type: Some(data_type(*dtype, owner)?),
-                shape: shape.as_ref().map(|dims| TensorShapeProto {
-                    dim: dims.iter().map(dimension).collect(),
-                }),
-            })
-        }
+        Type::Tensor(t) => type_proto::Value::TensorType(type_proto::Tensor {
+            elem_type: Some(data_type(t.dtype, owner)?),
+            shape: sizes(t),
+        }),
+        Type::Sparse(t) => type_proto::Value::SparseTensorType(type_proto::SparseTensor {
+            elem_type: Some(data_type(t.dtype, owner)?),
+            shape: sizes(t),
+        }),
+        Type::Map(key, t) => type_proto::Value::MapType(Box::new(type_proto::Map {
+            key_type: Some(data_type(*key, owner)?),
+            value_type: boxed(t)?,
+        })),
+        Type::Opaque(domain, name) => type_proto::Value::OpaqueType(type_proto::Opaque {
+            domain: text(domain),
+            name: text(name),
+        }),
         Type::Sequence(t) => type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
             elem_type: boxed(t)?,
         })),

@@ -354,12 +354,9 @@ fn functions() {
         smallvec![("alpha".into(), alpha)],
     );
     m.set_outputs(body, &[z]);
-    let (domain, name) = ("my.domain".to_owned(), "Twice".to_owned());
     m.functions.push(Function {
-        domain,
-        name,
         attributes: vec!["slope".into()],
-        body,
+        ..Function::new("my.domain", "Twice", body)
     });
     let a = m.add_input(Model::MAIN, float([]));
     let call = m.add_node(

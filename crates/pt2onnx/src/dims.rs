@@ -437,15 +437,17 @@ fn symbols(model: &Model) -> BTreeSet<String> {
 
 fn shape(ty: &Type) -> Option<&[Expr]> {
     match ty {
-        Type::Tensor(t) => t.shape.as_deref(),
-        Type::Sequence(t) | Type::Optional(t) => shape(t),
+        Type::Tensor(t) | Type::Sparse(t) => t.shape.as_deref(),
+        Type::Sequence(t) | Type::Optional(t) | Type::Map(_, t) => shape(t),
+        Type::Opaque(..) => None,
     }
 }
 
 fn shape_mut(ty: &mut Type) -> Option<&mut Vec<Expr>> {
     match ty {
-        Type::Tensor(t) => t.shape.as_mut(),
-        Type::Sequence(t) | Type::Optional(t) => shape_mut(t),
+        Type::Tensor(t) | Type::Sparse(t) => t.shape.as_mut(),
+        Type::Sequence(t) | Type::Optional(t) | Type::Map(_, t) => shape_mut(t),
+        Type::Opaque(..) => None,
     }
 }
 

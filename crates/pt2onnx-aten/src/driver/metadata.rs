@@ -123,6 +123,7 @@ impl<'a> Annotator<'a> {
             node: node.name.clone(),
             op: node.target.to_string().into(),
             location: node.meta.source_line().map(|l| l.to_string().into()),
+            doc_string: None,
             metadata: self.metadata(node),
         }
     }

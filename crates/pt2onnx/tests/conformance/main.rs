@@ -78,6 +78,11 @@ fn check(case: &Case) -> Result<(), String> {
     };
     let program = program.map_err(|e| format!("convert: {e}"))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
+    let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
+    let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
+    if again != model {
+        return Err("what is read and written again is another model".to_owned());
+    }
     let mut session = runtime::Session::new(&model).map_err(|e| format!("load: {e}"))?;
     for sample in &case.samples {
         let outputs = session

@@ -1,0 +1,114 @@
+//! What can go wrong when a model is read.
+
+use pt2onnx_tensor::{DType, TensorError};
+use std::path::PathBuf;
+
+pub(super) type Result<T> = std::result::Result<T, ReadError>;
+
+/// Why a model could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The operating system refused.
+    #[error("{}: cannot be {doing}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried, such as `opened`.
+        doing: &'static str,
+        /// Its reason.
+        source: std::io::Error,
+    },
+    /// The bytes are no protobuf message of this kind.
+    #[error("not an ONNX model, or a damaged one: {source}")]
+    Decode {
+        /// What prost says.
+        source: prost::DecodeError,
+    },
+    /// The model is not what the standard asks for, or uses parts of it that are not known here.
+    #[error("{place}: {invalid}")]
+    Invalid {
+        /// The node, value or function, as the file calls it.
+        place: String,
+        /// What is wrong with it.
+        invalid: Invalid,
+    },
+}
+
+/// What is wrong with a part of a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum Invalid {
+    #[error("there is no graph; is this an ONNX model?")]
+    NoGraph,
+    #[error("the version {0} is out of range")]
+    Version(i64),
+    #[error("the domain `{0}` is imported with two versions")]
+    TwoVersions(String),
+    #[error("has no name")]
+    Unnamed,
+    #[error("has no operator type")]
+    NoOperator,
+    #[error("two values have the name `{0}`")]
+    TwoValues(String),
+    #[error("two functions are called so")]
+    TwoFunctions,
+    #[error("uses `{0}`, which nothing in front of it defines")]
+    Undefined(String),
+    #[error("two attributes are called `{0}`")]
+    TwoAttributes(String),
+    #[error("attribute `{0}` has no value of a known type")]
+    Attribute(String),
+    #[error("sparse tensors are not supported")]
+    Sparse,
+    #[error("tensors in segments are not supported")]
+    Segment,
+    #[error("a default for an input of a body is not supported")]
+    DefaultOfBody,
+    #[error("the element type {0} is not known")]
+    ElementType(i32),
+    #[error("a size is {0}")]
+    Size(i64),
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    #[error("its field for {dtype} has {found} entries, {wanted} are wanted")]
+    Entries {
+        dtype: DType,
+        found: usize,
+        wanted: usize,
+    },
+    #[error("the entry {value} is no {dtype}")]
+    Entry { dtype: DType, value: String },
+    #[error("its data is in another file, which a model in memory does not have")]
+    NoFolder,
+    #[error("`{0}` is not the name of a file in the model's folder or below")]
+    Location(String),
+    #[error("`{0}` leads out of the model's folder")]
+    Outside(String),
+    #[error("`{0}` is not a file")]
+    NotAFile(String),
+    #[error("external data has `{key}` {value}, which is no number")]
+    NoNumber { key: String, value: String },
+    #[error("external data has no location")]
+    NoLocation,
+    #[error("takes bytes {start} to {end} of `{location}`, which has {length}")]
+    OutOfFile {
+        location: String,
+        start: u64,
+        end: u64,
+        length: usize,
+    },
+    #[error("strings cannot be in another file")]
+    ExternalStrings,
+}
+
+impl Invalid {
+    /// With where it is.
+    pub(super) fn at(self, place: impl Into<String>) -> ReadError {
+        ReadError::Invalid {
+            place: place.into(),
+            invalid: self,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The model's file and those with external data: mapped, and only those in the model's folder.
+
+use super::error::{Invalid, ReadError, Result};
+use bytes::Bytes;
+use memmap2::Mmap;
+use pt2onnx_proto::StringStringEntryProto;
+use pt2onnx_tensor::{FileRange, Storage};
+use rustc_hash::FxHashMap;
+use std::{
+    fs::{self, File},
+    io,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+/// A mapped file.
+struct Mapped {
+    path: Arc<PathBuf>,
+    file: Arc<File>,
+    bytes: Bytes,
+}
+
+impl Mapped {
+    fn open(path: PathBuf) -> Result<Self> {
+        let error = |doing| {
+            let path = path.clone();
+            move |source| ReadError::Io {
+                path,
+                doing,
+                source,
+            }
+        };
+        // Before it is opened: opening a pipe would wait for a writer.
+        if !fs::metadata(&path).map_err(error("opened"))?.is_file() {
+            let source = io::Error::other("not a file");
+            return Err(error("read")(source));
+        }
+        let file = File::open(&path).map_err(error("opened"))?;
+        let bytes = map(&file).map_err(error("mapped"))?;
+        Ok(Self {
+            path: Arc::new(path),
+            file: Arc::new(file),
+            bytes,
+        })
+    }
+
+    /// The storage of a part of it; `None` where `part` lies elsewhere.
+    fn storage(&self, part: Bytes) -> Option<Storage> {
+        let offset = part
+            .as_ptr()
+            .addr()
+            .checked_sub(self.bytes.as_ptr().addr())?;
+        let inside = offset.checked_add(part.len())? <= self.bytes.len();
+        let source = FileRange {
+            path: self.path.clone(),
+            file: self.file.clone(),
+            offset: u64::try_from(offset).ok()?,
+        };
+        inside.then(|| Storage::mapped(part, source))
+    }
+}
+
+/// The whole file, mapped.
+#[expect(
+    unsafe_code,
+    reason = "a mapping is the only way to use weights larger than memory"
+)]
+fn map(file: &File) -> io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
+    // seen are unspecified (or the process is stopped by a signal): `read` says that the files must not change.
+    let map = unsafe { Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// The files of a model; none for one in memory.
+#[derive(Default)]
+pub(super) struct Files {
+    model: Option<Mapped>,
+    /// By location, as the model spells it.
+    external: FxHashMap<String, Mapped>,
+}
+
+impl Files {
+    /// Maps a model's file.
+    pub fn open(path: &Path) -> Result<(Self, Bytes)> {
+        let model = Mapped::open(path.to_owned())?;
+        let bytes = model.bytes.clone();
+        let external = FxHashMap::default();
+        let model = Some(model);
+        Ok((Self { model, external }, bytes))
+    }
+
+    /// The storage of bytes that were decoded from the model's file.
+    pub fn own(&self, bytes: Bytes) -> Storage {
+        let mapped = self.model.as_ref();
+        mapped
+            .and_then(|m| m.storage(bytes.clone()))
+            .unwrap_or_else(|| Storage::new(bytes))
+    }
+
+    /// The storage that external data refers to, of `needed` bytes.
+    pub fn external(
+        &mut self,
+        entries: &[StringStringEntryProto],
+        needed: usize,
+        place: &str,
+    ) -> Result<Storage> {
+        let get = |key: &str| entries.iter().find(|e| e.key() == key).map(|e| e.value());
+        let number = |key: &str| {
+            let text = get(key);
+            text.map(|t| t.trim().parse::<u64>())
+                .transpose()
+                .map_err(|_| {
+                    Invalid::NoNumber {
+                        key: key.to_owned(),
+                        value: text.unwrap_or_default().to_owned(),
+                    }
+                    .at(place)
+                })
+        };
+        let location = get("location").ok_or_else(|| Invalid::NoLocation.at(place))?;
+        let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+        let (start, length) = (
+            number("offset")?.unwrap_or(0),
+            number("length")?.unwrap_or(needed),
+        );
+        let mapped = self.mapped(location, place)?;
+        let end = start.saturating_add(length);
+        let range = usize::try_from(start)
+            .ok()
+            .zip(usize::try_from(end).ok())
+            .filter(|&(_, end)| end <= mapped.bytes.len());
+        let (from, to) = range.ok_or_else(|| {
+            Invalid::OutOfFile {
+                location: location.to_owned(),
+                start,
+                end,
+                length: mapped.bytes.len(),
+            }
+            .at(place)
+        })?;
+        let part = mapped.bytes.slice(from..to);
+        let elsewhere = Storage::new(part.clone());
+        // An empty slice lies nowhere.
+        Ok(mapped.storage(part).unwrap_or(elsewhere))
+    }
+
+    /// The file at a location, which must be in the model's folder or below, with all links followed.
+    fn mapped(&mut self, location: &str, place: &str) -> Result<&Mapped> {
+        let model = self.model.as_ref();
+        let model = model.ok_or_else(|| Invalid::NoFolder.at(place))?;
+        if !self.external.contains_key(location) {
+            let relative = Path::new(location);
+            let inside = |c: Component| matches!(c, Component::Normal(_) | Component::CurDir);
+            if location.is_empty() || !relative.components().all(inside) {
+                return Err(Invalid::Location(location.to_owned()).at(place));
+            }
+            let folder = model.path.parent().filter(|p| !p.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            let path = folder.join(relative);
+            let real = |path: &Path| {
+                path.canonicalize().map_err(|source| ReadError::Io {
+                    path: path.to_owned(),
+                    doing: "opened",
+                    source,
+                })
+            };
+            let target = real(&path)?;
+            if !target.starts_with(real(folder)?) {
+                return Err(Invalid::Outside(location.to_owned()).at(place));
+            }
+            if !target.is_file() {
+                return Err(Invalid::NotAFile(location.to_owned()).at(place));
+            }
+            self.external
+                .insert(location.to_owned(), Mapped::open(target)?);
+        }
+        let mapped = self.external.get(location);
+        mapped.ok_or_else(|| Invalid::NotAFile(location.to_owned()).at(place))
+    }
+}
