@@ -5,15 +5,23 @@ use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
 use std::{num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
+Examples:
+  pt2onnx model.pt2 -o model.onnx
+  pt2onnx model.pt2 -o model.onnx --opset 18 --dim s77=batch --report report.md
+  pt2onnx check --target ort-cpu *.pt2
+
 Exit codes:
   0  done
   1  a bug of pt2onnx
   2  wrong usage of the command
   3  the input cannot be read, is no archive, is damaged, or of a version that is not known
-  4  the program cannot be translated (all unsupported ops are listed), or its weights have no values
+  4  the program cannot be translated (all that is in the way is listed), or its weights have no values
   5  the output cannot be written
 
 After an error there is no output file, and one that was there before is as it was.";
+
+const AFTER_CHECK: &str = "\
+The exit code is 0 if all would be converted, else that of the first that would not, as `pt2onnx --help` lists them.";
 
 /// Turns a `.pt2` archive of torch.export.save into an ONNX model.
 #[derive(Debug, Parser)]
@@ -36,7 +44,8 @@ pub enum Command {
         #[arg(value_name = "MODEL.pt2")]
         model: PathBuf,
     },
-    /// Tell whether archives would be converted with these options, and all that is in the way
+    /// Tell whether archives would be converted with the options given, and all that is in the way
+    #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
     /// List the ops that can be translated, by their PyTorch schemas
     Ops {
@@ -60,7 +69,7 @@ pub struct Check {
     /// As JSON: for each archive whether it would be converted, its error, failures and warnings
     #[arg(long)]
     pub json: bool,
-    /// How many archives to look at at a time [default: as many as there are processors]
+    /// Archives to look at at once; by default as many as there are processors
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -69,7 +78,7 @@ pub struct Check {
 
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// The archive; one called `inspect` or `ops` is given as `./inspect`
+    /// The archive; one that is called as a command is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub model: Option<PathBuf>,
     /// The file to write
@@ -77,7 +86,7 @@ pub struct Convert {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
-    /// Write a report, as Markdown or JSON by its ending, also of a failure; may be given several times
+    /// Write a report of the conversion or its failure, as Markdown or JSON; may be given several times
     #[arg(long, value_name = "FILE.md|FILE.json", value_parser = report)]
     pub report: Vec<PathBuf>,
     /// Say what is done and how long it takes; twice: in detail
@@ -85,8 +94,9 @@ pub struct Convert {
     pub verbose: u8,
 }
 
-/// What the model shall be, for `convert` and `check` alike.
+/// What the model shall be, for a conversion and `check` alike.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Model")]
 pub struct Options {
     /// Opset of ONNX's operators
     #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
@@ -136,25 +146,25 @@ pub struct Options {
     #[arg(long)]
     pub no_optimize: bool,
     /// What the model tells of the program it comes from
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = "Metadata")]
     pub metadata: Metadata,
     /// Write files in stack traces without their folders
-    #[arg(long)]
+    #[arg(long, help_heading = "Metadata")]
     pub strip_paths: bool,
     /// Add an entry to the model's metadata; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Metadata")]
     pub meta: Vec<(String, String)>,
     /// What the model is, in your words
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = "Metadata")]
     pub doc_string: Option<String>,
     /// Your version of the model
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Metadata")]
     pub model_version: Option<i64>,
     /// Who made the model, instead of pt2onnx
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Metadata")]
     pub producer: Option<String>,
     /// Let nodes tell the source lines that they come from, as their doc_string
-    #[arg(long)]
+    #[arg(long, help_heading = "Metadata")]
     pub doc_strings: bool,
 }
 
