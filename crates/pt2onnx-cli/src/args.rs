@@ -70,7 +70,7 @@ pub struct Check {
     #[arg(long)]
     pub json: bool,
     /// Archives to look at at once; by default as many as there are processors
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
@@ -117,7 +117,7 @@ pub struct Options {
     #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,
     /// Seed for nodes that draw random numbers, so that runs repeat
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u32>,
     /// Names for the inputs, in order; inputs behind the last name keep theirs
     #[arg(
@@ -158,7 +158,7 @@ pub struct Options {
     #[arg(long, value_name = "TEXT", help_heading = "Metadata")]
     pub doc_string: Option<String>,
     /// Your version of the model
-    #[arg(long, value_name = "N", help_heading = "Metadata")]
+    #[arg(long, value_name = "N", value_parser = model_version, help_heading = "Metadata")]
     pub model_version: Option<i64>,
     /// Who made the model, instead of pt2onnx
     #[arg(long, value_name = "NAME", help_heading = "Metadata")]
@@ -274,6 +274,21 @@ impl From<Weights> for pt2onnx::Weights {
             Weights::External => Self::External,
         }
     }
+}
+
+fn seed(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
+}
+
+fn model_version(text: &str) -> Result<i64, String> {
+    text.parse()
+        .map_err(|_| "a version is a whole number".to_owned())
+}
+
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "give a number of 1 or more".to_owned())
 }
 
 fn report(text: &str) -> Result<PathBuf, String> {

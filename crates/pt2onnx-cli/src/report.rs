@@ -1,6 +1,6 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
-use pt2onnx::{Error, Failure, Reason, fx, opt::LegaliseError, writer};
+use pt2onnx::{Error, Failure, Reason, aten::LowerError, fx, opt::LegaliseError, writer};
 use std::{
     fmt::Display,
     io::{self, Write},
@@ -130,6 +130,11 @@ fn archive(error: &fx::Error) -> Report {
         MissingTensor { place, what, name } => {
             input(format!("the program uses {what} {name}, of which there is no data")).place(place).help(damaged)
         }
+        Invalid { place, invalid } if matches!(**invalid, fx::Invalid::Enum { .. }) => {
+            input(format!("the program is not valid: {invalid}"))
+                .place(place)
+                .help("use a newer pt2onnx, or export again")
+        }
         Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
         _ => input(error.to_string()),
     }
@@ -147,7 +152,16 @@ fn program(failures: &[Failure]) -> Report {
     let report = failures
         .iter()
         .fold(Report::new(Code::Program, what), Report::place);
+    let bug = |f: &Failure| {
+        matches!(
+            f.reason,
+            Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_))
+        )
+    };
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
+    if failures.iter().all(bug) {
+        return report.help(REPORT_IT);
+    }
     match failures.iter().any(lowered) {
         true => report.help(
             "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \

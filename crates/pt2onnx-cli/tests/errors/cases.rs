@@ -37,6 +37,38 @@ fn json(from: &str, to: &str) -> Option<Vec<u8>> {
     Some(with_json(&mlp(), from, to))
 }
 
+/// An archive of `pt2onnx-fx` with its JSON changed.
+fn changed(name: &str, changes: &[(&str, &str)]) -> Option<Vec<u8>> {
+    Some(edited(&data(name), |record, bytes| match record {
+        "models/model.json" => {
+            let text = String::from_utf8(bytes).unwrap();
+            let text = changes.iter().fold(text, |text, (from, to)| {
+                assert!(text.contains(from), "no {from}");
+                text.replace(from, to)
+            });
+            text.into()
+        }
+        _ => bytes,
+    }))
+}
+
+/// A view of floats as integers, with the result recorded as this type.
+fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
+    let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
+    let changes = [
+        ("torch.ops.aten.mul.Tensor", "torch.ops.aten.view.dtype"),
+        (
+            argument,
+            r#"{"name": "dtype", "arg": {"as_scalar_type": 4}, "kind": 1}"#,
+        ),
+        (
+            r#""mul": {"dtype": 7"#,
+            &format!(r#""mul": {{"dtype": {dtype}"#),
+        ),
+    ];
+    changed("writes_buffer.pt2", &changes)
+}
+
 fn record(wanted: &str, content: fn(Vec<u8>) -> Vec<u8>) -> Option<Vec<u8>> {
     Some(edited(&mlp(), |name, bytes| match name == wanted {
         true => content(bytes),
@@ -65,15 +97,12 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --rename a"),
     case(good, "MODEL -o OUT --fix s18=x"),
     case(good, "MODEL -o OUT --seed x"),
+    case(good, "MODEL -o OUT --model-version x"),
     case(good, "MODEL -o OUT --custom-opset a=b"),
     case(good, "MODEL -o OUT --report r.txt"),
     case(good, "MODEL -o OUT --dynamic-axes [1]"),
     case(good, "check MODEL --jobs 0"),
     case(good, "MODEL -o MODEL"),
-    case(
-        good,
-        "MODEL -o OUT --report FOLDER/m.onnx.data --report OUT.md --report OUT.md",
-    ),
     case(good, "MODEL -o OUT --report OUT.md --report OUT.md"),
     // Names and dimensions.
     case(good, "MODEL -o OUT --input-names a,b,c,d"),
@@ -90,7 +119,17 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --dynamic-axes {\"y\":[0]}"),
     case(good, "MODEL -o OUT --dim tensor_x.2=n"),
     case(good, "MODEL -o OUT --dim tensor_x.1=n"),
-    case(|| given("dynamic.pt2"), "MODEL -o OUT --dim cat.0=n"),
+    case(|| given("dynamic.pt2"), "MODEL -o OUT --dim x.1=n"),
+    case(|| given("dynamic.pt2"), "MODEL -o OUT --dim s17=s77"),
+    case(
+        || {
+            changed(
+                "dynamic.pt2",
+                &[(r#""s17": {"min_val": 0"#, r#""s17": {"min_val": 65"#)],
+            )
+        },
+        "MODEL -o OUT --dim s17=n --dim s77=n",
+    ),
     case(good, "MODEL -o OUT --dim s18=2n"),
     case(good, "MODEL -o OUT --dim s18=a --dim tensor_x.0=b"),
     case(good, "MODEL -o OUT --fix s18=-1"),
@@ -134,6 +173,20 @@ pub const CASES: &[Case] = &[
     case(|| good().map(|b| b[..b.len() - 30].to_vec()), CONVERT),
     case(
         || record("data/weights/weight_0", |b| b[..40].to_vec()),
+        CONVERT,
+    ),
+    // The name in the zip's headers, not in the table of weights.
+    case(
+        || {
+            let mut bytes = good()?;
+            let name = b"data/weights/weight_0";
+            for at in 0..bytes.len() - name.len() {
+                if bytes[at..].starts_with(name) {
+                    bytes[at + name.len() - 1] = b'x';
+                }
+            }
+            Some(bytes)
+        },
         CONVERT,
     ),
     case(|| given("two_models.pt2"), CONVERT),
@@ -218,6 +271,16 @@ pub const CASES: &[Case] = &[
     ),
     case(|| given("writes_repeated.pt2"), CONVERT),
     case(|| given("writes_buffer.pt2"), "MODEL -o OUT --state error"),
+    case(|| bit_cast("4"), CONVERT),
+    case(|| bit_cast("5"), CONVERT),
+    case(
+        || {
+            let other = |value| format!(r#"{{"name": "other", "arg": {{{value}}}, "kind": 1}}"#);
+            let (from, to) = (other(r#""as_int": 2"#), other(r#""as_string": "x""#));
+            changed("writes_buffer.pt2", &[(&from, &to)])
+        },
+        CONVERT,
+    ),
     case(|| given("fake_weights.pt2"), CONVERT),
     case(none, "explain mylib::nothing"),
     // Outputs.

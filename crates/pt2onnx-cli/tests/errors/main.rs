@@ -126,14 +126,23 @@ fn said(stderr: &str) -> (&str, Vec<&str>) {
     let mut lines = stderr.lines();
     let first = lines.next().unwrap_or_default();
     let reasons = lines.filter(|l| l.starts_with("  ") && !l.starts_with("  help: "));
-    let reasons = reasons.map(|l| match l.split_once("): ") {
-        Some((_, reason)) => reason,
-        None => l.trim_start(),
+    // Lines of the user's may have `): ` too.
+    let behind = |l: &str| {
+        l.match_indices("): ")
+            .map(|(at, _)| at + 3)
+            .collect::<Vec<_>>()
+    };
+    let reasons = reasons.flat_map(|l| {
+        let starts = behind(l)
+            .into_iter()
+            .chain([l.len() - l.trim_start().len()]);
+        starts.map(|at| &l[at..]).collect::<Vec<_>>()
     });
-    (
-        first.strip_prefix("error: ").unwrap_or(first),
-        reasons.collect(),
-    )
+    let error = first.strip_prefix("error: ").unwrap_or(first);
+    // What is wrong within an archive is told in the first line.
+    let within = error.match_indices(": ").map(|(at, _)| &error[at + 2..]);
+    let record = error.match_indices("` ").map(|(at, _)| &error[at + 2..]);
+    (error, reasons.chain(within).chain(record).collect())
 }
 
 #[test]
