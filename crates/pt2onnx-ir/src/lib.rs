@@ -1,4 +1,4 @@
-//! ONNX graphs in memory: arena, types, operator schemas, builder, verifier, text printer.
+//! ONNX graphs in memory: arena, types, operator schemas, builder, verifier, text printer and parser.
 //!
 //! Layer 1: knows ONNX's operators and types, neither PyTorch nor protobuf, and does no IO.
 //! Everything of a model (nodes, values, regions) lives in one arena, [`Model`], and is named by a small id;
@@ -10,6 +10,7 @@ mod generated;
 mod infer;
 mod model;
 mod names;
+mod parse;
 pub mod schema;
 mod text;
 mod types;
@@ -22,5 +23,6 @@ pub use model::{
     Def, Function, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId,
     Use, Value, ValueData, is_unknown,
 };
+pub use parse::ParseError;
 pub use types::{Shape, TensorType, Type};
 pub use verify::{VerifyError, conforms, verify};

@@ -1,11 +1,35 @@
 //! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `...`.
 
-use crate::{Attribute, Model, NodeId, RegionId, Value, model::Def, types::onnx_name};
+use crate::{
+    Attribute, Function, Model, NodeId, RegionId, Value, model::Def, schema::AttributeKind,
+    types::onnx_name,
+};
 use pt2onnx_tensor::{DType, Tensor};
-use std::fmt::{self, Display, Formatter, Write};
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display, Formatter, Write},
+};
 
 /// Constants with more elements than this are not spelled out.
 const SPELLED_OUT: usize = 64;
+
+/// How types of attributes are spelled.
+pub(crate) const KINDS: [(AttributeKind, &str); 14] = [
+    (AttributeKind::Float, "float"),
+    (AttributeKind::Int, "int"),
+    (AttributeKind::String, "string"),
+    (AttributeKind::Tensor, "tensor"),
+    (AttributeKind::Graph, "graph"),
+    (AttributeKind::SparseTensor, "sparse_tensor"),
+    (AttributeKind::TypeProto, "type_proto"),
+    (AttributeKind::Floats, "floats"),
+    (AttributeKind::Ints, "ints"),
+    (AttributeKind::Strings, "strings"),
+    (AttributeKind::Tensors, "tensors"),
+    (AttributeKind::Graphs, "graphs"),
+    (AttributeKind::SparseTensors, "sparse_tensors"),
+    (AttributeKind::TypeProtos, "type_protos"),
+];
 
 impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -21,26 +45,7 @@ impl Display for Model {
         f.write_str("]\n>\n")?;
         self.graph(f, Self::MAIN, &identifier(&self.name), 0)?;
         for function in &self.functions {
-            write!(
-                f,
-                "\n<domain: {}, opset_import: [\"\" : {}]>\n",
-                quoted(&function.domain),
-                self.opset
-            )?;
-            let names = |values: &[Value]| list(values.iter().map(|v| self.name_of(*v)));
-            let body = &self[function.body];
-            let attributes = match function.attributes.is_empty() {
-                true => String::new(),
-                false => format!(" <{}>", list(function.attributes.iter())),
-            };
-            let (inputs, outputs) = (names(body.inputs()), names(body.outputs()));
-            writeln!(
-                f,
-                "{}{attributes} ({inputs}) => ({outputs})\n{{",
-                function.name
-            )?;
-            self.body(f, function.body, 1)?;
-            f.write_str("}\n")?;
+            self.function(f, function)?;
         }
         Ok(())
     }
@@ -65,6 +70,71 @@ impl Model {
         })
     }
 
+    /// A function has no constants in the grammar: they are nodes in front of the others.
+    fn function(&self, f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
+        write!(f, "\n<domain: {}", quoted(&function.domain))?;
+        if !function.overload.is_empty() {
+            write!(f, ", overload: {}", quoted(&function.overload))?;
+        }
+        let imports = match function.imports.is_empty() {
+            true => format!("\"\" : {}", self.opset),
+            false => list(
+                function
+                    .imports
+                    .iter()
+                    .map(|(domain, version)| format!("{} : {version}", quoted(domain))),
+            ),
+        };
+        write!(
+            f,
+            ", opset_import: [{imports}]>\n{}",
+            identifier(&function.name)
+        )?;
+        if !function.attributes.is_empty() || !function.defaults.is_empty() {
+            f.write_str(" <")?;
+            f.write_str(&list(function.attributes.iter().map(|a| identifier(a))))?;
+            for (i, (name, value)) in function.defaults.iter().enumerate() {
+                f.write_str(if i + function.attributes.len() == 0 {
+                    ""
+                } else {
+                    ", "
+                })?;
+                self.attribute(f, name, value, 0)?;
+            }
+            f.write_str(">")?;
+        }
+        let names = |values: &[Value]| list(values.iter().map(|v| self.name_of(*v)));
+        let body = &self[function.body];
+        let (inputs, outputs) = (names(body.inputs()), names(body.outputs()));
+        writeln!(f, " ({inputs}) => ({outputs})\n{{")?;
+        for (value, constant) in self.constants_of(function.body) {
+            let (name, value) = (self.name_of(value), tensor(constant));
+            writeln!(
+                f,
+                "{}{name} = Constant <value: tensor = {value}> ()",
+                indent(1)
+            )?;
+        }
+        self.body(f, function.body, 1)?;
+        f.write_str("}\n")
+    }
+
+    /// The constants that a region's nodes, outputs and inner regions use, in the order they were made.
+    fn constants_of(&self, root: RegionId) -> Vec<(Value, &Tensor)> {
+        let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
+        while let Some(region) = todo.pop() {
+            used.extend(self[region].outputs());
+            for node in self.nodes(region) {
+                used.extend(self[node].inputs().iter().flatten());
+                todo.extend(self[node].regions());
+            }
+        }
+        let constants = used
+            .into_iter()
+            .filter_map(|v| Some((v, self[v].constant()?)));
+        constants.collect()
+    }
+
     fn graph(
         &self,
         f: &mut Formatter<'_>,
@@ -76,15 +146,18 @@ impl Model {
             Some(ty) => format!("{ty} {}", self.name_of(*v)),
             None => self.name_of(*v),
         };
+        let input = |v: &Value| match &self[*v].default {
+            Some(default) => format!("{} = {}", typed(v), elements(default)),
+            None => typed(v),
+        };
         let (inputs, outputs) = (
-            list(self[region].inputs().iter().map(typed)),
+            list(self[region].inputs().iter().map(input)),
             list(self[region].outputs().iter().map(typed)),
         );
         writeln!(f, "{name} ({inputs}) => ({outputs})")?;
         if region == Self::MAIN {
-            let constants = self.values().filter(|(_, d)| d.uses().len() > 0);
-            let constants = constants.filter_map(|(v, d)| Some((v, d.constant()?)));
-            let spelled: Vec<String> = constants
+            let constants = self.constants_of(region);
+            let spelled: Vec<String> = { constants.into_iter() }
                 .map(|(v, t)| format!("{} = {}", typed(&v), elements(t)))
                 .collect();
             if !spelled.is_empty() {
@@ -117,10 +190,13 @@ impl Model {
                 .map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
         );
         write!(f, "{}{outputs} = ", indent(depth))?;
-        if !node.domain.is_empty() {
-            write!(f, "{}.", node.domain)?;
+        match node.domain.is_empty() {
+            true => f.write_str(&identifier(&node.op))?,
+            false => f.write_str(&identifier(&format!("{}.{}", node.domain, node.op)))?,
         }
-        f.write_str(&node.op)?;
+        if !node.overload.is_empty() {
+            write!(f, ":{}", identifier(&node.overload))?;
+        }
         if !node.attributes.is_empty() {
             f.write_str(" <")?;
             for (i, (name, value)) in node.attributes.iter().enumerate() {
@@ -167,17 +243,20 @@ impl Model {
             Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
             Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
             Attribute::Reference { name: of, kind } => {
-                write!(f, "{name}: {} = @{of}", format!("{kind:?}").to_lowercase())
+                let kind = KINDS.iter().find(|(k, _)| k == kind).map_or("", |(_, n)| n);
+                write!(f, "{name}: {kind} = @{of}")
             }
             Attribute::Region(r) => {
                 write!(f, "{name}: graph = ")?;
-                self.graph(f, *r, name, depth)
+                let own = self[*r].name.as_deref();
+                self.graph(f, *r, &identifier(own.unwrap_or(name)), depth)
             }
             Attribute::Regions(rs) => {
                 write!(f, "{name}: graphs = [")?;
                 for (i, r) in rs.iter().enumerate() {
                     f.write_str(if i == 0 { "" } else { ", " })?;
-                    self.graph(f, *r, &format!("{name}_{i}"), depth)?;
+                    let own = self[*r].name.as_deref().map(identifier);
+                    self.graph(f, *r, &own.unwrap_or_else(|| format!("{name}_{i}")), depth)?;
                 }
                 f.write_str("]")
             }

@@ -60,6 +60,10 @@ pub enum Error {
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] pt2onnx_writer::Error),
+    /// The model does not run in ONNX Runtime.
+    #[cfg(feature = "ort")]
+    #[error(transparent)]
+    Run(#[from] crate::RunError),
 }
 
 /// Of what sort an [`Error`] is. Python's `torch.onnx` has classes for some.

@@ -31,12 +31,18 @@ mod naming;
 mod program;
 mod random;
 mod report;
+#[cfg(feature = "ort")]
+mod runtime;
+#[cfg(feature = "ort")]
+mod verification;
 
 pub use dims::{DimError, DynamicAxes};
 pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::{DEFAULT_OPSET, Exporter};
 pub use naming::{NameError, OutputNames};
+#[cfg(feature = "ort")]
+pub use ort;
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Operators, Registry, State};
@@ -52,6 +58,10 @@ pub use report::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
 };
+#[cfg(feature = "ort")]
+pub use runtime::{RunError, Session, SessionOptions};
+#[cfg(feature = "ort")]
+pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 
 /// The example of the README.
 #[cfg(doctest)]

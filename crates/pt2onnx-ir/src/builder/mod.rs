@@ -20,7 +20,10 @@ use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 use sizes::Sizes;
 use smallvec::SmallVec;
-use std::cell::{Ref, RefCell};
+use std::{
+    borrow::Cow,
+    cell::{Ref, RefCell},
+};
 
 /// Something that an emission could not do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,10 +137,15 @@ impl<'m> Builder<'m> {
             };
             own.push(value);
         }
+        self.end_region(&own);
+    }
+
+    /// Closes the innermost open region with just these outputs.
+    pub(crate) fn end_region(&self, outputs: &[Value]) {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        if let Some(outside) = s.outside.pop() {
-            s.model.set_outputs(region, &own);
+        if let (InsertPoint::End(region), Some(outside)) = (s.at, s.outside.pop()) {
+            s.model.set_outputs(region, outputs);
             s.sizes.leave();
             s.at = outside;
         }
@@ -314,15 +322,8 @@ impl<'m> Builder<'m> {
             None => inputs.into(),
         };
         let node = self.emit_node(op, &wide, attributes, outputs);
-        let types = infer::infer(self, node);
-        let values: SmallVec<[Value; 2]> = {
-            let mut s = self.state.borrow_mut();
-            let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
-            for (&value, ty) in values.iter().zip(types) {
-                s.model[value].ty = ty;
-            }
-            values
-        };
+        self.infer(node);
+        let values: SmallVec<[Value; 2]> = self.model()[node].outputs().into();
         match detour {
             Some(detour) => values
                 .into_iter()
@@ -359,9 +360,20 @@ impl<'m> Builder<'m> {
         value
     }
 
-    fn emit_node(
+    /// Sets the types of a node's outputs to what is inferred; the node is in the canonical form.
+    pub(crate) fn infer(&self, node: NodeId) {
+        let types = infer::infer(self, node);
+        let mut s = self.state.borrow_mut();
+        let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
+        for (value, ty) in values.into_iter().zip(types) {
+            s.model[value].ty = ty;
+        }
+    }
+
+    /// A node just as given.
+    pub(crate) fn emit_node(
         &self,
-        op: &'static str,
+        op: impl Into<Cow<'static, str>>,
         inputs: &[Option<Value>],
         attributes: Attributes,
         outputs: usize,

@@ -1,9 +1,8 @@
 //! The evaluator against ONNX Runtime: `cases/eval.txt`, written by `cases/eval.py`.
 
-use crate::parse::parser;
-use pt2onnx_ir::{Builder, InsertPoint, Model, conforms, schema};
+use crate::parse::{self, items};
+use pt2onnx_ir::{conforms, schema};
 use pt2onnx_opt::eval::evaluate;
-use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Operators whose last bit depends on the math library and the order of summation.
@@ -50,48 +49,59 @@ fn agrees_with_onnx_runtime() {
     );
 }
 
+/// Behind the operator and its attributes.
+fn start_of_operands(call: &str) -> usize {
+    match call.contains("> (") {
+        true => call.find("> (").unwrap() + 2,
+        false => call.find('(').unwrap(),
+    }
+}
+
 fn one(line: &str) -> Result<(), String> {
-    let mut model = Model::new(schema::CANONICAL_OPSET);
-    let (op, rest) = line.split_once(' ').unwrap();
-    let mut p = parser(rest);
-    let cx = Builder::new(
-        &mut model,
-        InsertPoint::End(Model::MAIN),
-        Constraints::default(),
-    );
-    let attributes = p.attributes(&cx);
-    drop(cx);
-    p.expect("(");
-    let mut inputs = Vec::new();
-    while !p.eat(")") {
-        inputs.push(if p.eat("\"\"") {
-            None
-        } else {
-            Some(p.typed_elements())
+    let (op, _) = line.split_once(' ').unwrap();
+    let (call, results) = line.rsplit_once(" => ").unwrap();
+    let (head, operands) = call.split_at(start_of_operands(call));
+    let (operands, _) = items(operands);
+    let expected = match results {
+        "none" => Vec::new(),
+        results => items(results).0,
+    };
+    // As a graph whose constants they are.
+    let (mut constants, mut inputs) = (Vec::new(), Vec::new());
+    let named = |item: &str, name: &str| item.replacen('{', &format!("{name} = {{"), 1);
+    for (i, operand) in operands.iter().enumerate() {
+        inputs.push(match *operand {
+            "\"\"" => "\"\"".to_owned(),
+            operand => {
+                constants.push(named(operand, &format!("i{i}")));
+                format!("i{i}")
+            }
         });
-        p.eat(",");
     }
-    p.expect("=>");
-    let mut expected = Vec::new();
-    if !p.eat("none") {
-        p.expect("(");
-        while !p.eat(")") {
-            expected.push(p.typed_elements());
-            p.eat(",");
-        }
-    }
-    let values: Vec<_> = inputs
-        .iter()
-        .map(|t| t.as_ref().map(|t| model.add_constant(t.clone())))
+    let results = expected.iter().enumerate();
+    constants.extend(results.map(|(i, item)| named(item, &format!("e{i}"))));
+    let outputs: Vec<_> = (0..expected.len().max(1))
+        .map(|i| format!("o{i}"))
         .collect();
-    let at = InsertPoint::End(Model::MAIN);
-    let node = model.add_node(
-        at,
-        op.to_owned(),
-        &values,
-        attributes,
-        expected.len().max(1),
+    let text = format!(
+        "g () => () <{}> {{ {} = {head} ({}) }}",
+        constants.join(", "),
+        outputs.join(", "),
+        inputs.join(", ")
     );
+    let model = parse::model(&text);
+    let node = model.all_nodes()[0];
+    let tensor = |name: String| {
+        let mut values = model.values();
+        let found = values.find(|(_, d)| d.name.as_deref() == Some(&name));
+        found.unwrap().1.constant().unwrap().clone()
+    };
+    let inputs: Vec<Option<Tensor>> = { inputs.into_iter() }
+        .map(|name| (name != "\"\"").then(|| tensor(name)))
+        .collect();
+    let expected: Vec<Tensor> = (0..expected.len())
+        .map(|i| tensor(format!("e{i}")))
+        .collect();
     let formal = schema::lookup(op, schema::CANONICAL_OPSET).unwrap();
     conforms(&model, &model[node], formal)?;
     let borrowed: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();

@@ -1,0 +1,713 @@
+//! The grammar: reads a text from left to right and emits what it reads.
+
+use super::reader::{Parsed, Place, Reader};
+use crate::{
+    Attribute, Attributes, Builder, Function, Model, NodeId, RegionId, TensorType, Type, Value,
+    conforms,
+    schema::{self, AttributeKind},
+    text::KINDS,
+    types::from_onnx_name,
+};
+use indexmap::IndexMap;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+use rustc_hash::FxHashMap;
+use std::mem::take;
+
+pub(super) struct Grammar<'a, 'm> {
+    r: Reader<'a>,
+    cx: Builder<'m>,
+    /// Of each graph around the place, innermost last.
+    scopes: Vec<Scope>,
+    /// Of the function being read.
+    function: Option<Signature>,
+    opset: u32,
+}
+
+#[derive(Default)]
+struct Scope {
+    values: FxHashMap<String, Value>,
+    /// Types told before their values are defined.
+    types: FxHashMap<String, Type>,
+}
+
+struct Signature {
+    attributes: Vec<String>,
+    imports: IndexMap<String, u32>,
+    /// Whether its nodes are held against ONNX's operators.
+    strict: bool,
+}
+
+/// What stands before a model's graph or a function.
+#[derive(Default)]
+struct Header {
+    texts: FxHashMap<&'static str, String>,
+    numbers: FxHashMap<&'static str, i64>,
+    imports: Option<IndexMap<String, u32>>,
+    metadata: Vec<(String, String)>,
+}
+
+const TEXTS: &[&str] = &[
+    "producer_name",
+    "producer_version",
+    "domain",
+    "doc_string",
+    "overload",
+];
+const NUMBERS: &[&str] = &["ir_version", "model_version"];
+
+impl<'a, 'm> Grammar<'a, 'm> {
+    pub fn new(r: Reader<'a>, cx: Builder<'m>) -> Self {
+        Self {
+            r,
+            cx,
+            scopes: Vec::new(),
+            function: None,
+            opset: schema::CANONICAL_OPSET,
+        }
+    }
+
+    /// `<header> graph functions`.
+    pub fn model(&mut self) -> Parsed<()> {
+        let mut header = self.header()?;
+        if let Some(imports) = &mut header.imports {
+            self.opset = imports.shift_remove("").unwrap_or(0);
+        }
+        let opset = self.opset;
+        let name = self.r.name("the graph's name")?;
+        self.cx.edit(|model| {
+            model.opset = opset;
+            model.name = name;
+            model.imports = header.imports.unwrap_or_default();
+            let version = header.numbers.get("ir_version");
+            let version = version.and_then(|v| u32::try_from(*v).ok());
+            if version != Some(model.ir_version()) {
+                model.ir_version = version;
+            }
+            model.model_version = header.numbers.get("model_version").copied();
+            model.producer = header.texts.remove("producer_name");
+            model.producer_version = header.texts.remove("producer_version");
+            model.domain = header.texts.remove("domain");
+            model.doc_string = header.texts.remove("doc_string");
+            model.metadata = metadata(header.metadata);
+        });
+        self.graph(Model::MAIN)?;
+        while !self.r.at_end() {
+            self.a_function(false)?;
+        }
+        Ok(())
+    }
+
+    /// Functions alone.
+    pub fn functions(&mut self) -> Parsed<()> {
+        while !self.r.at_end() {
+            self.a_function(true)?;
+        }
+        Ok(())
+    }
+
+    /// `<key: value, ...>`, or nothing.
+    fn header(&mut self) -> Parsed<Header> {
+        let mut header = Header::default();
+        if !self.r.accept("<") {
+            return Ok(header);
+        }
+        self.r.list(">", |r| {
+            let place = r.place();
+            let key = r.identifier("a key of the header")?;
+            r.require(":")?;
+            let known = |keys: &[&'static str]| keys.iter().copied().find(|k| *k == key);
+            if let Some(key) = known(TEXTS) {
+                let text = r.string()?;
+                header.texts.insert(key, text);
+            } else if let Some(key) = known(NUMBERS) {
+                let number = r.number("an integer", |t| t.parse().ok())?;
+                header.numbers.insert(key, number);
+            } else if key == "opset_import" {
+                r.require("[")?;
+                let imports = r.list("]", |r| {
+                    let domain = r.string()?;
+                    r.require(":")?;
+                    Ok((domain, r.number("a version", |t| t.parse().ok())?))
+                })?;
+                header.imports = Some(imports.into_iter().collect());
+            } else if key == "metadata_props" {
+                r.require("[")?;
+                header.metadata = r.list("]", |r| {
+                    let key = r.string()?;
+                    r.require(":")?;
+                    Ok((key, r.string()?))
+                })?;
+            } else {
+                return Err(r.error_at(place, format!("there is no key `{key}` in a header")));
+            }
+            Ok(())
+        })?;
+        Ok(header)
+    }
+
+    /// `<header> name <attributes> (inputs) => (outputs) <types> { nodes }`.
+    fn a_function(&mut self, strict: bool) -> Parsed<()> {
+        let start = self.r.place();
+        let mut header = self.header()?;
+        let place = self.r.place();
+        let mut name = self.r.name("the function's name")?;
+        let mut function = Function::new("", "", Model::MAIN);
+        function.domain = header.texts.remove("domain").unwrap_or_default();
+        function.overload = header.texts.remove("overload").unwrap_or_default();
+        // An op's own name says it all: `"mylib::foo.Tensor"`.
+        if let (true, Some((domain, rest))) = (function.domain.is_empty(), name.split_once("::")) {
+            function.domain = domain.to_owned();
+            let (base, overload) = rest.split_once('.').unwrap_or((rest, ""));
+            function.overload = overload.to_owned();
+            name = base.to_owned();
+        }
+        if strict && function.domain.is_empty() {
+            return Err(self.r.error_at(place, "the function's domain is not told"));
+        }
+        function.name = name;
+        function.doc_string = header.texts.remove("doc_string");
+        function.metadata = metadata(header.metadata);
+        function.imports = header.imports.unwrap_or_default();
+        let opset = function.imports.get("").copied();
+        let before = self.cx.model().functions.iter().any(|f| {
+            (&f.domain, &f.name, &f.overload)
+                == (&function.domain, &function.name, &function.overload)
+        });
+        if before {
+            return Err(self.r.error_at(
+                start,
+                format!("the function {} stands twice", function.name),
+            ));
+        }
+        if self.r.accept("<") {
+            let mut first = true;
+            while self.r.goes_on(">", take(&mut first))? {
+                let place = self.r.place();
+                let attribute = self.r.name("an attribute")?;
+                match self.r.sees(":") || self.r.sees("=") {
+                    true => {
+                        let value = self.attribute_value(place)?;
+                        function.defaults.push((attribute.into(), value));
+                    }
+                    false => function.attributes.push(attribute),
+                }
+            }
+        }
+        let defaults = function.defaults.iter().map(|(name, _)| name.to_string());
+        self.function = Some(Signature {
+            attributes: function
+                .attributes
+                .iter()
+                .cloned()
+                .chain(defaults)
+                .collect(),
+            imports: function.imports.clone(),
+            strict,
+        });
+        let outer = std::mem::replace(&mut self.opset, opset.unwrap_or(0));
+        if opset.is_none() && !strict {
+            self.opset = outer;
+        }
+        let (region, _) = self.cx.open_region(&[]);
+        let done = self.graph(region);
+        self.opset = outer;
+        self.function = None;
+        done?;
+        function.body = region;
+        self.cx.edit(|model| model.functions.push(function));
+        Ok(())
+    }
+
+    /// `(inputs) => (outputs) <constants and types> { nodes }` into a region. One that was opened is closed.
+    fn graph(&mut self, region: RegionId) -> Parsed<()> {
+        self.r.enter()?;
+        self.scopes.push(Scope::default());
+        self.r.require("(")?;
+        let mut first = true;
+        while self.r.goes_on(")", take(&mut first))? {
+            let (place, ty, name) = self.typed_name()?;
+            let default = match self.r.accept("=") {
+                true => Some(Box::new(self.elements(place, ty.as_ref())?)),
+                false => None,
+            };
+            let value = self.cx.edit(|model| {
+                let value = model.add_input(region, ty);
+                model[value].default = default;
+                value
+            });
+            self.define(place, name, value)?;
+        }
+        self.r.require("=>")?;
+        self.r.require("(")?;
+        let (mut outputs, mut first) = (Vec::new(), true);
+        while self.r.goes_on(")", take(&mut first))? {
+            outputs.push(self.typed_name()?);
+        }
+        if self.r.accept("<") {
+            self.constants()?;
+        }
+        self.r.require("{")?;
+        while !self.r.accept("}") {
+            self.node()?;
+        }
+        let mut values = Vec::with_capacity(outputs.len());
+        for (place, ty, name) in outputs {
+            let value = self.value(place, &name)?;
+            if let Some(ty) = ty {
+                self.cx.set_type(value, ty);
+            }
+            values.push(value);
+        }
+        match region {
+            Model::MAIN => self.cx.edit(|model| model.set_outputs(region, &values)),
+            _ => self.cx.end_region(&values),
+        }
+        self.scopes.pop();
+        self.r.leave();
+        Ok(())
+    }
+
+    /// Constants, and types of values to come: `float[2] w = {1, 2}, float[N] y`.
+    fn constants(&mut self) -> Parsed<()> {
+        let mut first = true;
+        while self.r.goes_on(">", take(&mut first))? {
+            let (place, ty, name) = self.typed_name()?;
+            if self.r.accept("=") {
+                let tensor = self.elements(place, ty.as_ref())?;
+                // Not interned: what is written twice is there twice.
+                let value = self.cx.edit(|model| model.add_constant(tensor));
+                self.define(place, name, value)?;
+            } else if let (Some(scope), Some(ty)) = (self.scopes.last_mut(), ty) {
+                scope.types.insert(name, ty);
+            }
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, place: Place, name: String, value: Value) -> Parsed<()> {
+        if self.scopes.iter().any(|s| s.values.contains_key(&name)) {
+            return Err(self.r.error_at(place, format!("`{name}` is defined twice")));
+        }
+        self.cx
+            .edit(|model| model[value].name = Some(name.as_str().into()));
+        if let Some(scope) = self.scopes.last_mut() {
+            if let Some(ty) = scope.types.remove(&name) {
+                self.cx.set_type(value, ty);
+            }
+            scope.values.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn value(&self, place: Place, name: &str) -> Parsed<Value> {
+        let mut found = self.scopes.iter().rev().filter_map(|s| s.values.get(name));
+        let found = found.next().copied();
+        found.ok_or_else(|| {
+            self.r
+                .error_at(place, format!("there is no value `{name}` at this place"))
+        })
+    }
+
+    /// `name`, or `type name`.
+    fn typed_name(&mut self) -> Parsed<(Place, Option<Type>, String)> {
+        let place = self.r.place();
+        let bare = self.r.attempt(|r| {
+            let name = r.name("").ok()?;
+            [",", ")", ">", "="]
+                .iter()
+                .any(|t| r.sees(t))
+                .then_some(name)
+        });
+        if let Some(name) = bare {
+            return Ok((place, None, name));
+        }
+        let ty = self.ty()?;
+        let place = self.r.place();
+        Ok((place, Some(ty), self.r.name("the name of a value")?))
+    }
+
+    fn ty(&mut self) -> Parsed<Type> {
+        self.r.enter()?;
+        let place = self.r.place();
+        let name = self.r.identifier("a type")?;
+        let ty = match name {
+            "seq" | "optional" | "sparse_tensor" => {
+                self.r.require("(")?;
+                let inner = self.ty()?;
+                self.r.require(")")?;
+                match (name, inner) {
+                    ("seq", inner) => Type::Sequence(Box::new(inner)),
+                    ("optional", inner) => Type::Optional(Box::new(inner)),
+                    (_, Type::Tensor(t)) => Type::Sparse(t),
+                    _ => return Err(self.r.error_at(place, "only tensors are sparse")),
+                }
+            }
+            "map" => {
+                self.r.require("(")?;
+                let key = self.dtype()?;
+                self.r.require(",")?;
+                let value = self.ty()?;
+                self.r.require(")")?;
+                Type::Map(key, Box::new(value))
+            }
+            "opaque" => {
+                self.r.require("(")?;
+                let domain = self.r.string()?;
+                self.r.require(",")?;
+                let name = self.r.string()?;
+                self.r.require(")")?;
+                Type::Opaque(domain, name)
+            }
+            _ => {
+                let dtype = from_onnx_name(name);
+                let dtype = dtype
+                    .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))?;
+                Type::Tensor(TensorType {
+                    dtype,
+                    shape: self.sizes()?,
+                })
+            }
+        };
+        self.r.leave();
+        Ok(ty)
+    }
+
+    fn dtype(&mut self) -> Parsed<DType> {
+        let place = self.r.place();
+        let name = self.r.identifier("an element type")?;
+        from_onnx_name(name)
+            .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))
+    }
+
+    /// `[2, N, ?, "2*N"]`; `[]` is an unknown rank, nothing is rank 0.
+    fn sizes(&mut self) -> Parsed<Option<Vec<Expr>>> {
+        if !self.r.accept("[") {
+            return Ok(Some(Vec::new()));
+        }
+        if self.r.accept("]") {
+            return Ok(None);
+        }
+        let cx = &self.cx;
+        let sizes = self.r.list("]", |r| {
+            if r.accept("?") {
+                return Ok(cx.unknown_dim());
+            }
+            if r.sees_string() {
+                let text = r.string()?;
+                return Ok(Expr::parse(&text).unwrap_or_else(|_| Expr::symbol(&text)));
+            }
+            let symbol = r.attempt(|r| r.identifier("").ok());
+            match symbol {
+                Some(name) => Ok(Expr::symbol(name)),
+                None => r.number("a size", |t| {
+                    Some(Expr::int(t.parse().ok().filter(|n: &i64| *n >= 0)?))
+                }),
+            }
+        });
+        sizes.map(Some)
+    }
+
+    /// `[name] outputs = domain.op:overload <attributes> (inputs)`.
+    fn node(&mut self) -> Parsed<()> {
+        let name = match self.r.accept("[") {
+            true => {
+                let name = self.r.name("the node's name")?;
+                self.r.require("]")?;
+                Some(name)
+            }
+            false => None,
+        };
+        let (mut outputs, mut first) = (Vec::new(), true);
+        while self.r.goes_on("=", take(&mut first))? {
+            let place = self.r.place();
+            outputs.push((place, self.r.name("the name of an output, or `}`")?));
+        }
+        let place = self.r.place();
+        let full = self.r.name("an operator")?;
+        let (domain, op) = full.rsplit_once('.').unwrap_or(("", &full));
+        let overload = match self.r.accept(":") {
+            true => self.r.name("an overload")?,
+            false => String::new(),
+        };
+        let mut attributes = self.attributes()?;
+        self.r.require("(")?;
+        let (mut inputs, mut first) = (Vec::new(), true);
+        while self.r.goes_on(")", take(&mut first))? {
+            let place = self.r.place();
+            let input = self.r.name("an input")?;
+            inputs.push(match input.is_empty() {
+                true => None,
+                false => Some(self.value(place, &input)?),
+            });
+        }
+        if attributes.is_empty() {
+            attributes = self.attributes()?;
+        }
+        let node = self
+            .cx
+            .emit_node(op.to_owned(), &inputs, attributes, outputs.len());
+        self.cx.edit(|model| {
+            model[node].domain = domain.to_owned().into();
+            model[node].overload = overload.into();
+            model[node].name = name.map(Into::into);
+        });
+        self.check(place, node, domain, op)?;
+        // The rules are for the canonical forms; what an attribute of a function is, no rule knows.
+        let since = |opset| schema::lookup(op, opset).map(|s| s.since);
+        let canonical = since(self.opset) == since(schema::CANONICAL_OPSET);
+        if domain.is_empty() && self.function.is_none() && canonical {
+            self.cx.infer(node);
+        }
+        let values = self.cx.model()[node].outputs().to_vec();
+        for ((place, name), value) in outputs.into_iter().zip(values) {
+            match name.is_empty() {
+                true => self.cx.edit(|model| model[value].name = Some("".into())),
+                false => self.define(place, name, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds a function's node against what the function imports.
+    fn check(&self, place: Place, node: NodeId, domain: &str, op: &str) -> Parsed<()> {
+        let Some(function) = self.function.as_ref().filter(|f| f.strict) else {
+            return Ok(());
+        };
+        let error = |what: String| Err(self.r.error_at(place, what));
+        if !function.imports.contains_key(domain) {
+            return error(match domain {
+                "" => "the function's opset_import has no version of ONNX's own operators (`\"\"`)"
+                    .to_owned(),
+                _ => format!("the function's opset_import has no version of `{domain}`"),
+            });
+        }
+        if !domain.is_empty() {
+            return Ok(());
+        }
+        let opset = self.opset;
+        let Some(schema) = schema::lookup(op, opset).filter(|s| !s.deprecated) else {
+            return error(format!("opset {opset} has no operator `{op}`"));
+        };
+        let model = self.cx.model();
+        conforms(&model, &model[node], schema).or_else(error)
+    }
+
+    fn attributes(&mut self) -> Parsed<Attributes> {
+        let mut attributes = Attributes::new();
+        if self.r.accept("<") {
+            let mut first = true;
+            while self.r.goes_on(">", take(&mut first))? {
+                let place = self.r.place();
+                let name = self.r.name("an attribute")?;
+                let value = self.attribute_value(place)?;
+                attributes.push((name.into(), value));
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// `: type = value`, or `= value` where the value tells its type.
+    fn attribute_value(&mut self, attribute: Place) -> Parsed<Attribute> {
+        let kind = match self.r.accept(":") {
+            true => {
+                let place = self.r.place();
+                let name = self.r.identifier("the attribute's type")?;
+                let kind = KINDS
+                    .iter()
+                    .find(|(_, n)| *n == name)
+                    .map(|(kind, _)| *kind);
+                let unknown = || {
+                    self.r
+                        .error_at(place, format!("attributes of type `{name}` are not known"))
+                };
+                Some(kind.ok_or_else(unknown)?)
+            }
+            false => None,
+        };
+        self.r.require("=")?;
+        let place = self.r.place();
+        if self.r.accept("@") {
+            let name = self.r.name("an attribute of the function")?;
+            let declared = self
+                .function
+                .as_ref()
+                .is_none_or(|f| f.attributes.contains(&name));
+            if !declared {
+                return Err(self
+                    .r
+                    .error_at(place, format!("the function has no attribute `{name}`")));
+            }
+            let untold = || {
+                self.r
+                    .error_at(attribute, "the type is to be told: `name: float = @other`")
+            };
+            return Ok(Attribute::Reference {
+                name,
+                kind: kind.ok_or_else(untold)?,
+            });
+        }
+        match kind {
+            Some(kind) => self.value_of(kind, place),
+            None => self.untyped(place),
+        }
+    }
+
+    fn value_of(&mut self, kind: AttributeKind, place: Place) -> Parsed<Attribute> {
+        Ok(match kind {
+            AttributeKind::Int => Attribute::Int(self.r.number("an integer", int)?),
+            AttributeKind::Float => Attribute::Float(self.r.number("a number", float)?),
+            AttributeKind::String => Attribute::String(self.r.string()?),
+            AttributeKind::Tensor => Attribute::Tensor(self.tensor()?),
+            AttributeKind::Graph => Attribute::Region(self.body()?),
+            AttributeKind::TypeProto => Attribute::Type(self.ty()?),
+            AttributeKind::Ints => {
+                self.r.require("[")?;
+                Attribute::Ints(self.r.list("]", |r| r.number("an integer", int))?)
+            }
+            AttributeKind::Floats => {
+                self.r.require("[")?;
+                Attribute::Floats(self.r.list("]", |r| r.number("a number", float))?)
+            }
+            AttributeKind::Strings => {
+                self.r.require("[")?;
+                Attribute::Strings(self.r.list("]", Reader::string)?)
+            }
+            AttributeKind::Tensors => Attribute::Tensors(self.several(Self::tensor)?),
+            AttributeKind::TypeProtos => Attribute::Types(self.several(Self::ty)?),
+            AttributeKind::Graphs => Attribute::Regions(self.several(Self::body)?),
+            AttributeKind::SparseTensor | AttributeKind::SparseTensors => {
+                return Err(self.r.error_at(place, "sparse tensors have no text"));
+            }
+        })
+    }
+
+    fn several<T>(&mut self, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        self.r.require("[")?;
+        let (mut items, mut first) = (Vec::new(), true);
+        while self.r.goes_on("]", take(&mut first))? {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// A value whose form tells its type: `1`, `0.5`, `"text"`, a list of them, a tensor, a graph.
+    fn untyped(&mut self, place: Place) -> Parsed<Attribute> {
+        let list = self.r.sees("[");
+        let kinds = self.r.peek(|r| {
+            let _ = list && r.accept("[");
+            if r.sees_string() {
+                return Some((AttributeKind::String, AttributeKind::Strings));
+            }
+            let token = r.number("a value", |t| Some(t.to_owned())).ok()?;
+            Some(if int(&token).is_some() {
+                (AttributeKind::Int, AttributeKind::Ints)
+            } else if float(&token).is_some() {
+                (AttributeKind::Float, AttributeKind::Floats)
+            } else if from_onnx_name(&token).is_some() {
+                (AttributeKind::Tensor, AttributeKind::Tensors)
+            } else {
+                (AttributeKind::Graph, AttributeKind::Graphs)
+            })
+        });
+        match kinds {
+            Some((_, several)) if list => self.value_of(several, place),
+            Some((one, _)) => self.value_of(one, place),
+            None => Err(self.r.expected("a value, or before it `:` and its type,")),
+        }
+    }
+
+    /// `float[2] {1, 2}`; a name may stand between.
+    fn tensor(&mut self) -> Parsed<Tensor> {
+        let place = self.r.place();
+        let ty = self.ty()?;
+        let _ = self.r.attempt(|r| r.name("").ok());
+        let _ = self.r.accept("=");
+        self.elements(place, Some(&ty))
+    }
+
+    fn body(&mut self) -> Parsed<RegionId> {
+        let name = self.r.name("the graph's name")?;
+        let (region, _) = self.cx.open_region(&[]);
+        self.graph(region)?;
+        self.cx.edit(|model| model[region].name = Some(name.into()));
+        Ok(region)
+    }
+
+    /// `{1, 2}`; `{...}` where the elements are left out.
+    fn elements(&mut self, place: Place, ty: Option<&Type>) -> Parsed<Tensor> {
+        let sizes = |t: &TensorType| -> Option<Vec<usize>> {
+            let sizes = t.shape.as_ref()?.iter();
+            sizes.map(|d| usize::try_from(d.as_int()?).ok()).collect()
+        };
+        let tensor = ty.and_then(Type::as_tensor);
+        let Some((dtype, sizes)) = tensor.and_then(|t| Some((t.dtype, sizes(t)?))) else {
+            return Err(self
+                .r
+                .error_at(place, "a constant is a tensor whose sizes are known"));
+        };
+        self.r.require("{")?;
+        let made = if self.r.accept("...") {
+            self.r.require("}")?;
+            Tensor::absent(dtype, sizes)
+        } else if dtype == DType::String {
+            let texts = self.r.list("}", Reader::string)?;
+            let texts: Vec<bytes::Bytes> = texts.into_iter().map(Into::into).collect();
+            Tensor::strings(sizes, texts)
+        } else {
+            let mut elements = Vec::new();
+            self.r.list("}", |r| {
+                let element = r.number("an element", |t| element(t, dtype))?;
+                elements.extend_from_slice(&element.to_bytes());
+                Ok(())
+            })?;
+            Tensor::new(dtype, sizes, elements)
+        };
+        made.map_err(|e| self.r.error_at(place, e.to_string()))
+    }
+}
+
+fn int(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+fn float(text: &str) -> Option<f32> {
+    text.parse().ok()
+}
+
+/// A number as a 0-d tensor; none that the type cannot hold.
+fn element(text: &str, dtype: DType) -> Option<Tensor> {
+    if let (DType::U64, Ok(large)) = (dtype, text.parse::<u64>()) {
+        return Some(Tensor::scalar(large));
+    }
+    let Some(int) = int(text) else {
+        return match (text, dtype) {
+            ("true", DType::Bool) => Some(Tensor::scalar(true)),
+            ("false", DType::Bool) => Some(Tensor::scalar(false)),
+            (_, d) if d.is_float() => Scalar::Float(text.parse().ok()?).to_tensor(dtype),
+            _ => None,
+        };
+    };
+    let held = match dtype {
+        DType::I8 => i8::try_from(int).is_ok(),
+        DType::I16 => i16::try_from(int).is_ok(),
+        DType::I32 => i32::try_from(int).is_ok(),
+        DType::U8 => u8::try_from(int).is_ok(),
+        DType::U16 => u16::try_from(int).is_ok(),
+        DType::U32 => u32::try_from(int).is_ok(),
+        DType::U64 => false,
+        DType::Bool => matches!(int, 0 | 1),
+        _ => true,
+    };
+    // `-0` is another float than 0.
+    let number = match dtype.is_float() {
+        true => Scalar::Float(text.parse().ok()?),
+        false => Scalar::Int(int),
+    };
+    number.to_tensor(dtype).filter(|_| held)
+}
+
+fn metadata(entries: Vec<(String, String)>) -> crate::Metadata {
+    let entries = entries.into_iter();
+    entries.map(|(k, v)| (k.into(), v.into())).collect()
+}
