@@ -88,6 +88,8 @@ pub enum ErrorKind {
     Checker,
     /// The output cannot be written.
     Output,
+    /// ONNX Runtime cannot load or run the model (feature `ort`).
+    Runtime,
 }
 
 impl Error {
@@ -109,6 +111,8 @@ impl Error {
             Error::Write(pt2onnx_writer::Error::NoSuchType { .. }) => ErrorKind::Conversion,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,
             Error::Write(_) => ErrorKind::Output,
+            #[cfg(feature = "ort")]
+            Error::Run(_) => ErrorKind::Runtime,
         }
     }
 }

@@ -84,7 +84,8 @@ fn zipped(records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     Some(zip(records.iter().copied()))
 }
 
-const CONVERT: &str = "MODEL -o OUT";
+/// The plain conversion.
+pub const CONVERT: &str = "MODEL -o OUT";
 
 pub const CASES: &[Case] = &[
     // Usage.
@@ -264,7 +265,7 @@ pub const CASES: &[Case] = &[
         || {
             json(
                 "torch.ops.aten.sigmoid.default",
-                "torch.ops.aten.sigmoid_.nothing",
+                "torch.ops.mylib.foo.default",
             )
         },
         CONVERT,

@@ -6,8 +6,8 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 
-use cases::{CASES, Case, data};
-use common::{files, pt2onnx};
+use cases::{CASES, CONVERT, Case, data};
+use common::{convert, files, pt2onnx};
 use std::{
     collections::BTreeSet,
     fmt::Write,
@@ -107,13 +107,17 @@ fn run(case: &Case) -> (i32, String) {
     }
     fs::write(folder.path().join("file"), "content").unwrap();
     let before = files(folder.path());
+    let output = folder.path().join("m.onnx");
     let args = case.args.split_whitespace();
     let args = args.map(|a| {
         a.replace("MODEL", model.to_str().unwrap())
-            .replace("OUT", &format!("{place}/m.onnx"))
+            .replace("OUT", output.to_str().unwrap())
             .replace("FOLDER", &place)
     });
-    let run = pt2onnx(args);
+    let run = match case.args {
+        CONVERT => convert(&model, &output),
+        _ => pt2onnx(args),
+    };
     assert!(files(folder.path()) == before, "{}: {run:?}", case.args);
     assert!(run.stdout.is_empty(), "{run:?}");
     let data = data("");
