@@ -206,40 +206,62 @@ const SOURCES: &[(&str, &str)] = &[
 #[test]
 fn every_text_of_the_sources_is_listed() {
     let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
+    let crates = root().join("crates");
     let mut missing = String::new();
-    for (file, start) in SOURCES {
-        let source = fs::read_to_string(root().join("crates").join(file)).unwrap();
-        let from = source.find(start).unwrap();
-        let mut texts = 0;
-        for attribute in source[from..].split("#[error(").skip(1) {
-            let Some(text) = attribute.trim_start().strip_prefix('"').and_then(literal) else {
-                continue;
-            };
-            texts += 1;
-            // Short parts are but punctuation between placeholders.
-            let parts = parts(&text.replace(":?}", "}"));
-            let parts: Vec<&str> = parts
-                .iter()
-                .map(|p| p.trim())
-                .filter(|p| p.len() > 3)
-                .collect();
-            let listed = page.lines().any(|line| {
-                let mut rest = line;
-                parts.iter().all(|part| match rest.find(part) {
-                    Some(at) => {
-                        rest = &rest[at + part.len()..];
-                        true
-                    }
-                    None => false,
-                })
-            });
-            if !listed {
-                writeln!(missing, "{file}: {text}").unwrap();
-            }
+    let mut look = |file: &str, rest: &str| {
+        let text = rest.strip_prefix('"').and_then(literal);
+        if let Some(text) = text.as_ref().filter(|text| !listed(&page, text)) {
+            writeln!(missing, "{file}: {text}").unwrap();
         }
+        text.is_some()
+    };
+    for (file, start) in SOURCES {
+        let source = fs::read_to_string(crates.join(file)).unwrap();
+        let from = source.find(start).unwrap();
+        let attributes = source[from..].split("#[error(").skip(1);
+        let texts = attributes
+            .filter(|rest| look(file, rest.trim_start()))
+            .count();
         assert!(texts > 0, "{file}");
     }
+    // What the command says itself.
+    let mut texts = 0;
+    for entry in fs::read_dir(crates.join("pt2onnx-cli/src")).unwrap() {
+        let path = entry.unwrap().path();
+        let source = fs::read_to_string(&path).unwrap_or_default();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        for call in ["Report::new(", "input(", "output("] {
+            for rest in source.split(call).skip(1) {
+                let code = rest.trim_start().strip_prefix("Code::");
+                let rest = code
+                    .and_then(|c| c.split_once(','))
+                    .map_or(rest, |(_, r)| r);
+                let rest = rest.trim_start();
+                let rest = rest.strip_prefix("format!(").unwrap_or(rest);
+                texts += usize::from(look(file, rest.trim_start()));
+            }
+        }
+    }
+    assert!(texts > 10);
     assert!(missing.is_empty(), "not in docs/errors.md:\n{missing}");
+}
+
+/// Whether a line of the page has a text's parts between placeholders, in order; short ones are but punctuation.
+fn listed(page: &str, text: &str) -> bool {
+    let parts = parts(&text.replace(":?}", "}"));
+    let parts: Vec<&str> = { parts.iter().map(|p| p.trim()) }
+        .filter(|p| p.len() > 3)
+        .collect();
+    page.lines().any(|line| {
+        let mut rest = line;
+        parts.iter().all(|part| match rest.find(part) {
+            Some(at) => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            None => false,
+        })
+    })
 }
 
 /// The text of a string literal whose opening quote is gone.
