@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::passes::Passes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
 use std::{num::NonZeroUsize, path::PathBuf};
@@ -53,6 +54,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List the passes of `--optimize`, in the order they run
+    Passes,
     /// Tell about one op: its overloads, what they become, and in which opset and types
     Explain {
         /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
@@ -142,9 +145,8 @@ pub struct Options {
     /// Make a dynamic dimension static, and fold what follows: `batch=1`, `s77=1`, `x.0=1`
     #[arg(long, value_name = "DIM=N", value_parser = size, help_heading = "Dimensions")]
     pub fix: Vec<(String, i64)>,
-    /// Leave the model as it was translated: no folding of constants, no simplification
-    #[arg(long)]
-    pub no_optimize: bool,
+    #[command(flatten)]
+    pub passes: Passes,
     /// What the model tells of the program it comes from
     #[arg(long, value_enum, default_value_t, help_heading = "Metadata")]
     pub metadata: Metadata,
@@ -392,6 +394,10 @@ mod tests {
                 ],
                 true,
             ),
+            (&["m.pt2", "-o", "m.onnx", "--optimize", "1"], true),
+            (&["m.pt2", "-o", "m.onnx", "--optimize", "3"], false),
+            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "gelu"], true),
+            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "nope"], false),
             (&["m.pt2", "-o", "m.onnx", "--meta", "a"], false),
             (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
             (&["ops"], true),

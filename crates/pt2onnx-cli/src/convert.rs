@@ -108,7 +108,7 @@ pub fn exporter(args: Options) -> Exporter {
         .target(args.target.into())
         .state(args.state.into())
         .operators(args.operators.into())
-        .optimize(!args.no_optimize)
+        .optimize(args.passes.options())
         .input_names(args.input_names)
         .output_names(args.output_names.unwrap_or_default())
         .dynamic_axes(args.dynamic_axes.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`, `passes`), all else goes to standard error.
 
 mod args;
 mod check;
@@ -8,6 +8,7 @@ mod convert;
 mod inspect;
 mod log;
 mod ops;
+mod passes;
 mod report;
 
 use args::{Cli, Command};
@@ -53,6 +54,7 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
         Some(Command::Ops { json }) => print(ops::list(json)),
+        Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),
         None => convert::convert(cli.convert),
     };

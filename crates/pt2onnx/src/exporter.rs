@@ -20,7 +20,7 @@ pub const DEFAULT_OPSET: u32 = 20;
 pub struct Exporter {
     opset: u32,
     weights: Weights,
-    optimize: bool,
+    optimize: pt2onnx_opt::Options,
     target: Target,
     state: State,
     seed: Option<u32>,
@@ -61,7 +61,7 @@ impl Default for Exporter {
         Self {
             opset: DEFAULT_OPSET,
             weights: Weights::Auto,
-            optimize: true,
+            optimize: pt2onnx_opt::Options::default(),
             target: Target::Standard,
             state: State::Drop,
             seed: None,
@@ -95,9 +95,9 @@ impl Exporter {
         self
     }
 
-    /// Whether to fold constants and simplify; true by default.
-    pub fn optimize(mut self, optimize: bool) -> Self {
-        self.optimize = optimize;
+    /// How far to fold, simplify and fuse; all of it by default. The opset is the exporter's, whatever these say.
+    pub fn optimize(mut self, options: impl Into<pt2onnx_opt::Options>) -> Self {
+        self.optimize = options.into();
         self
     }
 
@@ -290,6 +290,8 @@ impl Exporter {
         let fixed: Vec<_> = fixed.map(|(t, n)| (t.clone(), n.to_string())).collect();
         let opsets = self.custom_opsets.iter();
         let opsets: Vec<_> = opsets.map(|(d, n)| (d.clone(), n.to_string())).collect();
+        let level = self.optimize.level as u8;
+        let skipped: Vec<&str> = self.optimize.skip.iter().map(|p| p.name).collect();
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),
@@ -297,7 +299,9 @@ impl Exporter {
             ("target", word(&self.target)),
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
-            ("optimize", self.optimize.to_string()),
+            ("optimize", level.to_string()),
+            ("skip_pass", skipped.join(", ")),
+            ("fold_limit", self.optimize.max_folded_bytes.to_string()),
             ("operators", word(&self.operators)),
             ("custom_opset", list(&opsets)),
             ("strip_paths", self.strip_paths.to_string()),
@@ -362,11 +366,11 @@ impl Exporter {
         report.stage("dimensions", || {
             dims::apply(&mut model, &program.constraints, &self.dims)
         })?;
-        if self.optimize {
-            report.stage("optimise", || {
-                pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
-            });
-        }
+        report.stage("optimise", || {
+            let mut options = self.optimize.clone();
+            options.opset = self.opset;
+            pt2onnx_opt::optimize(&mut model, &options);
+        });
         report.stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });

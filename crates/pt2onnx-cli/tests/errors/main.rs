@@ -248,7 +248,7 @@ fn every_text_of_the_sources_is_listed() {
 
 /// Whether a line of the page has a text's parts between placeholders, in order; short ones are but punctuation.
 fn listed(page: &str, text: &str) -> bool {
-    let parts = parts(&text.replace(":?}", "}"));
+    let parts = parts(&text.replace(":?}", "}").replace("{}", "{what}"));
     let parts: Vec<&str> = { parts.iter().map(|p| p.trim()) }
         .filter(|p| p.len() > 3)
         .collect();
