@@ -27,11 +27,11 @@ pub mod printer;
 pub mod schema;
 
 pub use error::{
-    Error, Invalid, NotAnArchive, PassProblem, Place, RecordProblem, Result, SCHEMA_MAJOR, Site,
+    Error, Invalid, NotAnArchive, PassProblem, Place, RecordProblem, Result, SCHEMA_MAJOR,
 };
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
-    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec,
+    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, Site,
     SourceLine, SymArg, TensorMeta, ValueMeta,
 };
