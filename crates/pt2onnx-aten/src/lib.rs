@@ -30,8 +30,10 @@ mod schema;
 pub use args::{ArgError, FromArg, TensorOrScalar};
 pub use complex::Complex;
 pub use cx::{Cx, Outputs};
-pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, lower, ops_used};
-pub use error::{Error, LowerError, Lowered, NodeError};
+pub use driver::{
+    Detail, Emitted, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used,
+};
+pub use error::{Error, LowerError, Lowered, NodeError, SignatureError};
 pub use promotion::{promote_types, result_type};
 pub use registry::{AtenOp, Registry};
 pub use schema::{Param, ParamType, Schema};

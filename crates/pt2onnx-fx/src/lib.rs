@@ -27,12 +27,12 @@ pub mod printer;
 pub mod schema;
 
 pub use error::{
-    Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result, Site,
+    Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result,
 };
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
-    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec,
+    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, Site,
     SourceLine, SymArg, TensorMeta, ValueMeta,
 };
 pub use schema::MAJOR as SCHEMA_MAJOR;
