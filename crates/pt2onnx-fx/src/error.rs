@@ -223,7 +223,7 @@ pub enum PickleProblem {
     Protocol(u8),
     #[error("ends in the middle of a pickle, the file may be damaged")]
     Truncated,
-    #[error("the pickle's opcode {code:#04x} at byte {at} is not among those that are read")]
+    #[error("the pickle's opcode {code} at byte {at} is not among those that are read")]
     Opcode { code: u8, at: usize },
     #[error(
         "the pickle refers to `{0}`, which is not among the classes that are read: only plain tensors are"
@@ -243,7 +243,7 @@ pub enum PickleProblem {
     Number,
     #[error("the pickle has more values than any set of tensors needs")]
     Large,
-    #[error("its data are big-endian")]
+    #[error("its storages are big-endian")]
     BigEndian,
     #[error("holds {0}, not a dict of tensors: save `model.state_dict()`")]
     NoDict(String),
