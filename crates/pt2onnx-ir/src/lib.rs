@@ -6,6 +6,7 @@
 
 mod attribute;
 mod builder;
+mod copy;
 mod generated;
 mod infer;
 mod model;

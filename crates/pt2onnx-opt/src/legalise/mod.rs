@@ -100,7 +100,7 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     let mut failures = Vec::new();
     loop {
         let mut again = false;
-        for node in model.all_nodes() {
+        for node in model.graph_nodes() {
             if !model.contains(node) || !model[node].domain.is_empty() {
                 continue;
             }
