@@ -19,6 +19,7 @@ import json
 import pathlib
 import tarfile
 
+import interface
 import neural
 
 CASES = {}
@@ -147,6 +148,7 @@ def make(folder, names):
     import torch
     from safetensors.torch import save_file
 
+    interface.register(case)
     neural.register(case)
     cases = CASES | reductions.programs()
     for name in names or cases:

@@ -46,6 +46,10 @@ pub enum Error {
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] pt2onnx_writer::Error),
+    /// The model does not run in ONNX Runtime.
+    #[cfg(feature = "ort")]
+    #[error(transparent)]
+    Run(#[from] crate::RunError),
 }
 
 fn lines(errors: &[VerifyError]) -> String {

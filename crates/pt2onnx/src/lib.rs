@@ -30,12 +30,18 @@ mod exporter;
 mod naming;
 mod program;
 mod random;
+#[cfg(feature = "ort")]
+mod runtime;
+#[cfg(feature = "ort")]
+mod verification;
 
 pub use dims::{DimError, DynamicAxes};
 pub use domains::DomainError;
 pub use error::Error;
 pub use exporter::{DEFAULT_OPSET, Exporter};
 pub use naming::{NameError, OutputNames};
+#[cfg(feature = "ort")]
+pub use ort;
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Operators, Registry, State};
@@ -47,6 +53,10 @@ pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{Saved, Weights};
+#[cfg(feature = "ort")]
+pub use runtime::{RunError, Session, SessionOptions};
+#[cfg(feature = "ort")]
+pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 
 /// The example of the README.
 #[cfg(doctest)]

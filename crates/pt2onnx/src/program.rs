@@ -17,6 +17,9 @@ pub struct OnnxProgram {
     weights: Weights,
     /// Whether the model may have changed since it was verified.
     edited: bool,
+    /// The model in ONNX Runtime, since it was last run.
+    #[cfg(feature = "ort")]
+    pub(crate) session: Option<crate::Session>,
 }
 
 impl OnnxProgram {
@@ -26,6 +29,8 @@ impl OnnxProgram {
             warnings,
             weights,
             edited: false,
+            #[cfg(feature = "ort")]
+            session: None,
         }
     }
 
@@ -37,8 +42,17 @@ impl OnnxProgram {
     /// The model, to change it: it is verified once more when it is written. New values need names
     /// ([`Model::assign_names`]).
     pub fn model_mut(&mut self) -> &mut Model {
-        self.edited = true;
+        self.changed();
         &mut self.model
+    }
+
+    /// Folds constants and simplifies, as the [`Exporter`](crate::Exporter) does unless told otherwise.
+    pub fn optimize(&mut self) {
+        self.changed();
+        stage("optimise", || {
+            pt2onnx_opt::optimize(&mut self.model, &pt2onnx_opt::Options::default());
+            self.model.assign_names();
+        });
     }
 
     /// Names dynamic dimensions anew, each given as its symbol or an axis of a value (`x.0`), wherever they occur.
@@ -54,6 +68,8 @@ impl OnnxProgram {
             names: names.collect(),
             ..Dims::default()
         };
+        #[cfg(feature = "ort")]
+        self.release();
         Ok(dims::apply(&mut self.model, &Constraints::new(), &dims)?)
     }
 
@@ -89,7 +105,13 @@ impl OnnxProgram {
         })?)
     }
 
-    fn verified(&self) -> Result<(), Error> {
+    fn changed(&mut self) {
+        self.edited = true;
+        #[cfg(feature = "ort")]
+        self.release();
+    }
+
+    pub(crate) fn verified(&self) -> Result<(), Error> {
         if self.edited {
             verify(&self.model).map_err(Error::Verify)
         } else {

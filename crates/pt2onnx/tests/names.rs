@@ -1,5 +1,12 @@
 //! Names and dimensions, as the exporter is given them: what the model then has.
-#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may fail so"
+)]
+
+mod bundles;
 
 use pt2onnx::{Exporter, OutputNames};
 use std::path::{Path, PathBuf};
@@ -107,4 +114,35 @@ fn values_in_between() {
         swapped.starts_with("input_list_0: ") && swapped.contains(", tensor_x: "),
         "{swapped}"
     );
+}
+
+/// `str(ep.range_constraints)`, and so the model's metadata, has also what follows; names given to dimensions are the
+/// model's, the program's ranges keep its symbols, as PyTorch's do.
+#[test]
+fn ranges_in_metadata() {
+    let bundle = bundles::unpack(&bundles::testdata().join("cases/interface.tar.zst"));
+    for (case, dims, ends_are, ranges) in [
+        (
+            "derived_dim",
+            [("s77", "d")],
+            "x: float[d], y: float[\"d + 1\"] -> add: float[d], slice_2: float[\"((d + 1)//2)\"]",
+            "{s77: VR[3, 64], s77 + 1: VR[4, 65]}",
+        ),
+        (
+            "multiple_dim",
+            [("s40", "d")],
+            "x: float[\"2*d\",3], y: float[\"2*d\",3] -> add: float[\"2*d\",3], cat: float[\"4*d\",3]",
+            "{2*s40: VR[0, 64], s40: VR[2, 32]}",
+        ),
+    ] {
+        let archive = bundles::temporary(&bundle[case]["model.pt2"]);
+        let [(symbol, name)] = dims;
+        let program = Exporter::new().dim(symbol, name).export(archive.path());
+        let program = program.unwrap();
+        assert_eq!(ends(&program), ends_are);
+        let metadata = &program.model().graph_metadata;
+        let key = "pkg.torch.export.ExportedProgram.range_constraints";
+        let entry = metadata.iter().find(|(k, _)| k == key).unwrap();
+        assert_eq!(&*entry.1, ranges);
+    }
 }

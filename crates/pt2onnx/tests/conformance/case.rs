@@ -1,9 +1,9 @@
 //! Conformance cases out of the bundles `testdata/cases/*.tar.zst`: an archive, inputs and PyTorch's outputs each.
 
-use crate::compare::Standard;
-use pt2onnx_tensor::{DType, Tensor};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use std::{collections::BTreeMap, fs, io::Read, io::Write, path::Path};
+use crate::bundles::{Files, numbered, temporary, unpack};
+use pt2onnx::{Tolerance, tensor::Tensor};
+use safetensors::SafeTensors;
+use std::{fs, path::Path};
 use tempfile::NamedTempFile;
 
 /// A case.
@@ -14,8 +14,10 @@ pub struct Case {
     pub archive: NamedTempFile,
     /// One sample, or two with different sizes.
     pub samples: Vec<Sample>,
-    /// What counts as equal.
-    pub standard: Standard,
+    /// Whether the values count, or only shapes and types (random ops).
+    pub values: bool,
+    /// Where it is wider than the types'.
+    pub tolerance: Tolerance,
 }
 
 /// Inputs and what PyTorch gave for them.
@@ -51,35 +53,6 @@ fn read_bundle(path: &Path) -> Vec<Case> {
         .collect()
 }
 
-/// Files by name.
-pub type Files = BTreeMap<String, Vec<u8>>;
-
-/// The folders of a bundle, by name.
-pub fn unpack(path: &Path) -> BTreeMap<String, Files> {
-    let file = fs::File::open(path).expect("the bundle opens");
-    let unpacked = ruzstd::decoding::StreamingDecoder::new(file).expect("zstd");
-    let mut files: BTreeMap<String, Files> = BTreeMap::new();
-    for entry in tar::Archive::new(unpacked).entries().expect("tar") {
-        let mut entry = entry.expect("an entry");
-        let path = entry
-            .path()
-            .expect("a path")
-            .to_str()
-            .expect("UTF-8")
-            .trim_start_matches("./")
-            .to_owned();
-        if let Some((case, file)) = path.rsplit_once('/').filter(|(_, file)| !file.is_empty()) {
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).expect("its bytes");
-            files
-                .entry(case.to_owned())
-                .or_default()
-                .insert(file.to_owned(), bytes);
-        }
-    }
-    files
-}
-
 fn case(name: String, files: &Files) -> Case {
     let file = |n: &str| files.get(n).unwrap_or_else(|| panic!("{name} has no {n}"));
     let about: serde_json::Value = serde_json::from_slice(file("case.json")).expect("case.json");
@@ -100,55 +73,12 @@ fn case(name: String, files: &Files) -> Case {
         samples: samples
             .filter(|s| !s.inputs.is_empty() || !s.outputs.is_empty())
             .collect(),
-        standard: Standard {
-            values: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
+        values: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
+        tolerance: Tolerance {
             rtol: number("rtol"),
             atol: number("atol"),
         },
         archive,
         name,
-    }
-}
-
-/// An archive as a file: the exporter maps files.
-pub fn temporary(archive: &[u8]) -> NamedTempFile {
-    let mut file = tempfile::Builder::new()
-        .suffix(".pt2")
-        .tempfile()
-        .expect("a temporary file");
-    file.write_all(archive).expect("written");
-    file
-}
-
-/// `PREFIX0`, `PREFIX1`, ... as far as they go.
-pub fn numbered(io: &SafeTensors, prefix: &str) -> Vec<Tensor> {
-    (0..)
-        .map_while(|i| io.tensor(&format!("{prefix}{i}")).ok())
-        .map(|view| tensor(&view))
-        .collect()
-}
-
-/// A stored tensor.
-pub fn tensor(view: &TensorView) -> Tensor {
-    let bytes = view.data().to_vec();
-    Tensor::new(dtype(view.dtype()), view.shape().to_vec(), bytes).expect("a whole tensor")
-}
-
-fn dtype(dtype: Dtype) -> DType {
-    match dtype {
-        Dtype::F64 => DType::F64,
-        Dtype::F32 => DType::F32,
-        Dtype::F16 => DType::F16,
-        Dtype::BF16 => DType::BF16,
-        Dtype::I64 => DType::I64,
-        Dtype::I32 => DType::I32,
-        Dtype::I16 => DType::I16,
-        Dtype::I8 => DType::I8,
-        Dtype::U64 => DType::U64,
-        Dtype::U32 => DType::U32,
-        Dtype::U16 => DType::U16,
-        Dtype::U8 => DType::U8,
-        Dtype::BOOL => DType::Bool,
-        other => panic!("no cases of type {other:?}"),
     }
 }

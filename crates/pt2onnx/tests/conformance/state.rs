@@ -1,55 +1,62 @@
 //! Stateful programs: with `State::Pairs`, three steps in ONNX Runtime, each given the state that the one before gave, equal three
 //! steps in PyTorch, outputs and state.
 
-use crate::{case, compare, runtime};
+use crate::{bundles, close};
 use libtest_mimic::Trial;
-use pt2onnx::{Exporter, State, Target};
+use pt2onnx::{Exporter, SessionOptions, State, Target};
 use pt2onnx_tensor::Tensor;
 use safetensors::SafeTensors;
 use std::path::Path;
 
 /// One test for each program of `testdata/state/stateful.tar.zst`.
 pub fn trials(testdata: &Path) -> Vec<Trial> {
-    let programs = case::unpack(&testdata.join("state/stateful.tar.zst")).into_iter();
+    let programs = bundles::unpack(&testdata.join("state/stateful.tar.zst")).into_iter();
     programs
         .map(|(name, files)| Trial::test(format!("state/{name}"), move || Ok(check(&files)?)))
         .collect()
 }
 
-fn check(files: &case::Files) -> Result<(), String> {
-    let archive = case::temporary(&files["model.pt2"]);
+fn check(files: &bundles::Files) -> Result<(), String> {
+    let archive = bundles::temporary(&files["model.pt2"]);
     let exporter = Exporter::new().target(Target::OrtCpu).state(State::Pairs);
-    let program = exporter
+    let mut program = exporter
         .export(archive.path())
         .map_err(|e| format!("convert: {e}"))?;
-    let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
-    let mut session = runtime::Session::new(&model).map_err(|e| format!("load: {e}"))?;
+    let session = program
+        .session(&SessionOptions::new().threads(1), &[])
+        .map_err(|e| format!("load: {e}"))?;
 
     let io = SafeTensors::deserialize(&files["io.safetensors"]).map_err(|e| e.to_string())?;
     let stored = |name: String| {
         io.tensor(&name)
-            .map(|view| case::tensor(&view))
+            .map(|view| bundles::tensor(&view))
             .map_err(|e| format!("{name}: {e}"))
     };
-    let own_inputs = case::numbered(&io, "step.0.input.").len();
-    let names: Vec<String> = session.input_names().split_off(own_inputs);
+    let own_inputs = bundles::numbered(&io, "step.0.input.").len();
+    let names: Vec<String> = session
+        .input_names()
+        .skip(own_inputs)
+        .map(str::to_owned)
+        .collect();
     assert!(!names.is_empty(), "no state comes in");
     let mut state = names
         .iter()
         .map(|n| stored(format!("initial.{n}")))
         .collect::<Result<Vec<Tensor>, _>>()?;
     for step in 0..3 {
-        let inputs = case::numbered(&io, &format!("step.{step}.input."));
-        let mut outputs = session.run(&[inputs, state].concat())?;
+        let inputs = bundles::numbered(&io, &format!("step.{step}.input."));
+        let mut outputs = session
+            .run(&[inputs, state].concat())
+            .map_err(|e| e.to_string())?;
         state = outputs.split_off(outputs.len() - names.len());
         let label = |e| format!("step {step}: {e}");
-        let wanted = case::numbered(&io, &format!("step.{step}.output."));
-        compare::outputs(&outputs, &wanted, Default::default()).map_err(label)?;
+        let wanted = bundles::numbered(&io, &format!("step.{step}.output."));
+        close(&outputs, &wanted, None).map_err(label)?;
         let wanted = names
             .iter()
             .map(|n| stored(format!("step.{step}.state.{n}")))
             .collect::<Result<Vec<_>, _>>()?;
-        compare::outputs(&state, &wanted, Default::default()).map_err(label)?;
+        close(&state, &wanted, None).map_err(label)?;
     }
     Ok(())
 }

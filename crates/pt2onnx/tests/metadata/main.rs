@@ -1,60 +1,56 @@
-//! Metadata against what `torch.onnx.export(dynamo=True, optimize=False)` wrote for the same archives: CASE.json, made by
-//! `testdata/generate/metadata.py`. All differences are listed, with their reasons, in `differences.txt`.
+//! Interface and metadata against what `torch.onnx.export(dynamo=True, optimize=False)` wrote for the same archives:
+//! `testdata/metadata/torch.tar.zst`, made by `testdata/generate/metadata.py`. All differences are listed, text by text and with
+//! their reasons, in `differences.txt`.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
+#[path = "../bundles/mod.rs"]
+mod bundles;
+mod listed;
+mod nodes;
+
+use bundles::{testdata, unpack};
 use pt2onnx::{
-    Detail, Exporter,
-    ir::{Def, Metadata, Model, NodeId, Value},
+    Detail, Exporter, OnnxProgram,
+    ir::{Def, Metadata, Model, Type, Value},
 };
 use serde_json::Value as Json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{Read, Write},
-    path::{Path, PathBuf},
 };
-use tempfile::NamedTempFile;
 
 const FX_NODE: &str = "pkg.torch.onnx.fx_node";
+const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
 const STACK_TRACE: &str = "pkg.torch.onnx.stack_trace";
+const NAMESPACE: &str = "namespace";
+const GUARDS: &str = "pkg.torch.export.ExportedProgram.guards_code";
 
 type Props = BTreeMap<String, String>;
-
-fn testdata() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
-}
-
-fn here() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/metadata")
-}
+/// What each thing says, by what it is: `node add`, `input x`.
+type Said = BTreeMap<String, Props>;
 
 /// The archives of the small bundles and `testdata/models`, by name of the case.
 fn archives() -> BTreeMap<String, Vec<u8>> {
-    let mut archives = BTreeMap::new();
     let mlp = fs::read(testdata().join("models/mlp.pt2")).unwrap();
-    archives.insert("mlp".to_owned(), mlp);
-    for bundle in ["control", "exportdb"] {
-        let file = fs::File::open(testdata().join(format!("cases/{bundle}.tar.zst"))).unwrap();
-        let unpacked = ruzstd::decoding::StreamingDecoder::new(file).unwrap();
-        for entry in tar::Archive::new(unpacked).entries().unwrap() {
-            let mut entry = entry.unwrap();
-            let path = entry.path().unwrap().into_owned();
-            if path.ends_with("model.pt2") {
-                let case = path.parent().unwrap().file_name().unwrap();
-                let mut bytes = Vec::new();
-                entry.read_to_end(&mut bytes).unwrap();
-                archives.insert(case.to_str().unwrap().to_owned(), bytes);
-            }
+    let mut archives = BTreeMap::from([("mlp".to_owned(), mlp)]);
+    for bundle in ["control", "exportdb", "first", "interface", "models"] {
+        for (folder, mut files) in unpack(&testdata().join(format!("cases/{bundle}.tar.zst"))) {
+            let case = folder.rsplit('/').next().unwrap().to_owned();
+            let archive = files.remove("model.pt2").unwrap();
+            archives.insert(case, archive);
         }
     }
     archives
 }
 
-fn export(exporter: &Exporter, archive: &[u8]) -> pt2onnx::OnnxProgram {
-    let mut file = NamedTempFile::new().unwrap();
-    file.write_all(archive).unwrap();
-    exporter.export(file.path()).unwrap()
+fn export(exporter: &Exporter, archive: &[u8]) -> OnnxProgram {
+    exporter.export(bundles::temporary(archive).path()).unwrap()
 }
 
 fn props(metadata: &Metadata) -> Props {
@@ -62,11 +58,38 @@ fn props(metadata: &Metadata) -> Props {
     entries.collect()
 }
 
-fn values(model: &Model, values: impl IntoIterator<Item = Value>) -> BTreeMap<String, Props> {
-    let values = values.into_iter().map(|v| &model[v]);
-    values
-        .map(|v| (v.name.as_deref().unwrap().to_owned(), props(&v.metadata)))
-        .collect()
+/// As `metadata.py` has types: `float[s18,2*s3]`.
+fn type_text(ty: &Type) -> String {
+    let text = ty.to_string().replace('"', "").replace(", ", ",");
+    if text.ends_with(']') {
+        text
+    } else {
+        text + "[]"
+    }
+}
+
+fn values(said: &mut Said, what: &str, model: &Model, values: impl IntoIterator<Item = Value>) {
+    for data in values.into_iter().map(|v| &model[v]) {
+        let mut props = props(&data.metadata);
+        props.insert("type".to_owned(), type_text(data.ty.as_ref().unwrap()));
+        said.insert(format!("{what} {}", data.name.as_deref().unwrap()), props);
+    }
+}
+
+/// What our model says.
+fn ours(model: &Model) -> Said {
+    let mut said = Said::new();
+    let mut graph = props(&model.graph_metadata);
+    // An addition of ours.
+    graph.remove(GUARDS);
+    said.insert("graph".to_owned(), graph);
+    values(&mut said, "input", model, model.inputs().iter().copied());
+    values(&mut said, "output", model, model.outputs().iter().copied());
+    let weights = model.values().filter(|(_, d)| {
+        matches!(d.def(), Def::Constant(_)) && d.uses().len() > 0 && !d.metadata.is_empty()
+    });
+    values(&mut said, "weight", model, weights.map(|(v, _)| v));
+    said
 }
 
 fn strings(json: &Json) -> Props {
@@ -76,134 +99,36 @@ fn strings(json: &Json) -> Props {
         .collect()
 }
 
-fn tables(json: &Json) -> BTreeMap<String, Props> {
-    let entries = json.as_object().unwrap().iter();
-    entries.map(|(k, v)| (k.clone(), strings(v))).collect()
-}
-
-/// By FX node, in the order of `metadata.py`: the first of several with one name counts.
-fn nodes(model: &Model) -> BTreeMap<String, Props> {
-    fn visit(model: &Model, nodes: Vec<NodeId>, found: &mut BTreeMap<String, Props>) {
-        for id in nodes {
-            for &origin in &model[id].origins {
-                let props = props(&model[origin].metadata);
-                let name = props[FX_NODE].split(' ').next().unwrap();
-                found.entry(name[1..].to_owned()).or_insert(props);
-            }
-            let mut attributes: Vec<_> = model[id].attributes.iter().collect();
-            attributes.sort_by_key(|(name, _)| name.clone());
-            for (_, attribute) in attributes {
-                for &region in attribute.regions() {
-                    visit(model, model.nodes(region).collect(), found);
-                }
-            }
+/// What PyTorch's model says.
+fn theirs(json: &Json) -> Said {
+    let mut said = Said::from([("graph".to_owned(), strings(&json["graph"]))]);
+    for (what, key) in [
+        ("input", "inputs"),
+        ("output", "outputs"),
+        ("weight", "initializers"),
+        ("value", "between"),
+    ] {
+        for (name, entry) in json[key].as_object().unwrap() {
+            said.insert(format!("{what} {name}"), strings(entry));
         }
     }
-    let mut found = BTreeMap::new();
-    visit(model, model.nodes(Model::MAIN).collect(), &mut found);
-    found
-}
-
-/// `what name: key key`, `what name: only PyTorch`, `what name: only pt2onnx`.
-fn differences(
-    what: &str,
-    theirs: &BTreeMap<String, Props>,
-    ours: &BTreeMap<String, Props>,
-) -> Vec<String> {
-    let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
-    let mut lines = Vec::new();
-    for name in names {
-        let which = match (theirs.get(name), ours.get(name)) {
-            (Some(_), None) => "only PyTorch".to_owned(),
-            (None, _) => "only pt2onnx".to_owned(),
-            (Some(theirs), Some(ours)) => {
-                let keys: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
-                let differ = keys.into_iter().filter(|k| theirs.get(*k) != ours.get(*k));
-                let short = |k: &String| k.rsplit('.').next().unwrap().to_owned();
-                differ.map(short).collect::<Vec<_>>().join(" ")
-            }
-        };
-        if !which.is_empty() {
-            lines.push(format!("{what} {name}: {which}"));
-        }
-    }
-    lines
-}
-
-fn compare(json: &Json, model: &Model) -> Vec<String> {
-    let traces = &json["traces"];
-    let mut theirs = BTreeMap::new();
-    for (name, entry) in json["nodes"].as_object().unwrap() {
-        let mut entry = entry.clone();
-        let trace = usize::try_from(entry[STACK_TRACE].as_u64().unwrap()).unwrap();
-        entry[STACK_TRACE] = traces[trace].clone();
-        theirs.insert(name.clone(), strings(&entry));
-    }
-    let graph = |p: Props| BTreeMap::from([("graph".to_owned(), p)]);
-    let weights = model.values().filter(|(_, d)| {
-        matches!(d.def(), Def::Constant(_)) && d.uses().len() > 0 && !d.metadata.is_empty()
-    });
-    let mut ours_of_graph = props(&model.graph_metadata);
-    // An addition of ours.
-    ours_of_graph.remove("pkg.torch.export.ExportedProgram.guards_code");
-    let pairs = [
-        ("the", graph(strings(&json["graph"])), graph(ours_of_graph)),
-        (
-            "input",
-            tables(&json["inputs"]),
-            values(model, model.inputs().iter().copied()),
-        ),
-        (
-            "output",
-            tables(&json["outputs"]),
-            values(model, model.outputs().iter().copied()),
-        ),
-        (
-            "weight",
-            tables(&json["initializers"]),
-            values(model, weights.map(|(v, _)| v)),
-        ),
-        ("node", theirs, nodes(model)),
-    ];
-    let pairs = pairs.iter();
-    pairs
-        .flat_map(|(what, theirs, ours)| differences(what, theirs, ours))
-        .collect()
+    said
 }
 
 #[test]
 fn as_pytorch_writes_it() {
     let archives = archives();
+    let cases = unpack(&testdata().join("metadata/torch.tar.zst"));
     let mut found = Vec::new();
-    let mut cases: Vec<PathBuf> = fs::read_dir(here())
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|e| e == "json"))
-        .collect();
-    cases.sort();
-    assert!(cases.len() >= 20);
-    for path in cases {
-        let case = path.file_stem().unwrap().to_str().unwrap();
-        let json: Json = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for (file, bytes) in &cases[""] {
+        let case = file.strip_suffix(".json").unwrap();
+        let json: Json = serde_json::from_slice(bytes).unwrap();
         let program = export(&Exporter::new().optimize(false), &archives[case]);
-        let lines = compare(&json, program.model());
-        found.extend(lines.into_iter().map(|l| format!("{case}: {l}")));
+        let mut lines = listed::differences(&theirs(&json), &ours(program.model()));
+        lines.extend(nodes::differences(&json, program.model()));
+        found.extend(lines.into_iter().map(|line| format!("{case}: {line}")));
     }
-    let listed = fs::read_to_string(here().join("differences.txt")).unwrap();
-    let mut unexplained = Vec::new();
-    let mut listed: BTreeSet<&str> = listed
-        .lines()
-        .filter(|l| !l.is_empty() && !l.starts_with('#'))
-        .collect();
-    for line in &found {
-        if !listed.remove(line.as_str()) {
-            unexplained.push(line);
-        }
-    }
-    assert!(
-        unexplained.is_empty() && listed.is_empty(),
-        "not listed: {unexplained:#?}\nlisted, but not so: {listed:#?}"
-    );
+    listed::check(&found);
 }
 
 #[test]
@@ -246,8 +171,8 @@ fn stack_traces_without_folders() {
     let archive = fs::read(testdata().join("models/mlp.pt2")).unwrap();
     let program = export(&Exporter::new().strip_paths(true), &archive);
     let model = program.model();
-    let traces: BTreeSet<String> = nodes(model)
-        .into_values()
+    let traces: BTreeSet<String> = nodes::said(model)
+        .into_iter()
         .map(|p| p[STACK_TRACE].clone())
         .collect();
     let files: BTreeSet<&str> = traces
