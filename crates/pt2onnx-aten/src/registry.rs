@@ -330,7 +330,9 @@ impl Registry {
                     schema,
                     is_complex: *complex,
                 },
-                Custom::Function(library, i) => Translation::Function(self.function(*library, *i)?),
+                Custom::Function(library, i) => {
+                    Translation::Function(self.function(*library, *i)?.1)
+                }
             })
         });
         table.into_iter().chain(custom).collect()
@@ -342,16 +344,21 @@ impl Registry {
     }
 
     /// The custom translation that an op's nodes use.
-    pub(crate) fn custom(&self, op: &str, complex: bool) -> Option<&Custom> {
-        let mut custom = self.custom.get(op)?.iter().rev();
+    pub(crate) fn custom(&self, op: &str, complex: impl Fn() -> bool) -> Option<&Custom> {
+        let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());
         custom.find(|c| match c {
             Custom::Closure { complex: c, .. } => *c == complex,
             Custom::Function(..) => !complex,
         })
     }
 
-    pub(crate) fn function(&self, library: usize, i: usize) -> Option<&pt2onnx_ir::Function> {
-        self.functions.get(library)?.functions.get(i)
+    pub(crate) fn function(
+        &self,
+        library: usize,
+        i: usize,
+    ) -> Option<(&Model, &pt2onnx_ir::Function)> {
+        let library = self.functions.get(library)?;
+        Some((library, library.functions.get(i)?))
     }
 
     /// The op of that name (`aten::add.Tensor`) in the tables.

@@ -46,7 +46,9 @@ impl Model {
                 None => fresh("val", &mut counter, taken_here),
             };
             if let Def::Constant(_) = data.def() {
-                taken.iter_mut().for_each(|t| drop(t.insert(name.clone())));
+                taken.iter_mut().for_each(|t| {
+                    t.insert(name.clone());
+                });
             }
             self[value].name = Some(name);
         }

@@ -19,7 +19,7 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
     let mut counts: std::collections::BTreeMap<String, (usize, bool)> = Default::default();
     visit(graph, &mut |node| {
         let name = node.target.schema_name();
-        let supported = super::control::needs_no_lowering(node) || registry.get(&name).is_some();
+        let supported = super::control::needs_no_lowering(node) || registry.is_registered(&name);
         counts.entry(name).or_insert((0, supported)).0 += 1;
     });
     counts
