@@ -83,6 +83,9 @@ pub struct Options {
     /// What becomes of ops that cannot be translated
     #[arg(long, value_enum, default_value_t, help_heading = "Custom ops")]
     pub operators: Operators,
+    /// Translations of ops as functions in ONNX's textual syntax; may be given several times
+    #[arg(long, value_name = "FILE.onnxtxt", help_heading = "Custom ops")]
+    pub functions: Vec<PathBuf>,
     /// Version at which the model imports a domain of custom ops, 1 by default; may be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,

@@ -3,7 +3,7 @@
 use crate::{
     args::{Convert, Options},
     log,
-    report::{Code, Report},
+    report::{self, Code, Report},
 };
 use pt2onnx::Exporter;
 use std::{fs, path::Path};
@@ -14,7 +14,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
     refuse_the_input(&model, &output)?;
-    let program = exporter(args.options).export(&model)?;
+    let program = exporter(args.options)?.export(&model)?;
     for warning in program.warnings() {
         tracing::warn!("{warning}");
     }
@@ -27,7 +27,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
 }
 
 /// The exporter that the options ask for.
-pub fn exporter(args: Options) -> Exporter {
+pub fn exporter(args: Options) -> Result<Exporter, Report> {
     let mut exporter = Exporter::new()
         .opset(args.opset)
         .weights(args.weights.into())
@@ -56,6 +56,15 @@ pub fn exporter(args: Options) -> Exporter {
     if let Some(seed) = args.seed {
         exporter = exporter.seed(seed);
     }
+    for file in args.functions {
+        let text = fs::read_to_string(&file).map_err(|e| {
+            Report::new(Code::Input, format!("the functions cannot be read: {e}"))
+                .place(file.display())
+        })?;
+        exporter = exporter
+            .functions(&text)
+            .map_err(|e| report::functions(&file, &e))?;
+    }
     for (domain, version) in args.custom_opset {
         exporter = exporter.custom_opset(domain, version);
     }
@@ -68,7 +77,7 @@ pub fn exporter(args: Options) -> Exporter {
     for (target, size) in args.fix {
         exporter = exporter.fix(target, size);
     }
-    exporter
+    Ok(exporter)
 }
 
 /// Neither of the files to be written may be the archive.

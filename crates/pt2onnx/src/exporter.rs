@@ -9,7 +9,7 @@ use crate::{
     random,
 };
 use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{Model, ParseError};
 use std::{path::Path, time::Instant};
 
 /// The opset that is written unless another is asked for.
@@ -122,6 +122,16 @@ impl Exporter {
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self
+    }
+
+    /// Functions in ONNX's textual syntax, as translations of the ops that they are called after
+    /// ([`Registry::add_functions`]); may be called several times.
+    ///
+    /// # Errors
+    /// Where the text is wrong.
+    pub fn functions(mut self, text: &str) -> Result<Self, ParseError> {
+        self.registry.add_functions(text)?;
+        Ok(self)
     }
 
     /// What becomes of ops that cannot be translated; [`Operators::Onnx`] by default: an error.
@@ -271,10 +281,12 @@ impl Exporter {
         stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });
+        self.registry.copy_functions(&mut model);
         stage("domains", || {
             domains::import(&mut model, &self.custom_opsets, &mut warnings)
         })?;
         stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        domains::functions(&mut model)?;
         stage("target", || fit(&mut model, self.target, &mut warnings));
         stage("names", || naming::finish(&mut model, &self.names))?;
         stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;

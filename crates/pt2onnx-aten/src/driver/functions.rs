@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{ArgError, LowerError, Lowered, cx::Outputs};
 use pt2onnx_fx::graph::Node;
-use pt2onnx_ir::{Attribute, Attributes, Function, Model, Value, schema::AttributeKind};
+use pt2onnx_ir::{
+    Attribute, Attributes, Function, Model, Use, Value,
+    schema::{self, AttributeKind, ParamKind},
+};
 use pt2onnx_tensor::Tensor;
 
 impl<'a> Driver<'a> {
@@ -70,6 +73,14 @@ impl<'a> Driver<'a> {
                 },
             }
         }
+        for (i, _) in inputs.iter().enumerate().filter(|(_, v)| v.is_none()) {
+            if let Some(operator) = needs(library, body.inputs()[i]) {
+                return Err(LowerError::unsupported(format!(
+                    "the program does not give `{}`, which the function's {operator} needs",
+                    parameters[i]
+                )));
+            }
+        }
         // Not every runtime knows of defaults.
         for (name, default) in &function.defaults {
             if !attributes.iter().any(|(given, _)| given == name) {
@@ -99,6 +110,21 @@ impl<'a> Driver<'a> {
         });
         Ok(results.to_vec().into())
     }
+}
+
+/// What in a function cannot do without a value.
+fn needs(library: &Model, value: Value) -> Option<String> {
+    library[value].uses().find_map(|at| match at {
+        Use::Output(..) => Some("output".to_owned()),
+        Use::Input(node, i) => {
+            let node = &library[node];
+            let schema = schema::lookup(&node.op, schema::CANONICAL_OPSET);
+            let formal = schema.filter(|_| node.domain.is_empty());
+            let formal = formal.and_then(|s| s.input(i as usize));
+            let optional = formal.is_some_and(|p| p.kind == ParamKind::Optional);
+            (!optional).then(|| node.op.to_string())
+        }
+    })
 }
 
 /// `Some` if the function has an attribute of that name: the type it has where it is used or has a default.
