@@ -74,7 +74,11 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 
 /// Converts for ONNX Runtime, at the default opset or, where that cannot express the program, at the newest.
 fn check(case: &Case) -> Result<(), String> {
-    let exporter = |opset| Exporter::new().target(Target::OrtCpu).opset(opset);
+    let functions = case.functions.as_deref().unwrap_or_default();
+    let exporter = |opset| {
+        let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
+        exporter.functions(functions).expect("functions")
+    };
     let program = match exporter(DEFAULT_OPSET).export(case.archive.path()) {
         Err(Error::Legalise(_)) => exporter(*OPSETS.end()).export(case.archive.path()),
         result => result,
