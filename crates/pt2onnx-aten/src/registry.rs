@@ -178,12 +178,14 @@ impl Ops {
     }
 }
 
+type Closure = Box<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>;
+
 /// A translation that came at run time.
 pub(crate) enum Custom {
     /// A function of Rust.
     Closure {
         schema: Schema,
-        lower: Box<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>,
+        lower: Closure,
         complex: bool,
     },
     /// A function of ONNX: that of that number, of the model of that number.
