@@ -1,5 +1,7 @@
 //! What can go wrong between FX and ONNX.
 
+use crate::driver::Emitted;
+use pt2onnx_fx::graph::Site;
 use std::fmt;
 
 /// What a lowering gives: its output, or why there is none.
@@ -54,51 +56,52 @@ fn hint(nearest: &Option<String>) -> String {
 }
 
 /// A node that was not translated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{site}: {reason}")]
 pub struct NodeError {
-    /// Name of the FX node.
-    pub node: String,
-    /// Its op.
-    pub op: String,
-    /// Innermost line of the user's source, as `file.py:12`, and that line's text.
-    pub location: Option<String>,
-    /// Path of the module it ran in.
-    pub module: Option<String>,
+    /// The node.
+    pub site: Site,
     /// Why.
+    #[source]
     pub reason: LowerError,
 }
 
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (node `{}`", self.op, self.node)?;
-        if let Some(module) = self.module.as_ref().filter(|m| !m.is_empty()) {
-            write!(f, " in module {module}")?;
-        }
-        if let Some(location) = &self.location {
-            write!(f, ", {location}")?;
-        }
-        write!(f, "): {}", self.reason)
+/// An input, output or weight of the program that ONNX has nothing for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} `{name}`: {reason}")]
+pub struct SignatureError {
+    /// `input`, `output`, `weight` or `state`.
+    pub what: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why a program cannot be translated: all that is in the way.
+#[derive(Debug, Default, thiserror::Error)]
+pub struct Error {
+    /// Inputs and outputs.
+    pub signature: Vec<SignatureError>,
+    /// Nodes.
+    pub nodes: Vec<NodeError>,
+    /// What the others became.
+    pub emitted: Emitted,
+}
+
+impl Error {
+    /// Whether nothing is in the way.
+    pub fn is_empty(&self) -> bool {
+        self.signature.is_empty() && self.nodes.is_empty()
     }
 }
 
-/// Why a program cannot be translated.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Nodes without translation, all that there are.
-    #[error("{} of the program's nodes cannot be translated:{}", .0.len(), lines(.0))]
-    Nodes(Vec<NodeError>),
-    /// The program's inputs or outputs are of a kind that ONNX has nothing for.
-    #[error("{what} `{name}`: {reason}")]
-    Signature {
-        /// `input` or `output`.
-        what: &'static str,
-        /// Its name.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-}
-
-fn lines(errors: &[NodeError]) -> String {
-    errors.iter().map(|e| format!("\n  {e}")).collect()
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("parts of the program cannot be translated:")?;
+        self.signature
+            .iter()
+            .try_for_each(|e| write!(f, "\n  {e}"))?;
+        self.nodes.iter().try_for_each(|e| write!(f, "\n  {e}"))
+    }
 }

@@ -1,19 +1,28 @@
 //! The command line.
 
+use crate::passes::Passes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
+Examples:
+  pt2onnx model.pt2 -o model.onnx
+  pt2onnx model.pt2 -o model.onnx --opset 18 --dim s77=batch --report report.md
+  pt2onnx check --target ort-cpu *.pt2
+
 Exit codes:
   0  done
   1  a bug of pt2onnx
   2  wrong usage of the command
   3  the input cannot be read, is no archive, is damaged, or of a version that is not known
-  4  the program cannot be translated (all unsupported ops are listed), or its weights have no values
+  4  the program cannot be translated (all that is in the way is listed), or its weights have no values
   5  the output cannot be written
 
 After an error there is no output file, and one that was there before is as it was.";
+
+const AFTER_CHECK: &str = "\
+The exit code is 0 if all would be converted, else that of the first that would not, as `pt2onnx --help` lists them.";
 
 /// Turns a `.pt2` archive of torch.export.save into an ONNX model.
 #[derive(Debug, Parser)]
@@ -36,12 +45,17 @@ pub enum Command {
         #[arg(value_name = "MODEL.pt2")]
         model: PathBuf,
     },
+    /// Tell whether archives would be converted with the options given, and all that is in the way
+    #[command(after_help = AFTER_CHECK)]
+    Check(Box<Check>),
     /// List the ops that can be translated, by their PyTorch schemas
     Ops {
         /// As JSON, with the ONNX operators they become, the lowest opset and the element types tested
         #[arg(long)]
         json: bool,
     },
+    /// List the passes of `--optimize`, in the order they run
+    Passes,
     /// Tell about one op: its overloads, what they become, and in which opset and types
     Explain {
         /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
@@ -51,8 +65,23 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+pub struct Check {
+    /// The archives
+    #[arg(value_name = "MODEL.pt2", required = true)]
+    pub models: Vec<PathBuf>,
+    /// As JSON: for each archive whether it would be converted, its error, failures and warnings
+    #[arg(long)]
+    pub json: bool,
+    /// Archives to look at at once; by default as many as there are processors
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+#[derive(Debug, Args)]
 pub struct Convert {
-    /// The archive; one called `inspect` or `ops` is given as `./inspect`
+    /// The archive; one that is called as a command is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub model: Option<PathBuf>,
     /// The file to write
@@ -60,13 +89,17 @@ pub struct Convert {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
+    /// Write a report of the conversion or its failure, as Markdown or JSON; may be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json", value_parser = report)]
+    pub report: Vec<PathBuf>,
     /// Say what is done and how long it takes; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
 
-/// What the model shall be, for `convert` and `check` alike.
+/// What the model shall be, for a conversion and `check` alike.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Model")]
 pub struct Options {
     /// Opset of ONNX's operators
     #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
@@ -90,7 +123,7 @@ pub struct Options {
     #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,
     /// Seed for nodes that draw random numbers, so that runs repeat
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u32>,
     /// Names for the inputs, in order; inputs behind the last name keep theirs
     #[arg(
@@ -115,29 +148,28 @@ pub struct Options {
     /// Make a dynamic dimension static, and fold what follows: `batch=1`, `s77=1`, `x.0=1`
     #[arg(long, value_name = "DIM=N", value_parser = size, help_heading = "Dimensions")]
     pub fix: Vec<(String, i64)>,
-    /// Leave the model as it was translated: no folding of constants, no simplification
-    #[arg(long)]
-    pub no_optimize: bool,
+    #[command(flatten)]
+    pub passes: Passes,
     /// What the model tells of the program it comes from
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = "Metadata")]
     pub metadata: Metadata,
     /// Write files in stack traces without their folders
-    #[arg(long)]
+    #[arg(long, help_heading = "Metadata")]
     pub strip_paths: bool,
     /// Add an entry to the model's metadata; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Metadata")]
     pub meta: Vec<(String, String)>,
     /// What the model is, in your words
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = "Metadata")]
     pub doc_string: Option<String>,
     /// Your version of the model
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = model_version, help_heading = "Metadata")]
     pub model_version: Option<i64>,
     /// Who made the model, instead of pt2onnx
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Metadata")]
     pub producer: Option<String>,
     /// Let nodes tell the source lines that they come from, as their doc_string
-    #[arg(long)]
+    #[arg(long, help_heading = "Metadata")]
     pub doc_strings: bool,
 }
 
@@ -249,6 +281,29 @@ impl From<Weights> for pt2onnx::Weights {
     }
 }
 
+fn seed(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
+}
+
+fn model_version(text: &str) -> Result<i64, String> {
+    text.parse()
+        .map_err(|_| "a version is a whole number".to_owned())
+}
+
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "give a number of 1 or more".to_owned())
+}
+
+fn report(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("md" | "json") => Ok(path),
+        _ => Err("the name of a report ends in .md or .json".to_owned()),
+    }
+}
+
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -342,6 +397,10 @@ mod tests {
                 ],
                 true,
             ),
+            (&["m.pt2", "-o", "m.onnx", "--optimize", "1"], true),
+            (&["m.pt2", "-o", "m.onnx", "--optimize", "3"], false),
+            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "gelu"], true),
+            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "nope"], false),
             (&["m.pt2", "-o", "m.onnx", "--meta", "a"], false),
             (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
             (&["ops"], true),

@@ -5,8 +5,12 @@ use crate::{
     log,
     report::{self, Code, Report},
 };
-use pt2onnx::Exporter;
-use std::{fs, path::Path};
+use pt2onnx::{Error, Exporter, writer};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 pub fn convert(args: Convert) -> Result<(), Report> {
     log::init(args.verbose);
@@ -14,16 +18,86 @@ pub fn convert(args: Convert) -> Result<(), Report> {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
     refuse_the_input(&model, &output)?;
-    let program = exporter(args.options)?.export(&model)?;
-    for warning in program.warnings() {
-        tracing::warn!("{warning}");
-    }
-    let saved = program.save(&output)?;
+    let reports = Reports::new(args.report, &model, &output)?;
+    let (report, outcome) = match exporter(args.options)?.attempt(&model) {
+        Ok(program) => {
+            for warning in program.warnings() {
+                tracing::warn!("{warning}");
+            }
+            let (mut report, start) = (program.report().clone(), Instant::now());
+            let saved = program.save(&output);
+            match &saved {
+                Ok(saved) => report.saved(&output, saved, start.elapsed()),
+                Err(error) => report.failed(error),
+            }
+            (report, saved)
+        }
+        Err(failed) => (*failed.report, Err(failed.error)),
+    };
+    let written = reports.write(&report);
+    let saved = match (outcome, written) {
+        (Ok(saved), written) => written.map(|()| saved)?,
+        // The failure matters more than that its report could not be written.
+        (Err(error), written) => {
+            if let Err(unwritten) = written {
+                tracing::warn!("{}", unwritten.what());
+            }
+            return Err(error.into());
+        }
+    };
     tracing::info!("{}: {} bytes", output.display(), saved.bytes);
     if let Some((data, bytes)) = saved.data {
         tracing::info!("{}: {bytes} bytes", data.display());
     }
     Ok(())
+}
+
+/// The files that `--report` names, all of which can be written as far as that can be told beforehand.
+struct Reports(Vec<PathBuf>);
+
+impl Reports {
+    fn new(paths: Vec<PathBuf>, model: &Path, output: &Path) -> Result<Self, Report> {
+        let mut taken = vec![absolute(model), absolute(output), absolute(&data(output))];
+        for path in &paths {
+            let place = absolute(path);
+            if taken.contains(&place) {
+                let what = "a report would overwrite the archive, the model or another report";
+                return Err(Report::new(Code::Usage, what)
+                    .place(path.display())
+                    .help("give another name with --report"));
+            }
+            taken.push(place);
+            writer::check_file(path).map_err(Error::Write)?;
+        }
+        Ok(Self(paths))
+    }
+
+    fn write(&self, report: &pt2onnx::Report) -> Result<(), Report> {
+        for path in &self.0 {
+            let json = path.extension().is_some_and(|e| e == "json");
+            let text = match json {
+                true => report.to_json(),
+                false => report.to_markdown(),
+            };
+            writer::write_file(path, text.as_bytes()).map_err(Error::Write)?;
+        }
+        Ok(())
+    }
+}
+
+/// A path by which files can be told apart, also those that are not there yet.
+fn absolute(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
+    let named = folder.join(path.file_name().unwrap_or_default());
+    fs::canonicalize(path).unwrap_or(named)
+}
+
+/// Where external weights go.
+fn data(output: &Path) -> PathBuf {
+    let mut data = output.as_os_str().to_owned();
+    data.push(".data");
+    data.into()
 }
 
 /// The exporter that the options ask for.
@@ -34,7 +108,7 @@ pub fn exporter(args: Options) -> Result<Exporter, Report> {
         .target(args.target.into())
         .state(args.state.into())
         .operators(args.operators.into())
-        .optimize(!args.no_optimize)
+        .optimize(args.passes.options())
         .input_names(args.input_names)
         .output_names(args.output_names.unwrap_or_default())
         .dynamic_axes(args.dynamic_axes.unwrap_or_default())
@@ -85,9 +159,7 @@ fn refuse_the_input(model: &Path, output: &Path) -> Result<(), Report> {
     let Ok(input) = fs::canonicalize(model) else {
         return Ok(());
     };
-    let mut data = output.as_os_str().to_owned();
-    data.push(".data");
-    for written in [output, Path::new(&data)] {
+    for written in [output, &data(output)] {
         if fs::canonicalize(written).is_ok_and(|w| w == input) {
             let what = "the output would overwrite the archive that is read";
             return Err(Report::new(Code::Usage, what)

@@ -1,12 +1,14 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`, `passes`), all else goes to standard error.
 
 mod args;
+mod check;
 mod convert;
 mod inspect;
 mod log;
 mod ops;
+mod passes;
 mod report;
 
 use args::{Cli, Command};
@@ -21,7 +23,8 @@ use std::{
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
         Ok(cli) => match catch_unwind(|| run(cli)) {
-            Ok(Ok(())) => return ExitCode::SUCCESS,
+            Ok(Ok(None)) => return ExitCode::SUCCESS,
+            Ok(Ok(Some(code))) => code,
             Ok(Err(report)) => {
                 report.print();
                 report.code
@@ -45,13 +48,17 @@ fn main() -> ExitCode {
     ExitCode::from(code as u8)
 }
 
-fn run(cli: Cli) -> Result<(), Report> {
-    match cli.command {
+/// Does what is asked for; gives the exit code where that is no success, and there is nothing more to say.
+fn run(cli: Cli) -> Result<Option<Code>, Report> {
+    let done = match cli.command {
+        Some(Command::Check(args)) => return check::check(args),
         Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
         Some(Command::Ops { json }) => print(ops::list(json)),
+        Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),
         None => convert::convert(cli.convert),
-    }
+    };
+    done.map(|()| None)
 }
 
 /// To standard output; that nobody reads to the end (`pt2onnx ops | head`) is no error.

@@ -1,6 +1,8 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
-use pt2onnx::{Error, fx, ir::ParseError, opt::LegaliseError, writer};
+use pt2onnx::{
+    Error, Failure, Reason, aten::LowerError, fx, ir::ParseError, opt::LegaliseError, writer,
+};
 use std::{
     fmt::Display,
     io::{self, Write},
@@ -51,15 +53,21 @@ impl Report {
         self
     }
 
+    /// What is wrong, in a line.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Places and help, a line each.
+    pub fn details(&self) -> String {
+        let places = self.places.iter().map(|place| format!("  {place}\n"));
+        let help = self.help.iter().map(|help| format!("  help: {help}\n"));
+        places.chain(help).collect()
+    }
+
     /// Prints it to standard error. If that fails, there is nobody to tell.
     pub fn print(&self) {
-        let mut text = format!("error: {}\n", self.what);
-        self.places
-            .iter()
-            .for_each(|place| text.push_str(&format!("  {place}\n")));
-        if let Some(help) = &self.help {
-            text.push_str(&format!("  help: {help}\n"));
-        }
+        let text = format!("error: {}\n{}", self.what, self.details());
         let _ = io::stderr().write_all(text.as_bytes());
     }
 }
@@ -68,12 +76,7 @@ impl From<Error> for Report {
     fn from(error: Error) -> Self {
         match &error {
             Error::Archive(e) => archive(e),
-            Error::Pass(fx::Error::Pass { site, problem }) => {
-                Report::new(Code::Program, "the program cannot be translated")
-                    .place(format!("{site}: {problem}"))
-            }
-            Error::Pass(e) => Report::new(Code::Program, e.to_string()),
-            Error::Unsupported(e) => unsupported(e),
+            Error::Program(failures) => program(failures),
             Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
                 Report::new(Code::Usage, error.to_string())
             }
@@ -130,27 +133,45 @@ fn archive(error: &fx::Error) -> Report {
         MissingTensor { place, what, name } => {
             input(format!("the program uses {what} {name}, of which there is no data")).place(place).help(damaged)
         }
+        Invalid { place, invalid } if matches!(**invalid, fx::Invalid::Enum { .. }) => {
+            input(format!("the program is not valid: {invalid}"))
+                .place(place)
+                .help("use a newer pt2onnx, or export again")
+        }
         Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
         _ => input(error.to_string()),
     }
 }
 
-fn unsupported(error: &pt2onnx::aten::Error) -> Report {
-    use pt2onnx::aten::Error::*;
-    match error {
-        Nodes(nodes) => {
-            let what = match nodes.len() {
-                1 => "a node of the program cannot be translated".to_owned(),
-                n => format!("{n} nodes of the program cannot be translated"),
-            };
-            let report = Report::new(Code::Program, what);
-            let report = nodes.iter().fold(report, Report::place);
-            report.help(
-                "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep \
-                 these ops for a runtime that knows them: `--operators fallthrough`",
-            )
+fn program(failures: &[Failure]) -> Report {
+    let what = match failures {
+        [Failure { site: None, .. }] => "the program cannot be translated".to_owned(),
+        [_] => "a node of the program cannot be translated".to_owned(),
+        all if all.iter().all(|f| f.site.is_some()) => {
+            format!("{} nodes of the program cannot be translated", all.len())
         }
-        _ => Report::new(Code::Program, error.to_string()),
+        all => format!("{} parts of the program cannot be translated", all.len()),
+    };
+    let report = failures
+        .iter()
+        .fold(Report::new(Code::Program, what), Report::place);
+    let bug = |f: &Failure| {
+        matches!(
+            f.reason,
+            Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_))
+        )
+    };
+    let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
+    if failures.iter().all(bug) {
+        return report.help(REPORT_IT);
+    }
+    match failures.iter().any(lowered) {
+        true => report.help(
+            "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \
+             ops for a runtime that knows them: `--operators fallthrough`",
+        ),
+        // The others say what to do.
+        false => report,
     }
 }
 

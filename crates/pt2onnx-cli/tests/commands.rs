@@ -77,7 +77,13 @@ fn options_change_the_model() {
     assert_eq!(plain, write(&["--opset", "20", "--weights", "auto"]));
     assert_eq!(plain, write(&["--weights", "embed"]));
     assert_ne!(plain, write(&["--opset", "18"]));
-    write(&["--no-optimize"]);
+    assert_eq!(plain, write(&["--optimize", "2", "--fold-limit", "8192"]));
+    let unoptimised = write(&["--no-optimize"]);
+    assert_eq!(unoptimised, write(&["--optimize", "0"]));
+    assert_eq!(
+        unoptimised,
+        write(&["--optimize", "0", "--skip-pass", "gelu"])
+    );
     assert_eq!(plain, write(&["--metadata", "full"]));
     let has = |model: &[u8], text: &str| model.windows(text.len()).any(|w| w == text.as_bytes());
     let folder_of_source = "/opt/src/seedcase.py";
@@ -115,6 +121,15 @@ fn options_change_the_model() {
     // No weight of this model is worth a file of its own.
     assert_eq!(plain, write(&["--weights", "external"]));
     assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn passes() {
+    let run = pt2onnx(["passes"]);
+    let names = run.stdout.lines().filter(|l| !l.starts_with(' '));
+    let names: Vec<&str> = names.collect();
+    assert_eq!(names.first(), Some(&"cleanup (level 1)"), "{run:?}");
+    assert!(names.contains(&"gelu (level 2)"), "{run:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Everything that can be wrong with an archive or a program.
 
-use crate::{Name, Node, OpName};
+use crate::graph::{Name, Site};
 use pt2onnx_symbolic::ParseError;
 use pt2onnx_tensor::TensorError;
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -216,37 +216,6 @@ pub enum Invalid {
     },
     #[error("the value {0} is defined twice")]
     DefinedTwice(Name),
-}
-
-/// The node that a pass cannot treat.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Site {
-    /// Name of the node.
-    pub node: Name,
-    /// What it calls.
-    pub target: OpName,
-    /// The user's line, if known: `model.py:12: x.add_(1)`.
-    pub source: Option<String>,
-}
-
-impl Site {
-    pub(crate) fn of(node: &Node) -> Self {
-        Self {
-            node: node.name.clone(),
-            target: node.target.clone(),
-            source: node.meta.source_line().map(|line| line.to_string()),
-        }
-    }
-}
-
-impl fmt::Display for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (node `{}`", self.target, self.node)?;
-        match &self.source {
-            Some(source) => write!(f, ", at {source})"),
-            None => f.write_str(")"),
-        }
-    }
 }
 
 /// What a pass cannot treat.

@@ -2,14 +2,22 @@
 //!
 //! Layer 1: knows nothing of ONNX. Only [`archive`] touches files; nothing in a file is executed or unpickled.
 //!
-//! ```no_run
-//! let mut program = pt2onnx_fx::archive::read("model.pt2")?;
-//! pt2onnx_fx::passes::prepare(&mut program)?;
-//! for node in &program.graph.nodes {
-//!     assert!(node.target.schema_name().contains("::"));
-//! }
+//! Alone it serves whoever wants to look into archives, or to translate programs into something else than ONNX:
+//!
+//! ```
+//! use pt2onnx_fx::{archive, passes};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+//! let mut program = archive::read(path)?;
+//! assert_eq!(program.state["fc0.weight"].shape(), [8, 8]);
+//! // After these it is a pure function.
+//! passes::prepare(&mut program)?;
+//! let ops: Vec<String> = program.graph.nodes.iter().map(|n| n.target.to_string()).collect();
+//! assert_eq!(ops[..2], ["aten.cat.default", "aten.linear.default"]);
 //! # Ok::<(), pt2onnx_fx::Error>(())
 //! ```
+//!
+//! `examples/weights.rs` lists the weights of an archive.
 
 pub mod archive;
 mod error;
@@ -19,11 +27,11 @@ pub mod printer;
 pub mod schema;
 
 pub use error::{
-    Error, Invalid, NotAnArchive, PassProblem, Place, RecordProblem, Result, SCHEMA_MAJOR, Site,
+    Error, Invalid, NotAnArchive, PassProblem, Place, RecordProblem, Result, SCHEMA_MAJOR,
 };
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
-    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec,
+    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, Site,
     SourceLine, SymArg, TensorMeta, ValueMeta,
 };

@@ -3,6 +3,29 @@
 //! Layer 1: knows ONNX's operators and types, neither PyTorch nor protobuf, and does no IO.
 //! Everything of a model (nodes, values, regions) lives in one arena, [`Model`], and is named by a small id;
 //! bodies of `If`, `Loop` and `Scan` are regions of the same arena, so a captured value is just a [`Value`].
+//! Alone it serves whoever makes or changes ONNX graphs:
+//!
+//! ```
+//! use pt2onnx_ir::{Builder, InsertPoint, Model, Type, attrs, verify};
+//! use pt2onnx_symbolic::{Constraints, Expr};
+//! use pt2onnx_tensor::{DType, Tensor};
+//!
+//! let mut model = Model::new(20);
+//! let batch = Type::tensor(DType::F32, [Expr::symbol("n"), Expr::int(2)]);
+//! let x = model.add_input(Model::MAIN, Some(batch));
+//! model[x].name = Some("x".into());
+//! let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());
+//! let weight = cx.constant(Tensor::from_slice(vec![1, 2], &[0.5f32, -1.0])?);
+//! let transposed = attrs::Gemm { trans_b: true, ..Default::default() };
+//! let y = cx.relu(cx.gemm(x, weight, None, transposed));
+//! assert!(cx.take_faults().is_empty());
+//! drop(cx);
+//! model.set_outputs(Model::MAIN, &[y]);
+//! model.assign_names();
+//! assert!(verify(&model).is_ok());
+//! assert!(model.to_string().contains("(float[n,2] x) => (float[n,1] val_0)"));
+//! # Ok::<(), pt2onnx_tensor::TensorError>(())
+//! ```
 
 mod attribute;
 mod builder;

@@ -564,6 +564,11 @@ impl Model {
         self[node].next
     }
 
+    /// The node in front of a node in its region.
+    pub fn prev(&self, node: NodeId) -> Option<NodeId> {
+        self[node].prev
+    }
+
     /// A region's nodes in order.
     pub fn nodes(&self, region: RegionId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(self[region].first, |n| self[*n].next)

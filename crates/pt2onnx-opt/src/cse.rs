@@ -169,7 +169,7 @@ fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
         && same_attributes(&a.attributes, &b.attributes)
 }
 
-fn same_attributes(a: &Attributes, b: &Attributes) -> bool {
+pub(crate) fn same_attributes(a: &Attributes, b: &Attributes) -> bool {
     a.len() == b.len()
         && a.iter()
             .zip(b)

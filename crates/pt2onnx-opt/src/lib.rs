@@ -1,13 +1,32 @@
-//! Passes over ONNX graphs: constant folding, clean-up, common subexpressions, dead nodes; opset legalisation.
+//! Passes over ONNX graphs: constant folding, clean-up, common subexpressions, fusions, dead nodes; opset legalisation.
 //!
 //! Layer 2: knows `pt2onnx-ir` and what is below it, does no IO. A [`Pass`] is a plain function over the model,
 //! [`optimize`] runs [`PASSES`] until nothing changes. Every pass is linear in the size of the model.
+//! Alone it serves whoever has ONNX models, whatever made them:
+//!
+//! ```
+//! use pt2onnx_ir::Model;
+//!
+//! let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+//! main_graph (float[n,2] x) => (float[n,2] y)
+//! <float[2] a = {1.0, 2.0}, float[2] b = {3.0, 4.0}>
+//! { sum = Add (a, b)
+//!   same = Identity (x)
+//!   y = Mul (same, sum) }"#;
+//! let mut model: Model = text.parse()?;
+//! pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default());
+//! let nodes: Vec<_> = model.nodes(Model::MAIN).collect();
+//! assert_eq!(nodes.len(), 1);
+//! assert!(model[nodes[0]].is("Mul"));
+//! # Ok::<(), pt2onnx_ir::ParseError>(())
+//! ```
 
 mod cleanup;
 mod cse;
 mod dead;
 pub mod eval;
 mod fold;
+mod fuse;
 mod generated;
 mod legalise;
 mod rewrite;
@@ -21,9 +40,25 @@ use pt2onnx_ir::Model;
 /// Whether a pass changed the model.
 pub type Changed = bool;
 
+/// How far [`optimize`] goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing is done.
+    Off,
+    /// What is needless goes, what is known is folded.
+    Simplify,
+    /// And what one operator does becomes that operator.
+    #[default]
+    Fuse,
+}
+
 /// What the passes may do.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// How far they go.
+    pub level: Level,
+    /// The opset that the model is to be written for: fusions make no operator that it lacks.
+    pub opset: u32,
     /// Results of at most this many bytes are folded whatever happens to the operands.
     pub max_folded_bytes: usize,
     /// Operands of more bytes than this, all taken together, are not read to fold a small result.
@@ -31,20 +66,46 @@ pub struct Options {
     /// Whether a larger result may take the place of its operands, where those would then be needed no more and are
     /// not smaller: a transposed weight instead of the weight and a `Transpose`.
     pub replace_weights: bool,
-    /// Names of passes that are left out.
-    pub skip: Vec<String>,
     /// How often all passes run at most.
     pub max_rounds: usize,
+    /// Passes that are left out.
+    pub skip: Vec<&'static Pass>,
+}
+
+/// A pass of that name does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no pass `{0}`; there are {list}", list = PASSES.iter().map(|p| p.name).collect::<Vec<_>>().join(", "))]
+pub struct UnknownPass(pub String);
+
+impl Options {
+    /// The passes that run, in order.
+    pub fn passes(&self) -> impl Iterator<Item = &'static Pass> + '_ {
+        PASSES
+            .iter()
+            .filter(|p| p.level <= self.level && !self.skip.iter().any(|s| s.name == p.name))
+    }
+}
+
+/// The defaults of a level.
+impl From<Level> for Options {
+    fn from(level: Level) -> Self {
+        Self {
+            level,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
+            level: Level::default(),
+            opset: pt2onnx_ir::schema::CANONICAL_OPSET,
             max_folded_bytes: 8 << 10,
             max_read_bytes: 1 << 20,
             replace_weights: true,
-            skip: Vec::new(),
             max_rounds: 16,
+            skip: Vec::new(),
         }
     }
 }
@@ -54,37 +115,122 @@ impl Default for Options {
 pub struct Pass {
     /// What it is called in options and logs.
     pub name: &'static str,
+    /// The lowest level that it is part of.
+    pub level: Level,
     /// What it does, and what it takes for granted.
     pub doc: &'static str,
     /// Does it.
     pub run: fn(&mut Model, &Options) -> Changed,
 }
 
+impl Pass {
+    /// The pass of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<&'static Self, UnknownPass> {
+        let found = PASSES.iter().find(|p| p.name == name);
+        found.ok_or_else(|| UnknownPass(name.to_owned()))
+    }
+}
+
+const fn simplify(
+    name: &'static str,
+    doc: &'static str,
+    run: fn(&mut Model, &Options) -> Changed,
+) -> Pass {
+    let level = Level::Simplify;
+    Pass {
+        name,
+        level,
+        doc,
+        run,
+    }
+}
+
+const fn fuse(
+    name: &'static str,
+    doc: &'static str,
+    run: fn(&mut Model, &Options) -> Changed,
+) -> Pass {
+    let level = Level::Fuse;
+    Pass {
+        name,
+        level,
+        doc,
+        run,
+    }
+}
+
 /// The passes of [`optimize`], in the order they run.
 pub const PASSES: &[Pass] = &[
-    Pass {
-        name: "cleanup",
-        doc: "Removes nodes that do nothing and joins chains of reshapes, transposes and casts. \
-              Types must be true: a size that a type states is the size at run time.",
-        run: cleanup::run,
-    },
-    Pass {
-        name: "fold",
-        doc: "Replaces nodes whose inputs are constants, or whose result the types tell, by constants. \
-              Nodes that are not in the form of the canonical opset are left alone.",
-        run: fold::run,
-    },
-    Pass {
-        name: "cse",
-        doc: "Merges nodes that compute the same from the same, and small nameless constants of equal content. \
-              Names of constants are kept: they may be given other contents later.",
-        run: cse::run,
-    },
-    Pass {
-        name: "dead",
-        doc: "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",
-        run: dead::run,
-    },
+    simplify(
+        "cleanup",
+        "Removes nodes that do nothing and joins chains of reshapes, transposes and casts. \
+         Types must be true: a size that a type states is the size at run time.",
+        cleanup::run,
+    ),
+    simplify(
+        "fold",
+        "Replaces nodes whose inputs are constants, or whose result the types tell, by constants. Quantizing and \
+         dequantizing, random numbers, and nodes that are not in the form of the canonical opset are left alone.",
+        fold::run,
+    ),
+    simplify(
+        "cse",
+        "Merges nodes that compute the same from the same, and nameless constants of equal content. \
+         Names of constants are kept: they may be given other contents later.",
+        cse::run,
+    ),
+    fuse(
+        "batch-norm",
+        "Moves the factors of a BatchNormalization into the weights of the Conv, ConvTranspose, Gemm or MatMul in \
+         front. All must be constants of float32 or float64, the weight used nowhere else.",
+        |m, o| fuse::run(m, o, &fuse::BATCH_NORM),
+    ),
+    fuse(
+        "pad",
+        "Lets Conv, AveragePool and MaxPool pad themselves. The pads must be known, and what is padded with \
+         must be what the operator pads with.",
+        |m, o| fuse::run(m, o, &fuse::PAD),
+    ),
+    fuse(
+        "gemm",
+        "Makes Gemm of a MatMul of matrices and the Add behind it, with operands transposed as they come. \
+         What is added must not broadcast the product.",
+        |m, o| fuse::run(m, o, &fuse::GEMM),
+    ),
+    fuse(
+        "clip",
+        "Makes Clip of Min, Max and Relu with known bounds on both sides that do not cross.",
+        |m, o| fuse::run(m, o, &fuse::CLIP),
+    ),
+    fuse(
+        "gelu",
+        "Makes Gelu of its formulas by Erf and by Tanh, from opset 20 on. Not of float64.",
+        |m, o| fuse::run(m, o, &fuse::GELU),
+    ),
+    fuse(
+        "hard-swish",
+        "Makes HardSwish and HardSigmoid of their formulas. Not of float64.",
+        |m, o| fuse::run(m, o, &fuse::HARD_SWISH),
+    ),
+    fuse(
+        "layer-norm",
+        "Makes LayerNormalization of its formula, over the last dimensions, in float32, also inside of a model of \
+         halves. Scale and bias must have the sizes of what is normalised.",
+        |m, o| fuse::run(m, o, &fuse::LAYER_NORM),
+    ),
+    fuse(
+        "rms-norm",
+        "Makes RMSNormalization of its formula, from opset 23 on; otherwise as layer-norm.",
+        |m, o| fuse::run(m, o, &fuse::RMS_NORM),
+    ),
+    simplify(
+        "dead",
+        "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",
+        dead::run,
+    ),
 ];
 
 /// Runs [`PASSES`] until none changes the model any more, or `max_rounds` times.
@@ -94,10 +240,7 @@ pub const PASSES: &[Pass] = &[
 pub fn optimize(model: &mut Model, options: &Options) {
     for round in 0..options.max_rounds {
         let mut changed = false;
-        for pass in PASSES
-            .iter()
-            .filter(|p| !options.skip.iter().any(|s| s == p.name))
-        {
+        for pass in options.passes() {
             changed |= run(pass, model, options, round);
         }
         if !changed {

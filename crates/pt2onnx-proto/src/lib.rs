@@ -1,7 +1,18 @@
 //! The ONNX protobuf messages, as prost makes them from `proto/onnx.proto`.
 //!
 //! Layer 0: knows no other crate of the workspace, and only pt2onnx-writer knows it. Nothing here
-//! reads or writes files; [`prost::Message`] encodes and decodes.
+//! reads or writes files; [`prost::Message`] encodes and decodes. Alone it serves whoever wants ONNX's
+//! messages without `protoc` and without a build script.
+//!
+//! ```
+//! use prost::Message;
+//! use pt2onnx_proto::{GraphProto, ModelProto};
+//!
+//! let graph = GraphProto { name: Some("main".to_owned()), ..Default::default() };
+//! let model = ModelProto { ir_version: Some(10), graph: Some(graph), ..Default::default() };
+//! assert_eq!(ModelProto::decode(&*model.encode_to_vec())?, model);
+//! # Ok::<(), prost::DecodeError>(())
+//! ```
 
 mod onnx;
 

@@ -1,6 +1,21 @@
 //! Element types, scalars and tensors whose bytes may live in a mapped file.
 //!
-//! Layer 0: knows neither PyTorch nor ONNX, does no IO. Values are little-endian in memory, as in both formats.
+//! Layer 0: knows neither PyTorch nor ONNX, does no IO. Values are little-endian in memory, as in both formats. Alone it serves readers and
+//! writers of weights: views that share storage stay shared, and mapped bytes know their file.
+//!
+//! ```
+//! use pt2onnx_tensor::{DType, Storage, Tensor};
+//!
+//! // A 2x2 tensor and its transpose over one storage: nothing is copied.
+//! let bytes: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+//! let storage = Storage::new(bytes);
+//! let x = Tensor::strided(DType::F32, vec![2, 2], vec![2, 1], 0, storage.clone())?;
+//! let t = Tensor::strided(DType::F32, vec![2, 2], vec![1, 2], 0, storage)?;
+//! assert_eq!(x.to_vec::<f32>(), Some(vec![1.0, 2.0, 3.0, 4.0]));
+//! assert_eq!(t.to_vec::<f32>(), Some(vec![1.0, 3.0, 2.0, 4.0]));
+//! assert!(!t.is_contiguous());
+//! # Ok::<(), pt2onnx_tensor::TensorError>(())
+//! ```
 
 mod dtype;
 mod element;

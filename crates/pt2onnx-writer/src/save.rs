@@ -86,6 +86,41 @@ pub fn save(model: &Model, path: impl AsRef<Path>, weights: Weights) -> Result<S
     })
 }
 
+/// Whether [`save`] could write the model: whether its weights have values and everything fits. No file is touched.
+///
+/// # Errors
+/// See [`Error`].
+pub fn check(model: &Model, weights: Weights) -> Result<(), Error> {
+    let mut stream = Stream::new(model)?;
+    if goes_external(weights, stream.size())? {
+        stream.externalise("model.onnx.data");
+        if stream.size() > MAX_MODEL {
+            return Err(Error::GraphTooLarge(stream.size()));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file as [`save`] does: what was there is replaced when the new one is complete.
+///
+/// # Errors
+/// [`Error::Io`] and [`Error::Target`].
+pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
+    let target = Target::new(path.as_ref())?;
+    let temporary = target.write(|out| io::Write::write_all(out, content))?;
+    target.rename(temporary)?;
+    target.sync_folder();
+    Ok(())
+}
+
+/// Whether [`write_file`] could write there, as far as that can be told.
+///
+/// # Errors
+/// [`Error::Io`] and [`Error::Target`].
+pub fn check_file(path: impl AsRef<Path>) -> Result<(), Error> {
+    Target::new(path.as_ref())?.temporary().map(drop)
+}
+
 /// Whether weights get a file of their own, for a model that would have so many bytes with them.
 fn goes_external(weights: Weights, embedded: u64) -> Result<bool, Error> {
     match weights {

@@ -94,6 +94,15 @@ impl DynamicAxes {
     }
 }
 
+impl DynamicAxes {
+    /// `x.0` and `batch`.
+    pub(crate) fn pairs(&self) -> Vec<(String, String)> {
+        let axes = self.0.iter();
+        axes.map(|(value, axis, name)| (format!("{value}.{axis}"), name.clone()))
+            .collect()
+    }
+}
+
 impl FromStr for DynamicAxes {
     type Err = DimError;
 

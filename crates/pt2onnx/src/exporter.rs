@@ -1,16 +1,17 @@
 //! The way from an archive to a model.
 
 use crate::{
-    Detail, DynamicAxes, Error, OPSETS, OnnxProgram, Operators, OutputNames, Registry, State,
-    Target, Weights,
+    Detail, DynamicAxes, Error, Failed, Failure, OPSETS, OnnxProgram, Operators, OutputNames,
+    Registry, Report, State, Target, Weights,
     dims::{self, Dims},
-    domains,
+    domains, error,
     naming::{self, Names},
-    random,
+    random, report,
 };
+use pt2onnx_aten::emitted;
 use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
 use pt2onnx_ir::{Model, ParseError};
-use std::{path::Path, time::Instant};
+use std::{collections::BTreeMap, path::Path};
 
 /// The opset that is written unless another is asked for.
 pub const DEFAULT_OPSET: u32 = 20;
@@ -19,7 +20,7 @@ pub const DEFAULT_OPSET: u32 = 20;
 pub struct Exporter {
     opset: u32,
     weights: Weights,
-    optimize: bool,
+    optimize: pt2onnx_opt::Options,
     target: Target,
     state: State,
     seed: Option<u32>,
@@ -60,7 +61,7 @@ impl Default for Exporter {
         Self {
             opset: DEFAULT_OPSET,
             weights: Weights::Auto,
-            optimize: true,
+            optimize: pt2onnx_opt::Options::default(),
             target: Target::Standard,
             state: State::Drop,
             seed: None,
@@ -94,9 +95,9 @@ impl Exporter {
         self
     }
 
-    /// Whether to fold constants and simplify; true by default.
-    pub fn optimize(mut self, optimize: bool) -> Self {
-        self.optimize = optimize;
+    /// How far to fold, simplify and fuse; all of it by default. The opset is the exporter's, whatever these say.
+    pub fn optimize(mut self, options: impl Into<pt2onnx_opt::Options>) -> Self {
+        self.optimize = options.into();
         self
     }
 
@@ -235,28 +236,125 @@ impl Exporter {
     /// # Errors
     /// See [`Error`].
     pub fn export(&self, archive: impl AsRef<Path>) -> Result<OnnxProgram, Error> {
-        self.export_program(stage("read", || archive::read(archive)).map_err(Error::Archive)?)
+        self.attempt(archive).map_err(|failed| failed.error)
     }
 
     /// Translates a program that has been read already.
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn export_program(&self, mut program: ExportedProgram) -> Result<OnnxProgram, Error> {
+    pub fn export_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Error> {
+        let mut report = Report::new(self.settings());
+        let made = self.translate(program, &mut report);
+        self.close(made, report).map_err(|failed| failed.error)
+    }
+
+    /// As [`export`](Self::export); an error comes with a [`Report`], which a program has too.
+    ///
+    /// ```
+    /// # use pt2onnx::Exporter;
+    /// let report = match Exporter::new().attempt("no/such/file.pt2") {
+    ///     Ok(program) => program.report().clone(),
+    ///     Err(failed) => *failed.report,
+    /// };
+    /// assert!(report.to_markdown().contains("**Failed:**"));
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn attempt(&self, archive: impl AsRef<Path>) -> Result<OnnxProgram, Failed> {
+        let mut report = Report::new(self.settings());
+        report.read(archive.as_ref());
+        let program = report.stage("read", || archive::read(archive));
+        let made = program
+            .map_err(Error::Archive)
+            .and_then(|program| self.translate(program, &mut report));
+        self.close(made, report)
+    }
+
+    fn close(
+        &self,
+        made: Result<(Model, Vec<String>), Error>,
+        mut report: Report,
+    ) -> Result<OnnxProgram, Failed> {
+        match made {
+            Ok((model, warnings)) => {
+                report.done(&model, &warnings);
+                Ok(OnnxProgram::new(model, report, self.weights))
+            }
+            Err(error) => {
+                report.failed(&error);
+                let report = Box::new(report);
+                Err(Failed { error, report })
+            }
+        }
+    }
+
+    /// The options as a report tells them.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let list = |pairs: &[(String, String)]| {
+            let pairs = pairs.iter().map(|(a, b)| format!("{a}={b}"));
+            pairs.collect::<Vec<_>>().join(", ")
+        };
+        let fixed = self.dims.fixed.iter();
+        let fixed: Vec<_> = fixed.map(|(t, n)| (t.clone(), n.to_string())).collect();
+        let opsets = self.custom_opsets.iter();
+        let opsets: Vec<_> = opsets.map(|(d, n)| (d.clone(), n.to_string())).collect();
+        let level = self.optimize.level as u8;
+        let skipped: Vec<&str> = self.optimize.skip.iter().map(|p| p.name).collect();
+        let axes = self.dims.axes.pairs();
+        let options = [
+            ("opset", self.opset.to_string()),
+            ("weights", word(&self.weights)),
+            ("target", word(&self.target)),
+            ("state", word(&self.state)),
+            ("metadata", word(&self.metadata)),
+            ("optimize", level.to_string()),
+            ("skip_pass", skipped.join(", ")),
+            ("fold_limit", self.optimize.max_folded_bytes.to_string()),
+            ("operators", word(&self.operators)),
+            ("custom_opset", list(&opsets)),
+            ("strip_paths", self.strip_paths.to_string()),
+            (
+                "seed",
+                self.seed.map_or_else(String::new, |s| s.to_string()),
+            ),
+            ("input_names", self.names.inputs.join(", ")),
+            ("output_names", self.names.outputs.to_string()),
+            ("rename", list(&self.names.renames)),
+            ("dim", list(&self.dims.names)),
+            ("dynamic_axes", list(&axes)),
+            ("fix", list(&fixed)),
+        ];
+        let given = options.into_iter().filter(|(_, v)| !v.is_empty());
+        given.map(|(k, v)| (k.to_owned(), v)).collect()
+    }
+
+    /// The way of the data, and warnings.
+    fn translate(
+        &self,
+        mut program: ExportedProgram,
+        report: &mut Report,
+    ) -> Result<(Model, Vec<String>), Error> {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
+        report.program(&program);
         let archived = (self.metadata == Detail::Full).then(|| nodes_of(&program.graph));
+        let untouched = program.clone();
         for (name, pass) in passes::PASSES {
-            stage(name, || pass(&mut program)).map_err(Error::Pass)?;
+            if report.stage(name, || pass(&mut program)).is_err() {
+                return Err(self.obstacles(untouched, report));
+            }
+        }
+        drop(untouched);
+        if let Some(summary) = &mut report.program {
+            summary.writes(&program.mutations);
         }
         if self.state == State::Drop {
-            stage("drop state", || drop_state(&mut program));
+            report.stage("drop state", || drop_state(&mut program));
         }
-        let pt2onnx_aten::Lowering {
-            mut model,
-            mut warnings,
-        } = stage("lower", || {
+        let lowered = report.stage("lower", || {
             let options = pt2onnx_aten::Options {
                 state: self.state,
                 operators: self.operators,
@@ -265,33 +363,93 @@ impl Exporter {
                 archived: archived.as_ref(),
             };
             pt2onnx_aten::lower(&program, &self.registry, options)
-        })?;
+        });
+        let pt2onnx_aten::Lowering {
+            mut model,
+            mut warnings,
+        } = lowered.map_err(|error| self.not_lowered(&program, error, report))?;
+        report.ops = report::ops(&program, &self.registry, &emitted(&model), &[]);
         self.head.write(&mut model);
-        stage("interface", || {
+        report.stage("interface", || {
             naming::name(&mut model, &program, &self.names)
         })?;
-        stage("dimensions", || {
+        report.stage("dimensions", || {
             dims::apply(&mut model, &program.constraints, &self.dims)
         })?;
-        if self.optimize {
-            stage("optimise", || {
-                pt2onnx_opt::optimize(&mut model, &pt2onnx_opt::Options::default())
-            });
-        }
-        stage("seed", || {
+        report.stage("optimise", || {
+            let mut options = self.optimize.clone();
+            options.opset = self.opset;
+            pt2onnx_opt::optimize(&mut model, &options);
+        });
+        report.stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });
         self.registry.copy_functions(&mut model);
-        stage("domains", || {
+        report.stage("domains", || {
             domains::import(&mut model, &self.custom_opsets, &mut warnings)
         })?;
-        stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         domains::functions(&mut model)?;
-        stage("target", || fit(&mut model, self.target, &mut warnings));
-        stage("names", || naming::finish(&mut model, &self.names))?;
-        stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
-        Ok(OnnxProgram::new(model, warnings, self.weights))
+        report.stage("target", || fit(&mut model, self.target, &mut warnings));
+        report.stage("names", || naming::finish(&mut model, &self.names))?;
+        { report.stage("verify", || pt2onnx_ir::verify(&model)) }.map_err(Error::Verify)?;
+        Ok((model, warnings))
     }
+
+    /// All that is in the way of a program that the passes refuse: also what could not be lowered then.
+    fn obstacles(&self, program: ExportedProgram, report: &mut Report) -> Error {
+        let (program, errors) = passes::prepare_all(program);
+        let mut failures = Vec::new();
+        for failure in error::of_passes(errors) {
+            match failure {
+                Ok(failure) => failures.push(failure),
+                Err(error) => return Error::Archive(error),
+            }
+        }
+        if let Some(program) = program {
+            let options = pt2onnx_aten::Options {
+                state: self.state,
+                operators: self.operators,
+                metadata: Detail::None,
+                strip_paths: self.strip_paths,
+                archived: None,
+            };
+            let emitted = match pt2onnx_aten::lower(&program, &self.registry, options) {
+                Ok(lowering) => emitted(&lowering.model),
+                Err(mut error) => {
+                    let emitted = std::mem::take(&mut error.emitted);
+                    failures.extend(error::of_lowering(error));
+                    emitted
+                }
+            };
+            report.ops = report::ops(&program, &self.registry, &emitted, &failures);
+        }
+        Error::Program(failures)
+    }
+
+    fn not_lowered(
+        &self,
+        program: &ExportedProgram,
+        mut error: pt2onnx_aten::Error,
+        report: &mut Report,
+    ) -> Error {
+        let emitted = std::mem::take(&mut error.emitted);
+        let failures: Vec<Failure> = error::of_lowering(error).collect();
+        report.ops = report::ops(program, &self.registry, &emitted, &failures);
+        Error::Program(failures)
+    }
+}
+
+/// The name of an option's value as the command line has it: `OrtCpu` is `ort-cpu`.
+fn word(value: &impl std::fmt::Debug) -> String {
+    let mut word = String::new();
+    for c in format!("{value:?}").chars() {
+        if c.is_uppercase() && !word.is_empty() {
+            word.push('-');
+        }
+        word.extend(c.to_lowercase());
+    }
+    word
 }
 
 /// A copy of a graph without what is known of its values.
@@ -325,12 +483,4 @@ fn fit(model: &mut Model, target: Target, warnings: &mut Vec<String>) {
             }
         }
     }
-}
-
-/// Runs a stage, and logs how long it took.
-pub(crate) fn stage<T>(name: &str, run: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let result = run();
-    tracing::info!("{name}: {:.1?}", start.elapsed());
-    result
 }

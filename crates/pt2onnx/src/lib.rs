@@ -30,6 +30,7 @@ mod exporter;
 mod naming;
 mod program;
 mod random;
+mod report;
 #[cfg(feature = "ort")]
 mod runtime;
 #[cfg(feature = "ort")]
@@ -37,7 +38,7 @@ mod verification;
 
 pub use dims::{DimError, DynamicAxes};
 pub use domains::DomainError;
-pub use error::Error;
+pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::{DEFAULT_OPSET, Exporter};
 pub use naming::{NameError, OutputNames};
 #[cfg(feature = "ort")]
@@ -53,6 +54,10 @@ pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{Saved, Weights};
+pub use report::{
+    Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
+    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
+};
 #[cfg(feature = "ort")]
 pub use runtime::{RunError, Session, SessionOptions};
 #[cfg(feature = "ort")]

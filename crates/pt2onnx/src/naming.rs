@@ -3,7 +3,7 @@
 use pt2onnx_fx::{Argument, ExportedProgram, OutputSpec, SymArg};
 use pt2onnx_ir::{Def, Model, Value, ValueData};
 use serde_json::Value as Json;
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 /// Metadata of a renamed value: what it was called in the program.
 const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
@@ -73,6 +73,16 @@ pub enum OutputNames {
 impl Default for OutputNames {
     fn default() -> Self {
         Self::List(Vec::new())
+    }
+}
+
+/// As the command line has it.
+impl fmt::Display for OutputNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(names) => f.write_str(&names.join(", ")),
+            Self::FromTree => f.write_str("from-tree"),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     Error, Saved, Weights,
     dims::{self, Dims},
-    exporter::stage,
+    report::{Report, stage},
 };
 use bytes::Bytes;
 use pt2onnx_ir::{Model, verify};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// An ONNX model with what there is to say about it.
 pub struct OnnxProgram {
     model: Model,
-    warnings: Vec<String>,
+    report: Report,
     weights: Weights,
     /// Whether the model may have changed since it was verified.
     edited: bool,
@@ -23,10 +23,10 @@ pub struct OnnxProgram {
 }
 
 impl OnnxProgram {
-    pub(crate) fn new(model: Model, warnings: Vec<String>, weights: Weights) -> Self {
+    pub(crate) fn new(model: Model, report: Report, weights: Weights) -> Self {
         Self {
             model,
-            warnings,
+            report,
             weights,
             edited: false,
             #[cfg(feature = "ort")]
@@ -46,11 +46,14 @@ impl OnnxProgram {
         &mut self.model
     }
 
-    /// Folds constants and simplifies, as the [`Exporter`](crate::Exporter) does unless told otherwise.
-    pub fn optimize(&mut self) {
+    /// Folds, simplifies and fuses, as [`Exporter::optimize`](crate::Exporter::optimize) says. The opset stays the model's,
+    /// whatever the options say.
+    pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
-            pt2onnx_opt::optimize(&mut self.model, &pt2onnx_opt::Options::default());
+            let mut options = options.into();
+            options.opset = self.model.opset;
+            pt2onnx_opt::optimize(&mut self.model, &options);
             self.model.assign_names();
         });
     }
@@ -75,7 +78,12 @@ impl OnnxProgram {
 
     /// What the user should know, such as outputs that were left out.
     pub fn warnings(&self) -> &[String] {
-        &self.warnings
+        &self.report.warnings
+    }
+
+    /// What the export did. What [`save`](Self::save) wrote is not in it: [`Report::saved`] adds that.
+    pub fn report(&self) -> &Report {
+        &self.report
     }
 
     /// The model in ONNX's textual syntax; large weights are shortened.
@@ -89,7 +97,7 @@ impl OnnxProgram {
     /// [`Error::Write`] above 2 GiB and where weights have no values; [`Error::Verify`] after wrong changes.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
-        Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model))?)
+        Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model)).0?)
     }
 
     /// Writes the model to `path`, and weights to `PATH.data` where the exporter's [`Weights`] say so. Files that were there
@@ -102,7 +110,17 @@ impl OnnxProgram {
         self.verified()?;
         Ok(stage("write", || {
             pt2onnx_writer::save(&self.model, path, self.weights)
-        })?)
+        })
+        .0?)
+    }
+
+    /// Whether [`save`](Self::save) could write the model: whether its weights have values and everything fits.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save), but for files, of which none is touched.
+    pub fn check(&self) -> Result<(), Error> {
+        self.verified()?;
+        Ok(pt2onnx_writer::check(&self.model, self.weights)?)
     }
 
     fn changed(&mut self) {

@@ -7,6 +7,7 @@ use pt2onnx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, Device, NamedArg, OpName, SymArg},
     },
+    opt::Level,
 };
 use std::path::Path;
 
@@ -91,7 +92,10 @@ fn what_a_translation_does_not_take_falls_back() {
             .export_program(program.clone())
             .is_err()
     );
-    let nodes = nodes(exporter(Operators::AtenFallback).optimize(false), program);
+    let nodes = nodes(
+        exporter(Operators::AtenFallback).optimize(Level::Off),
+        program,
+    );
     let linear = "linear = org.pytorch.aten.linear <more: int = 3, input_names: strings = [\"input\", \"weight\", \"bias\"]> \
                   (cat, fc_combined.weight, fc_combined.bias)";
     assert_eq!(nodes[1], linear);

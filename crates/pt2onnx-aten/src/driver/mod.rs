@@ -12,7 +12,7 @@ mod usage;
 pub use foreign::Operators;
 pub use metadata::{Detail, Options};
 pub use state::State;
-pub use usage::{OpUse, ops_used};
+pub use usage::{Emitted, OpUse, emitted, ops_used};
 
 use metadata::Annotator;
 
@@ -23,7 +23,10 @@ use crate::{
     cx::{Outputs, Recorded},
     registry::{AtenOp, Complexity, Custom, LowerFn},
 };
-use pt2onnx_fx::graph::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_fx::{
+    graph::{Argument, ExportedProgram, Graph, Name, Node, Site, TensorMeta, ValueMeta},
+    passes::is_aside,
+};
 use pt2onnx_ir::{Builder, InsertPoint, Model, Shape, Type, Value, schema::CANONICAL_OPSET};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -41,7 +44,7 @@ pub struct Lowering {
 /// Translates a functional program; of the options, a [`State`] may stand alone.
 ///
 /// # Errors
-/// All nodes that have no translation, at once; inputs and outputs that ONNX has nothing for.
+/// All nodes, inputs and outputs that have no translation, at once.
 pub fn lower<'a>(
     program: &'a ExportedProgram,
     registry: &'a Registry,
@@ -61,29 +64,32 @@ pub fn lower<'a>(
         registry,
         operators: options.operators,
         schemas: FxHashMap::default(),
-        errors: Vec::new(),
+        errors: Error::default(),
+        partial: false,
         abandoned: false,
         annotator: Annotator::new(options),
     };
     driver
         .cx
         .edit(|model| driver.annotator.graph(program, model));
-    driver.inputs(program, state)?;
+    driver.inputs(program, state);
     driver.nodes(&program.graph);
-    if !driver.errors.is_empty() {
-        return Err(Error::Nodes(driver.errors));
-    }
-    let warnings = driver.outputs(program, state)?;
+    let warnings = driver.outputs(program, state);
+    let errors = std::mem::take(&mut driver.errors);
     let abandoned = driver.abandoned;
     drop(driver);
-    if abandoned {
-        for node in model.all_nodes().into_iter().rev() {
-            if model.contains(node) {
-                model.erase(node);
+    if errors.is_empty() {
+        if abandoned {
+            for node in model.all_nodes().into_iter().rev() {
+                if model.contains(node) {
+                    model.erase(node);
+                }
             }
         }
+        return Ok(Lowering { model, warnings });
     }
-    Ok(Lowering { model, warnings })
+    let emitted = emitted(&model);
+    Err(Error { emitted, ..errors })
 }
 
 struct Driver<'a> {
@@ -91,7 +97,9 @@ struct Driver<'a> {
     registry: &'a Registry,
     operators: Operators,
     schemas: FxHashMap<&'static str, Option<Arc<Schema>>>,
-    errors: Vec<NodeError>,
+    errors: Error,
+    /// Whether nodes were not translated.
+    partial: bool,
     /// Whether a translation was given up half-way: what it emitted leads nowhere.
     abandoned: bool,
     annotator: Annotator<'a>,
@@ -111,14 +119,11 @@ impl<'a> Driver<'a> {
         let origin = self.annotator.origin(node);
         let origin = self.cx.edit(|model| model.add_origin(origin));
         self.cx.set_origin(Some(origin));
-        if let Err(reason) = self.lower_node(node) {
-            self.errors.push(NodeError {
-                node: node.name.to_string(),
-                op: node.target.to_string(),
-                location: node.meta.source_line().map(|l| l.to_string()),
-                module: node.meta.nn_module_stack.last().map(|f| f.path.to_string()),
-                reason,
-            });
+        if is_aside(node) {
+            self.stand_ins(node);
+        } else if let Err(reason) = self.lower_node(node) {
+            let site = Site::of(node);
+            self.errors.nodes.push(NodeError { site, reason });
             self.stand_ins(node);
         }
         self.cx.set_origin(None);
@@ -409,6 +414,7 @@ impl<'a> Driver<'a> {
 
     /// Gives the results of a node that failed values of the recorded types, so that the nodes behind it can be tried.
     fn stand_ins(&mut self, node: &'a Node) {
+        self.partial = true;
         self.cx.take_faults();
         for (name, meta) in self.results(node) {
             if let (Some(name), Some(meta)) = (name, meta) {

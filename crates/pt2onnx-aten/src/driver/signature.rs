@@ -4,7 +4,7 @@ use super::{
     Driver, onnx_type, python_number,
     state::{State, is_written},
 };
-use crate::{Cx, Error};
+use crate::{Cx, SignatureError};
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
 };
@@ -27,11 +27,7 @@ impl<'a> Driver<'a> {
             .edit(|model| self.annotator.value(model, value, role));
     }
 
-    pub(super) fn inputs(
-        &mut self,
-        program: &'a ExportedProgram,
-        state: State,
-    ) -> Result<(), Error> {
+    pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
         // By address of the storage, the views of it that are values already.
         let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
         let mut pairs = Vec::new();
@@ -44,11 +40,14 @@ impl<'a> Driver<'a> {
                         pairs.push((spec, name, target));
                         continue;
                     }
-                    let tensor = program.tensor_of(spec).ok_or_else(|| Error::Signature {
-                        what: "weight",
-                        name: target.to_string(),
-                        reason: "the archive holds no tensor of this name".to_owned(),
-                    })?;
+                    let Some(tensor) = program.tensor_of(spec) else {
+                        self.errors.signature.push(SignatureError {
+                            what: "weight",
+                            name: target.to_string(),
+                            reason: "the archive holds no tensor of this name".to_owned(),
+                        });
+                        continue;
+                    };
                     // Tied weights are one constant, named by the first of their names.
                     let address = tensor.storage().map_or(0, |s| s.bytes().as_ptr().addr());
                     let views = weights.entry(address).or_default();
@@ -64,19 +63,23 @@ impl<'a> Driver<'a> {
                     self.note(value, Role::Input(spec, target));
                     self.cx.define(name, value);
                 }
-                InputSpec::UserInput(arg) => self.user_input(spec, arg)?,
+                InputSpec::UserInput(arg) => {
+                    let done = self.user_input(spec, arg);
+                    self.errors.signature.extend(done.err());
+                }
                 InputSpec::Constant { name, value } => self.constant_input(name, value),
                 InputSpec::CustomObj { .. } | InputSpec::Token(_) => {}
             }
         }
         // State comes in behind the program's own inputs.
-        pairs
-            .into_iter()
-            .try_for_each(|(spec, name, target)| self.state_input(spec, name, target))
+        for (spec, name, target) in pairs {
+            let done = self.state_input(spec, name, target);
+            self.errors.signature.extend(done.err());
+        }
     }
 
-    fn user_input(&mut self, spec: &InputSpec, arg: &Argument) -> Result<(), Error> {
-        let unsupported = |name: &str, reason: &str| Error::Signature {
+    fn user_input(&mut self, spec: &InputSpec, arg: &Argument) -> Result<(), SignatureError> {
+        let unsupported = |name: &str, reason: &str| SignatureError {
             what: "input",
             name: name.to_owned(),
             reason: reason.to_owned(),
@@ -130,21 +133,20 @@ impl<'a> Driver<'a> {
         self.cx.define(name, python_number(&self.cx, scalar));
     }
 
-    pub(super) fn outputs(
-        &self,
-        program: &ExportedProgram,
-        state: State,
-    ) -> Result<Vec<String>, Error> {
-        let (mut outputs, mut warnings) = (Vec::new(), Vec::new());
+    /// Sets the model's outputs; gives warnings.
+    pub(super) fn outputs(&mut self, program: &ExportedProgram, state: State) -> Vec<String> {
+        let (mut outputs, mut warnings, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec {
-                OutputSpec::UserOutput(arg) => match self.output(arg)? {
-                    Some(value) => {
+                OutputSpec::UserOutput(arg) => match self.output(arg) {
+                    // Of what was not translated, outputs cannot tell more.
+                    Err(error) => errors.extend((!self.partial).then_some(error)),
+                    Ok(Some(value)) => {
                         let value = self.own_output(arg, value, &outputs);
                         self.note(value, Role::Output(spec.kind()));
                         outputs.push(value);
                     }
-                    None => warnings.push(format!(
+                    Ok(None) => warnings.push(format!(
                         "output {i} is None in the program and left out of the model"
                     )),
                 },
@@ -154,7 +156,7 @@ impl<'a> Driver<'a> {
                 | OutputSpec::ParameterMutation { .. }
                 | OutputSpec::UserInputMutation { .. } => {}
                 other => {
-                    return Err(Error::Signature {
+                    errors.push(SignatureError {
                         what: "output",
                         name: other.name().map(ToString::to_string).unwrap_or_default(),
                         reason:
@@ -164,20 +166,21 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        self.state_outputs(program, state, &mut outputs, &mut warnings)?;
-        if let Some(fault) = self.cx.take_faults().into_iter().next() {
-            return Err(Error::Signature {
-                what: "output",
-                name: "sizes".to_owned(),
-                reason: fault.to_string(),
-            });
-        }
+        errors.extend(self.state_outputs(program, state, &mut outputs, &mut warnings));
+        let faults = self.cx.take_faults();
+        let faults = faults.into_iter().take(if self.partial { 0 } else { 1 });
+        errors.extend(faults.map(|fault| SignatureError {
+            what: "output",
+            name: "sizes".to_owned(),
+            reason: fault.to_string(),
+        }));
+        self.errors.signature.extend(errors);
         self.cx
             .edit(|model| model.set_outputs(Model::MAIN, &outputs));
-        Ok(warnings)
+        warnings
     }
 
-    fn output(&self, arg: &Argument) -> Result<Option<Value>, Error> {
+    fn output(&self, arg: &Argument) -> Result<Option<Value>, SignatureError> {
         let known = |s: Scalar| Ok(Some(python_number(&self.cx, s)));
         match arg {
             Argument::None | Argument::OptionalTensor(None) => Ok(None),
@@ -185,7 +188,7 @@ impl<'a> Driver<'a> {
             Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => known(Scalar::Float(*f)),
             Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => known(Scalar::Bool(*b)),
             _ => {
-                let unsupported = |reason: &str| Error::Signature {
+                let unsupported = |reason: &str| SignatureError {
                     what: "output",
                     name: arg
                         .name()

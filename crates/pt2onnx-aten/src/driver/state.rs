@@ -1,7 +1,7 @@
 //! State: what becomes of the values that a program writes into buffers, parameters and inputs.
 
 use super::{Driver, onnx_type, signature::Role};
-use crate::Error;
+use crate::SignatureError;
 use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};
 use pt2onnx_ir::{Model, Value};
 
@@ -31,7 +31,7 @@ impl<'a> Driver<'a> {
         spec: &InputSpec,
         placeholder: &'a Name,
         target: &Name,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SignatureError> {
         let Some(ValueMeta::Tensor(meta)) = self.cx.meta(placeholder) else {
             return Err(signature(target, "the archive does not tell its type"));
         };
@@ -53,17 +53,22 @@ impl<'a> Driver<'a> {
         state: State,
         outputs: &mut Vec<Value>,
         warnings: &mut Vec<String>,
-    ) -> Result<(), Error> {
+    ) -> Vec<SignatureError> {
+        let mut errors = Vec::new();
         for mutation in &program.mutations {
             match state {
                 State::Drop => warnings.push(format!(
                     "{}: the new value is lost, as ONNX models have no state; --state outputs or --state pairs keeps it",
                     describe(mutation)
                 )),
-                State::Error => return Err(signature(&mutation.target, &describe(mutation))),
+                State::Error => errors.push(signature(&mutation.target, &describe(mutation))),
                 State::Outputs | State::Pairs => {
-                    let value = self.cx.value(&mutation.value);
-                    let value = value.ok_or_else(|| signature(&mutation.target, "nothing in the program computes its new value"))?;
+                    let Some(value) = self.cx.value(&mutation.value) else {
+                        if !self.partial {
+                            errors.push(signature(&mutation.target, "nothing in the program computes its new value"));
+                        }
+                        continue;
+                    };
                     let value = self.distinct(value, outputs);
                     let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
                     let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
@@ -73,7 +78,7 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        Ok(())
+        errors
     }
 }
 
@@ -105,8 +110,8 @@ fn describe(mutation: &Mutation) -> String {
     )
 }
 
-fn signature(target: &Name, reason: &str) -> Error {
-    Error::Signature {
+fn signature(target: &Name, reason: &str) -> SignatureError {
+    SignatureError {
         what: "state",
         name: target.to_string(),
         reason: reason.to_owned(),

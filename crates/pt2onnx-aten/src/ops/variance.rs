@@ -5,7 +5,7 @@ use super::num::Num;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Scalar;
+use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::std(Tensor self, bool unbiased=True) -> Tensor", std_of_all, complex: std_of_all),
@@ -50,6 +50,19 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
     let by = by.unwrap_or(Scalar::Int(1)).to_f64();
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
+    let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
+    let means = Num {
+        re: mean(x.re),
+        im: x.im.map(mean),
+    };
+    let wide = matches!(dtype, DType::F32 | DType::F64);
+    if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
+        let off = cx.sub(x.re, means.re);
+        return (
+            reduce(cx, "ReduceMean", cx.mul(off, off), axes, keepdim),
+            means,
+        );
+    }
     let freedom = match n.as_int() {
         Some(n) => cx.scalar((n as f64 - by).max(0.0), dtype),
         None => {
@@ -57,11 +70,6 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
             let rest = cx.sub(cx.cast(cx.size(&n), dtype), by);
             if enough { rest } else { cx.maximum(rest, 0.0) }
         }
-    };
-    let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
-    let means = Num {
-        re: mean(x.re),
-        im: x.im.map(mean),
     };
     let squares = |part: Value, mean: Value| {
         let off = cx.sub(part, mean);

@@ -11,7 +11,7 @@ mod op_name;
 mod program;
 
 pub use arg::{ArgKind, Argument, CustomObj, Device, Layout, MemoryFormat, NamedArg, SymArg};
-pub use meta::{ModuleFrame, NodeMeta, SourceLine};
+pub use meta::{ModuleFrame, NodeMeta, Site, SourceLine};
 pub use op_name::OpName;
 pub use program::{
     Constant, ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,

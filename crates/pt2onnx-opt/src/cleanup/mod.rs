@@ -128,6 +128,6 @@ impl<'a> Seen<'a> {
 
 /// Whether a size is what its expression says: unknown ones have symbols that begin with `?`, made up anew wherever a
 /// size is not known, so that equal ones prove nothing.
-fn known(dim: &Expr) -> bool {
+pub(crate) fn known(dim: &Expr) -> bool {
     dim.is_static() || !dim.symbols().iter().any(|s| s.starts_with('?'))
 }

@@ -11,7 +11,7 @@ mod property;
 
 use cases::run;
 use pt2onnx_ir::{Model, verify};
-use pt2onnx_opt::{Options, PASSES, legalise, optimize};
+use pt2onnx_opt::{Options, Pass, legalise, optimize};
 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
@@ -27,7 +27,7 @@ fn valid(model: &Model) {
 fn with_pass(name: &str, text: &str, options: &Options) -> String {
     let mut model = parse::model(text);
     valid(&model);
-    let pass = PASSES.iter().find(|p| p.name == name).unwrap();
+    let pass = Pass::named(name).unwrap();
     (pass.run)(&mut model, options);
     valid(&model);
     graph(&model)
@@ -57,6 +57,18 @@ fn fold() {
 fn cse() {
     run("cse", include_str!("cases/cse.txt"), |text, _| {
         with_pass("cse", text, &Options::default())
+    });
+}
+
+#[test]
+fn fuse() {
+    run("fuse", include_str!("cases/fuse.txt"), |text, argument| {
+        let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
+        let options = Options {
+            opset: opset.parse().unwrap(),
+            ..Options::default()
+        };
+        with_pass(pass, text, &options)
     });
 }
 

@@ -19,7 +19,7 @@ use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pt2onnx::{
     DEFAULT_OPSET, Error, Exporter, OPSETS, OutputCheck, SessionOptions, Target, Tolerance,
-    Verdict, tensor::Tensor,
+    Verdict, opt::Level, tensor::Tensor,
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -32,11 +32,24 @@ fn main() {
         .into_iter()
         .map(Arc::new)
         .collect();
-    for case in cases.iter().cloned() {
+    for (i, case) in cases.iter().cloned().enumerate() {
         let reason = known.get(&case.name).cloned();
-        trials.push(Trial::test(case.name.clone(), move || {
-            verdict(check(&case), reason)
-        }));
+        // A part of them at the lower levels, too.
+        let lower = match i % 16 {
+            0 => Some(Level::Off),
+            8 => Some(Level::Simplify),
+            _ => None,
+        };
+        for level in [Some(Level::Fuse), lower].into_iter().flatten() {
+            let name = match level {
+                Level::Fuse => case.name.clone(),
+                lower => format!("{}, optimize {}", case.name, lower as u8),
+            };
+            let (case, reason) = (case.clone(), reason.clone());
+            trials.push(Trial::test(name, move || {
+                verdict(check(&case, level), reason)
+            }));
+        }
     }
     trials.push(Trial::test(
         "functional programs stay as they are",
@@ -73,11 +86,12 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 }
 
 /// Converts for ONNX Runtime, at the default opset or, where that cannot express the program, at the newest.
-fn check(case: &Case) -> Result<(), String> {
+fn check(case: &Case, level: Level) -> Result<(), String> {
     let functions = case.functions.as_deref().unwrap_or_default();
     let exporter = |opset| {
         let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
-        exporter.functions(functions).expect("functions")
+        let exporter = exporter.functions(functions).expect("functions");
+        exporter.optimize(level)
     };
     let program = match exporter(DEFAULT_OPSET).export(case.archive.path()) {
         Err(Error::Legalise(_)) => exporter(*OPSETS.end()).export(case.archive.path()),

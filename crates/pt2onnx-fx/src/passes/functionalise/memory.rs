@@ -5,8 +5,8 @@ use super::{
     views::{Shared, View},
 };
 use crate::{
-    error::{Error, PassProblem, Result, Site},
-    graph::{Name, Node, NodeMeta},
+    error::{Error, PassProblem, Result},
+    graph::{Name, Node, NodeMeta, Site},
 };
 use rustc_hash::FxHashMap;
 

@@ -268,8 +268,8 @@ fn graph(graph: &mut Graph, known: &Constraints, tied: &Tied) -> Result<Vec<Fina
             finals.push(Final {
                 input,
                 value: memory.value(id, &mut emit)?,
+                source: write.site.source_line().map(|l| l.to_string()),
                 node: write.site.node,
-                source: write.site.source,
             });
         }
     }

@@ -77,7 +77,7 @@ for path in sorted(pathlib.Path(__file__).parent.glob("*.txt")):
             for x, y in zip(expected, actual, strict=True):
                 assert x.dtype == y.dtype and x.shape == y.shape, (x.dtype, x.shape, y.dtype, y.shape)
                 tolerance = 2e-3 if x.dtype == np.float16 else 1e-5
-                if path.stem == "legalise" and x.dtype.kind == "f":
+                if path.stem in ("legalise", "fuse") and x.dtype.kind == "f":
                     np.testing.assert_allclose(y, x, rtol=tolerance, atol=tolerance)
                 else:
                     np.testing.assert_array_equal(y, x)

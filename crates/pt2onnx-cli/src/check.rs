@@ -1,0 +1,136 @@
+//! `pt2onnx check`: whether archives would be converted.
+
+use crate::{
+    args::Check,
+    convert::exporter,
+    print,
+    report::{self, Code, Report},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use pt2onnx::{Exporter, Failed};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::{
+    fmt::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+/// As much as the main thread has: graphs nest.
+const STACK: usize = 8 << 20;
+
+/// What is known of an archive.
+struct Verdict {
+    path: PathBuf,
+    /// Its report, unless there was a panic.
+    report: Option<Box<pt2onnx::Report>>,
+    error: Option<Report>,
+}
+
+/// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
+pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
+    let exporter = exporter(args.options)?;
+    let threads = args.jobs.map_or(0, |n| n.get());
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .stack_size(STACK)
+        .build()
+        .map_err(|e| Report::new(Code::Internal, format!("cannot start threads: {e}")))?;
+    let progress = progress(args.models.len());
+    let verdicts: Vec<Verdict> = pool.install(|| {
+        let models = args.models.par_iter().with_max_len(1);
+        models
+            .map(|path| {
+                let verdict = look(&exporter, path);
+                progress.inc(1);
+                verdict
+            })
+            .collect()
+    });
+    progress.finish_and_clear();
+    let failed = verdicts.iter().filter_map(|v| v.error.as_ref());
+    let codes: Vec<Code> = failed.map(|e| e.code).collect();
+    print(match args.json {
+        true => format!(
+            "{:#}\n",
+            Value::from(verdicts.iter().map(Verdict::json).collect::<Vec<_>>())
+        ),
+        false => text(&verdicts, codes.len()),
+    })?;
+    Ok(codes.first().copied())
+}
+
+/// On a terminal only.
+fn progress(archives: usize) -> ProgressBar {
+    let bar = ProgressBar::new(archives as u64);
+    match ProgressStyle::with_template("{bar:30} {pos}/{len} archives") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn look(exporter: &Exporter, path: &Path) -> Verdict {
+    // An archive that brings pt2onnx down must not hide what there is to say of the others.
+    let looked = catch_unwind(AssertUnwindSafe(|| match exporter.attempt(path) {
+        Ok(program) => {
+            let mut report = Box::new(program.report().clone());
+            let checked = program.check();
+            if let Err(error) = &checked {
+                report.failed(error);
+            }
+            (report, checked.err())
+        }
+        Err(Failed { error, report, .. }) => (report, Some(error)),
+    }));
+    let (report, error) = match looked {
+        Ok((report, error)) => (Some(report), error.map(Report::from)),
+        Err(_) => {
+            let error = Report::new(Code::Internal, "pt2onnx ended unexpectedly");
+            (None, Some(error.help(report::REPORT_IT)))
+        }
+    };
+    let path = path.to_owned();
+    Verdict {
+        path,
+        report,
+        error,
+    }
+}
+
+fn text(verdicts: &[Verdict], failed: usize) -> String {
+    let mut out = String::new();
+    for Verdict { path, error, .. } in verdicts {
+        let path = path.display();
+        // A String takes whatever is written to it.
+        let _ = match error {
+            None => writeln!(out, "{path}: would be converted"),
+            Some(error) => write!(out, "{path}: {}\n{}", error.what(), error.details()),
+        };
+    }
+    if verdicts.len() > 1 {
+        let good = verdicts.len() - failed;
+        let _ = writeln!(
+            out,
+            "{good} of {} archives would be converted",
+            verdicts.len()
+        );
+    }
+    out
+}
+
+impl Verdict {
+    fn json(&self) -> Value {
+        let report = self.report.as_ref();
+        json!({
+            "path": self.path.display().to_string(),
+            "converts": self.error.is_none(),
+            "exit_code": self.error.as_ref().map_or(0, |e| e.code as u8),
+            "error": report.map_or_else(
+                || Some(json!({"kind": "internal", "message": self.error.as_ref().map(Report::what)})),
+                |r| r.error.as_ref().map(|e| json!(e)),
+            ),
+            "failures": report.map(|r| &r.failures),
+            "warnings": report.map(|r| &r.warnings),
+        })
+    }
+}

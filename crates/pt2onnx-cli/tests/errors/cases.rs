@@ -1,0 +1,296 @@
+//! What provokes the errors of docs/errors.md: an archive and a command line.
+
+use crate::common::{edited, mlp, with_json, zip};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A run that fails.
+pub struct Case {
+    /// The bytes of `MODEL`; without any there is no such file.
+    pub archive: fn() -> Option<Vec<u8>>,
+    /// Arguments; `MODEL`, `OUT` and `FOLDER` stand for paths in a folder that has nothing else but a file called `file`.
+    pub args: &'static str,
+}
+
+const fn case(archive: fn() -> Option<Vec<u8>>, args: &'static str) -> Case {
+    Case { archive, args }
+}
+
+/// An archive of the tests of `pt2onnx-fx`.
+pub fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../pt2onnx-fx/tests/data")
+        .join(name)
+}
+
+fn none() -> Option<Vec<u8>> {
+    None
+}
+
+fn good() -> Option<Vec<u8>> {
+    fs::read(mlp()).ok()
+}
+
+fn json(from: &str, to: &str) -> Option<Vec<u8>> {
+    Some(with_json(&mlp(), from, to))
+}
+
+/// An archive of `pt2onnx-fx` with its JSON changed.
+fn changed(name: &str, changes: &[(&str, &str)]) -> Option<Vec<u8>> {
+    Some(edited(&data(name), |record, bytes| match record {
+        "models/model.json" => {
+            let text = String::from_utf8(bytes).unwrap();
+            let text = changes.iter().fold(text, |text, (from, to)| {
+                assert!(text.contains(from), "no {from}");
+                text.replace(from, to)
+            });
+            text.into()
+        }
+        _ => bytes,
+    }))
+}
+
+/// A view of floats as integers, with the result recorded as this type.
+fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
+    let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
+    let changes = [
+        ("torch.ops.aten.mul.Tensor", "torch.ops.aten.view.dtype"),
+        (
+            argument,
+            r#"{"name": "dtype", "arg": {"as_scalar_type": 4}, "kind": 1}"#,
+        ),
+        (
+            r#""mul": {"dtype": 7"#,
+            &format!(r#""mul": {{"dtype": {dtype}"#),
+        ),
+    ];
+    changed("writes_buffer.pt2", &changes)
+}
+
+fn record(wanted: &str, content: fn(Vec<u8>) -> Vec<u8>) -> Option<Vec<u8>> {
+    Some(edited(&mlp(), |name, bytes| match name == wanted {
+        true => content(bytes),
+        false => bytes,
+    }))
+}
+
+fn given(name: &str) -> Option<Vec<u8>> {
+    fs::read(data(name)).ok()
+}
+
+fn zipped(records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
+    Some(zip(records.iter().copied()))
+}
+
+/// The plain conversion.
+pub const CONVERT: &str = "MODEL -o OUT";
+
+pub const CASES: &[Case] = &[
+    // Usage.
+    case(none, ""),
+    case(none, "MODEL"),
+    case(good, "MODEL -o OUT --nonsense"),
+    case(good, "MODEL -o OUT --opset 5000"),
+    case(good, "MODEL -o OUT --weights nowhere"),
+    case(good, "MODEL -o OUT --meta author"),
+    case(good, "MODEL -o OUT --rename a"),
+    case(good, "MODEL -o OUT --fix s18=x"),
+    case(good, "MODEL -o OUT --seed x"),
+    case(good, "MODEL -o OUT --model-version x"),
+    case(good, "MODEL -o OUT --custom-opset a=b"),
+    case(good, "MODEL -o OUT --report r.txt"),
+    case(good, "MODEL -o OUT --dynamic-axes [1]"),
+    case(good, "MODEL -o OUT --optimize 3"),
+    case(good, "MODEL -o OUT --skip-pass x"),
+    case(good, "MODEL -o OUT --fold-limit x"),
+    case(good, "check MODEL --jobs 0"),
+    case(good, "MODEL -o MODEL"),
+    case(good, "MODEL -o OUT --report OUT.md --report OUT.md"),
+    // Names and dimensions.
+    case(good, "MODEL -o OUT --input-names a,b,c,d"),
+    case(good, "MODEL -o OUT --input-names a,a"),
+    case(good, "MODEL -o OUT --input-names a --rename tensor_x=b"),
+    case(good, "MODEL -o OUT --input-names fc0.bias"),
+    case(good, "MODEL -o OUT --rename nope=x"),
+    case(good, "MODEL -o OUT --input-names a,,c"),
+    case(
+        || json(r#""fqn": """#, r#""fqn": "x""#),
+        "MODEL -o OUT --output-names from-tree",
+    ),
+    case(good, "MODEL -o OUT --dim s77=n"),
+    case(good, "MODEL -o OUT --dynamic-axes {\"y\":[0]}"),
+    case(good, "MODEL -o OUT --dim tensor_x.2=n"),
+    case(good, "MODEL -o OUT --dim tensor_x.1=n"),
+    case(|| given("dynamic.pt2"), "MODEL -o OUT --dim x.1=n"),
+    case(|| given("dynamic.pt2"), "MODEL -o OUT --dim s17=s77"),
+    case(
+        || {
+            changed(
+                "dynamic.pt2",
+                &[(r#""s17": {"min_val": 0"#, r#""s17": {"min_val": 65"#)],
+            )
+        },
+        "MODEL -o OUT --dim s17=n --dim s77=n",
+    ),
+    case(good, "MODEL -o OUT --dim s18=2n"),
+    case(good, "MODEL -o OUT --dim s18=a --dim tensor_x.0=b"),
+    case(good, "MODEL -o OUT --fix s18=-1"),
+    case(good, "MODEL -o OUT --custom-opset ai.onnx=20"),
+    // Archives.
+    case(none, CONVERT),
+    case(|| Some(Vec::new()), CONVERT),
+    case(|| Some(b"some text that is no archive".to_vec()), CONVERT),
+    case(|| Some(b"{\"graph_module\": {}}".to_vec()), CONVERT),
+    case(|| Some(b"\x08\x0a\x12\x07pytorch".to_vec()), CONVERT),
+    case(
+        || Some([&8u64.to_le_bytes()[..], b"{\"a\":{}}"].concat()),
+        CONVERT,
+    ),
+    case(|| Some(b"\x80\x02}q\x00.".to_vec()), CONVERT),
+    case(
+        || {
+            zipped(&[
+                ("m/data.pkl", b"."),
+                ("m/version", b"3"),
+                ("m/code/x.py", b""),
+            ])
+        },
+        CONVERT,
+    ),
+    case(
+        || zipped(&[("m/data.pkl", b"."), ("m/version", b"3")]),
+        CONVERT,
+    ),
+    case(
+        || zipped(&[("m/serialized_exported_program.json", b"{}")]),
+        CONVERT,
+    ),
+    case(
+        || zipped(&[("m/data/aotinductor/model/x.so", b"x")]),
+        CONVERT,
+    ),
+    case(|| zipped(&[("hello.txt", b"hello")]), CONVERT),
+    case(|| record("archive_format", |_| b"pt3".to_vec()), CONVERT),
+    case(|| record("byteorder", |_| b"big".to_vec()), CONVERT),
+    case(|| good().map(|b| b[..b.len() - 30].to_vec()), CONVERT),
+    case(
+        || record("data/weights/weight_0", |b| b[..40].to_vec()),
+        CONVERT,
+    ),
+    // The name in the zip's headers, not in the table of weights.
+    case(
+        || {
+            let mut bytes = good()?;
+            let name = b"data/weights/weight_0";
+            for at in 0..bytes.len() - name.len() {
+                if bytes[at..].starts_with(name) {
+                    bytes[at + name.len() - 1] = b'x';
+                }
+            }
+            Some(bytes)
+        },
+        CONVERT,
+    ),
+    case(|| given("two_models.pt2"), CONVERT),
+    case(
+        || record("models/model.json", |b| b[..b.len() / 2].to_vec()),
+        CONVERT,
+    ),
+    case(
+        || {
+            json(
+                r#""schema_version": {"major": 8"#,
+                r#""schema_version": {"major": 9"#,
+            )
+        },
+        CONVERT,
+    ),
+    case(
+        || {
+            json(
+                r#""schema_version": {"major": 8"#,
+                r#""schema_version": {"major": 7"#,
+            )
+        },
+        CONVERT,
+    ),
+    case(
+        || {
+            Some(edited(&mlp(), |name, bytes| {
+                match name.ends_with("_config.json") {
+                    true => String::from_utf8(bytes)
+                        .unwrap()
+                        .replace("fc0.weight", "fc9.weight")
+                        .into(),
+                    false => bytes,
+                }
+            }))
+        },
+        CONVERT,
+    ),
+    case(
+        || {
+            Some(edited(&mlp(), |name, bytes| {
+                match name.ends_with("_config.json") {
+                    true => String::from_utf8(bytes)
+                        .unwrap()
+                        .replace("\"use_pickle\": false", "\"use_pickle\": true")
+                        .into(),
+                    false => bytes,
+                }
+            }))
+        },
+        CONVERT,
+    ),
+    case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
+    case(
+        || {
+            json(
+                r#""range_constraints": {"s18""#,
+                r#""range_constraints": {"s18 +""#,
+            )
+        },
+        CONVERT,
+    ),
+    // Programs.
+    case(
+        || {
+            json(
+                "torch.ops.aten.sigmoid.default",
+                "torch.ops.aten.sigmoidd.default",
+            )
+        },
+        CONVERT,
+    ),
+    case(
+        || {
+            json(
+                "torch.ops.aten.sigmoid.default",
+                "torch.ops.mylib.foo.default",
+            )
+        },
+        CONVERT,
+    ),
+    case(|| given("writes_repeated.pt2"), CONVERT),
+    case(|| given("writes_buffer.pt2"), "MODEL -o OUT --state error"),
+    case(|| bit_cast("4"), CONVERT),
+    case(|| bit_cast("5"), CONVERT),
+    case(
+        || {
+            let other = |value| format!(r#"{{"name": "other", "arg": {{{value}}}, "kind": 1}}"#);
+            let (from, to) = (other(r#""as_int": 2"#), other(r#""as_string": "x""#));
+            changed("writes_buffer.pt2", &[(&from, &to)])
+        },
+        CONVERT,
+    ),
+    case(|| given("fake_weights.pt2"), CONVERT),
+    case(none, "explain mylib::nothing"),
+    // Outputs.
+    case(good, "MODEL -o FOLDER/none/m.onnx"),
+    case(good, "MODEL -o FOLDER"),
+    case(good, "MODEL -o FOLDER/.."),
+    case(good, "MODEL -o /dev/null"),
+    case(good, "MODEL -o OUT --report FOLDER/none/r.md"),
+];

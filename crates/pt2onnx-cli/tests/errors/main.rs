@@ -1,0 +1,280 @@
+//! docs/errors.md: every error it lists is provoked here, exits with the code it says and has the text it says; and the
+//! texts in the sources are all listed. The exact output of all cases is in `snapshots/`; `cargo insta` updates it.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+mod cases;
+#[path = "../common/mod.rs"]
+mod common;
+
+use cases::{CASES, CONVERT, Case, data};
+use common::{convert, files, pt2onnx};
+use std::{
+    collections::BTreeSet,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
+use tempfile::tempdir;
+
+/// A line of one of the tables.
+struct Row {
+    template: String,
+    /// Not of reasons.
+    code: Option<i32>,
+    /// Whether it can be provoked from outside.
+    provoked: bool,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Rows are those that begin with a text between double backticks; the last column is the exit code, if there is one.
+fn rows() -> Vec<Row> {
+    let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
+    let mut rows = Vec::new();
+    for line in page.lines() {
+        let Some((template, rest)) = line
+            .strip_prefix("| `` ")
+            .and_then(|l| l.split_once(" `` |"))
+        else {
+            continue;
+        };
+        let last = rest.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        rows.push(Row {
+            template: template.replace("\\|", "|"),
+            code: last.trim().trim_end_matches('*').parse().ok(),
+            provoked: !last.ends_with('*'),
+        });
+    }
+    rows
+}
+
+/// The parts of a template between its placeholders, `{like this}`.
+fn parts(template: &str) -> Vec<String> {
+    let (mut parts, mut rest) = (vec![String::new()], template);
+    while let Some(at) = rest.find('{') {
+        let (before, after) = rest.split_at(at);
+        let name = after[1..].split('}').next().unwrap();
+        let placeholder = after.contains('}')
+            && !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || " _-.".contains(c));
+        parts.last_mut().unwrap().push_str(before);
+        match placeholder {
+            true => parts.push(String::new()),
+            false => parts.last_mut().unwrap().push('{'),
+        }
+        rest = if placeholder {
+            &after[name.len() + 2..]
+        } else {
+            &after[1..]
+        };
+    }
+    parts.last_mut().unwrap().push_str(rest);
+    parts
+}
+
+/// Whether a text is of that form.
+fn fits(template: &str, text: &str) -> bool {
+    let parts = parts(template);
+    let [first, between @ ..] = parts.as_slice() else {
+        return false;
+    };
+    let Some(mut rest) = text.strip_prefix(first.as_str()) else {
+        return false;
+    };
+    let Some((last, between)) = between.split_last() else {
+        return rest.is_empty();
+    };
+    for part in between {
+        match rest.find(part.as_str()) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() > last.len() && rest.ends_with(last.as_str())
+}
+
+/// What a case prints, with nothing of this machine in it.
+fn run(case: &Case) -> (i32, String) {
+    let folder = tempdir().unwrap();
+    let place = folder.path().to_str().unwrap().to_owned();
+    let model = folder.path().join("m.pt2");
+    if let Some(bytes) = (case.archive)() {
+        fs::write(&model, bytes).unwrap();
+    }
+    fs::write(folder.path().join("file"), "content").unwrap();
+    let before = files(folder.path());
+    let output = folder.path().join("m.onnx");
+    let args = case.args.split_whitespace();
+    let args = args.map(|a| {
+        a.replace("MODEL", model.to_str().unwrap())
+            .replace("OUT", output.to_str().unwrap())
+            .replace("FOLDER", &place)
+    });
+    let run = match case.args {
+        CONVERT => convert(&model, &output),
+        _ => pt2onnx(args),
+    };
+    assert!(files(folder.path()) == before, "{}: {run:?}", case.args);
+    assert!(run.stdout.is_empty(), "{run:?}");
+    let data = data("");
+    let text = run.stderr.replace(&place, "FOLDER");
+    (run.code, text.replace(data.to_str().unwrap(), "DATA"))
+}
+
+/// The text behind `error: `, up to what follows in other lines; the reasons given for nodes and the like.
+fn said(stderr: &str) -> (&str, Vec<&str>) {
+    let mut lines = stderr.lines();
+    let first = lines.next().unwrap_or_default();
+    let reasons = lines.filter(|l| l.starts_with("  ") && !l.starts_with("  help: "));
+    // Lines of the user's may have `): ` too.
+    let behind = |l: &str| {
+        l.match_indices("): ")
+            .map(|(at, _)| at + 3)
+            .collect::<Vec<_>>()
+    };
+    let reasons = reasons.flat_map(|l| {
+        let starts = behind(l)
+            .into_iter()
+            .chain([l.len() - l.trim_start().len()]);
+        starts.map(|at| &l[at..]).collect::<Vec<_>>()
+    });
+    let error = first.strip_prefix("error: ").unwrap_or(first);
+    // What is wrong within an archive is told in the first line.
+    let within = error.match_indices(": ").map(|(at, _)| &error[at + 2..]);
+    let record = error.match_indices("` ").map(|(at, _)| &error[at + 2..]);
+    (error, reasons.chain(within).chain(record).collect())
+}
+
+#[test]
+fn the_table_is_what_the_command_says() {
+    let rows = rows();
+    let (mut seen, mut all, mut wrong) = (BTreeSet::new(), String::new(), String::new());
+    for case in CASES {
+        let (code, stderr) = run(case);
+        writeln!(all, "pt2onnx {}\nexit code {code}\n{stderr}", case.args).unwrap();
+        let (error, reasons) = said(&stderr);
+        // Of several the one that says most.
+        let of = |text: &str, codes: bool| {
+            let fitting = rows.iter().enumerate();
+            let fitting =
+                fitting.filter(|(_, r)| r.code.is_some() == codes && fits(&r.template, text));
+            let most = fitting.max_by_key(|(_, r)| parts(&r.template).concat().len());
+            most.map(|(i, _)| i)
+        };
+        match of(error, true) {
+            Some(row) if rows[row].code == Some(code) => {
+                seen.insert(row);
+            }
+            Some(row) => writeln!(
+                wrong,
+                "exits with {code}, not as listed: {}",
+                rows[row].template
+            )
+            .unwrap(),
+            None => writeln!(wrong, "not listed: {code} {error}").unwrap(),
+        }
+        seen.extend(reasons.iter().filter_map(|reason| of(reason, false)));
+    }
+    for (i, row) in rows.iter().enumerate() {
+        if row.provoked != seen.contains(&i) {
+            let but = if row.provoked {
+                "no case gives"
+            } else {
+                "a case gives"
+            };
+            writeln!(wrong, "{but}: {}", row.template).unwrap();
+        }
+    }
+    insta::assert_snapshot!(all);
+    assert!(wrong.is_empty(), "docs/errors.md:\n{wrong}");
+}
+
+/// Files with error types, and where in them those begin whose texts the command prints as they are.
+const SOURCES: &[(&str, &str)] = &[
+    ("pt2onnx-fx/src/error.rs", "pub enum NotAnArchive"),
+    ("pt2onnx-aten/src/error.rs", "pub enum LowerError"),
+    ("pt2onnx-aten/src/args.rs", "thiserror::Error"),
+    ("pt2onnx/src/dims.rs", "pub enum DimError"),
+    ("pt2onnx/src/domains.rs", "thiserror::Error"),
+    ("pt2onnx/src/naming.rs", "pub enum NameError"),
+];
+
+#[test]
+fn every_text_of_the_sources_is_listed() {
+    let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
+    let crates = root().join("crates");
+    let mut missing = String::new();
+    let mut look = |file: &str, rest: &str| {
+        let text = rest.strip_prefix('"').and_then(literal);
+        if let Some(text) = text.as_ref().filter(|text| !listed(&page, text)) {
+            writeln!(missing, "{file}: {text}").unwrap();
+        }
+        text.is_some()
+    };
+    for (file, start) in SOURCES {
+        let source = fs::read_to_string(crates.join(file)).unwrap();
+        let from = source.find(start).unwrap();
+        let attributes = source[from..].split("#[error(").skip(1);
+        let texts = attributes
+            .filter(|rest| look(file, rest.trim_start()))
+            .count();
+        assert!(texts > 0, "{file}");
+    }
+    // What the command says itself.
+    let mut texts = 0;
+    for entry in fs::read_dir(crates.join("pt2onnx-cli/src")).unwrap() {
+        let path = entry.unwrap().path();
+        let source = fs::read_to_string(&path).unwrap_or_default();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        for call in ["Report::new(", "input(", "output("] {
+            for rest in source.split(call).skip(1) {
+                let code = rest.trim_start().strip_prefix("Code::");
+                let rest = code
+                    .and_then(|c| c.split_once(','))
+                    .map_or(rest, |(_, r)| r);
+                let rest = rest.trim_start();
+                let rest = rest.strip_prefix("format!(").unwrap_or(rest);
+                texts += usize::from(look(file, rest.trim_start()));
+            }
+        }
+    }
+    assert!(texts > 10);
+    assert!(missing.is_empty(), "not in docs/errors.md:\n{missing}");
+}
+
+/// Whether a line of the page has a text's parts between placeholders, in order; short ones are but punctuation.
+fn listed(page: &str, text: &str) -> bool {
+    let parts = parts(&text.replace(":?}", "}").replace("{}", "{what}"));
+    let parts: Vec<&str> = { parts.iter().map(|p| p.trim()) }
+        .filter(|p| p.len() > 3)
+        .collect();
+    page.lines().any(|line| {
+        let mut rest = line;
+        parts.iter().all(|part| match rest.find(part) {
+            Some(at) => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            None => false,
+        })
+    })
+}
+
+/// The text of a string literal whose opening quote is gone.
+fn literal(rest: &str) -> Option<String> {
+    let (mut text, mut chars) = (String::new(), rest.chars().peekable());
+    loop {
+        match chars.next()? {
+            '"' => return Some(text.replace("{{", "{").replace("}}", "}")),
+            '\\' => match chars.next()? {
+                '\n' => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                c => text.push(c),
+            },
+            c => text.push(c),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `--report` and `pt2onnx check`.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+mod common;
+
+use common::{Run, convert, files, mlp, pt2onnx, with_json};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use tempfile::{TempDir, tempdir};
+
+/// Converts, with both reports.
+fn reported(model: &Path, folder: &TempDir, args: &[&str]) -> (Run, Value, String) {
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (output, json, markdown) = (path("m.onnx"), path("r.json"), path("r.md"));
+    let all = [model.to_str().unwrap(), "-o", &output, "--report", &json];
+    let run = pt2onnx([&all[..], &["--report", &markdown], args].concat());
+    let value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    (run, value, fs::read_to_string(markdown).unwrap())
+}
+
+fn archive(folder: &TempDir, name: &str, bytes: Vec<u8>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// An archive of the tests of `pt2onnx-fx`.
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../pt2onnx-fx/tests/data/{name}.pt2"))
+}
+
+fn unknown_op() -> Vec<u8> {
+    with_json(
+        &mlp(),
+        "torch.ops.aten.sigmoid.default",
+        "torch.ops.mylib.foo.default",
+    )
+}
+
+#[test]
+fn of_a_success() {
+    let folder = tempdir().unwrap();
+    let (run, json, markdown) = reported(&mlp(), &folder, &["--opset", "19", "--dim", "s18=batch"]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+    let expected = [
+        "format",
+        "success",
+        "error",
+        "failures",
+        "warnings",
+        "environment",
+        "options",
+        "archive",
+        "program",
+        "ops",
+        "model",
+        "stages",
+    ];
+    assert_eq!(keys, expected);
+    let at = |pointer: &str| json.pointer(pointer).unwrap().to_string();
+    for (pointer, value) in [
+        ("/format", "1"),
+        ("/success", "true"),
+        ("/error", "null"),
+        ("/failures", "[]"),
+        ("/options/opset", r#""19""#),
+        ("/options/dim", r#""s18=batch""#),
+        ("/archive/bytes", "35597"),
+        ("/program/torch", r#""2.15.0+cu132""#),
+        ("/program/schema", r#""8.20""#),
+        (
+            "/program/inputs/0",
+            r#"{"name":"tensor_x","type":"float32[s18, 8]"}"#,
+        ),
+        (
+            "/program/dimensions",
+            r#"[{"symbol":"s18","min":0,"max":null}]"#,
+        ),
+        (
+            "/program/parameters",
+            r#"{"count":10,"elements":324,"bytes":1296}"#,
+        ),
+        (
+            "/ops/1",
+            r#"{"op":"aten::linear","count":5,"supported":true,"failed":0,"becomes":["Gemm"]}"#,
+        ),
+        ("/model/opset", "19"),
+        ("/model/operators", r#"{"Concat":1,"Gemm":5,"Sigmoid":4}"#),
+        ("/model/weights/bytes", "1296"),
+        (
+            "/model/outputs/0",
+            r#"{"name":"linear_4","type":"float[batch,2]"}"#,
+        ),
+    ] {
+        assert_eq!(at(pointer), value, "{pointer}");
+    }
+    let written = fs::metadata(folder.path().join("m.onnx")).unwrap().len();
+    assert_eq!(at("/model/files/0/bytes"), written.to_string());
+    let stages = json["stages"].as_array().unwrap();
+    assert_eq!(stages.first().unwrap()["name"], "read");
+    assert_eq!(stages.last().unwrap()["name"], "write");
+    for line in [
+        "**Done.**",
+        "- `tensor_x`: `float32[s18, 8]`",
+        "| `aten::linear` | 5 | yes | Gemm |",
+        "| `Gemm` | 5 |",
+        "| opset | `19` |",
+    ] {
+        assert!(markdown.lines().any(|l| l == line), "no {line}: {markdown}");
+    }
+}
+
+#[test]
+fn of_a_failure() {
+    let folder = tempdir().unwrap();
+    let model = archive(&folder, "u.pt2", unknown_op());
+    let (run, json, markdown) = reported(&model, &folder, &[]);
+    assert_eq!(run.code, 4);
+    let output = folder.path().join("m.onnx");
+    assert!(!output.exists());
+    // Nothing else is different.
+    assert_eq!(convert(&model, &output), run);
+    assert_eq!(json["success"], false);
+    assert_eq!(json["error"]["kind"], "unsupported_operator");
+    assert_eq!(json["failures"].as_array().unwrap().len(), 4);
+    let first = &json["failures"][0];
+    for (key, value) in [
+        ("node", "sigmoid"),
+        ("op", "mylib::foo"),
+        ("file", "/opt/src/seedcase.py"),
+        (
+            "reason",
+            "no translation is registered for mylib.foo.default",
+        ),
+    ] {
+        assert_eq!(first[key], value);
+    }
+    assert!(first["line"].as_u64().unwrap() > 0 && first["suggestion"].is_string());
+    assert!(markdown.contains("## What is in the way: 4"), "{markdown}");
+    let row = "| `mylib::foo` | 4 | **no** |  |";
+    assert!(markdown.contains(row), "{markdown}");
+    // The ops that were translated are told all the same.
+    assert!(
+        markdown.contains("| `aten::linear` | 5 | yes | Gemm |"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn failures_of_passes_and_of_lowerings_are_told_together() {
+    let folder = tempdir().unwrap();
+    let from = "torch.ops.aten.mul.Tensor";
+    let both = with_json(
+        &data("writes_repeated"),
+        from,
+        "torch.ops.mylib.foo.default",
+    );
+    let model = archive(&folder, "b.pt2", both);
+    let (run, json, _) = reported(&model, &folder, &[]);
+    assert_eq!(run.code, 4);
+    let failures = json["failures"].as_array().unwrap();
+    let kinds: Vec<&str> = failures
+        .iter()
+        .map(|f| f["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["conversion", "unsupported_operator"], "{json:#}");
+    assert!(run.stderr.contains("expand") && run.stderr.contains("mylib.foo"));
+}
+
+#[test]
+fn reports_that_cannot_be() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let model = path("m.md");
+    fs::copy(mlp(), &model).unwrap();
+    let before = files(folder.path());
+    for (report, code) in [
+        (path("none/r.md"), 5),
+        (path("r.txt"), 2),
+        (model.clone(), 2),
+        (path("m.json"), 2),
+    ] {
+        let run = pt2onnx([&model, "-o", &path("m.json"), "--report", &report]);
+        assert!(run.code == code && !run.stderr.is_empty(), "{run:?}");
+        assert!(files(folder.path()) == before, "{report}");
+    }
+}
+
+#[test]
+fn check() {
+    let folder = tempdir().unwrap();
+    let bad = archive(&folder, "bad.pt2", unknown_op());
+    let none = folder.path().join("none.pt2");
+    let (good, fake) = (mlp(), data("fake_weights"));
+    let run = |args: &[&Path]| pt2onnx([&[Path::new("check")], args].concat());
+
+    let one = run(&[&good]);
+    let expected = format!("{}: would be converted\n", good.display());
+    assert_eq!((one.code, &*one.stderr, one.stdout), (0, "", expected));
+
+    let all = run(&[&good, &bad, &none, &fake, &good]);
+    assert_eq!((all.code, &*all.stderr), (4, ""));
+    let heads: Vec<&str> = { all.stdout.lines() }
+        .filter(|l| !l.starts_with(' '))
+        .collect();
+    let ends = [
+        "would be converted",
+        "4 nodes of the program cannot be translated",
+        "(os error 2)",
+        "the archive has no values for weights of the program",
+        "would be converted",
+        "2 of 5 archives would be converted",
+    ];
+    assert_eq!(heads.len(), ends.len(), "{}", all.stdout);
+    for (head, end) in heads.iter().zip(ends) {
+        assert!(head.ends_with(end), "{head}");
+    }
+    for jobs in ["1", "5"] {
+        let jobs = [Path::new("--jobs"), Path::new(jobs)];
+        assert_eq!(
+            run(&[&jobs[..], &[&good, &bad, &none, &fake, &good]].concat()),
+            all
+        );
+    }
+    // The first that fails decides.
+    assert_eq!(run(&[&good, &none, &bad]).code, 3);
+
+    let json = run(&[Path::new("--json"), &good, &bad]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        (&json[0]["converts"], &json[0]["exit_code"]),
+        (&true.into(), &0.into())
+    );
+    assert_eq!(
+        (&json[1]["converts"], &json[1]["exit_code"]),
+        (&false.into(), &4.into())
+    );
+    assert_eq!(json[1]["failures"].as_array().unwrap().len(), 4);
+
+    // Options count.
+    let run = run(&[&good, Path::new("--fix"), Path::new("s18=-1")]);
+    assert!(
+        run.code == 2 && run.stdout.contains("cannot be -1"),
+        "{run:?}"
+    );
+}

@@ -1,0 +1,176 @@
+//! Batch normalisation behind a convolution or a linear layer: its factors go into the weights.
+
+use super::{Fusion, Rule, Seen, float};
+use pt2onnx_ir::{Builder, Node, Value};
+use pt2onnx_tensor::{DType, Element, Tensor};
+
+/// All of it must be constants, and the weight used nowhere else: the new one takes its place in the file. It has
+/// another name, as it has other contents: who gives the model new weights must not give it the old ones.
+pub(crate) static BATCH_NORM: Fusion = Fusion {
+    since: 9,
+    rules: &[
+        Rule {
+            pattern: "n:BatchNormalization(w:Conv(x, weight), scale, bias, mean, variance)",
+            rewrite: |cx, seen| folded(cx, seen, "Conv"),
+        },
+        Rule {
+            pattern: "n:BatchNormalization(w:ConvTranspose(x, weight), scale, bias, mean, variance)",
+            rewrite: |cx, seen| folded(cx, seen, "ConvTranspose"),
+        },
+        Rule {
+            pattern: "n:BatchNormalization(w:Gemm(x, weight), scale, bias, mean, variance)",
+            rewrite: |cx, seen| folded(cx, seen, "Gemm"),
+        },
+        Rule {
+            pattern: "n:BatchNormalization(w:MatMul(x, weight), scale, bias, mean, variance)",
+            rewrite: |cx, seen| folded(cx, seen, "Gemm"),
+        },
+    ],
+};
+
+fn folded(cx: &Builder, seen: &Seen, op: &'static str) -> Option<Value> {
+    let (norm, linear) = (seen.node(cx, "n")?, seen.node(cx, "w")?);
+    if norm.int("training_mode").unwrap_or(0) != 0 || linear.input(1) == linear.input(2) {
+        return None;
+    }
+    if op == "Gemm"
+        && [0, 1].iter().any(|&i| {
+            let shape = linear.input(i).and_then(|v| cx.known_shape(v));
+            shape.is_none_or(|s| s.len() != 2)
+        })
+    {
+        return None;
+    }
+    match cx.known_dtype(seen.output)? {
+        DType::F32 => fold_as::<f32>(cx, seen, &norm, &linear, op),
+        DType::F64 => fold_as::<f64>(cx, seen, &norm, &linear, op),
+        _ => None,
+    }
+}
+
+/// Floats that are computed in double and rounded once.
+trait Real: Element + Into<f64> {
+    fn rounded(value: f64) -> Self;
+}
+impl Real for f32 {
+    fn rounded(value: f64) -> Self {
+        value as f32
+    }
+}
+impl Real for f64 {
+    fn rounded(value: f64) -> Self {
+        value
+    }
+}
+
+fn fold_as<T: Real>(
+    cx: &Builder,
+    seen: &Seen,
+    norm: &Node,
+    linear: &Node,
+    op: &'static str,
+) -> Option<Value> {
+    let constant = |v: Value| cx.constant_of(v).filter(Tensor::has_data);
+    let doubles = |name: &str| -> Option<Vec<f64>> {
+        let elements = constant(seen.value(name)?)?.to_vec::<T>()?;
+        Some(elements.into_iter().map(Into::into).collect())
+    };
+    let weight = seen.value("weight")?;
+    let tensor = constant(weight).filter(|_| alone(cx, weight))?;
+    let [scale, bias, mean, variance] = ["scale", "bias", "mean", "variance"].map(doubles);
+    let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
+    let channels = scale.len();
+    let epsilon = f64::from(float(norm, "epsilon", 1e-5));
+    let factors: Vec<f64> = scale
+        .iter()
+        .zip(&variance)
+        .map(|(scale, variance)| scale / (variance + epsilon).sqrt())
+        .collect();
+    // Which channel an element of the weight is of, by the sizes around its dimension of channels.
+    let shape = tensor.shape();
+    let groups = usize::try_from(linear.int("group").unwrap_or(1)).ok()?;
+    let axis = match op {
+        "ConvTranspose" => 1,
+        "Gemm" if linear.int("transB").unwrap_or(0) == 0 => 1,
+        _ => 0,
+    };
+    let (own, inner) = (
+        *shape.get(axis)?,
+        shape.get(axis + 1..)?.iter().product::<usize>(),
+    );
+    let transposed = op == "ConvTranspose";
+    let all = if transposed {
+        own.checked_mul(groups)?
+    } else {
+        own
+    };
+    let rows_of_group = match transposed {
+        true => shape.first()?.checked_div(groups).filter(|&n| n > 0)?,
+        false => usize::MAX,
+    };
+    if all != channels || [bias.len(), mean.len(), variance.len()] != [channels; 3] || inner == 0 {
+        return None;
+    }
+    let channel = |i: usize| {
+        let within = i / inner % own;
+        within + own * (i / (inner * own) / rows_of_group)
+    };
+    let elements = tensor.to_vec::<T>()?.into_iter().enumerate();
+    let scaled: Vec<T> = elements
+        .map(|(i, w)| T::rounded(w.into() * factors[channel(i)]))
+        .collect();
+    let beta = match op {
+        "Gemm" => f64::from(float(linear, "beta", 1.0)),
+        _ => 1.0,
+    };
+    let before: Vec<f64> = match linear.input(2) {
+        None => vec![0.0; channels],
+        Some(given) => {
+            let given = constant(given)?.to_vec::<T>()?;
+            match given.as_slice() {
+                [one] => vec![(*one).into(); channels],
+                all if all.len() == channels => all.iter().map(|&b| b.into()).collect(),
+                _ => return None,
+            }
+        }
+    };
+    let shifted: Vec<T> = (0..channels)
+        .map(|c| T::rounded((before[c] * beta - mean[c]) * factors[c] + bias[c]))
+        .collect();
+    let finite = |all: &[T]| all.iter().all(|&v| v.into().is_finite());
+    if !finite(&scaled) || !finite(&shifted) {
+        return None;
+    }
+    let new_weight = named(
+        cx,
+        Tensor::from_slice(shape.to_vec(), &scaled).ok()?,
+        Some(weight),
+    );
+    let old_bias = linear.input(2).or(seen.value("bias"));
+    let new_bias = named(cx, Tensor::vector(&shifted), old_bias);
+    let attributes = linear.attributes.iter().filter(|(n, _)| n != "beta");
+    let inputs = [linear.input(0), Some(new_weight), Some(new_bias)];
+    Some(cx.emit1(op, &inputs, attributes.cloned().collect()))
+}
+
+/// Whether one node alone uses the constant, and no other constant in use its memory.
+fn alone(cx: &Builder, value: Value) -> bool {
+    let model = cx.model();
+    let storage = |v: Value| model[v].constant().and_then(Tensor::storage);
+    let shares = |other: Value| {
+        let pair = storage(value).zip(storage(other));
+        other != value && pair.is_some_and(|(a, b)| a.same(b))
+    };
+    model[value].uses().len() == 1 && !model.values().any(|(v, d)| d.uses().len() > 0 && shares(v))
+}
+
+/// A constant called after the one whose place it takes.
+fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
+    cx.edit(|model| {
+        let name = after.and_then(|v| model[v].name.as_ref());
+        let name = name.map(|n| format!("{n}_folded").into());
+        let value = model.add_constant(tensor);
+        model[value].name = name;
+        value
+    })
+}

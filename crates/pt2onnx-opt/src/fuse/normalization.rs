@@ -1,0 +1,123 @@
+//! Normalisations written out.
+
+use super::{Fusion, Rule, Seen, ints, pattern};
+use pt2onnx_ir::{Builder, Model, Node, Value, attrs, schema};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// `x / sqrt(mean(x²) + epsilon) * scale`, in float32 as the models do it, perhaps with a cast before the scale.
+pub(crate) static RMS_NORM: Fusion = Fusion {
+    since: 23,
+    rules: &[Rule {
+        pattern: "Mul({n:Mul(x, Reciprocal(Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon)))) \
+                  | n:Div(x, Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))) \
+                  | c:Cast(n:Mul(x, Reciprocal(Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))))) \
+                  | c:Cast(n:Div(x, Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))))}, scale)",
+        rewrite: |cx, seen| {
+            let (x, axis, epsilon) = normalised(cx, seen)?;
+            let scale = seen.value("scale")?;
+            fits(cx, scale, x, axis).then(|| {
+                let options = attrs::RMSNormalization {
+                    axis,
+                    epsilon,
+                    ..Default::default()
+                };
+                cx.rms_normalization(x, scale, options)
+            })
+        },
+    }],
+};
+
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias`, in float32, perhaps with a cast before the scale.
+pub(crate) static LAYER_NORM: Fusion = Fusion {
+    since: 17,
+    rules: &[
+        Rule {
+            pattern: "Mul({n:Div(d:Sub(x, a:ReduceMean(x)), Sqrt(Add(m:ReduceMean({Mul(d, d) | Pow(d, 2)}), epsilon))) \
+                      | n:Mul(d:Sub(x, a:ReduceMean(x)), Reciprocal(Sqrt(Add(m:ReduceMean({Mul(d, d) | Pow(d, 2)}), epsilon)))) \
+                      | c:Cast(n:Div(d:Sub(x, a:ReduceMean(x)), Sqrt(Add(m:ReduceMean({Mul(d, d) | Pow(d, 2)}), epsilon)))) \
+                      | c:Cast(n:Mul(d:Sub(x, a:ReduceMean(x)), Reciprocal(Sqrt(Add(m:ReduceMean({Mul(d, d) | Pow(d, 2)}), epsilon)))))}, scale)",
+            rewrite: |cx, seen| {
+                let (x, axis, epsilon) = normalised(cx, seen)?;
+                let scale = seen.value("scale")?;
+                let (mean, of_squares) = (seen.node(cx, "a")?, seen.node(cx, "m")?);
+                let same = reduced(&cx.model(), &mean) == reduced(&cx.model(), &of_squares);
+                (same && fits(cx, scale, x, axis)).then(|| {
+                    let options = attrs::LayerNormalization {
+                        axis,
+                        epsilon,
+                        ..Default::default()
+                    };
+                    cx.layer_normalization(x, scale, None, options)
+                })
+            },
+        },
+        Rule {
+            pattern: "Add(l:LayerNormalization(x, scale), bias)",
+            rewrite: |cx, seen| {
+                let (node, x, bias) = (seen.node(cx, "l")?, seen.value("x")?, seen.value("bias")?);
+                let axis = node.int("axis").unwrap_or(-1);
+                if node.inputs().len() > 2 || !fits(cx, bias, x, axis) {
+                    return None;
+                }
+                let inputs = [node.input(0), node.input(1), Some(bias)];
+                Some(cx.emit1("LayerNormalization", &inputs, node.attributes))
+            },
+        },
+    ],
+};
+
+/// Input, first axis and epsilon of a normalisation over the last dimensions: `n` of `x`, which has `m`'s mean; `c`, if
+/// there, goes back to the type that `x` was cast from.
+fn normalised(cx: &Builder, seen: &Seen) -> Option<(Value, i64, f32)> {
+    let x = seen.value("x")?;
+    let epsilon = seen.number(cx, "epsilon")? as f32;
+    let mean = seen.node(cx, "m")?;
+    let model = cx.model();
+    let (dtype, shape) = pattern::tensor_type(&model, x)?;
+    let (axes, keeps) = reduced(&model, &mean)?;
+    let first = shape.len().checked_sub(axes.len())?;
+    let last = axes.iter().copied().eq(first..shape.len());
+    if dtype != DType::F32 || !last || !keeps || axes.is_empty() {
+        return None;
+    }
+    let (n, _) = pattern::tensor_type(&model, seen.value("n")?)?;
+    if n != DType::F32 {
+        return None;
+    }
+    let source = match seen.value("c") {
+        None => x,
+        Some(cast) => {
+            let (to, _) = pattern::tensor_type(&model, cast)?;
+            let before = &model[model.producer(x)?];
+            let source = before.input(0).filter(|_| before.is("Cast"))?;
+            let (from, _) = pattern::tensor_type(&model, source)?;
+            (from == to && matches!(from, DType::F16 | DType::BF16)).then_some(source)?
+        }
+    };
+    Some((source, -(axes.len() as i64), epsilon))
+}
+
+/// Axes of a reduction, in order, and whether they are kept. Older forms have them as an attribute.
+fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
+    let (_, shape) = pattern::tensor_type(model, node.input(0)?)?;
+    let given = match node.input(1) {
+        Some(axes) => model[axes].constant()?.to_vec::<i64>()?,
+        None => ints(node, "axes")?.to_vec(),
+    };
+    let counted = |a: i64| usize::try_from(if a < 0 { a + shape.len() as i64 } else { a }).ok();
+    let mut axes: Vec<usize> = given.into_iter().map(counted).collect::<Option<_>>()?;
+    axes.sort_unstable();
+    Some((axes, node.int("keepdims") != Some(0)))
+}
+
+/// Whether scale or bias has exactly the sizes of what is normalised, all known, and its type.
+fn fits(cx: &Builder, scale: Value, x: Value, axis: i64) -> bool {
+    let model = cx.model();
+    let types = pattern::tensor_type(&model, scale).zip(pattern::tensor_type(&model, x));
+    types.is_some_and(|((a, scale), (b, x))| {
+        let first = x.len().checked_sub(axis.unsigned_abs() as usize);
+        let normalised = first.and_then(|f| x.get(f..));
+        a == b && normalised == Some(scale) && scale.iter().all(Expr::is_static)
+    }) && schema::lookup("LayerNormalization", model.opset).is_some()
+}

@@ -1,0 +1,94 @@
+//! `Pad` in front of a window: convolutions and pools pad themselves.
+
+use super::{Fusion, Rule, Seen, ints, pattern};
+use pt2onnx_ir::{Attribute, Attributes, Builder, Value};
+
+/// Only of the dimensions that windows move along, with what the operator itself pads with: zeros, or what no maximum is.
+pub(crate) static PAD: Fusion = Fusion {
+    since: 11,
+    rules: &[
+        Rule {
+            pattern: "w:Conv(p:Pad(x))",
+            rewrite: |cx, seen| padded(cx, seen, "Conv", 0.0),
+        },
+        Rule {
+            pattern: "w:AveragePool(p:Pad(x))",
+            rewrite: |cx, seen| padded(cx, seen, "AveragePool", 0.0),
+        },
+        Rule {
+            pattern: "w:MaxPool(p:Pad(x))",
+            rewrite: |cx, seen| padded(cx, seen, "MaxPool", f64::NEG_INFINITY),
+        },
+    ],
+};
+
+fn padded(cx: &Builder, seen: &Seen, op: &'static str, with: f64) -> Option<Value> {
+    let (window, pad) = (seen.node(cx, "w")?, seen.node(cx, "p")?);
+    let constant = |i: usize| cx.constant_of(pad.input(i)?)?.to_vec::<i64>();
+    let mode = pad.attribute("mode");
+    let filled = match pad.input(2) {
+        Some(value) => pattern::number_of(&cx.model(), value)?.1,
+        None => 0.0,
+    };
+    if mode.is_some_and(|m| !matches!(m, Attribute::String(s) if s == "constant")) || filled != with
+    {
+        return None;
+    }
+    let rank = cx.known_shape(seen.value("x")?)?.len();
+    let given = constant(1)?;
+    let axes = match pad.input(3) {
+        Some(_) => constant(3)?,
+        None => (0..rank as i64).collect(),
+    };
+    let spatial = rank.checked_sub(2)?;
+    let mut pads = match ints(&window, "pads") {
+        Some(own) => own.to_vec(),
+        None => vec![0; 2 * spatial],
+    };
+    let (none_yet, half) = (pads.iter().all(|&p| p == 0), axes.len());
+    for (i, axis) in axes.into_iter().enumerate() {
+        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
+        let (before, after) = (*given.get(i)?, *given.get(i + half)?);
+        match axis.checked_sub(2) {
+            _ if before < 0 || after < 0 => return None,
+            Some(along) => {
+                *pads.get_mut(along)? += before;
+                *pads.get_mut(along + spatial)? += after;
+            }
+            None if (before, after) != (0, 0) => return None,
+            None => {}
+        }
+    }
+    let aligned = match window.attribute("auto_pad") {
+        Some(Attribute::String(how)) => how == "NOTSET" || how == "VALID" && none_yet,
+        _ => true,
+    };
+    let mut attributes: Attributes = window.attributes.clone();
+    if op != "Conv" {
+        // A window that sees nothing but padding is no pool's.
+        let kernel = ints(&window, "kernel_shape")?;
+        let small = pads
+            .iter()
+            .enumerate()
+            .all(|(i, p)| p < &kernel[i % kernel.len()]);
+        if !small || window.int("ceil_mode").unwrap_or(0) != 0 {
+            return None;
+        }
+    }
+    if op == "AveragePool" {
+        // What was padded counted.
+        if !none_yet && window.int("count_include_pad").unwrap_or(0) == 0 {
+            return None;
+        }
+        attributes.retain(|(n, _)| n != "count_include_pad");
+        attributes.push(("count_include_pad".into(), 1i64.into()));
+    }
+    if !aligned {
+        return None;
+    }
+    attributes.retain(|(n, _)| n != "pads" && n != "auto_pad");
+    attributes.push(("pads".into(), pads.into()));
+    let mut inputs = window.inputs().to_vec();
+    inputs[0] = pad.input(0);
+    Some(cx.emit1(op, &inputs, attributes))
+}

@@ -1,0 +1,240 @@
+//! A report as Markdown.
+
+use super::{End, Report, ReportedFailure, Tensors};
+use std::fmt::{self, Display, Write};
+
+pub(super) fn write(report: &Report) -> String {
+    let mut out = String::new();
+    // A String takes whatever is written to it.
+    let _ = sections(&mut out, report);
+    out
+}
+
+fn sections(out: &mut String, report: &Report) -> fmt::Result {
+    let of = report.archive.as_ref();
+    let of = of.map(|a| format!(" of {}", code(a.path.display())));
+    writeln!(out, "# Export{} to ONNX\n", of.unwrap_or_default())?;
+    match (&report.error, report.success) {
+        (_, true) => writeln!(out, "**Done.**")?,
+        (Some(error), false) => {
+            let first = error.message.lines().next().unwrap_or_default();
+            writeln!(out, "**Failed:** {}", text(first))?;
+        }
+        (None, false) => writeln!(out, "**Failed.**")?,
+    }
+    failures(out, &report.failures)?;
+    if !report.warnings.is_empty() {
+        writeln!(out, "\n## Warnings\n")?;
+        for warning in &report.warnings {
+            writeln!(out, "- {}", text(warning))?;
+        }
+    }
+    program(out, report)?;
+    ops(out, report)?;
+    model(out, report)?;
+    environment(out, report)
+}
+
+fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## What is in the way: {}\n", failures.len())?;
+    for (i, failure) in failures.iter().enumerate() {
+        write!(out, "{}. ", i + 1)?;
+        if let Some(op) = &failure.op {
+            write!(out, "{}", code(op))?;
+        }
+        if let Some(node) = &failure.node {
+            write!(out, ", node {}", code(node))?;
+        }
+        if let Some(module) = failure.module.as_ref().filter(|m| !m.is_empty()) {
+            write!(out, " in module {}", code(module))?;
+        }
+        if failure.op.is_some() {
+            write!(out, ": ")?;
+        }
+        writeln!(out, "{}", text(&failure.reason))?;
+        if let (Some(file), Some(line)) = (&failure.file, failure.line) {
+            writeln!(out, "   - {}", code(format_args!("{file}:{line}")))?;
+        }
+        if let Some(line) = failure.code.as_ref().filter(|c| !c.is_empty()) {
+            writeln!(out, "   - {}", code(line))?;
+        }
+        if let Some(suggestion) = &failure.suggestion {
+            writeln!(out, "   - **What to do:** {}", text(suggestion))?;
+        }
+    }
+    Ok(())
+}
+
+fn program(out: &mut String, report: &Report) -> fmt::Result {
+    let Some(program) = &report.program else {
+        return Ok(());
+    };
+    writeln!(out, "\n## Program\n")?;
+    writeln!(
+        out,
+        "Written by PyTorch {}, export schema {}; {} nodes.\n",
+        text(&program.torch),
+        program.schema,
+        program.nodes
+    )?;
+    table(out, ["", "tensors", "elements", "bytes"])?;
+    for (what, tensors) in [
+        ("parameters", &program.parameters),
+        ("buffers", &program.buffers),
+        ("constants", &program.constants),
+    ] {
+        let Tensors {
+            count,
+            elements,
+            bytes,
+        } = tensors;
+        writeln!(out, "| {what} | {count} | {elements} | {bytes} |")?;
+    }
+    ends(out, "Inputs", &program.inputs)?;
+    ends(out, "Outputs", &program.outputs)?;
+    if !program.dimensions.is_empty() {
+        writeln!(out, "\n### Dynamic dimensions\n")?;
+        for dimension in &program.dimensions {
+            let range = match (dimension.min, dimension.max) {
+                (Some(min), Some(max)) => format!("{min} to {max}"),
+                (Some(min), None) => format!("{min} and more"),
+                (None, Some(max)) => format!("up to {max}"),
+                (None, None) => "any".to_owned(),
+            };
+            writeln!(out, "- {}: {range}", code(&dimension.symbol))?;
+        }
+    }
+    if !program.mutations.is_empty() {
+        writeln!(out, "\n### What it writes into\n")?;
+        for mutation in &program.mutations {
+            writeln!(out, "- {}", code(mutation))?;
+        }
+    }
+    Ok(())
+}
+
+fn ends(out: &mut String, what: &str, ends: &[End]) -> fmt::Result {
+    writeln!(out, "\n### {what}\n")?;
+    for end in ends {
+        match &end.name {
+            Some(name) => writeln!(out, "- {}: {}", code(name), code(&end.r#type))?,
+            None => writeln!(out, "- {}", text(&end.r#type))?,
+        }
+    }
+    Ok(())
+}
+
+fn ops(out: &mut String, report: &Report) -> fmt::Result {
+    if report.ops.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## Ops of the program\n")?;
+    table(out, ["op", "nodes", "supported", "becomes"])?;
+    for op in &report.ops {
+        let supported = match (op.supported, op.failed) {
+            (true, 0) => "yes".to_owned(),
+            (true, failed) => format!("yes, but {failed} failed"),
+            (false, _) => "**no**".to_owned(),
+        };
+        let becomes = op.becomes.join(", ");
+        let (name, count) = (code(&op.op), op.count);
+        writeln!(out, "| {name} | {count} | {supported} | {becomes} |")?;
+    }
+    Ok(())
+}
+
+fn model(out: &mut String, report: &Report) -> fmt::Result {
+    let Some(model) = &report.model else {
+        return Ok(());
+    };
+    writeln!(out, "\n## Model\n")?;
+    let (count, bytes) = (model.weights.count, model.weights.bytes);
+    writeln!(
+        out,
+        "Opset {}, {} nodes, {count} weights of {bytes} bytes.",
+        model.opset, model.nodes
+    )?;
+    if !model.files.is_empty() {
+        writeln!(out)?;
+    }
+    for file in &model.files {
+        let path = code(file.path.display());
+        writeln!(out, "- {path}: {} bytes", file.bytes)?;
+    }
+    ends(out, "Inputs", &model.inputs)?;
+    ends(out, "Outputs", &model.outputs)?;
+    writeln!(out, "\n### Operators\n")?;
+    table(out, ["operator", "nodes"])?;
+    for (operator, count) in &model.operators {
+        writeln!(out, "| {} | {count} |", code(operator))?;
+    }
+    Ok(())
+}
+
+fn environment(out: &mut String, report: &Report) -> fmt::Result {
+    let environment = &report.environment;
+    writeln!(out, "\n## Environment\n")?;
+    writeln!(
+        out,
+        "pt2onnx {} on {}, {}",
+        environment.pt2onnx, environment.os, environment.arch
+    )?;
+    if let Some((archive, bytes)) = report
+        .archive
+        .as_ref()
+        .and_then(|a| Some((&a.path, a.bytes?)))
+    {
+        writeln!(out, "\nArchive: {}, {bytes} bytes", code(archive.display()))?;
+    }
+    writeln!(out, "\n### Options\n")?;
+    table(out, ["option", "value"])?;
+    for (option, value) in &report.options {
+        writeln!(out, "| {option} | {} |", code(value))?;
+    }
+    writeln!(out, "\n### Time\n")?;
+    table(out, ["stage", "ms"])?;
+    for stage in &report.stages {
+        writeln!(out, "| {} | {:.1} |", stage.name, stage.seconds * 1e3)?;
+    }
+    Ok(())
+}
+
+fn table<const N: usize>(out: &mut String, heads: [&str; N]) -> fmt::Result {
+    writeln!(out, "| {} |\n|{}", heads.join(" | "), " --- |".repeat(N))
+}
+
+/// Text that comes from the program, with nothing that Markdown takes for its own.
+fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '`' => quoted = !quoted,
+            '\n' | '\r' => {
+                out.push(' ');
+                continue;
+            }
+            '*' | '_' | '<' | '[' | '#' | '|' | '\\' if !quoted => out.push('\\'),
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// As code, also in a table.
+fn code(text: impl Display) -> String {
+    let text = text.to_string().replace(['\n', '\r'], " ");
+    let text = text.replace('|', "\\|");
+    let runs = text.split(|c| c != '`').map(str::len);
+    match runs.max().unwrap_or_default() {
+        0 => format!("`{text}`"),
+        longest => {
+            let fence = "`".repeat(longest + 1);
+            format!("{fence} {text} {fence}")
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Programs and models in numbers.
+
+use super::{Dimension, End, ModelSummary, ProgramSummary, ReportedOp, Tensors};
+use crate::Failure;
+use pt2onnx_aten::{Emitted, Registry, ops_used};
+use pt2onnx_fx::{
+    Argument, ExportedProgram, InputSpec, Mutation, MutationKind, OutputSpec, SymArg, ValueMeta,
+};
+use pt2onnx_ir::{Def, Model, Value};
+use pt2onnx_tensor::Tensor;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl ProgramSummary {
+    pub(super) fn of(program: &ExportedProgram) -> Self {
+        let (major, minor) = program.schema_version;
+        let (mut inputs, mut symbols) = (Vec::new(), BTreeSet::new());
+        let (mut parameters, mut buffers) = (Tensors::default(), Tensors::default());
+        let mut constants = Tensors::default();
+        for spec in &program.signature.inputs {
+            let tensors = match spec {
+                InputSpec::UserInput(arg) => {
+                    inputs.push(end(program, arg, &mut symbols));
+                    continue;
+                }
+                InputSpec::Parameter { .. } => &mut parameters,
+                InputSpec::Buffer { .. } => &mut buffers,
+                InputSpec::TensorConstant { .. } => &mut constants,
+                _ => continue,
+            };
+            if let Some(tensor) = program.tensor_of(spec) {
+                tensors.add(tensor);
+            }
+        }
+        let outputs = program.signature.outputs.iter();
+        let outputs = outputs.filter_map(|spec| match spec {
+            OutputSpec::UserOutput(arg) => Some(end(program, arg, &mut symbols)),
+            _ => None,
+        });
+        let outputs = outputs.collect();
+        let ranged = program.range_constraints.iter();
+        let mut dimensions: Vec<Dimension> = ranged
+            .map(|(symbol, range)| {
+                symbols.remove(symbol);
+                Dimension {
+                    symbol: symbol.clone(),
+                    min: range.min,
+                    max: range.max,
+                }
+            })
+            .collect();
+        dimensions.extend(symbols.into_iter().map(|symbol| Dimension {
+            symbol,
+            min: None,
+            max: None,
+        }));
+        Self {
+            torch: program.torch_version.clone(),
+            schema: format!("{major}.{minor}"),
+            inputs,
+            outputs,
+            dimensions,
+            parameters,
+            buffers,
+            constants,
+            mutations: Vec::new(),
+            nodes: program.graph.nodes.len(),
+        }
+    }
+
+    /// Notes what the program writes into.
+    pub(crate) fn writes(&mut self, mutations: &[Mutation]) {
+        let describe = |m: &Mutation| {
+            let kind = match m.kind {
+                MutationKind::Parameter => "parameter",
+                MutationKind::Buffer => "buffer",
+                MutationKind::Constant => "constant",
+                MutationKind::UserInput => "input",
+            };
+            match &m.source {
+                Some(source) => format!("{kind} {} at {source}", m.target),
+                None => format!("{kind} {}", m.target),
+            }
+        };
+        self.mutations = mutations.iter().map(describe).collect();
+    }
+}
+
+impl Tensors {
+    fn add(&mut self, tensor: &Tensor) {
+        self.count += 1;
+        self.elements = self.elements.saturating_add(tensor.numel());
+        self.bytes = self.bytes.saturating_add(tensor.nbytes());
+    }
+}
+
+fn end(program: &ExportedProgram, arg: &Argument, symbols: &mut BTreeSet<String>) -> End {
+    let fixed = |what: String| format!("{what}, fixed at export");
+    let Some(name) = arg.name() else {
+        let r#type = match arg {
+            Argument::None | Argument::OptionalTensor(None) => "None".to_owned(),
+            Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => fixed(i.to_string()),
+            Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => fixed(f.to_string()),
+            Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => fixed(b.to_string()),
+            other => format!("{other:?}"),
+        };
+        return End { name: None, r#type };
+    };
+    let r#type = match program.graph.values.get(name) {
+        Some(ValueMeta::Tensor(meta)) => {
+            let used = meta.sizes.iter().flat_map(|s| s.symbols());
+            symbols.extend(used.map(|s| s.to_string()));
+            let sizes: Vec<String> = meta.sizes.iter().map(ToString::to_string).collect();
+            format!("{}[{}]", meta.dtype, sizes.join(", "))
+        }
+        Some(ValueMeta::SymInt { expr, .. }) => format!("int {expr}"),
+        Some(ValueMeta::SymFloat { expr, .. }) => format!("float {expr}"),
+        Some(ValueMeta::SymBool { expr, .. }) => format!("bool {expr}"),
+        Some(ValueMeta::CustomObj { class }) => format!("object of {class}"),
+        None => "of unknown type".to_owned(),
+    };
+    let name = Some(name.to_string());
+    End { name, r#type }
+}
+
+/// The ops of a program that the passes have been over, and of the nodes that these set aside.
+pub(crate) fn ops(
+    program: &ExportedProgram,
+    registry: &Registry,
+    emitted: &Emitted,
+    failures: &[Failure],
+) -> Vec<ReportedOp> {
+    let mut failed: BTreeMap<String, usize> = BTreeMap::new();
+    for site in failures.iter().filter_map(|f| f.site.as_ref()) {
+        *failed.entry(site.target.schema_name()).or_insert(0) += 1;
+    }
+    let used = ops_used(&program.graph, registry);
+    let mut ops: BTreeMap<String, ReportedOp> = BTreeMap::new();
+    for used in used.into_iter().filter(|u| !u.aside) {
+        let becomes = emitted.get(&used.target).into_iter().flatten();
+        let op = ReportedOp {
+            failed: failed.remove(&used.op).unwrap_or_default(),
+            op: used.op.clone(),
+            count: used.count,
+            supported: used.supported,
+            becomes: becomes.cloned().collect(),
+        };
+        ops.insert(used.op, op);
+    }
+    let aside = failed.into_iter().map(|(op, failed)| ReportedOp {
+        op,
+        count: failed,
+        supported: false,
+        failed,
+        becomes: Vec::new(),
+    });
+    ops.extend(aside.map(|op| (op.op.clone(), op)));
+    ops.into_values().collect()
+}
+
+impl ModelSummary {
+    pub(super) fn of(model: &Model) -> Self {
+        let end = |value: &Value| End {
+            name: model[*value].name.as_deref().map(str::to_owned),
+            r#type: model[*value]
+                .ty
+                .as_ref()
+                .map_or_else(|| "of unknown type".to_owned(), ToString::to_string),
+        };
+        let mut operators = BTreeMap::new();
+        let nodes = model.all_nodes();
+        for id in &nodes {
+            let node = &model[*id];
+            let name = match &*node.domain {
+                "" => node.op.to_string(),
+                domain => format!("{domain}::{}", node.op),
+            };
+            *operators.entry(name).or_insert(0) += 1;
+        }
+        let mut weights = Tensors::default();
+        for (value, data) in model.values() {
+            if let Def::Constant(tensor) = data.def()
+                && (data.uses().len() > 0 || model.outputs().contains(&value))
+            {
+                weights.add(tensor);
+            }
+        }
+        Self {
+            opset: model.opset,
+            inputs: model.inputs().iter().map(end).collect(),
+            outputs: model.outputs().iter().map(end).collect(),
+            nodes: nodes.len(),
+            operators,
+            weights,
+            files: Vec::new(),
+        }
+    }
+}
