@@ -46,11 +46,14 @@ impl OnnxProgram {
         &mut self.model
     }
 
-    /// Folds constants and simplifies, as the [`Exporter`](crate::Exporter) does unless told otherwise.
-    pub fn optimize(&mut self) {
+    /// Folds, simplifies and fuses, as [`Exporter::optimize`](crate::Exporter::optimize) says. The opset stays the model's,
+    /// whatever the options say.
+    pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
-            pt2onnx_opt::optimize(&mut self.model, &pt2onnx_opt::Options::default());
+            let mut options = options.into();
+            options.opset = self.model.opset;
+            pt2onnx_opt::optimize(&mut self.model, &options);
             self.model.assign_names();
         });
     }

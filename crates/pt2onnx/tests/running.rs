@@ -12,6 +12,7 @@ mod bundles;
 use pt2onnx::{
     DynamicAxes, Error, Exporter, OnnxProgram, OutputNames, RunError, SessionOptions, Verdict,
     ir::{InsertPoint, Model, Type},
+    opt::Level,
     symbolic::Expr,
     tensor::Tensor,
 };
@@ -197,7 +198,7 @@ fn optimised_after_a_change() {
     model.assign_names();
     assert!(program.to_text().contains("Identity"));
     assert!(program.verify(&inputs, &outputs).unwrap().passed());
-    program.optimize();
+    program.optimize(Level::default());
     assert_eq!(program.to_text(), text);
     assert!(program.verify(&inputs, &outputs).unwrap().passed());
 }
