@@ -87,14 +87,14 @@ pub struct Convert {
     /// The file to write
     #[arg(short, long, value_name = "OUT.onnx", required = true)]
     pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub options: Options,
     /// Write a report of the conversion or its failure, as Markdown or JSON; may be given several times
     #[arg(long, value_name = "FILE.md|FILE.json", value_parser = report)]
     pub report: Vec<PathBuf>,
     /// Say what is done and how long it takes; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    #[command(flatten)]
+    pub options: Options,
 }
 
 /// What the model shall be, for a conversion and `check` alike.
