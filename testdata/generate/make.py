@@ -7,7 +7,8 @@
     venv/bin/python testdata/generate/make.py bundle FOLDER OUT.tar.zst  # packs a folder of cases
 
 A case is a folder: model.pt2 (from torch.export.save), io.safetensors (input.N and output.N as PyTorch computed them,
-alt.input.N and alt.output.N for other sizes of the dynamic dimensions) and case.json. Add a program: a function that
+alt.input.N and alt.output.N for other sizes of the dynamic dimensions), case.json, and functions.onnxtxt where functions of ONNX
+translate its ops. Add a program: a function that
 returns (module, args, dynamic_shapes, other args), decorated with @case.
 """
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import pathlib
 import tarfile
 
+import custom
 import interface
 import neural
 
@@ -148,6 +150,7 @@ def make(folder, names):
     import torch
     from safetensors.torch import save_file
 
+    custom.register(case)
     interface.register(case)
     neural.register(case)
     cases = CASES | reductions.programs()
@@ -170,6 +173,8 @@ def make(folder, names):
         save_file(tensors, target / "io.safetensors")
         about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
         about |= getattr(module, "about", {})
+        if functions := getattr(module, "functions", None):
+            (target / "functions.onnxtxt").write_bytes(functions.read_bytes())
         (target / "case.json").write_text(json.dumps(about, indent=1))
         print(target)
 

@@ -35,6 +35,7 @@ pub struct ArgError {
 
 /// A node's arguments bound to its schema, handed out in order.
 pub struct Args<'a> {
+    /// Name, value, and whether nobody needs to look at it: it is at its default, or was taken.
     bound: Vec<(&'a str, Argument, bool)>,
     next: usize,
 }
@@ -59,7 +60,10 @@ impl<'a> Args<'a> {
             let given = by_name().or_else(by_place).map(|a| a.value.clone());
             let at_default = given.is_none() || given == param.default;
             let value = given.or_else(|| param.default.clone());
-            if !WITHOUT_MEANING.contains(&&*param.name) {
+            let of_pytorch = ["aten::", "prims::"]
+                .iter()
+                .any(|n| schema.name.starts_with(n));
+            if !(of_pytorch && WITHOUT_MEANING.contains(&&*param.name)) {
                 let value = value.ok_or_else(|| error(&param.name, "is missing"))?;
                 bound.push((&*param.name, value, at_default));
             }
@@ -87,14 +91,25 @@ impl<'a> Args<'a> {
         })
     }
 
+    /// The argument of that name as what the lowering wants.
+    ///
+    /// # Errors
+    /// Where the schema has no such parameter, or the argument does not fit.
+    pub fn get<T: FromArg>(&mut self, cx: &Cx, name: &str) -> Lowered<T> {
+        let error = |what: String| ArgError {
+            name: name.to_owned(),
+            what,
+        };
+        let found = self.bound.iter_mut().find(|(n, ..)| *n == name);
+        let (_, value, taken) =
+            found.ok_or_else(|| error("the schema has no such parameter".to_owned()))?;
+        *taken = true;
+        Ok(T::from_arg(cx, value).map_err(error)?)
+    }
+
     /// Checks that what the lowering does not take is at its default.
     pub(crate) fn finish(&mut self) -> Lowered<()> {
-        match self
-            .bound
-            .iter()
-            .skip(self.next)
-            .find(|(_, _, at_default)| !at_default)
-        {
+        match self.bound.iter().skip(self.next).find(|(_, _, done)| !done) {
             Some((name, value, _)) => {
                 let what = format!("only its default is supported, given is {}", brief(value));
                 Err(ArgError {

@@ -27,7 +27,7 @@ mod promotion;
 mod registry;
 mod schema;
 
-pub use args::{ArgError, FromArg, TensorOrScalar};
+pub use args::{ArgError, Args, FromArg, TensorOrScalar};
 pub use complex::Complex;
 pub use cx::{Cx, Outputs};
 pub use driver::{
@@ -35,5 +35,11 @@ pub use driver::{
 };
 pub use error::{Error, LowerError, Lowered, NodeError, SignatureError};
 pub use promotion::{promote_types, result_type};
-pub use registry::{AtenOp, Registry};
+pub use registry::{AtenOp, Function, RegisterError, Registry, Translation, Unbound};
+
+/// What [`aten!`] needs.
+#[doc(hidden)]
+pub mod table {
+    pub use crate::registry::{Complexity, LowerFn, call};
+}
 pub use schema::{Param, ParamType, Schema};

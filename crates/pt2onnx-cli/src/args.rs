@@ -87,14 +87,14 @@ pub struct Convert {
     /// The file to write
     #[arg(short, long, value_name = "OUT.onnx", required = true)]
     pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub options: Options,
     /// Write a report of the conversion or its failure, as Markdown or JSON; may be given several times
     #[arg(long, value_name = "FILE.md|FILE.json", value_parser = report)]
     pub report: Vec<PathBuf>,
     /// Say what is done and how long it takes; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    #[command(flatten)]
+    pub options: Options,
 }
 
 /// What the model shall be, for a conversion and `check` alike.
@@ -116,6 +116,9 @@ pub struct Options {
     /// What becomes of ops that cannot be translated
     #[arg(long, value_enum, default_value_t, help_heading = "Custom ops")]
     pub operators: Operators,
+    /// Translations of ops as functions in ONNX's textual syntax; may be given several times
+    #[arg(long, value_name = "FILE.onnxtxt", help_heading = "Custom ops")]
+    pub functions: Vec<PathBuf>,
     /// Version at which the model imports a domain of custom ops, 1 by default; may be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,

@@ -29,7 +29,7 @@ struct Verdict {
 
 /// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
 pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
-    let exporter = exporter(args.options);
+    let exporter = exporter(args.options)?;
     let threads = args.jobs.map_or(0, |n| n.get());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

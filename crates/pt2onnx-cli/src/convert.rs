@@ -3,7 +3,7 @@
 use crate::{
     args::{Convert, Options},
     log,
-    report::{Code, Report},
+    report::{self, Code, Report},
 };
 use pt2onnx::{Error, Exporter, writer};
 use std::{
@@ -19,7 +19,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     };
     refuse_the_input(&model, &output)?;
     let reports = Reports::new(args.report, &model, &output)?;
-    let (report, outcome) = match exporter(args.options).attempt(&model) {
+    let (report, outcome) = match exporter(args.options)?.attempt(&model) {
         Ok(program) => {
             for warning in program.warnings() {
                 tracing::warn!("{warning}");
@@ -101,7 +101,7 @@ fn data(output: &Path) -> PathBuf {
 }
 
 /// The exporter that the options ask for.
-pub fn exporter(args: Options) -> Exporter {
+pub fn exporter(args: Options) -> Result<Exporter, Report> {
     let mut exporter = Exporter::new()
         .opset(args.opset)
         .weights(args.weights.into())
@@ -130,6 +130,15 @@ pub fn exporter(args: Options) -> Exporter {
     if let Some(seed) = args.seed {
         exporter = exporter.seed(seed);
     }
+    for file in args.functions {
+        let text = fs::read_to_string(&file).map_err(|e| {
+            Report::new(Code::Input, format!("the functions cannot be read: {e}"))
+                .place(file.display())
+        })?;
+        exporter = exporter
+            .functions(&text)
+            .map_err(|e| report::functions(&file, &e))?;
+    }
     for (domain, version) in args.custom_opset {
         exporter = exporter.custom_opset(domain, version);
     }
@@ -142,7 +151,7 @@ pub fn exporter(args: Options) -> Exporter {
     for (target, size) in args.fix {
         exporter = exporter.fix(target, size);
     }
-    exporter
+    Ok(exporter)
 }
 
 /// Neither of the files to be written may be the archive.

@@ -1,9 +1,12 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
-use pt2onnx::{Error, Failure, Reason, aten::LowerError, fx, opt::LegaliseError, writer};
+use pt2onnx::{
+    Error, Failure, Reason, aten::LowerError, fx, ir::ParseError, opt::LegaliseError, writer,
+};
 use std::{
     fmt::Display,
     io::{self, Write},
+    path::Path,
 };
 
 /// Exit codes, as `--help` has them.
@@ -170,6 +173,18 @@ fn program(failures: &[Failure]) -> Report {
         // The others say what to do.
         false => report,
     }
+}
+
+/// A text of functions that cannot be read: where, the line, and a caret under the place.
+pub fn functions(file: &Path, error: &ParseError) -> Report {
+    let (line, column) = (error.line, error.column);
+    let mut report =
+        Report::new(Code::Usage, &error.what).place(format!("{}:{line}:{column}", file.display()));
+    let shown = error.to_string();
+    for line in shown.lines().skip(1) {
+        report = report.place(line);
+    }
+    report
 }
 
 fn legalise(error: &LegaliseError) -> Report {

@@ -206,6 +206,11 @@ fn help_and_version() {
     for code in ["0  done", "1  ", "2  ", "3  ", "4  ", "5  "] {
         assert!(help.stdout.contains(&format!("\n  {code}")), "{code}");
     }
+    // What is no matter of the model stands before what is.
+    let at = |text: &str| help.stdout.find(text).unwrap();
+    assert!(at("--report <") < at("\nModel:") && at("--verbose") < at("\nModel:"));
+    let check = pt2onnx(["check", "--help"]);
+    assert!(check.stdout.contains("exit code is 0 if all") && check.stdout.contains("--opset"));
     let version = pt2onnx(["--version"]);
     assert_eq!(
         (version.code, version.stdout),

@@ -29,6 +29,7 @@
 
 mod attribute;
 mod builder;
+mod copy;
 mod generated;
 mod infer;
 mod model;

@@ -272,6 +272,12 @@ impl Function {
     pub fn is_called_by(&self, node: &Node) -> bool {
         (&*node.domain, &*node.op, &*node.overload) == (&self.domain, &self.name, &self.overload)
     }
+
+    /// Whether the same nodes call both.
+    pub fn is_same_as(&self, other: &Function) -> bool {
+        let name = |f: &Function| [f.domain.clone(), f.name.clone(), f.overload.clone()];
+        name(self) == name(other)
+    }
 }
 
 /// Where to put a new node.
@@ -576,7 +582,18 @@ impl Model {
     /// All nodes of the main graph and the functions, a node in front of the nodes of its own regions.
     pub fn all_nodes(&self) -> Vec<NodeId> {
         let roots = std::iter::once(Self::MAIN).chain(self.functions.iter().map(|f| f.body));
-        let mut todo: Vec<NodeId> = roots.flat_map(|r| self.nodes(r)).collect();
+        self.nodes_in(&roots.collect::<Vec<_>>())
+    }
+
+    /// All nodes of the main graph, a node in front of the nodes of its own regions. Functions are for opsets of their own, and
+    /// attributes of their nodes may be references: passes leave them alone.
+    pub fn graph_nodes(&self) -> Vec<NodeId> {
+        self.nodes_in(&[Self::MAIN])
+    }
+
+    /// All nodes of regions, a node in front of the nodes of its own regions.
+    pub fn nodes_in(&self, regions: &[RegionId]) -> Vec<NodeId> {
+        let mut todo: Vec<NodeId> = regions.iter().flat_map(|r| self.nodes(*r)).collect();
         todo.reverse();
         let mut all = Vec::with_capacity(todo.len());
         while let Some(node) = todo.pop() {

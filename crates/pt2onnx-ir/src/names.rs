@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 impl Model {
     /// Names everything that is used and has no name, and renames what would clash. Inputs and outputs of the main
-    /// graph keep theirs first, then constants, then the others in the order they were made.
+    /// graph keep theirs first, then constants, then the others in the order they were made. Functions have names of their own.
     pub fn assign_names(&mut self) {
-        let mut taken = FxHashSet::default();
+        let scopes = self.scopes();
+        let mut taken = vec![FxHashSet::default(); self.functions.len() + 1];
         let mut counter = 0;
         let mut order: Vec<Value> = self
             .inputs()
@@ -39,10 +40,16 @@ impl Model {
             if data.is_left_out() {
                 continue;
             }
+            let taken_here = &mut taken[scopes[value.index()]];
             let name = match data.name.as_ref().filter(|n| !n.is_empty()) {
-                Some(name) => unique(name, &mut taken),
-                None => fresh("val", &mut counter, &mut taken),
+                Some(name) => unique(name, taken_here),
+                None => fresh("val", &mut counter, taken_here),
             };
+            if let Def::Constant(_) = data.def() {
+                taken.iter_mut().for_each(|t| {
+                    t.insert(name.clone());
+                });
+            }
             self[value].name = Some(name);
         }
         let (mut taken, mut counter) = (FxHashSet::default(), 0);
@@ -53,6 +60,24 @@ impl Model {
             };
             self[node].name = Some(name);
         }
+    }
+}
+
+impl Model {
+    /// For each value whose names it must not share: 0 for the graph and its bodies, and constants; n + 1 for function n.
+    pub(crate) fn scopes(&self) -> Vec<usize> {
+        let mut scopes = vec![0; self.values().count()];
+        for (i, function) in self.functions.iter().enumerate() {
+            let nodes = self.nodes_in(&[function.body]);
+            let bodies = nodes.iter().flat_map(|n| self[*n].regions());
+            let regions = bodies.chain([function.body]);
+            let inputs = regions.flat_map(|r| self[r].inputs().to_vec());
+            let outputs = nodes.iter().flat_map(|n| self[*n].outputs().to_vec());
+            inputs
+                .chain(outputs)
+                .for_each(|v| scopes[v.index()] = i + 1);
+        }
+        scopes
     }
 }
 

@@ -19,8 +19,8 @@ pub struct VerifyError {
 
 /// Checks that
 /// - every used value is defined before its use, in the same region or one around it;
-/// - no name stands for two values or two nodes;
-/// - every node of ONNX's own domain is an operator of the model's opset, with as many inputs and outputs, the
+/// - no name stands for two values of the graph or of a function, or for two nodes;
+/// - every node of ONNX's own domain is an operator of the model's opset (or its function's), with as many inputs and outputs, the
 ///   attributes and the element types that the operator's schema allows, type variables bound once;
 /// - inputs and outputs of the main graph have types;
 /// - other domains are imported.
@@ -30,6 +30,7 @@ pub struct VerifyError {
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     let mut v = Verifier {
         model,
+        opset: model.opset,
         defined: vec![false; model.values().count()],
         errors: Vec::new(),
     };
@@ -37,6 +38,7 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     v.signature();
     v.region(Model::MAIN);
     for function in &model.functions {
+        v.opset = function.imports.get("").copied().unwrap_or(model.opset);
         v.region(function.body);
     }
     if v.errors.is_empty() {
@@ -48,6 +50,8 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
 
 struct Verifier<'a> {
     model: &'a Model,
+    /// Of the graph or function at hand.
+    opset: u32,
     defined: Vec<bool>,
     errors: Vec<VerifyError>,
 }
@@ -65,11 +69,12 @@ impl Verifier<'_> {
     }
 
     fn names(&mut self) {
+        let scopes = self.model.scopes();
         let mut taken = FxHashSet::default();
         for (value, data) in self.model.values() {
             let live = data.uses().len() > 0 || self.model.inputs().contains(&value);
             if let Some(name) = data.name.as_ref().filter(|_| live)
-                && !taken.insert(name.clone())
+                && !taken.insert((scopes[value.index()], name.clone()))
             {
                 self.error(format!("value `{name}`"), "two values have this name");
             }
@@ -143,7 +148,7 @@ impl Verifier<'_> {
     }
 
     fn operator(&mut self, id: NodeId, node: &Node) {
-        let opset = self.model.opset;
+        let opset = self.opset;
         let Some(schema) = schema::lookup(&node.op, opset) else {
             return self.at(id, format!("opset {opset} has no operator {}", node.op));
         };

@@ -12,12 +12,7 @@ const COMPARED_BYTES: usize = 1 << 10;
 
 pub(crate) fn run(model: &mut Model, _: &Options) -> Changed {
     let mut changed = constants(model);
-    let roots: Vec<RegionId> = std::iter::once(Model::MAIN)
-        .chain(model.functions.iter().map(|f| f.body))
-        .collect();
-    for root in roots {
-        changed |= Walk::default().walk(model, root);
-    }
+    changed |= Walk::default().walk(model, Model::MAIN);
     changed
 }
 

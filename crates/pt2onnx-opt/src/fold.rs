@@ -11,7 +11,7 @@ pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
         sharers: None,
     };
     let mut changed = false;
-    for node in model.all_nodes() {
+    for node in model.graph_nodes() {
         if !model.contains(node) {
             continue;
         }

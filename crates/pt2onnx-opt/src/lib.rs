@@ -32,7 +32,7 @@ mod legalise;
 mod rewrite;
 mod target;
 
-pub use legalise::{Failure, LegaliseError, OPSETS, legalise};
+pub use legalise::{Failure, LegaliseError, OPSETS, legalise, means_the_same};
 pub use target::{Target, bridge_ort_cpu, lacking_ort_cpu};
 
 use pt2onnx_ir::Model;

@@ -21,7 +21,7 @@ pub enum Target {
 
 /// Casts around each node that ONNX Runtime's CPU provider has no kernel for at the model's opset. Expects a legal model.
 pub fn bridge_ort_cpu(model: &mut Model) {
-    for id in model.all_nodes() {
+    for id in model.graph_nodes() {
         for (variable, from, to) in gaps(model, id) {
             let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
                 continue;
@@ -34,7 +34,7 @@ pub fn bridge_ort_cpu(model: &mut Model) {
 /// What of the model ONNX Runtime's CPU provider has no kernel for: `Conv of float64`, ...
 pub fn lacking_ort_cpu(model: &Model) -> Vec<String> {
     let mut found = BTreeSet::new();
-    for id in model.all_nodes() {
+    for id in model.graph_nodes() {
         found.extend(
             gaps(model, id)
                 .iter()

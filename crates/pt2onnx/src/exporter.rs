@@ -10,7 +10,7 @@ use crate::{
 };
 use pt2onnx_aten::emitted;
 use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{Model, ParseError};
 use std::{collections::BTreeMap, path::Path};
 
 /// The opset that is written unless another is asked for.
@@ -123,6 +123,16 @@ impl Exporter {
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self
+    }
+
+    /// Functions in ONNX's textual syntax, as translations of the ops that they are called after
+    /// ([`Registry::add_functions`]); may be called several times.
+    ///
+    /// # Errors
+    /// Where the text is wrong.
+    pub fn functions(mut self, text: &str) -> Result<Self, ParseError> {
+        self.registry.add_functions(text)?;
+        Ok(self)
     }
 
     /// What becomes of ops that cannot be translated; [`Operators::Onnx`] by default: an error.
@@ -374,10 +384,12 @@ impl Exporter {
         report.stage("seed", || {
             random::seed(&mut model, self.seed, &mut warnings)
         });
+        self.registry.copy_functions(&mut model);
         report.stage("domains", || {
             domains::import(&mut model, &self.custom_opsets, &mut warnings)
         })?;
         report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        domains::functions(&mut model)?;
         report.stage("target", || fit(&mut model, self.target, &mut warnings));
         report.stage("names", || naming::finish(&mut model, &self.names))?;
         { report.stage("verify", || pt2onnx_ir::verify(&model)) }.map_err(Error::Verify)?;

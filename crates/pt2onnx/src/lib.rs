@@ -63,7 +63,8 @@ pub use runtime::{RunError, Session, SessionOptions};
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 
-/// The example of the README.
+/// The examples of the README and of the page on custom ops.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/custom-ops.md")]
 struct Readme;

@@ -17,7 +17,7 @@ const DRAWING: &[&str] = &[
 pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<String>) {
     let mut operators = BTreeSet::new();
     let mut next = seed;
-    for id in model.all_nodes() {
+    for id in model.graph_nodes() {
         if !DRAWING.iter().any(|op| model[id].is(op)) {
             continue;
         }

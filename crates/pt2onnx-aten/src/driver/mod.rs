@@ -3,6 +3,7 @@
 
 mod control;
 mod foreign;
+mod functions;
 mod metadata;
 mod signature;
 mod state;
@@ -20,7 +21,7 @@ use crate::{
     args::Args,
     complex::Mode,
     cx::{Outputs, Recorded},
-    registry::{AtenOp, Complexity, LowerFn},
+    registry::{AtenOp, Complexity, Custom, LowerFn},
 };
 use pt2onnx_fx::{
     graph::{Argument, ExportedProgram, Graph, Name, Node, Site, TensorMeta, ValueMeta},
@@ -135,6 +136,20 @@ impl<'a> Driver<'a> {
             return self.define(node, &self.results(node), outputs);
         }
         let recorded = self.results(node);
+        self.cx.set_outputs(&recorded);
+        if let Some(custom) = self.registry.custom(&name, || self.involves_complex(node)) {
+            let outputs = self.custom(custom, node)?;
+            return match self.define(node, &recorded, outputs) {
+                Err(LowerError::WrongType {
+                    output,
+                    emitted,
+                    recorded,
+                }) => Err(LowerError::unsupported(format!(
+                    "its translation gives output {output} as {emitted}, PyTorch recorded {recorded}"
+                ))),
+                result => result,
+            };
+        }
         let admitted = self.operators.admit(&node.target);
         let op = self.registry.get(&name);
         let Some(op) = op.filter(|_| !(admitted && self.operators == Operators::Aten)) else {
@@ -151,7 +166,6 @@ impl<'a> Driver<'a> {
                 nearest,
             });
         };
-        self.cx.set_outputs(&recorded);
         match self.translate(op, node, &recorded) {
             Err(_) if admitted => {
                 self.abandoned = true;
@@ -174,10 +188,51 @@ impl<'a> Driver<'a> {
             Some(empty) => empty,
             None => self.call(op, node)?,
         };
+        self.without_faults(outputs)
+    }
+
+    /// A translation that came at run time.
+    fn custom(&self, custom: &Custom, node: &'a Node) -> Lowered<Outputs> {
+        let outputs = match custom {
+            Custom::Closure {
+                schema,
+                lower,
+                complex,
+            } => {
+                let mode = if *complex { Mode::Complex } else { Mode::Real };
+                self.run(schema, lower, node, mode)?
+            }
+            Custom::Function(library, i) => {
+                let function = self.registry.function(*library, *i);
+                let (library, function) = function.ok_or_else(|| {
+                    LowerError::unsupported("its function is not in the registry")
+                })?;
+                self.call_function(library, function, node)?
+            }
+        };
+        self.without_faults(outputs)
+    }
+
+    fn without_faults(&self, outputs: Outputs) -> Lowered<Outputs> {
         match self.cx.take_faults().into_iter().next() {
             Some(fault) => Err(fault.into()),
             None => Ok(outputs),
         }
+    }
+
+    /// Calls a lowering with the node's arguments.
+    fn run(
+        &self,
+        schema: &Schema,
+        lower: &dyn Fn(&Cx, &mut Args) -> Lowered<Outputs>,
+        node: &Node,
+        mode: Mode,
+    ) -> Lowered<Outputs> {
+        self.cx.set_mode(mode);
+        let outputs =
+            Args::bind(schema, &node.args).and_then(|mut args| lower(&self.cx, &mut args));
+        self.cx.set_mode(Mode::Real);
+        outputs
     }
 
     /// Constants, where all of a node's outputs are tensors known to be empty: there is nothing to compute, and runtimes
@@ -208,13 +263,7 @@ impl<'a> Driver<'a> {
             .clone();
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is no schema", op.schema)))?;
-        let run = |lower: LowerFn, mode| {
-            self.cx.set_mode(mode);
-            let outputs =
-                Args::bind(&schema, &node.args).and_then(|mut args| lower(&self.cx, &mut args));
-            self.cx.set_mode(Mode::Real);
-            outputs
-        };
+        let run = |lower: LowerFn, mode| self.run(&schema, &lower, node, mode);
         match op.complex {
             _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
             Complexity::Refused => Err(LowerError::unsupported(

@@ -51,7 +51,7 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
     let mut uses: BTreeMap<String, OpUse> = BTreeMap::new();
     visit(graph, &mut |node| {
         let op = node.target.schema_name();
-        let supported = super::control::needs_no_lowering(node) || registry.get(&op).is_some();
+        let supported = super::control::needs_no_lowering(node) || registry.is_registered(&op);
         let target = node.target.to_string();
         let used = uses.entry(op.clone()).or_insert(OpUse {
             op,

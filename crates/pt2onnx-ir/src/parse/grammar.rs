@@ -170,10 +170,9 @@ impl<'a, 'm> Grammar<'a, 'm> {
         function.metadata = metadata(header.metadata);
         function.imports = header.imports.unwrap_or_default();
         let opset = function.imports.get("").copied();
-        let before = self.cx.model().functions.iter().any(|f| {
-            (&f.domain, &f.name, &f.overload)
-                == (&function.domain, &function.name, &function.overload)
-        });
+        let model = self.cx.model();
+        let before = model.functions.iter().any(|f| f.is_same_as(&function));
+        drop(model);
         if before {
             return Err(self.r.error_at(
                 start,

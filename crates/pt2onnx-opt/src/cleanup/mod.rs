@@ -26,7 +26,7 @@ struct Seen<'a> {
 pub(crate) fn run(model: &mut Model, _: &Options) -> Changed {
     let mut changed = false;
     // In order, so that a chain is joined link by link in one walk.
-    for id in model.all_nodes() {
+    for id in model.graph_nodes() {
         if !model.contains(id)
             || model[id].outputs().len() != 1
             || !model[id].domain.is_empty()

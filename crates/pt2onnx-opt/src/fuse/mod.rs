@@ -98,7 +98,7 @@ pub(crate) fn run(model: &mut Model, options: &Options, fusion: &Fusion) -> Chan
         .filter_map(|r| Some((Pattern::parse(r.pattern)?, r)))
         .collect();
     let mut changed = false;
-    for id in model.all_nodes() {
+    for id in model.graph_nodes() {
         if !model.contains(id) || !model[id].domain.is_empty() {
             continue;
         }

@@ -100,7 +100,7 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     let mut failures = Vec::new();
     loop {
         let mut again = false;
-        for node in model.all_nodes() {
+        for node in model.graph_nodes() {
             if !model.contains(node) || !model[node].domain.is_empty() {
                 continue;
             }
@@ -123,6 +123,27 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     }
     model.opset = opset;
     Ok(())
+}
+
+/// Whether a node means the same in both opsets as it is written: where forms of its operator come and go between them, all of
+/// them take it, and what it says has kept its meaning.
+pub fn means_the_same(model: &Model, node: NodeId, one: u32, other: u32) -> bool {
+    let op = &model[node].op;
+    let (low, high) = (one.min(other), one.max(other));
+    let since = |opset| schema::lookup(op, opset).map(|s| s.since);
+    if !model[node].domain.is_empty() || (since(low).is_some() && since(low) == since(high)) {
+        return true;
+    }
+    let steps = schema::versions(op).iter().map(|s| s.since);
+    let mut between = steps.filter(|s| (low + 1..=high).contains(s));
+    // What changed before the oldest opset that is written, no rule tells.
+    low >= *OPSETS.start()
+        && fits(model, node, schema::lookup(op, low)).is_ok()
+        && between.all(|step| {
+            let changed = |r: &&rules::Rule| r.since == step && matches!(r.when, When::Always);
+            let kept = !rules::of(op).iter().any(|r| changed(&r));
+            kept && fits(model, node, schema::lookup(op, step)).is_ok()
+        })
 }
 
 /// What became of a node.

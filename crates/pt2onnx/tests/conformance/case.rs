@@ -15,6 +15,8 @@ pub struct Case {
     pub archive: NamedTempFile,
     /// One sample, or two with different sizes.
     pub samples: Vec<Sample>,
+    /// Functions in ONNX's textual syntax that translate its own ops.
+    pub functions: Option<String>,
     /// Whether the values count, or only shapes and types (random ops).
     pub values: bool,
     /// Where it is wider than the types'.
@@ -65,6 +67,8 @@ fn case(name: String, files: &Files) -> Case {
         inputs: numbered(&io, &format!("{label}input.")),
         outputs: numbered(&io, &format!("{label}output.")),
     });
+    let functions = files.get("functions.onnxtxt");
+    let functions = functions.map(|f| String::from_utf8(f.clone()).expect("UTF-8"));
     let number = |key: &str| {
         about
             .get(key)
@@ -80,6 +84,7 @@ fn case(name: String, files: &Files) -> Case {
             rtol: number("rtol"),
             atol: number("atol"),
         },
+        functions,
         archive,
         name,
     }

@@ -87,8 +87,10 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 
 /// Converts for ONNX Runtime, at the default opset or, where that cannot express the program, at the newest.
 fn check(case: &Case, level: Level) -> Result<(), String> {
+    let functions = case.functions.as_deref().unwrap_or_default();
     let exporter = |opset| {
         let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
+        let exporter = exporter.functions(functions).expect("functions");
         exporter.optimize(level)
     };
     let program = match exporter(DEFAULT_OPSET).export(case.archive.path()) {

@@ -1,0 +1,169 @@
+//! Ops whose translations are functions of ONNX: their nodes become calls.
+
+use super::{
+    Driver,
+    foreign::{Passed, pass},
+};
+use crate::{ArgError, LowerError, Lowered, cx::Outputs};
+use pt2onnx_fx::graph::Node;
+use pt2onnx_ir::{
+    Attribute, Attributes, Function, Model, Use, Value,
+    schema::{self, AttributeKind, ParamKind},
+};
+use pt2onnx_tensor::Tensor;
+
+impl<'a> Driver<'a> {
+    /// A call of a function of `library`, with the node's arguments by name.
+    pub(super) fn call_function(
+        &self,
+        library: &Model,
+        function: &Function,
+        node: &'a Node,
+    ) -> Lowered<Outputs> {
+        let body = &library[function.body];
+        let parameters: Vec<&str> = { body.inputs().iter() }
+            .map(|v| library[*v].name.as_deref().unwrap_or_default())
+            .collect();
+        let mut inputs: Vec<Option<Value>> = vec![None; parameters.len()];
+        let mut attributes = Attributes::new();
+        for arg in &node.args {
+            let name = &*arg.name;
+            let error = |what: String| ArgError {
+                name: name.to_owned(),
+                what,
+            };
+            let untaken = |what: &str| {
+                error(format!(
+                    "the function {}.{} has no {what}, and so cannot take it",
+                    function.domain, function.name
+                ))
+            };
+            let place = |name: &str| parameters.iter().position(|p| *p == name);
+            match pass(&self.cx, &arg.value).map_err(error)? {
+                Passed::Nothing => {}
+                Passed::Inputs(values) => match (place(name), values.as_slice()) {
+                    (Some(place), [value]) => inputs[place] = *value,
+                    _ => {
+                        for (i, value) in values.into_iter().enumerate() {
+                            let element = format!("{name}_{i}");
+                            let place = place(&element);
+                            let place =
+                                place.ok_or_else(|| untaken(&format!("input `{element}`")))?;
+                            inputs[place] = value;
+                        }
+                    }
+                },
+                Passed::Attribute(value) => match (place(name), kind_of(library, function, name)) {
+                    (Some(place), _) => {
+                        let tensor = tensor(&value);
+                        let tensor = tensor.ok_or_else(|| error("it is no tensor".to_owned()))?;
+                        inputs[place] = Some(self.cx.constant(tensor));
+                    }
+                    (None, Some(kind)) => {
+                        let given = value.kind();
+                        let value = kind.map_or(Some(value.clone()), |k| convert(value, k));
+                        let value = value.ok_or_else(|| {
+                            error(format!("the function wants {kind:?}, given is {given:?}"))
+                        })?;
+                        attributes.push((name.to_owned().into(), value));
+                    }
+                    (None, None) => {
+                        return Err(untaken(&format!("attribute `{name}`")).into());
+                    }
+                },
+            }
+        }
+        for (i, _) in inputs.iter().enumerate().filter(|(_, v)| v.is_none()) {
+            if let Some(operator) = needs(library, body.inputs()[i]) {
+                return Err(LowerError::unsupported(format!(
+                    "the program does not give `{}`, which the function's {operator} needs",
+                    parameters[i]
+                )));
+            }
+        }
+        // Not every runtime knows of defaults.
+        for (name, default) in &function.defaults {
+            if !attributes.iter().any(|(given, _)| given == name) {
+                attributes.push((name.clone(), default.clone()));
+            }
+        }
+        let missing = |name: &&String| !attributes.iter().any(|(given, _)| given == *name);
+        if let Some(missing) = function.attributes.iter().find(missing) {
+            return Err(LowerError::unsupported(format!(
+                "the program does not give `{missing}`, for which the function has no default"
+            )));
+        }
+        let types = self.result_types(node)?;
+        if types.len() > body.outputs().len() {
+            return Err(LowerError::unsupported(format!(
+                "the op has {} results, the function {}",
+                types.len(),
+                body.outputs().len()
+            )));
+        }
+        let (domain, op) = (&function.domain, &function.name);
+        let results = self.cx.emit_custom(domain, op, &inputs, attributes, &types);
+        self.cx.edit(|model| {
+            if let Some(call) = results.first().and_then(|v| model.producer(*v)) {
+                model[call].overload = function.overload.clone().into();
+            }
+        });
+        Ok(results.to_vec().into())
+    }
+}
+
+/// What in a function cannot do without a value.
+fn needs(library: &Model, value: Value) -> Option<String> {
+    library[value].uses().find_map(|at| match at {
+        Use::Output(..) => Some("output".to_owned()),
+        Use::Input(node, i) => {
+            let node = &library[node];
+            let schema = schema::lookup(&node.op, schema::CANONICAL_OPSET);
+            let formal = schema.filter(|_| node.domain.is_empty());
+            let formal = formal.and_then(|s| s.input(i as usize));
+            let optional = formal.is_some_and(|p| p.kind == ParamKind::Optional);
+            (!optional).then(|| node.op.to_string())
+        }
+    })
+}
+
+/// `Some` if the function has an attribute of that name: the type it has where it is used or has a default.
+fn kind_of(library: &Model, function: &Function, name: &str) -> Option<Option<AttributeKind>> {
+    if let Some((_, default)) = function.defaults.iter().find(|(n, _)| n == name) {
+        return Some(Some(default.kind()));
+    }
+    function.attributes.iter().find(|n| *n == name)?;
+    let nodes = library.nodes_in(&[function.body]);
+    let mut attributes = nodes.iter().flat_map(|n| &library[*n].attributes);
+    Some(attributes.find_map(|(_, value)| match value {
+        Attribute::Reference { name: of, kind } if of == name => Some(*kind),
+        _ => None,
+    }))
+}
+
+/// The same value as an attribute of that type: PyTorch takes integers for floats, and empty lists have no type of their own.
+fn convert(value: Attribute, kind: AttributeKind) -> Option<Attribute> {
+    Some(match (value, kind) {
+        (value, kind) if value.kind() == kind => value,
+        (Attribute::Int(i), AttributeKind::Float) => Attribute::Float(i as f32),
+        (Attribute::Ints(v), AttributeKind::Floats) => {
+            Attribute::Floats(v.into_iter().map(|i| i as f32).collect())
+        }
+        (Attribute::Ints(v), AttributeKind::Strings) if v.is_empty() => {
+            Attribute::Strings(Vec::new())
+        }
+        (value, AttributeKind::Tensor) => Attribute::Tensor(tensor(&value)?),
+        _ => return None,
+    })
+}
+
+/// Numbers as a tensor: int64 or float32, 0-d or 1-d.
+fn tensor(value: &Attribute) -> Option<Tensor> {
+    Some(match value {
+        Attribute::Int(i) => Tensor::scalar(*i),
+        Attribute::Float(f) => Tensor::scalar(*f),
+        Attribute::Ints(v) => Tensor::vector(v),
+        Attribute::Floats(v) => Tensor::vector(v),
+        _ => return None,
+    })
+}

@@ -1,0 +1,119 @@
+//! Functions of one model in another.
+
+use crate::{
+    Attribute, Function, InsertPoint, Model, RegionId, Type, Value, model::Def, model::is_unknown,
+};
+use rustc_hash::FxHashMap;
+
+impl Model {
+    /// Copies a function of another model, and those that it calls. What is here already is not copied again.
+    pub fn copy_function(&mut self, from: &Model, function: &Function) {
+        let mut todo = vec![function];
+        while let Some(function) = todo.pop() {
+            if self.functions.iter().any(|f| f.is_same_as(function)) {
+                continue;
+            }
+            let mut copy = Copy {
+                from,
+                to: self,
+                values: FxHashMap::default(),
+            };
+            let body = copy.region(function.body);
+            self.functions.push(Function {
+                body,
+                ..function.clone()
+            });
+            let called = from.nodes_in(&[function.body]).into_iter().filter_map(|n| {
+                let mut functions = from.functions.iter();
+                functions.find(|f| f.is_called_by(&from[n]))
+            });
+            todo.extend(called);
+        }
+    }
+}
+
+struct Copy<'a> {
+    from: &'a Model,
+    to: &'a mut Model,
+    values: FxHashMap<Value, Value>,
+}
+
+impl Copy<'_> {
+    fn region(&mut self, region: RegionId) -> RegionId {
+        let copy = self.to.add_region();
+        let data = &self.from[region];
+        self.to[copy].name.clone_from(&data.name);
+        for &input in data.inputs() {
+            let value = self.to.add_input(copy, None);
+            self.describe(input, value);
+        }
+        for node in self.from.nodes(region) {
+            let node = &self.from[node];
+            let inputs: Vec<_> = node
+                .inputs()
+                .iter()
+                .map(|v| v.map(|v| self.value(v)))
+                .collect();
+            let attributes = node.attributes.iter().map(|(name, value)| {
+                let value = match value {
+                    Attribute::Region(r) => Attribute::Region(self.region(*r)),
+                    Attribute::Regions(rs) => {
+                        Attribute::Regions(rs.iter().map(|r| self.region(*r)).collect())
+                    }
+                    other => other.clone(),
+                };
+                (name.clone(), value)
+            });
+            let attributes = attributes.collect();
+            let at = InsertPoint::End(copy);
+            let (op, outputs) = (node.op.clone(), node.outputs());
+            let id = self.to.add_node(at, op, &inputs, attributes, outputs.len());
+            self.to[id].domain.clone_from(&node.domain);
+            self.to[id].overload.clone_from(&node.overload);
+            self.to[id].name.clone_from(&node.name);
+            let made = self.to[id].outputs().to_vec();
+            for (&output, value) in outputs.iter().zip(made) {
+                self.describe(output, value);
+            }
+        }
+        let outputs: Vec<_> = data.outputs().iter().map(|&v| self.value(v)).collect();
+        self.to.set_outputs(copy, &outputs);
+        copy
+    }
+
+    fn describe(&mut self, old: Value, new: Value) {
+        self.to[new].name.clone_from(&self.from[old].name);
+        let ty = self.from[old].ty.clone().map(|ty| self.ty(ty));
+        self.to[new].ty = ty;
+        self.values.insert(old, new);
+    }
+
+    /// Unknown dimensions stay equal to no other.
+    fn ty(&mut self, ty: Type) -> Type {
+        match ty {
+            Type::Tensor(mut t) => {
+                for dim in t.shape.iter_mut().flatten().filter(|d| is_unknown(d)) {
+                    *dim = self.to.unknown_dim();
+                }
+                Type::Tensor(t)
+            }
+            Type::Sequence(t) => Type::Sequence(Box::new(self.ty(*t))),
+            Type::Optional(t) => Type::Optional(Box::new(self.ty(*t))),
+            other => other,
+        }
+    }
+
+    fn value(&mut self, value: Value) -> Value {
+        if let Some(&known) = self.values.get(&value) {
+            return known;
+        }
+        // Only constants have no place.
+        let copy = match self.from[value].def() {
+            Def::Constant(tensor) => self.to.add_constant(tensor.clone()),
+            Def::Node(..) | Def::Input(..) => return value,
+        };
+        self.to[copy].name.clone_from(&self.from[value].name);
+        self.values.insert(value, copy);
+        copy
+    }
+}

@@ -1,0 +1,306 @@
+//! Translations that come from outside: closures, functions of ONNX, tables of another crate.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+use pt2onnx::{
+    Detail, Error, Exporter, Registry,
+    aten::{Args, AtenOp, Complex, Cx, Lowered, RegisterError, Translation, aten},
+    fx::{
+        ExportedProgram, archive,
+        graph::{ArgKind, Argument, NamedArg, OpName},
+    },
+    ir::Value,
+};
+use std::path::{Path, PathBuf};
+
+fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata")
+        .join(path)
+}
+
+/// The MLP, whose first `sigmoid` is a custom op, with a number if that is given.
+fn program(alpha: Option<Argument>) -> ExportedProgram {
+    let mut program = archive::read(testdata("models/mlp.pt2")).unwrap();
+    let nodes = &mut program.graph.nodes;
+    let node = nodes.iter_mut().find(|n| &*n.name == "sigmoid").unwrap();
+    node.target = OpName::parse("torch.ops.mylib.squash.default");
+    node.args[0].name = "x".into();
+    node.args.extend(alpha.map(|value| NamedArg {
+        name: "alpha".into(),
+        kind: ArgKind::Keyword,
+        value,
+    }));
+    program
+}
+
+fn export(registry: Registry, program: ExportedProgram) -> Result<String, Error> {
+    let exporter = Exporter::new().metadata(Detail::None).registry(registry);
+    Ok(exporter.export_program(program)?.to_text())
+}
+
+const SCHEMA: &str = "mylib::squash(Tensor x, float alpha=0.5) -> Tensor";
+
+fn squash(cx: &Cx, x: Value, alpha: f64) -> Lowered {
+    let alpha = cx.scalar(alpha, cx.out_dtype()?);
+    Ok(cx.tanh(cx.mul(x, alpha)))
+}
+
+static TABLE: &[AtenOp] = &[
+    aten!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx,
+                                                   x: Value|
+     -> Lowered {
+        Ok(cx.tanh(x))
+    }),
+    aten!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
+];
+
+#[test]
+fn closures() {
+    let used = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let mut registry = Registry::default();
+    let counter = used.clone();
+    registry
+        .register(SCHEMA, move |cx: &Cx, x: Value, alpha: f64| -> Lowered {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            squash(cx, x, alpha)
+        })
+        .unwrap();
+    let text = export(registry, program(None)).unwrap();
+    assert!(text.contains("sigmoid = Tanh"), "{text}");
+    assert!(text.contains("{0.5}"), "the default: {text}");
+    assert_eq!(used.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[test]
+fn arguments_by_name() {
+    let mut registry = Registry::default();
+    let by_name = |cx: &Cx, args: &mut Args| -> Lowered {
+        let alpha: f64 = args.get(cx, "alpha")?;
+        squash(cx, args.get(cx, "x")?, alpha)
+    };
+    registry.register(SCHEMA, by_name).unwrap();
+    let text = export(registry, program(Some(Argument::Float(0.25)))).unwrap();
+    assert!(text.contains("{0.25}"), "{text}");
+
+    let mut registry = Registry::default();
+    let forgets = |cx: &Cx, args: &mut Args| -> Lowered { Ok(cx.tanh(args.get(cx, "x")?)) };
+    registry.register(SCHEMA, forgets).unwrap();
+    let error = export(registry, program(Some(Argument::Float(0.25)))).unwrap_err();
+    let expected = "argument `alpha`: only its default is supported";
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[test]
+fn what_is_given_goes_before_what_is_built_in() {
+    let mut registry = Registry::with(TABLE);
+    let text = export(Registry::with(TABLE), program(None)).unwrap();
+    assert_eq!(
+        (
+            text.matches("Tanh").count(),
+            text.matches("Sigmoid").count()
+        ),
+        (4, 0)
+    );
+
+    let relu = |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) };
+    registry
+        .register("aten::sigmoid(Tensor self) -> Tensor", relu)
+        .unwrap();
+    registry
+        .add_functions("<opset_import: [\"\" : 18]> \"mylib::squash\" (x) => (y) { y = Erf (x) }")
+        .unwrap();
+    let (sigmoid, squash) = (
+        registry.functions("aten::sigmoid"),
+        registry.functions("mylib::squash"),
+    );
+    assert!(matches!(
+        sigmoid[..],
+        [
+            Translation::Table(_),
+            Translation::Registered {
+                is_complex: false,
+                ..
+            }
+        ]
+    ));
+    assert!(matches!(
+        squash[..],
+        [Translation::Table(_), Translation::Function(_)]
+    ));
+    assert!(registry.is_registered("mylib::squash") && !registry.is_registered("mylib::other"));
+    let text = export(registry, program(None)).unwrap();
+    assert_eq!(text.matches("Relu").count(), 3, "{text}");
+    assert!(text.contains("sigmoid = mylib.squash (linear)"), "{text}");
+    assert!(text.contains("y = Erf (x)"), "{text}");
+    assert!(Registry::default().opset_version() >= 26);
+}
+
+/// A complex variant is for nodes with complex tensors, of which this one has none.
+#[test]
+fn complex_variants() {
+    let mut registry = Registry::with(TABLE);
+    let conjugate = |cx: &Cx, x: Complex| -> Lowered {
+        Ok(cx.pairs(Complex {
+            re: x.re,
+            im: cx.neg(x.im),
+        }))
+    };
+    registry.register_complex(SCHEMA, conjugate).unwrap();
+    let kinds = registry.functions("mylib::squash");
+    assert!(matches!(
+        kinds[..],
+        [
+            _,
+            Translation::Registered {
+                is_complex: true,
+                ..
+            }
+        ]
+    ));
+    let text = export(registry, program(None)).unwrap();
+    assert!(text.contains("sigmoid = Tanh"), "{text}");
+}
+
+#[test]
+fn wrong_schemas_and_wrong_types() {
+    let mut registry = Registry::default();
+    for schema in ["mylib::squash", "squash(Tensor x) -> Tensor", ""] {
+        let result = registry.register(schema, |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) });
+        assert_eq!(result, Err(RegisterError::Schema(schema.to_owned())));
+    }
+    let more = |cx: &Cx, x: Value| -> Lowered { Ok(cx.unsqueeze(x, &[0])) };
+    registry
+        .register("mylib::squash(Tensor x) -> Tensor", more)
+        .unwrap();
+    let error = export(registry, program(None)).unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "its translation gives output 0 as float[1,s18,8], PyTorch recorded float[s18,8]"
+        ),
+        "{error}"
+    );
+}
+
+/// A function of one input and its body, as `mylib::squash`.
+fn with_function(signature: &str, body: &str, alpha: Option<Argument>) -> Result<String, Error> {
+    let mut registry = Registry::default();
+    let text =
+        format!("<domain: \"mylib\", opset_import: [\"\" : 20]> squash {signature} {{ {body} }}");
+    registry.add_functions(&text).unwrap();
+    export(registry, program(alpha))
+}
+
+#[test]
+fn arguments_of_functions() {
+    let elu = "y = Elu <alpha: float = @alpha> (x)";
+    let calls = [
+        (
+            "<alpha: float = 1.0> (x) => (y)",
+            elu,
+            None,
+            "squash <alpha: float = 1.0> (linear)",
+        ),
+        (
+            "<alpha> (x) => (y)",
+            elu,
+            Some(Argument::Int(2)),
+            "squash <alpha: float = 2.0> (linear)",
+        ),
+        (
+            "(x, alpha) => (y)",
+            "y = Mul (x, alpha)",
+            Some(Argument::Float(2.0)),
+            "squash (linear, ",
+        ),
+        (
+            "(x, bound) => (y)",
+            "y = Clip (x, bound)",
+            None,
+            "squash (linear)",
+        ),
+    ];
+    for (signature, body, alpha, call) in calls {
+        let text = with_function(signature, body, alpha).unwrap();
+        assert!(text.contains(call), "{signature}: {text}");
+    }
+    let fails = [
+        (
+            "<alpha> (x) => (y)",
+            elu,
+            None,
+            "the program does not give `alpha`, for which the function has no default",
+        ),
+        (
+            "<alpha> (x) => (y)",
+            elu,
+            Some(Argument::String("a".into())),
+            "the function wants Some(Float), given is String",
+        ),
+        (
+            "(x) => (y)",
+            "y = Relu (x)",
+            Some(Argument::Int(2)),
+            "has no attribute `alpha`",
+        ),
+        ("(z) => (y)", "y = Relu (z)", None, "has no input `x_0`"),
+        (
+            "(x, z) => (y)",
+            "y = Mul (x, z)",
+            None,
+            "the program does not give `z`, which the function's Mul needs",
+        ),
+    ];
+    for (signature, body, alpha, what) in fails {
+        let error = with_function(signature, body, alpha)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(what), "{signature}: {error}");
+    }
+}
+
+#[test]
+fn functions_of_other_opsets() {
+    let at = |written: u32, opset: u32, body: &str| {
+        let text = format!(
+            "<domain: \"mylib\", opset_import: [\"\" : {written}]> squash (x) => (y) {{ {body} }}"
+        );
+        let exporter = Exporter::new().opset(opset).functions(&text).unwrap();
+        let program = exporter.export_program(program(None));
+        program.map(|p| p.model().functions[0].imports[""])
+    };
+    let constant = "c = Constant <value_float: float = 2.0> () y = Mul (x, c)";
+    assert_eq!(
+        at(18, 20, constant).unwrap(),
+        20,
+        "only types came to Constant"
+    );
+    assert_eq!(at(20, 18, constant).unwrap(), 18);
+    let error = at(20, 18, "y = Gelu (x)").unwrap_err().to_string();
+    assert!(
+        error.contains("the function mylib.squash uses Gelu as it is in opset 20"),
+        "{error}"
+    );
+    // `gridsample`'s modes have other names since opset 20.
+    let grid = "s = Shape (x) g = ConstantOfShape (s) y = GridSample (x, g)";
+    assert!(at(18, 20, grid).is_err());
+}
+
+/// `torch.onnx.ops.symbolic`: attributes, type, version and metadata.
+#[test]
+fn symbolic_nodes() {
+    let program = Exporter::new()
+        .export(testdata("models/symbolic.pt2"))
+        .unwrap();
+    let (model, text) = (program.model(), program.to_text());
+    let node = "_symbolic = custom.domain.Foo <i: int = 1, f: float = 0.5, s: string = \"text\", is_: ints = [1, 2], \
+                fs: floats = [1.0, 2.5], ss: strings = [\"a\", \"b\"], b: int = 1> (args_0, \"\", args_0)";
+    assert!(text.contains(node), "{text}");
+    assert!(text.contains(",7] _symbolic"), "{text}");
+    assert_eq!(model.imports["custom.domain"], 3);
+    let origin = model[model.all_nodes()[0]].origins[0];
+    let metadata = &model[origin].metadata;
+    assert!(
+        metadata.iter().any(|(k, v)| k == "who" && &**v == "me"),
+        "{metadata:?}"
+    );
+}
