@@ -2,6 +2,7 @@
 //!
 //! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`, `passes`), all else goes to standard error.
 
+mod apply;
 mod args;
 mod check;
 mod convert;
@@ -53,6 +54,7 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
+        Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => print(ops::list(json)),
         Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),

@@ -25,5 +25,5 @@ mod stream;
 
 pub use error::Error;
 pub use read::{Invalid, ReadError, from_bytes, read};
-pub use save::{Saved, Weights, check, check_file, save, write_file};
+pub use save::{SaveOptions, Saved, Weights, check, check_file, save, write_file};
 pub use stream::to_bytes;

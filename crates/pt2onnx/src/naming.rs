@@ -168,7 +168,8 @@ fn lives(model: &Model, value: Value) -> bool {
     }
 }
 
-fn original(data: &ValueData) -> Option<&str> {
+/// What a renamed value was called.
+pub(crate) fn original(data: &ValueData) -> Option<&str> {
     let entry = data.metadata.iter().find(|(key, _)| key == ORIGINAL);
     entry.map(|(_, name)| &**name)
 }

@@ -278,7 +278,10 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
-    case(|| given("fake_weights.pt2"), CONVERT),
+    case(
+        || given("fake_weights.pt2"),
+        "MODEL -o OUT --weights external",
+    ),
     case(none, "explain mylib::nothing"),
     // Outputs.
     case(good, "MODEL -o FOLDER/none/m.onnx"),
