@@ -157,3 +157,31 @@ fn random(out: &mut impl Write, state: &mut u64, weight: &Weight) -> Result<()> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_as_a_program_with_its_weights() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("synth.pt2");
+        synth(Extent::Layers(3), Some(128), &path).unwrap();
+        let program = pt2onnx_fx::archive::read(&path).unwrap();
+        let layer = "layers.2.mlp.down_proj.weight";
+        let bytes = program.state[layer].to_bytes();
+        assert_eq!(bytes.len(), 4 * 128 * 384);
+        assert!(bytes.chunks(4).all(|value| value != [0; 4]));
+        assert_ne!(
+            bytes,
+            program.state["layers.1.mlp.down_proj.weight"].to_bytes()
+        );
+    }
+
+    #[test]
+    fn extents() {
+        assert!(matches!("32".parse(), Ok(Extent::Layers(32))));
+        assert!(matches!("4GB".parse(), Ok(Extent::Bytes(4_000_000_000))));
+        assert!("4TB".parse::<Extent>().is_err());
+    }
+}
