@@ -1,6 +1,7 @@
 //! The commands for ONNX models, whatever made them.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
+#[expect(dead_code, reason = "what other tests need")]
 mod common;
 
 use common::pt2onnx;
