@@ -94,6 +94,16 @@ impl From<Error> for Report {
                 errors.iter().fold(report, Report::place)
             }
             Error::Weights(all) => misfits(all),
+            Error::Invalid(errors) => {
+                let report = Report::new(Code::Input, "the model is not valid ONNX");
+                errors.iter().fold(report, Report::place)
+            }
+            Error::Warnings(warnings) => {
+                let what = "there are warnings, which are errors here";
+                let report = Report::new(Code::Program, what);
+                let report = warnings.iter().fold(report, Report::place);
+                report.help("leave out `--warnings-as-errors`")
+            }
             Error::Write(e) => write(e),
             _ => Report::new(Code::Internal, error.to_string()),
         }
@@ -212,12 +222,11 @@ pub fn weights(error: WeightsError) -> Report {
             "weight {name} is not in {file}, where the index says it is"
         ))
         .place(path.display()),
-        Twice { folder, name } => {
-            input(format!("weight {name} is in several files of the folder"))
-                .place(folder.display())
-        }
-        NoFile(folder) => input("no file in the folder ends in .safetensors".to_owned())
+        Twice { folder, name } => input(format!("weight {name} is in several files of the folder"))
             .place(folder.display()),
+        NoFile(folder) => {
+            input("no file in the folder ends in .safetensors".to_owned()).place(folder.display())
+        }
         _ => input(error.to_string()),
     }
 }
@@ -228,7 +237,8 @@ fn misfits(misfits: &[Misfit]) -> Report {
     let report = { misfits.iter() }.fold(Report::new(Code::Program, what), Report::place);
     let filled = misfits.iter().any(|m| matches!(m, Misfit::Filled(_)));
     match filled {
-        true => report.help("write the model with `--weights none`, so that nothing is computed from them"),
+        true => report
+            .help("write the model with `--weights none`, so that nothing is computed from them"),
         false => report,
     }
 }

@@ -33,6 +33,7 @@ pub struct Exporter {
     dims: Dims,
     metadata: Detail,
     strip_paths: bool,
+    warnings_as_errors: bool,
     head: Head,
 }
 
@@ -81,6 +82,7 @@ impl Default for Exporter {
             custom_opsets: Vec::new(),
             metadata: Detail::Full,
             strip_paths: false,
+            warnings_as_errors: false,
             head: Head::default(),
             names: Names::default(),
             dims: Dims::default(),
@@ -216,6 +218,12 @@ impl Exporter {
         self
     }
 
+    /// Whether warnings are errors: there is no model then where there would be any; false by default.
+    pub fn warnings_as_errors(mut self, errors: bool) -> Self {
+        self.warnings_as_errors = errors;
+        self
+    }
+
     /// Names of the inputs, in order; those behind the last name keep the program's.
     pub fn input_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.names.inputs = names.into_iter().map(Into::into).collect();
@@ -269,9 +277,17 @@ impl Exporter {
     /// # Errors
     /// See [`Error`].
     pub fn export_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Error> {
+        self.attempt_program(program).map_err(|failed| failed.error)
+    }
+
+    /// As [`export_program`](Self::export_program); an error comes with a [`Report`], which a program has too.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn attempt_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Failed> {
         let mut report = Report::new(self.settings());
         let made = self.translate(program, &mut report);
-        self.close(made, report).map_err(|failed| failed.error)
+        self.close(made, report)
     }
 
     /// As [`export`](Self::export); an error comes with a [`Report`], which a program has too.
@@ -302,6 +318,13 @@ impl Exporter {
         made: Result<Translated, Error>,
         mut report: Report,
     ) -> Result<OnnxProgram, Failed> {
+        let made =
+            made.and_then(
+                |made| match self.warnings_as_errors && !made.warnings.is_empty() {
+                    true => Err(Error::Warnings(made.warnings)),
+                    false => Ok(made),
+                },
+            );
         match made {
             Ok(made) => {
                 report.done(&made.model, &made.warnings);
@@ -332,7 +355,10 @@ impl Exporter {
         let options = [
             ("opset", self.opset.to_string()),
             ("weights", word(&self.save.weights)),
-            ("weights_file", self.save.data_file.clone().unwrap_or_default()),
+            (
+                "weights_file",
+                self.save.data_file.clone().unwrap_or_default(),
+            ),
             (
                 "keep_initializers_as_inputs",
                 self.weights_as_inputs.to_string(),
@@ -346,6 +372,7 @@ impl Exporter {
             ("operators", word(&self.operators)),
             ("custom_opset", list(&opsets)),
             ("strip_paths", self.strip_paths.to_string()),
+            ("warnings_as_errors", self.warnings_as_errors.to_string()),
             (
                 "seed",
                 self.seed.map_or_else(String::new, |s| s.to_string()),
@@ -406,7 +433,7 @@ impl Exporter {
             mut model,
             mut warnings,
         } = lowered.map_err(|error| self.not_lowered(&program, error, report))?;
-        if fake > 0 && self.save.weights != Weights::None {
+        if fake > 0 && self.save.weights == Weights::Auto {
             warnings.push(format!(
                 "the archive has no values for {fake} of {all} weights: the model is written without weights; \
                  `pt2onnx apply-weights` completes it"

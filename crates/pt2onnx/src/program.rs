@@ -12,7 +12,7 @@ use pt2onnx_ir::{Model, Value, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// An ONNX model with what there is to say about it.
 pub struct OnnxProgram {
@@ -46,6 +46,40 @@ impl OnnxProgram {
         }
     }
 
+    /// Reads an ONNX model, whatever made it: of any opset that is known, with bodies, functions, nodes of other domains
+    /// and weights in other files, which are mapped and must not change while the result lives. What the file has that
+    /// is not kept is among the warnings.
+    ///
+    /// ```no_run
+    /// use pt2onnx::{OnnxProgram, opt};
+    ///
+    /// let mut program = OnnxProgram::open("model.onnx")?;
+    /// program.optimize(opt::Options::default());
+    /// program.save("optimised.onnx")?;
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Read`]; [`Error::Invalid`] where it is not valid ONNX.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let mut report = Report::new(BTreeMap::new());
+        report.read(path.as_ref());
+        let reading = report.stage("read", || {
+            pt2onnx_writer::read_with(path, pt2onnx_writer::ExternalData::Mapped)
+        })?;
+        let mut model = reading.model;
+        // Names of nodes may clash in files, and those of values in bodies that do not see each other.
+        model.assign_names();
+        { report.stage("verify", || verify(&model)) }.map_err(Error::Invalid)?;
+        let lost = reading.lost.iter();
+        let warnings: Vec<String> = lost
+            .map(|lost| format!("the model has {lost}, which are not kept"))
+            .collect();
+        report.done(&model, &warnings);
+        let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
+        Ok(Self::new(model, report, save, replaceable))
+    }
+
     /// The model. Its weights are views of the archive's file.
     pub fn model(&self) -> &Model {
         &self.model
@@ -62,7 +96,6 @@ impl OnnxProgram {
     /// whatever the options say.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
-        self.replaceable.clear();
         stage("optimise", || {
             let mut options = options.into();
             options.opset = self.model.opset;
@@ -91,7 +124,7 @@ impl OnnxProgram {
 
     /// Gives values to weights that have none, because the program was exported with [`Weights::None`](crate::Weights::None)
     /// or the archive had no values for them: all of them, by their names in the program. The weights of such a program
-    /// can be replaced in the same way until [`optimize`](Self::optimize) computes others from them.
+    /// can be replaced in the same way, until [`optimize`](Self::optimize) or another change may have computed others from them.
     /// [`read_weights`](crate::read_weights) reads files.
     ///
     /// Returns the names of those that the model has no use for.
@@ -165,10 +198,7 @@ impl OnnxProgram {
         options: impl Into<SaveOptions>,
     ) -> Result<Saved, Error> {
         self.verified()?;
-        Ok(stage("write", || {
-            pt2onnx_writer::save(&self.model, path, options)
-        })
-        .0?)
+        Ok(stage("write", || pt2onnx_writer::save(&self.model, path, options)).0?)
     }
 
     /// Whether [`save`](Self::save) could write the model: whether its weights have values and everything fits.
@@ -182,6 +212,7 @@ impl OnnxProgram {
 
     fn changed(&mut self) {
         self.edited = true;
+        self.replaceable.clear();
         #[cfg(feature = "ort")]
         self.release();
     }

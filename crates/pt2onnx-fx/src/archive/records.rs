@@ -4,13 +4,7 @@ use crate::error::{Error, NotAnArchive, Place, RecordProblem, Result};
 use bytes::Bytes;
 use indexmap::IndexMap;
 use pt2onnx_tensor::Storage;
-use std::{
-    fs::File,
-    io::Cursor,
-    ops::Range,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs::File, io::Cursor, ops::Range, path::Path, sync::Arc};
 use zip::{
     CompressionMethod, ZipArchive,
     read::{ArchiveOffset, Config},

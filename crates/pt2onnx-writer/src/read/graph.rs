@@ -1,6 +1,7 @@
 //! The model, its graphs and functions.
 
 use super::{
+    Reading,
     error::{Invalid, Result},
     files::Files,
     tensor::tensor,
@@ -44,7 +45,7 @@ impl Reader {
         }
     }
 
-    pub fn model(mut self, proto: ModelProto) -> Result<Model> {
+    pub fn model(mut self, proto: ModelProto) -> Result<Reading> {
         let graph = proto
             .graph
             .ok_or_else(|| Invalid::NoGraph.at("the model"))?;
@@ -76,10 +77,10 @@ impl Reader {
         for function in proto.functions {
             self.function(function)?;
         }
-        for lost in &self.lost {
-            tracing::warn!("the model has {lost}, which are not kept");
-        }
-        Ok(self.model)
+        Ok(Reading {
+            model: self.model,
+            lost: self.lost.into_iter().collect(),
+        })
     }
 
     fn function(&mut self, proto: FunctionProto) -> Result<()> {
@@ -141,7 +142,11 @@ impl Reader {
         let outputs: Vec<String> = proto.output.iter().map(|o| o.name().to_owned()).collect();
         // What the outputs say of themselves counts more.
         let mut infos = Infos::default();
-        let described: Vec<String> = proto.value_info.iter().map(|i| i.name().to_owned()).collect();
+        let described: Vec<String> = proto
+            .value_info
+            .iter()
+            .map(|i| i.name().to_owned())
+            .collect();
         for info in proto.output.into_iter().chain(proto.value_info) {
             infos.entry(info.name().to_owned()).or_insert(info);
         }

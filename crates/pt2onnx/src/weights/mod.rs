@@ -4,7 +4,7 @@ mod read;
 
 pub use read::{WeightsError, read_weights};
 
-use crate::naming::original;
+use crate::naming::{entry, target};
 use indexmap::IndexMap;
 use pt2onnx_fx::{ExportedProgram, InputSpec, graph::Constant};
 use pt2onnx_ir::{Def, Model, TensorType, Value, ValueData};
@@ -35,7 +35,9 @@ pub enum Misfit {
         found: WeightType,
     },
     /// The model has other values for it, which may have gone into others as well.
-    #[error("weight `{0}`: has other values in the model, and other constants may have been computed from them")]
+    #[error(
+        "weight `{0}`: has other values in the model, and other constants may have been computed from them"
+    )]
     Filled(
         /// As the model calls it.
         String,
@@ -67,8 +69,8 @@ impl fmt::Display for WeightType {
 }
 
 /// Gives values to the weights that a model has without: those that [`Weights::None`](crate::Weights::None) left out, by
-/// their names in the program or, where they were renamed, in the model. Inputs of such names get them as what they are unless the caller gives
-/// something else. Nothing is copied.
+/// their names in the program. Inputs of such names get them as what they are unless the caller gives something else.
+/// Nothing is copied.
 ///
 /// Returns the names of those that the model has no use for.
 ///
@@ -90,9 +92,8 @@ pub(crate) fn apply(
     let (mut fitting, mut misfits) = (Vec::new(), Vec::new());
     let mut used: FxHashSet<&str> = FxHashSet::default();
     for (value, data) in model.values() {
-        let names = [original(data), data.name.as_deref()];
-        let given = names.into_iter().flatten();
-        let given = given.filter_map(|name| weights.get_key_value(name)).next();
+        let key = target(data).or(data.name.as_deref());
+        let given = key.and_then(|key| weights.get_key_value(key));
         let name = || data.name.as_deref().unwrap_or_default().to_owned();
         let Some(wanted) = open(data) else { continue };
         match given {
@@ -104,7 +105,11 @@ pub(crate) fn apply(
                 match filled.filter(|_| !replaceable.contains(&value)) {
                     _ if found != wanted => {
                         let name = name();
-                        misfits.push(Misfit::Type { name, wanted, found });
+                        misfits.push(Misfit::Type {
+                            name,
+                            wanted,
+                            found,
+                        });
                     }
                     Some(there) if there.to_bytes() == tensor.to_bytes() => {}
                     Some(_) => misfits.push(Misfit::Filled(name())),
@@ -156,9 +161,7 @@ fn needs_values(data: &ValueData) -> bool {
 
 /// What a value says it was to the program.
 fn kind(data: &ValueData) -> Option<&str> {
-    let key = "pkg.torch.export.graph_signature.InputSpec.kind";
-    let entry = data.metadata.iter().find(|(k, _)| k == key);
-    entry.map(|(_, kind)| &**kind)
+    entry(data, "pkg.torch.export.graph_signature.InputSpec.kind")
 }
 
 /// Complex numbers are pairs in the model.

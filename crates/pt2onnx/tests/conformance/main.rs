@@ -35,11 +35,12 @@ fn main() {
     for (i, case) in cases.iter().cloned().enumerate() {
         let reason = known.get(&case.name).cloned();
         // A part of them without weights, which are applied later, and at the lower levels.
-        if i % 1 == 0 {
+        if i % 16 == 4 {
             let (case, reason) = (case.clone(), reason.clone());
-            trials.push(Trial::test(format!("{}, weights apart", case.name), move || {
-                verdict(apart(&case), reason)
-            }));
+            trials.push(Trial::test(
+                format!("{}, weights apart", case.name),
+                move || verdict(apart(&case), reason),
+            ));
         }
         let lower = match i % 16 {
             0 => Some(Level::Off),
