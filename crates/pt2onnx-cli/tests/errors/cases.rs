@@ -10,7 +10,8 @@ use std::{
 pub struct Case {
     /// The bytes of `MODEL`; without any there is no such file.
     pub archive: fn() -> Option<Vec<u8>>,
-    /// Arguments; `MODEL`, `OUT` and `FOLDER` stand for paths in a folder that has nothing else but a file called `file`.
+    /// Arguments; `MODEL`, `OUT` and `FOLDER` stand for paths in a folder that has nothing else but a file called `file`, `HERE` for
+    /// the folder of these cases.
     pub args: &'static str,
 }
 
@@ -138,6 +139,11 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --dim s18=a --dim tensor_x.0=b"),
     case(good, "MODEL -o OUT --fix s18=-1"),
     case(good, "MODEL -o OUT --custom-opset ai.onnx=20"),
+    case(
+        good,
+        "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt",
+    ),
+    case(good, "MODEL -o OUT --functions FOLDER/missing"),
     // Archives.
     case(none, CONVERT),
     case(|| Some(Vec::new()), CONVERT),
