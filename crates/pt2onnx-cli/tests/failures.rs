@@ -191,7 +191,7 @@ fn wrong_usage() {
         &[model],
         &[model, "-o", "m.onnx", "--opset", "17"],
         &[model, "-o", "m.onnx", "--opset", "27"],
-        &[model, "-o", "m.onnx", "--weights", "none"],
+        &[model, "-o", "m.onnx", "--weights", "nowhere"],
         &["inspect"],
     ] {
         let run = pt2onnx(args);
