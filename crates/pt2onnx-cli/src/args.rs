@@ -2,7 +2,7 @@
 
 use crate::passes::Passes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
+use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames, SaveOptions};
 use std::{num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
@@ -15,8 +15,9 @@ Exit codes:
   0  done
   1  a bug of pt2onnx
   2  wrong usage of the command
-  3  the input cannot be read, is no archive, is damaged, or of a version that is not known
-  4  the program cannot be translated (all that is in the way is listed), or its weights have no values
+  3  the input cannot be read, is no archive (or ONNX model), is damaged, or of a version that is not known
+  4  the program cannot be translated (all that is in the way is listed), its weights have no values, or
+     there are warnings and `--warnings-as-errors` is given
   5  the output cannot be written
 
 After an error there is no output file, and one that was there before is as it was.";
@@ -39,15 +40,26 @@ pub struct Cli {
 /// What to do other than convert. A file that is called as a command is given with its folder: `./inspect`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops and whether they are supported
+    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and all that is in the way
     Inspect {
         /// The archive
         #[arg(value_name = "MODEL.pt2")]
+        model: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print an ONNX model, whatever made it, as text; files with its weights need not be there
+    Show {
+        /// The model
+        #[arg(value_name = "MODEL.onnx")]
         model: PathBuf,
     },
     /// Tell whether archives would be converted with the options given, and all that is in the way
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
+    /// Complete a model that was written without weights
+    ApplyWeights(ApplyWeights),
     /// List the ops that can be translated, by their PyTorch schemas
     Ops {
         /// As JSON, with the ONNX operators they become, the lowest opset and the element types tested
@@ -80,6 +92,28 @@ pub struct Check {
 }
 
 #[derive(Debug, Args)]
+pub struct ApplyWeights {
+    /// The model
+    #[arg(value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 archive, or what
+    /// torch.save(model.state_dict(), path) wrote
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub weights: PathBuf,
+    /// The file to write; the model itself by default
+    #[arg(short, long, value_name = "OUT.onnx")]
+    pub output: Option<PathBuf>,
+    /// Where the weights go
+    #[arg(long, value_enum, default_value_t)]
+    pub to: Place,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// Say what is done; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Args)]
 pub struct Convert {
     /// The archive; one that is called as a command is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
@@ -107,6 +141,11 @@ pub struct Options {
     /// Where weights go
     #[arg(long, value_enum, default_value_t)]
     pub weights: Weights,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// Make weights inputs of the model too, so that callers may give other values
+    #[arg(long)]
+    pub keep_initializers_as_inputs: bool,
     /// The runtime to write for
     #[arg(long, value_enum, default_value_t)]
     pub target: Target,
@@ -122,6 +161,9 @@ pub struct Options {
     /// Version at which the model imports a domain of custom ops, 1 by default; may be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,
+    /// Write nothing where there are warnings, and exit with code 4
+    #[arg(long)]
+    pub warnings_as_errors: bool,
     /// Seed for nodes that draw random numbers, so that runs repeat
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u32>,
@@ -173,15 +215,55 @@ pub struct Options {
     pub doc_strings: bool,
 }
 
+/// How data files are written.
+#[derive(Debug, Args)]
+pub struct Saving {
+    /// Name of the file with external weights, beside the model [default: OUT.onnx.data]
+    #[arg(long, value_name = "NAME")]
+    pub weights_file: Option<String>,
+}
+
+impl Saving {
+    pub fn options(self, weights: pt2onnx::Weights) -> SaveOptions {
+        SaveOptions {
+            data_file: self.weights_file,
+            ..weights.into()
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Weights {
-    /// Into the model file; above 2 GiB, external
+    /// Into the model file; above 2 GiB or with a name for their file, external
     #[default]
     Auto,
     /// Into the model file
     Embed,
-    /// Into OUT.onnx.data, which must stay beside OUT.onnx
+    /// Into a file of their own, which must stay beside OUT.onnx
     External,
+    /// Nowhere: `pt2onnx apply-weights` completes the model
+    None,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Place {
+    /// Into the model file; above 2 GiB or with a name for their file, external
+    #[default]
+    Auto,
+    /// Into the model file
+    Embed,
+    /// Into a file of their own, which must stay beside OUT.onnx
+    External,
+}
+
+impl From<Place> for pt2onnx::Weights {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Auto => Self::Auto,
+            Place::Embed => Self::Embed,
+            Place::External => Self::External,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -277,6 +359,7 @@ impl From<Weights> for pt2onnx::Weights {
             Weights::Auto => Self::Auto,
             Weights::Embed => Self::Embed,
             Weights::External => Self::External,
+            Weights::None => Self::None,
         }
     }
 }
@@ -405,6 +488,9 @@ mod tests {
             (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
             (&["ops"], true),
             (&["inspect", "m.pt2"], true),
+            (&["inspect", "m.pt2", "--json"], true),
+            (&["show", "m.onnx"], true),
+            (&["show"], false),
             (&[], false),
             (&["m.pt2"], false),
             (&["-o", "m.onnx"], false),

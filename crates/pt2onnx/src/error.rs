@@ -1,6 +1,6 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::{DimError, DomainError, NameError, OPSETS};
+use crate::{DimError, DomainError, Misfit, NameError, OPSETS};
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::VerifyError;
@@ -57,9 +57,30 @@ pub enum Error {
         /// Everything wrong with it.
         Vec<VerifyError>,
     ),
+    /// There are warnings, which were asked to be errors ([`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors)).
+    #[error("there are warnings, which are errors here:{}", lines(.0))]
+    Warnings(
+        /// All of them.
+        Vec<String>,
+    ),
+    /// A file is no ONNX model that can be read ([`OnnxProgram::open`](crate::OnnxProgram::open)).
+    #[error(transparent)]
+    Read(#[from] pt2onnx_writer::ReadError),
+    /// A model that was read is not valid ONNX.
+    #[error("the model is not valid ONNX:{}", lines(.0))]
+    Invalid(
+        /// Everything wrong with it.
+        Vec<VerifyError>,
+    ),
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] pt2onnx_writer::Error),
+    /// Weights are not those that the model wants; all that is wrong is listed.
+    #[error("the weights are not those of the model:{}", lines(.0))]
+    Weights(
+        /// Everything that is missing or does not fit.
+        Vec<Misfit>,
+    ),
     /// The model does not run in ONNX Runtime.
     #[cfg(feature = "ort")]
     #[error(transparent)]
@@ -82,10 +103,14 @@ pub enum ErrorKind {
     Opset,
     /// What was asked for does not fit the program, or cannot be had: an opset, names, sizes.
     Options,
-    /// The archive has no values for weights.
+    /// Weights have no values, or those given do not fit the model.
     NoWeights,
     /// The model made is not valid ONNX, a bug of pt2onnx: `torch.onnx.errors.CheckerError`.
     Checker,
+    /// There are warnings, which were asked to be errors.
+    Warnings,
+    /// The file is no ONNX model that can be read, or not a valid one.
+    Model,
     /// The output cannot be written.
     Output,
     /// ONNX Runtime cannot load or run the model (feature `ort`).
@@ -107,6 +132,9 @@ impl Error {
             }
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Verify(_) => ErrorKind::Checker,
+            Error::Weights(_) => ErrorKind::NoWeights,
+            Error::Warnings(_) => ErrorKind::Warnings,
+            Error::Read(_) | Error::Invalid(_) => ErrorKind::Model,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,
             Error::Write(pt2onnx_writer::Error::NoSuchType { .. }) => ErrorKind::Conversion,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,

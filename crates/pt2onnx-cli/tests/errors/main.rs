@@ -108,11 +108,13 @@ fn run(case: &Case) -> (i32, String) {
     fs::write(folder.path().join("file"), "content").unwrap();
     let before = files(folder.path());
     let output = folder.path().join("m.onnx");
+    let here = format!("{}/tests/errors", env!("CARGO_MANIFEST_DIR"));
     let args = case.args.split_whitespace();
     let args = args.map(|a| {
         a.replace("MODEL", model.to_str().unwrap())
             .replace("OUT", output.to_str().unwrap())
             .replace("FOLDER", &place)
+            .replace("HERE", &here)
     });
     let run = match case.args {
         CONVERT => convert(&model, &output),
@@ -121,7 +123,7 @@ fn run(case: &Case) -> (i32, String) {
     assert!(files(folder.path()) == before, "{}: {run:?}", case.args);
     assert!(run.stdout.is_empty(), "{run:?}");
     let data = data("");
-    let text = run.stderr.replace(&place, "FOLDER");
+    let text = run.stderr.replace(&place, "FOLDER").replace(&here, "HERE");
     (run.code, text.replace(data.to_str().unwrap(), "DATA"))
 }
 
@@ -201,6 +203,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx/src/dims.rs", "pub enum DimError"),
     ("pt2onnx/src/domains.rs", "thiserror::Error"),
     ("pt2onnx/src/naming.rs", "pub enum NameError"),
+    ("pt2onnx-writer/src/read/error.rs", "pub enum Invalid"),
 ];
 
 #[test]

@@ -356,7 +356,10 @@ fn failures(error: &Error) -> Vec<ReportedFailure> {
             });
             each.collect()
         }
-        Error::Verify(errors) => errors.iter().map(|e| plain(e.to_string(), None)).collect(),
+        Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.clone(), None)).collect(),
+        Error::Verify(errors) | Error::Invalid(errors) => {
+            errors.iter().map(|e| plain(e.to_string(), None)).collect()
+        }
         Error::Write(pt2onnx_writer::Error::NoData(names)) => {
             let names = names.iter();
             let each = names.map(|name| {
