@@ -56,10 +56,10 @@ pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// `Clip` of integers by `Max` and `Min`.
-pub(super) fn clip_of_integers(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Clip` of integers by `Max` and `Min`; of double, which the form has but runtimes lacked, likewise.
+pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, String> {
     match input(&model[id], 0).map(|x| dtype(model, x))? {
-        Some(t) if t.is_float() => Ok(Done::Kept),
+        Some(t) if t.is_float() && t != DType::F64 => Ok(Done::Kept),
         _ => by_extrema(model, id),
     }
 }

@@ -75,7 +75,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("CastLike", 24, |m, n| without(m, n, "round_mode")),
     needed("Celu", 12, activation::celu),
     needed("Clip", 11, comparison::clip_bounds),
-    needed("Clip", 12, comparison::clip_of_integers),
+    wider("Clip", 12, comparison::clip_of_others),
     wider("Compress", 11, axes::axis),
     wider("Concat", 11, axes::axis),
     needed("Constant", 12, shapes::constant),

@@ -59,7 +59,7 @@ fn main() {
             }));
         }
     }
-    trials.extend(opsets::trials(&cases));
+    trials.extend(opsets::trials(&cases, &known));
     trials.push(Trial::test(
         "functional programs stay as they are",
         move || Ok(functional::check(&cases)?),
