@@ -226,6 +226,12 @@ pub const PASSES: &[Pass] = &[
         "Makes RMSNormalization of its formula, from opset 23 on; otherwise as layer-norm.",
         |m, o| fuse::run(m, o, &fuse::RMS_NORM),
     ),
+    fuse(
+        "attention",
+        "Makes Attention of its formula, with scale, mask, causal mask and shared heads, from opset 23 on. Sizes must be \
+         known to fit. A mask that may hide all keys of a query must do so by -inf, and the formula give zeros there.",
+        |m, o| fuse::run(m, o, &fuse::ATTENTION),
+    ),
     simplify(
         "dead",
         "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",

@@ -4,6 +4,7 @@
 //! operator, and where nothing else needs what the nodes in between make: no fusion makes a model larger.
 
 mod activation;
+mod attention;
 mod batch_norm;
 mod linear;
 mod normalization;
@@ -11,6 +12,7 @@ mod padding;
 mod pattern;
 
 pub(crate) use activation::{CLIP, GELU, HARD_SWISH};
+pub(crate) use attention::ATTENTION;
 pub(crate) use batch_norm::BATCH_NORM;
 pub(crate) use linear::GEMM;
 pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
@@ -174,6 +176,7 @@ mod tests {
     #[test]
     fn all_patterns_are_read() {
         for fusion in [
+            &ATTENTION,
             &BATCH_NORM,
             &CLIP,
             &GELU,
