@@ -1,7 +1,10 @@
 //! Attention written out: scaled products of queries and keys, a mask, a softmax, the values it weighs.
 
-use super::{Fusion, Rule, Seen, ints, pattern};
-use pt2onnx_ir::{Attribute, Builder, Model, Node, Shape, Value, attrs, schema};
+use super::{Fusion, Rule, Seen, expanded, ints, pattern};
+use crate::{Changed, Options, cleanup::known, rewrite};
+use pt2onnx_ir::{
+    Attribute, Builder, InsertPoint, Model, Node, NodeId, Shape, Use, Value, attrs, schema,
+};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -65,11 +68,12 @@ fn attention(cx: &Builder, seen: &Seen) -> Option<Value> {
         && values.len() == 4
         && queries[..2] == dims[..2]
         && queries[3] == dims[3]
-        && values[..3] == dims[..3]
+        // As many values as keys there are in any case: the product with the weights takes no others.
+        && values[..2] == dims[..2]
         && [&queries, &dims, &values]
             .into_iter()
             .flatten()
-            .all(crate::cleanup::known);
+            .all(known);
     let dtype = cx.dtype(q);
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let wide = seen.value("h").map_or(dtype, |h| cx.dtype(h));
@@ -143,9 +147,7 @@ fn scaled(cx: &Builder, seen: &Seen, i: usize) -> Option<Value> {
     };
     let scale = (f64::from(*given) * seen.number(cx, "scale")?) as f32;
     let product = node.input(i)?;
-    let kept = cx
-        .known_shape(product)
-        .filter(|s| s.iter().all(crate::cleanup::known));
+    let kept = cx.known_shape(product).filter(|s| s.iter().all(known));
     if !scale.is_normal()
         || scale < 0.0
         || kept.is_none()
@@ -168,10 +170,7 @@ fn scaled(cx: &Builder, seen: &Seen, i: usize) -> Option<Value> {
 fn grouped(cx: &Builder, seen: &Seen) -> Option<Value> {
     let node = seen.node(cx, "a")?;
     let repeated = |shared: &str, unsqueezed: &str, expanded: &str, i: usize| {
-        let shape = |value| {
-            cx.known_shape(value)
-                .filter(|s| s.iter().all(crate::cleanup::known))
-        };
+        let shape = |value| cx.known_shape(value).filter(|s| s.iter().all(known));
         let (few, many) = (shape(seen.value(shared)?)?, shape(node.input(i)?)?);
         let (apart, wide) = (
             shape(seen.value(unsqueezed)?)?,
@@ -192,6 +191,80 @@ fn grouped(cx: &Builder, seen: &Seen) -> Option<Value> {
     Some(cx.emit1("Attention", &inputs, node.attributes))
 }
 
+/// Keys and values that stand behind those of a cache, where the cache is given out again: `Attention` appends them
+/// itself. Nothing else may use them.
+pub(crate) fn cache(model: &mut Model, options: &Options) -> Changed {
+    let mut changed = false;
+    if ATTENTION.since > options.opset.min(model.opset) {
+        return changed;
+    }
+    for id in model.graph_nodes() {
+        let node = &model[id];
+        let plain = node.is("Attention")
+            && node.outputs().len() == 1
+            && node.inputs().len() <= 4
+            && node.int("is_causal").unwrap_or(0) == 0;
+        let joined = plain.then(|| Some((appended(model, id, 1)?, appended(model, id, 2)?)));
+        let Some(([past_key, key], [past_value, value])) = joined.flatten() else {
+            continue;
+        };
+        let old = [
+            node.outputs()[0],
+            node.inputs()[1].unwrap_or(key),
+            node.inputs()[2].unwrap_or(value),
+        ];
+        let mask = node.input(3);
+        let inputs = [
+            node.input(0),
+            Some(key),
+            Some(value),
+            mask,
+            Some(past_key),
+            Some(past_value),
+        ];
+        let (attributes, origins) = (node.attributes.clone(), node.origins.clone());
+        let new = model.add_node(InsertPoint::Before(id), "Attention", &inputs, attributes, 3);
+        model[new].origins = origins;
+        let outputs = model[new].outputs().to_vec();
+        for (old, new) in old.into_iter().zip(outputs) {
+            model[new].ty = model[old].ty.clone();
+            if model[new].name.is_none() {
+                model[new].name = model[old].name.take();
+            }
+            let Some(maker) = model.producer(old) else {
+                continue;
+            };
+            if let Some(owner) = model.producer(new) {
+                model.merge_origins(owner, maker);
+            }
+            rewrite::substitute(model, old, new);
+            model.erase(maker);
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// The two parts of a node's input that is joined out of them along the lengths, an output of the graph that no other
+/// node uses.
+fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
+    let joined = model[id].input(input)?;
+    let node = &model[model.producer(joined)?];
+    let given_out = model[joined].uses().any(|u| matches!(u, Use::Output(..)));
+    let own = model[joined].uses().all(|u| match u {
+        Use::Input(user, i) => user == id && i as usize == input,
+        Use::Output(..) => true,
+    });
+    let here = node.is("Concat") && node.region() == model[id].region() && given_out && own;
+    let &[Some(past), Some(new)] = node.inputs() else {
+        return None;
+    };
+    let shape = |v| pattern::tensor_type(model, v).map(|(_, s)| s);
+    let (new_sizes, queries) = (shape(new)?, shape(model[id].input(0)?)?);
+    let lengths = new_sizes.get(2)? == queries.get(2)? && known(&new_sizes[2]);
+    (here && lengths && matches!(node.int("axis"), Some(2 | -2))).then_some([past, new])
+}
+
 /// How many queries or keys there are.
 fn length(cx: &Builder, x: Value) -> Option<Expr> {
     cx.known_shape(x)?.get(2).cloned()
@@ -200,9 +273,8 @@ fn length(cx: &Builder, x: Value) -> Option<Expr> {
 /// The mask for each query and each key: `Attention` broadcasts over batch and heads only, as runtimes have it.
 fn full(cx: &Builder, mask: Value, sizes: &[Expr]) -> Option<Value> {
     let shape = cx.known_shape(mask)?;
-    let fits = |(have, want): (&Expr, &Expr)| {
-        have.as_int() == Some(1) || (have == want && crate::cleanup::known(have))
-    };
+    let fits =
+        |(have, want): (&Expr, &Expr)| have.as_int() == Some(1) || (have == want && known(have));
     if shape.len() > 4 || !shape.iter().rev().zip(sizes.iter().rev()).all(fits) {
         return None;
     }
@@ -215,9 +287,7 @@ fn full(cx: &Builder, mask: Value, sizes: &[Expr]) -> Option<Value> {
         .chain(&sizes[2..])
         .cloned()
         .collect();
-    wide.iter()
-        .all(Expr::is_static)
-        .then(|| cx.expand(mask, &wide))
+    Some(expanded(cx, mask, &wide))
 }
 
 /// What a value was cast from, if that is of the type.
@@ -321,8 +391,7 @@ fn is_causal(model: &Model, mask: Value, rows: &Expr, columns: &Expr) -> bool {
         let node = producer(Some(mask)).filter(|n| n.is("GreaterOrEqual"))?;
         let column = producer(node.input(0)).filter(|n| n.is("Unsqueeze"))?;
         let (_, shape) = pattern::tensor_type(model, mask)?;
-        let sizes =
-            shape[..] == [rows.clone(), columns.clone()] && shape.iter().all(crate::cleanup::known);
+        let sizes = shape[..] == [rows.clone(), columns.clone()] && shape.iter().all(known);
         let upright = matches!(ints(column.input(1))?[..], [1 | -1]);
         Some(
             sizes
