@@ -14,7 +14,6 @@ mod onnx;
 mod ops;
 mod proto;
 mod python;
-mod synth;
 mod test;
 
 #[derive(Parser)]
@@ -42,7 +41,7 @@ enum Task {
     /// An archive of a decoder as PyTorch would save it, for measuring.
     Synth {
         /// How many layers, or how many bytes of weights: 32, 500MB, 4GB.
-        extent: synth::Extent,
+        extent: xtask::synth::Extent,
         /// Where to.
         out: PathBuf,
         /// Width of the hidden state: 256 where layers are given, 2048 where bytes are.
@@ -76,7 +75,7 @@ fn main() -> Result<()> {
             extent,
             out,
             hidden,
-        } => synth::synth(extent, hidden, &out),
+        } => xtask::synth::synth(extent, hidden, &out),
         Task::Test { args } => test::test(&args),
     }
 }

@@ -30,6 +30,8 @@ fn ints(values: &[i64]) -> Json {
 }
 
 impl Decoder {
+    /// # Errors
+    /// A hidden size that heads do not divide evenly.
     pub fn new(layers: u64, hidden: u64) -> Result<Self> {
         ensure!(
             hidden > 0 && hidden.is_multiple_of(2 * HEAD),

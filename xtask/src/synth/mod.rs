@@ -13,8 +13,9 @@ use serde_json::json;
 use zip::write::{FileOptions, SimpleFileOptions};
 use zip::{CompressionMethod, ZipWriter};
 
-use decoder::Decoder;
-use program::{Weight, tensor_meta};
+pub use decoder::Decoder;
+use program::tensor_meta;
+pub use program::{Program, Weight};
 
 /// How large the archive is to be.
 #[derive(Clone, Copy, Debug)]
