@@ -1,4 +1,8 @@
 //! Each stage of a conversion, and all of them: from a program's JSON to the bytes of the model, weights left out.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a bench that fails says so best by panicking"
+)]
 
 use std::hint::black_box;
 

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 mod aten;
+mod bench;
 mod generate;
 mod kernels;
 mod onnx;
@@ -38,6 +39,8 @@ enum Task {
     RegenOps(Regen),
     /// The lowerings that no conformance case runs.
     Coverage,
+    /// Measures conversions against `cp` and torch.onnx.export; writes docs/benchmarks.md and its plots.
+    Bench(bench::Options),
     /// An archive of a decoder as PyTorch would save it, for measuring.
     Synth {
         /// How many layers, or how many bytes of weights: 32, 500MB, 4GB.
@@ -71,6 +74,7 @@ fn main() -> Result<()> {
         Task::RegenKernels(args) => kernels::regen(args.check),
         Task::RegenOps(args) => ops::regen(args.check),
         Task::Coverage => ops::coverage(),
+        Task::Bench(options) => bench::bench(&options),
         Task::Synth {
             extent,
             out,
