@@ -141,7 +141,7 @@ pub struct Node {
     pub attributes: Attributes,
     /// Its name, if it has one already.
     pub name: Option<Arc<str>>,
-    /// Where it comes from; several for a fused node.
+    /// Where it comes from; several for a fused node, first that whose result it makes.
     pub origins: SmallVec<[OriginId; 1]>,
     inputs: SmallVec<[Option<Value>; 4]>,
     outputs: SmallVec<[Value; 2]>,
@@ -401,6 +401,20 @@ impl Model {
             .collect();
         let ty = Type::tensor(tensor.dtype(), shape);
         self.add_value(Def::Constant(tensor), Some(ty))
+    }
+
+    /// Gives a constant other contents, of the same element type and sizes; false, and nothing happens, where it is no such
+    /// constant.
+    pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {
+        match &mut self.values[value.index()].def {
+            Def::Constant(old)
+                if (old.dtype(), old.shape()) == (tensor.dtype(), tensor.shape()) =>
+            {
+                *old = tensor;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// A new node with `outputs` new values of unknown type.

@@ -18,6 +18,9 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::{borrow::Cow, collections::BTreeSet};
 
+/// The key under which a node of several origins lists them.
+const ORIGINS: &str = "pkg.pt2onnx.origins";
+
 /// A model in pieces.
 pub(crate) struct Parts<'a> {
     /// All but the graph.
@@ -26,6 +29,8 @@ pub(crate) struct Parts<'a> {
     pub graph: GraphProto,
     /// Its initialisers, in the order the constants were made.
     pub initialisers: Vec<Initialiser<'a>>,
+    /// Names of those that have no values: the graph says of what type they are.
+    pub declared: Vec<String>,
 }
 
 /// An initialiser of the main graph.
@@ -50,9 +55,13 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         .collect::<Result<_, _>>()?;
     let used = cx.constants(Model::MAIN);
     // What is said of initialisers stands with their types, where onnx_ir, and with it PyTorch, writes and reads it.
-    for &(value, _) in &used {
+    let mut declared = Vec::new();
+    for &(value, tensor) in &used {
         let data = &model[value];
-        if !data.metadata.is_empty() || data.doc_string.is_some() {
+        if is_absent(tensor) {
+            declared.push(cx.name(value)?);
+        }
+        if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
             graph.value_info.push(cx.value_info(value)?);
         }
     }
@@ -66,6 +75,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let defaults = model.inputs().iter().filter_map(default);
     let initialisers = used
         .into_iter()
+        .filter(|(_, tensor)| !is_absent(tensor))
         .chain(defaults)
         .map(|(value, tensor)| cx.initialiser(value, tensor))
         .collect::<Result<_, _>>()?;
@@ -92,6 +102,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         model: proto,
         graph,
         initialisers,
+        declared,
     })
 }
 
@@ -263,22 +274,24 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// The metadata of all that a node was made from: of each key the different texts, one in a line.
+    /// The metadata of the first source node that a node was made from, whose result it makes, and, where there are
+    /// several, the names of all.
     fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
         let origins = || node.origins.iter().map(|o| &self.model[*o]);
-        if let (Some(only), 1) = (origins().next(), node.origins.len()) {
-            return metadata(&only.metadata);
+        let Some(first) = origins().next() else {
+            return Vec::new();
+        };
+        if first.metadata.is_empty() || node.origins.len() == 1 {
+            return metadata(&first.metadata);
         }
-        let mut merged: Vec<(&str, Vec<&str>)> = Vec::new();
-        for (key, value) in origins().flat_map(|o| &o.metadata) {
-            match merged.iter_mut().find(|(k, _)| k == key) {
-                Some((_, values)) if values.contains(&&**value) => {}
-                Some((_, values)) => values.push(value),
-                None => merged.push((key, vec![value])),
-            }
-        }
-        let join = |(key, values): (&str, Vec<&str>)| entry(key, values.join("\n"));
-        merged.into_iter().map(join).collect()
+        let mut entries = metadata(&first.metadata);
+        entries.retain(|e| e.key() != ORIGINS);
+        let names = origins().map(|o| {
+            let listed = o.metadata.iter().find(|(key, _)| key == ORIGINS);
+            listed.map_or(&*o.node, |(_, names)| names)
+        });
+        entries.push(entry(ORIGINS, names.collect::<Vec<_>>().join(", ")));
+        entries
     }
 
     /// The words about all that a node was made from, and their source lines if the model wants them.
@@ -370,7 +383,7 @@ impl<'a> Cx<'a> {
 
     /// A tensor without its elements, but with its strings.
     fn described(&mut self, tensor: &Tensor, name: &str) -> Result<TensorProto, Error> {
-        if !tensor.has_data() && tensor.nbytes() > 0 {
+        if is_absent(tensor) {
             self.absent.push(name.to_owned());
         }
         Ok(TensorProto {
@@ -390,6 +403,11 @@ impl<'a> Cx<'a> {
             ..TensorProto::default()
         })
     }
+}
+
+/// Whether a tensor has no values where it should have some.
+fn is_absent(tensor: &Tensor) -> bool {
+    !tensor.has_data() && tensor.nbytes() > 0
 }
 
 /// Names of bodies mean nothing, but must be there: `node_If_0_then_branch`.
