@@ -1,4 +1,5 @@
-//! Each stage of a conversion, and all of them: from a program's JSON to the bytes of the model, weights left out.
+//! Each stage of a conversion, and all of them: from a program's JSON to the bytes of the model, whose weights are
+//! as small as can be.
 #![expect(
     clippy::unwrap_used,
     reason = "a bench that fails says so best by panicking"
@@ -7,36 +8,39 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use indexmap::IndexMap;
 use pt2onnx::fx::{ExportedProgram, archive, passes};
 use pt2onnx::tensor::{DType, Tensor};
 use pt2onnx::{Exporter, Registry, aten, ir, opt, writer};
-use xtask::synth::{Decoder, Program};
+use xtask::synth::{Decoder, Program, Weight};
 
 /// Layers of the decoders: a usual one, and one of about 5,000 nodes.
 const LAYERS: [u64; 2] = [32, 80];
 
-/// The JSON read, with the weights' types and shapes.
-fn read(program: &Program, json: &str) -> ExportedProgram {
-    let weight = |weight: &xtask::synth::Weight| {
+/// The weights of a program.
+fn state(program: &Program) -> IndexMap<String, Tensor> {
+    let weight = |weight: &Weight| {
         let sizes: Vec<usize> = weight.sizes.iter().map(|size| *size as usize).collect();
+        let bytes = vec![1; weight.bytes() as usize];
         (
             weight.name.clone(),
-            Tensor::absent(DType::F32, sizes).unwrap(),
+            Tensor::new(DType::F32, sizes, bytes).unwrap(),
         )
     };
-    let state = program.weights.iter().map(weight).collect();
-    archive::from_json(json.as_bytes(), state, Default::default()).unwrap()
+    program.weights.iter().map(weight).collect()
 }
 
 fn stages(c: &mut Criterion) {
     for layers in LAYERS {
-        let source = Decoder::new(layers, 256).unwrap().program();
-        let json = source.json();
+        let source = Decoder::new(layers, 16).unwrap().program();
+        let (json, state) = (source.json(), state(&source));
+        let read =
+            || archive::from_json(json.as_bytes(), state.clone(), Default::default()).unwrap();
         let mut group = c.benchmark_group(format!("{} nodes", source.nodes));
         group.sample_size(20);
 
-        group.bench_function("read", |b| b.iter(|| read(&source, &json)));
-        let program = read(&source, &json);
+        group.bench_function("read", |b| b.iter(read));
+        let program = read();
 
         let prepare = |mut program: ExportedProgram| {
             passes::prepare(&mut program).unwrap();
@@ -74,7 +78,7 @@ fn stages(c: &mut Criterion) {
 
         group.bench_function("all", |b| {
             b.iter(|| {
-                let exported = exporter.export_program(read(&source, &json)).unwrap();
+                let exported = exporter.export_program(read()).unwrap();
                 writer::to_bytes(exported.model()).unwrap()
             });
         });
