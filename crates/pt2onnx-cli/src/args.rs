@@ -25,6 +25,11 @@ After an error there is no output file, and one that was there before is as it w
 const AFTER_CHECK: &str = "\
 The exit code is 0 if all would be converted, else that of the first that would not, as `pt2onnx --help` lists them.";
 
+const AFTER_OPTIMIZE: &str = "\
+The model keeps its opset, its inputs, outputs and weights with their names, and its metadata. Functions and bodies are
+optimised as well. Operators of other domains stay as they are, and so do those that are older than the forms known here:
+their outputs are taken to be of the types that the model says.";
+
 /// Turns a `.pt2` archive of torch.export.save into an ONNX model.
 #[derive(Debug, Parser)]
 #[command(name = "pt2onnx", version, after_help = AFTER, max_term_width = 100)]
@@ -58,6 +63,9 @@ pub enum Command {
     /// Tell whether archives would be converted with the options given, and all that is in the way
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
+    /// Fold, simplify and fuse an ONNX model, whatever made it
+    #[command(after_help = AFTER_OPTIMIZE)]
+    Optimize(Box<Optimize>),
     /// List the ops that can be translated, by their PyTorch schemas
     Ops {
         /// As JSON, with the ONNX operators they become, the lowest opset and the element types tested
@@ -87,6 +95,24 @@ pub struct Check {
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
+}
+
+#[derive(Debug, Args)]
+pub struct Optimize {
+    /// The model
+    #[arg(value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// The file to write; it may be the model itself
+    #[arg(short, long, value_name = "OUT.onnx")]
+    pub output: PathBuf,
+    /// Say what is done and how long it takes; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Write nothing where there are warnings, and exit with code 4
+    #[arg(long)]
+    pub warnings_as_errors: bool,
+    #[command(flatten)]
+    pub passes: Passes,
 }
 
 #[derive(Debug, Args)]
@@ -421,6 +447,11 @@ mod tests {
             (&["inspect", "m.pt2", "--json"], true),
             (&["show", "m.onnx"], true),
             (&["show"], false),
+            (
+                &["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"],
+                true,
+            ),
+            (&["optimize", "m.onnx"], false),
             (&[], false),
             (&["m.pt2"], false),
             (&["-o", "m.onnx"], false),

@@ -8,6 +8,7 @@ mod convert;
 mod inspect;
 mod log;
 mod ops;
+mod optimize;
 mod passes;
 mod report;
 mod show;
@@ -55,6 +56,7 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
         Some(Command::Show { model }) => print(show::show(&model)?),
+        Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::Ops { json }) => print(ops::list(json)),
         Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),

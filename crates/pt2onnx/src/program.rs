@@ -17,6 +17,8 @@ pub struct OnnxProgram {
     weights: Weights,
     /// Whether the model may have changed since it was verified.
     edited: bool,
+    /// Whether others made it.
+    foreign: bool,
     /// The model in ONNX Runtime, since it was last run.
     #[cfg(feature = "ort")]
     pub(crate) session: Option<crate::Session>,
@@ -29,6 +31,7 @@ impl OnnxProgram {
             report,
             weights,
             edited: false,
+            foreign: false,
             #[cfg(feature = "ort")]
             session: None,
         }
@@ -64,7 +67,9 @@ impl OnnxProgram {
             .map(|lost| format!("the model has {lost}, which are not kept"))
             .collect();
         report.done(&model, &warnings);
-        Ok(Self::new(model, report, Weights::Auto))
+        let mut program = Self::new(model, report, Weights::Auto);
+        program.foreign = true;
+        Ok(program)
     }
 
     /// The model. Its weights are views of the archive's file.
@@ -80,13 +85,16 @@ impl OnnxProgram {
     }
 
     /// Folds, simplifies and fuses, as [`Exporter::optimize`](crate::Exporter::optimize) says. The opset stays the model's,
-    /// whatever the options say.
+    /// whatever the options say; graphs of other than the [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are left alone.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
             let mut options = options.into();
             options.opset = self.model.opset;
-            pt2onnx_opt::optimize(&mut self.model, &options);
+            match self.foreign {
+                true => pt2onnx_opt::optimize_foreign(&mut self.model, &options),
+                false => pt2onnx_opt::optimize(&mut self.model, &options),
+            }
             self.model.assign_names();
         });
     }
