@@ -19,11 +19,16 @@ Exit codes:
   4  the program cannot be translated (all that is in the way is listed), its weights have no values, or
      there are warnings and `--warnings-as-errors` is given
   5  the output cannot be written
+  6  the models differ (`pt2onnx diff`)
 
 After an error there is no output file, and one that was there before is as it was.";
 
 const AFTER_CHECK: &str = "\
 The exit code is 0 if all would be converted, else that of the first that would not, as `pt2onnx --help` lists them.";
+
+const AFTER_DIFF: &str = "\
+`THING: A | B` says what each model has, `-` stands for nothing. Weights are told by their types and the first 16 bytes of the SHA-256 of
+their elements. The exit code is 0 if nothing differs, 6 if something does.";
 
 const AFTER_OPTIMIZE: &str = "\
 The model keeps its opset, its inputs, outputs and weights with their names, and its metadata. Functions and bodies are
@@ -63,6 +68,9 @@ pub enum Command {
     /// Tell whether archives would be converted with the options given, and all that is in the way
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
+    /// Tell what two ONNX models differ in: opsets, inputs, outputs, operators, weights, types, names, nodes
+    #[command(after_help = AFTER_DIFF)]
+    Diff(Diff),
     /// Fold, simplify and fuse an ONNX model, whatever made it
     #[command(after_help = AFTER_OPTIMIZE)]
     Optimize(Box<Optimize>),
@@ -95,6 +103,25 @@ pub struct Check {
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// A model
+    #[arg(value_name = "A.onnx")]
+    pub a: PathBuf,
+    /// Another one
+    #[arg(value_name = "B.onnx")]
+    pub b: PathBuf,
+    /// Compare metadata and words about models, graphs, values and nodes too
+    #[arg(long)]
+    pub metadata: bool,
+    /// Do not read the elements of weights; files with weights need not be there then
+    #[arg(long)]
+    pub no_weights: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

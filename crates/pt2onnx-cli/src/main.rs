@@ -1,10 +1,11 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `ops`, `passes`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `diff`, `ops`, `passes`), all else goes to standard error.
 
 mod args;
 mod check;
 mod convert;
+mod diff;
 mod inspect;
 mod log;
 mod ops;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Option<Code>, Report> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
+        Some(Command::Diff(args)) => return diff::compare(&args),
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
         Some(Command::Show { model }) => print(show::show(&model)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),

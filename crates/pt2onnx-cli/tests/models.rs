@@ -97,3 +97,54 @@ fn optimize_warns_of_what_it_leaves_alone() {
     assert_eq!((run.code, &*run.stderr), (0, warning));
     assert!(output.exists());
 }
+
+#[test]
+fn diff() {
+    let folder = tempdir().unwrap();
+    let a = save(&folder, "a.onnx", &foreign(), Weights::External);
+    let text = foreign()
+        .to_string()
+        .replace("{...}", &format!("{{{}}}", vec!["0.5"; 512].join(", ")));
+    let changes = [
+        (r#""" : 18"#, r#""" : 20"#),
+        ("bool flag)", "bool flag, float unused)"),
+        ("float[N,4] y,", "float[M,4] y,"),
+        ("{1.0, 2.0, 3.0, 4.0}", "{1.0, 2.0, 3.0, 5.0}"),
+        ("float[4,128] weight = {0.5", "float[4,128] weight = {0.25"),
+        ("a = Add (same, bias)", "a = Sub (same, bias)"),
+        ("by: float = 2.0", "by: float = 3.0"),
+    ];
+    let changed = changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    let mut changed: Model = changed.parse().unwrap();
+    changed.doc_string = Some("some words".to_owned());
+    let b = save(&folder, "b.onnx", &changed, Weights::External);
+    let diff = |more: &[&str]| {
+        let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+        pt2onnx([&["diff", a, b], more].concat())
+    };
+    let run = diff(&[]);
+    assert_eq!((run.code, &*run.stderr), (6, ""));
+    insta::assert_snapshot!(run.stdout);
+    let with_metadata = diff(&["--metadata"]).stdout;
+    let words = "metadata:\n  the model, doc_string: - | some words\n";
+    assert!(with_metadata.contains(words), "{with_metadata}");
+    let json = diff(&["--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let first = json.pointer("/sections/0/changes/0").unwrap();
+    assert_eq!(first.to_string(), r#"{"what":"ai.onnx","a":"18","b":"20"}"#);
+    // Without weights they need not be there, and are of the same types.
+    fs::remove_file(folder.path().join("a.onnx.data")).unwrap();
+    assert_eq!(diff(&[]).code, 3);
+    let run = diff(&["--no-weights"]);
+    assert!(run.code == 6 && !run.stdout.contains("weights:"), "{run:?}");
+    let same = pt2onnx([
+        "diff",
+        b.to_str().unwrap(),
+        b.to_str().unwrap(),
+        "--metadata",
+    ]);
+    assert_eq!((same.code, &*same.stdout, &*same.stderr), (0, "", ""));
+}

@@ -31,6 +31,7 @@ mod fuse;
 mod generated;
 mod legalise;
 mod rewrite;
+mod sizes;
 mod target;
 mod types;
 
@@ -262,7 +263,12 @@ pub fn optimize(model: &mut Model, options: &Options) {
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
     let claimed = |v: &pt2onnx_ir::Value| model[*v].ty.clone();
     let claims: Vec<_> = model.outputs().iter().map(claimed).collect();
-    infer_types(model);
+    aside::each_graph(model, |model| {
+        let contents = types::infer(model);
+        if options.passes().any(|p| p.name == "fold") {
+            sizes::spell_out(model, &contents);
+        }
+    });
     optimize(model, options);
     for (value, claim) in model.outputs().to_vec().into_iter().zip(claims) {
         model[value].ty = claim;

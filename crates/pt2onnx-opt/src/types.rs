@@ -1,6 +1,9 @@
 //! Types of models that others made: what follows from the inputs, instead of what a file claims.
 
-use crate::aside;
+use crate::{
+    aside,
+    sizes::{self, Contents},
+};
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, RegionId};
 use pt2onnx_symbolic::Constraints;
 
@@ -8,17 +11,24 @@ use pt2onnx_symbolic::Constraints;
 /// domains, the model's own claims stay.
 pub fn infer_types(model: &mut Model) {
     aside::each_graph(model, |model| {
-        let root = model.root();
-        let cx = Builder::new(model, InsertPoint::End(root), Constraints::default());
-        region(&cx, root);
+        infer(model);
     });
 }
 
-fn region(cx: &Builder, region_id: RegionId) {
+/// [`infer_types`] of the graph that passes work on, and the sizes it computes.
+pub(crate) fn infer(model: &mut Model) -> Contents {
+    let root = model.root();
+    let cx = Builder::new(model, InsertPoint::End(root), Constraints::default());
+    let mut found = Contents::default();
+    region(&cx, root, &mut found);
+    found
+}
+
+fn region(cx: &Builder, region_id: RegionId, found: &mut Contents) {
     let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
     for id in nodes {
         let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
-        bodies.into_iter().for_each(|body| region(cx, body));
+        bodies.into_iter().for_each(|body| region(cx, body, found));
         if !known(&cx.model(), id) {
             continue;
         }
@@ -28,10 +38,14 @@ fn region(cx: &Builder, region_id: RegionId) {
             continue;
         }
         let outputs = cx.model()[id].outputs().to_vec();
-        for (value, ty) in outputs.into_iter().zip(types) {
+        for (&value, ty) in outputs.iter().zip(types) {
             if let Some(ty) = ty {
                 cx.set_type(value, ty);
             }
+        }
+        if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
+            cx.set_contents(*value, elements.clone());
+            found.insert(*value, elements);
         }
     }
 }

@@ -474,5 +474,8 @@ fn bodies_of_other_domains_have_initialisers_of_their_own() {
     };
     let graph = written.graph.unwrap();
     let body = graph.node[0].attribute[0].g.as_ref().unwrap();
-    assert_eq!((names(&graph), names(body)), (vec!["both".to_owned()], vec!["own".to_owned()]));
+    assert_eq!(
+        (names(&graph), names(body)),
+        (vec!["both".to_owned()], vec!["own".to_owned()])
+    );
 }
