@@ -2,6 +2,7 @@
 //!
 //! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `diff`, `ops`, `passes`), all else goes to standard error.
 
+mod apply;
 mod args;
 mod check;
 mod convert;
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
         Some(Command::Show { model }) => print(show::show(&model)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
+        Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => print(ops::list(json)),
         Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),

@@ -2,6 +2,7 @@
 
 use crate::{
     args::Optimize,
+    convert::{data, refuse_to_overwrite, tell},
     log,
     report::{self, Report},
 };
@@ -9,6 +10,8 @@ use pt2onnx::{Error, OnnxProgram, ir::Model, opt::OPTIMISED_OPSETS};
 
 pub fn optimize(args: Optimize) -> Result<(), Report> {
     log::init(args.verbose);
+    let data = data(&args.output, args.saving.weights_file.as_deref());
+    refuse_to_overwrite("model", &args.model, [&data, &data])?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
         Error::Read(error) => report::model(&args.model, &error),
@@ -25,9 +28,10 @@ pub fn optimize(args: Optimize) -> Result<(), Report> {
     let before = program.model().all_nodes().len();
     program.optimize(args.passes.options());
     let after = program.model().all_nodes().len();
-    let saved = program.save(&args.output)?;
+    let options = args.saving.options(args.weights.into());
+    let saved = program.save_with(&args.output, options)?;
     tracing::info!("{before} nodes became {after}");
-    tracing::info!("{}: {} bytes", args.output.display(), saved.bytes);
+    tell(&args.output, &saved);
     Ok(())
 }
 

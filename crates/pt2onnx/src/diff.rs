@@ -1,6 +1,6 @@
 //! What two models differ in: facts under names, and the nodes as text.
 
-use pt2onnx_ir::{Attribute, Def, Metadata, Model, RegionId, Value};
+use pt2onnx_ir::{Attribute, Def, Metadata, Model, NodeId, Value};
 use pt2onnx_tensor::Tensor;
 use sha2::{Digest, Sha256};
 use similar::{Algorithm, TextDiff};
@@ -129,7 +129,7 @@ impl Facts {
             facts("outputs", true, typed(model.outputs())),
             facts("operators", true, operators(model)),
             facts("weights", true, weights(model, options)),
-            facts("values", false, typed(&inner(model))),
+            facts("values", false, inner(model)),
             facts("nodes", false, node_names(model)),
             facts("metadata", true, metadata(model, options)),
         ]
@@ -192,17 +192,31 @@ fn typed(model: &Model, value: Value) -> (String, String) {
     (name(model, value), ty)
 }
 
-/// Values that nodes make, but for the outputs of the main graph, and inputs of bodies and functions.
-fn inner(model: &Model) -> Vec<Value> {
-    let nodes = model.all_nodes();
-    let made = nodes.iter().flat_map(|n| model[*n].outputs());
-    let bodies = nodes.iter().flat_map(|n| model[*n].regions());
-    let functions = model.functions.iter().map(|f| f.body);
-    let regions: Vec<RegionId> = bodies.chain(functions).collect();
-    let given = regions.iter().flat_map(|r| model[*r].inputs());
-    let all = made.chain(given).copied();
-    let all = all.filter(|v| !model[*v].is_left_out() && !model.outputs().contains(v));
-    all.collect()
+/// The nodes of the main graph and of each function, with what tells names there from those of other scopes.
+fn scopes(model: &Model) -> Vec<(String, Vec<NodeId>)> {
+    let main = (String::new(), model.nodes_in(&[Model::MAIN]));
+    let functions = model.functions.iter().map(|f| {
+        let scope = format!("{}.{}{}: ", f.domain, f.name, f.overload);
+        (scope, model.nodes_in(&[f.body]))
+    });
+    [main].into_iter().chain(functions).collect()
+}
+
+/// Values that nodes make, but for the outputs of the main graph, and inputs of bodies.
+fn inner(model: &Model) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (scope, nodes) in scopes(model) {
+        let made = nodes.iter().flat_map(|n| model[*n].outputs());
+        let bodies = nodes.iter().flat_map(|n| model[*n].regions());
+        let given = bodies.flat_map(|r| model[r].inputs());
+        for &value in made.chain(given) {
+            if !model[value].is_left_out() && !model.outputs().contains(&value) {
+                let (name, ty) = typed(model, value);
+                all.push((format!("{scope}{name}"), ty));
+            }
+        }
+    }
+    all
 }
 
 fn operators(model: &Model) -> Vec<(String, String)> {
@@ -241,18 +255,17 @@ fn weights(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
             _ => {}
         }
     }
-    for id in model.all_nodes() {
-        let node = &model[id];
-        let output = node.outputs().first().map(|v| name(model, *v));
-        for (attribute, value) in &node.attributes {
-            let tensors = match value {
-                Attribute::Tensor(tensor) => std::slice::from_ref(tensor),
-                Attribute::Tensors(tensors) => tensors,
-                _ => &[],
-            };
-            for (i, tensor) in tensors.iter().enumerate() {
-                let output = output.as_deref().unwrap_or_default();
-                add(format!("{attribute}[{i}] of the node of {output}"), tensor);
+    for (scope, nodes) in scopes(model) {
+        for id in nodes {
+            for (attribute, value) in &model[id].attributes {
+                let tensors = match value {
+                    Attribute::Tensor(tensor) => std::slice::from_ref(tensor),
+                    Attribute::Tensors(tensors) => tensors,
+                    _ => &[],
+                };
+                for tensor in tensors {
+                    add(format!("{scope}{attribute} of {}", made(model, id)), tensor);
+                }
             }
         }
     }
@@ -286,15 +299,23 @@ fn fingerprint(tensor: &Tensor) -> String {
         .collect()
 }
 
-/// Names of nodes by their first outputs.
+/// What a node is known by: its first output.
+fn made(model: &Model, id: NodeId) -> String {
+    let output = model[id].outputs().first();
+    output.map(|v| name(model, *v)).unwrap_or_default()
+}
+
+/// Names of nodes.
 fn node_names(model: &Model) -> Vec<(String, String)> {
-    let nodes = model.all_nodes().into_iter();
-    let named = nodes.filter_map(|id| {
-        let node = &model[id];
-        let output = node.outputs().first()?;
-        Some((name(model, *output), node.name.as_deref()?.to_owned()))
-    });
-    named.collect()
+    let mut all = Vec::new();
+    for (scope, nodes) in scopes(model) {
+        for id in nodes {
+            if let Some(own) = &model[id].name {
+                all.push((format!("{scope}{}", made(model, id)), own.to_string()));
+            }
+        }
+    }
+    all
 }
 
 fn metadata(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
@@ -320,13 +341,13 @@ fn metadata(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
         let of = format!("`{}`", name(model, value));
         entries(&of, &data.metadata, data.doc_string.as_deref());
     }
-    for id in model.all_nodes() {
-        let node = &model[id];
-        let output = node.outputs().first().map(|v| name(model, *v));
-        let of = format!("the node of `{}`", output.unwrap_or_default());
-        for origin in &node.origins {
-            let origin = &model[*origin];
-            entries(&of, &origin.metadata, origin.doc_string.as_deref());
+    for (scope, nodes) in scopes(model) {
+        for id in nodes {
+            let of = format!("{scope}the node of `{}`", made(model, id));
+            for origin in &model[id].origins {
+                let origin = &model[*origin];
+                entries(&of, &origin.metadata, origin.doc_string.as_deref());
+            }
         }
     }
     let version = model.model_version.map(|v| v.to_string());

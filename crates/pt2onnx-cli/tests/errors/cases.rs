@@ -1,11 +1,12 @@
 //! What provokes the errors of docs/errors.md: an archive and a command line.
 
-use crate::common::{edited, mlp, with_json, zip};
-use pt2onnx::{ir::Model, writer};
+use crate::common::{edited, mlp, pt2onnx, with_json, zip};
+use ::pt2onnx::{ir::Model, writer};
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+use tempfile::tempdir;
 
 /// A run that fails.
 pub struct Case {
@@ -91,6 +92,20 @@ fn onnx(text: &str) -> Option<Vec<u8>> {
     let mut model: Model = text.parse().unwrap();
     model.assign_names();
     Some(writer::to_bytes(&model).unwrap().into())
+}
+
+/// What becomes of the good archive.
+fn converted(args: &[&str]) -> Option<Vec<u8>> {
+    let folder = tempdir().unwrap();
+    let output = folder.path().join("m.onnx");
+    let (mlp, out) = (mlp(), output.to_str().unwrap());
+    let run = pt2onnx([&[mlp.to_str().unwrap(), "-o", out], args].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    fs::read(&output).ok()
+}
+
+fn hollow() -> Option<Vec<u8>> {
+    converted(&["--weights", "none"])
 }
 
 /// The plain conversion.
@@ -269,6 +284,36 @@ pub const CASES: &[Case] = &[
         },
         "optimize MODEL -o OUT",
     ),
+    // Weights.
+    case(hollow, "apply-weights MODEL --weights MODEL"),
+    case(hollow, "apply-weights MODEL --weights FOLDER/none"),
+    case(hollow, "apply-weights MODEL --weights FOLDER/file"),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/six_bits.safetensors",
+    ),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/none.index.json",
+    ),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/outside.index.json",
+    ),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/elsewhere.index.json",
+    ),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/twice"),
+    case(hollow, "apply-weights MODEL --weights FOLDER"),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/other.safetensors",
+    ),
+    case(
+        || converted(&[]),
+        "apply-weights MODEL --weights HERE/weights/bias.safetensors",
+    ),
     // Programs.
     case(
         || {
@@ -304,7 +349,10 @@ pub const CASES: &[Case] = &[
         || given("writes_buffer.pt2"),
         "MODEL -o OUT --warnings-as-errors",
     ),
-    case(|| given("fake_weights.pt2"), CONVERT),
+    case(
+        || given("fake_weights.pt2"),
+        "MODEL -o OUT --weights external",
+    ),
     case(none, "explain mylib::nothing"),
     // Outputs.
     case(good, "MODEL -o FOLDER/none/m.onnx"),

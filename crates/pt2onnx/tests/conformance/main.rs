@@ -18,8 +18,8 @@ mod state;
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pt2onnx::{
-    DEFAULT_OPSET, Error, Exporter, OPSETS, OutputCheck, SessionOptions, Target, Tolerance,
-    Verdict, opt::Level, tensor::Tensor,
+    DEFAULT_OPSET, Error, Exporter, Misfit, OPSETS, OnnxProgram, OutputCheck, SessionOptions,
+    Target, Tolerance, Verdict, Weights, apply_weights, opt::Level, read_weights, tensor::Tensor,
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -34,7 +34,14 @@ fn main() {
         .collect();
     for (i, case) in cases.iter().cloned().enumerate() {
         let reason = known.get(&case.name).cloned();
-        // A part of them at the lower levels, too.
+        // A part of them without weights, which are applied later, and at the lower levels.
+        if i % 16 == 4 {
+            let (case, reason) = (case.clone(), reason.clone());
+            trials.push(Trial::test(
+                format!("{}, weights apart", case.name),
+                move || verdict(apart(&case), reason),
+            ));
+        }
         let lower = match i % 16 {
             0 => Some(Level::Off),
             8 => Some(Level::Simplify),
@@ -86,24 +93,46 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 }
 
 /// Converts for ONNX Runtime, at the default opset or, where that cannot express the program, at the newest.
-fn check(case: &Case, level: Level) -> Result<(), String> {
+fn export(case: &Case, level: Level, weights: Weights) -> Result<OnnxProgram, String> {
     let functions = case.functions.as_deref().unwrap_or_default();
     let exporter = |opset| {
         let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
         let exporter = exporter.functions(functions).expect("functions");
-        exporter.optimize(level)
+        exporter.optimize(level).weights(weights)
     };
     let program = match exporter(DEFAULT_OPSET).export(case.archive.path()) {
         Err(Error::Legalise(_)) => exporter(*OPSETS.end()).export(case.archive.path()),
         result => result,
     };
-    let mut program = program.map_err(|e| format!("convert: {e}"))?;
+    program.map_err(|e| format!("convert: {e}"))
+}
+
+/// Writes the model without weights, reads it back and gives it the archive's.
+fn apart(case: &Case) -> Result<(), String> {
+    let mut program = export(case, Level::Fuse, Weights::None)?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("m.onnx");
+    program.save(&file).map_err(|e| format!("write: {e}"))?;
+    let mut read = pt2onnx::writer::read(&file).map_err(|e| format!("read: {e}"))?;
+    let weights = read_weights(case.archive.path()).map_err(|e| format!("weights: {e}"))?;
+    let error = |e: Vec<Misfit>| Error::Weights(e).to_string();
+    apply_weights(&mut read, &weights).map_err(error)?;
+    *program.model_mut() = read;
+    run(case, program)
+}
+
+fn check(case: &Case, level: Level) -> Result<(), String> {
+    let program = export(case, level, Weights::Auto)?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
     let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
     let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
     if again != model {
         return Err("what is read and written again is another model".to_owned());
     }
+    run(case, program)
+}
+
+fn run(case: &Case, mut program: OnnxProgram) -> Result<(), String> {
     program
         .session(&SessionOptions::new().threads(1), &[])
         .map_err(|e| format!("load: {e}"))?;
