@@ -231,6 +231,18 @@ pub const PASSES: &[Pass] = &[
         "Makes RMSNormalization of its formula, from opset 23 on; otherwise as layer-norm.",
         |m, o| fuse::run(m, o, &fuse::RMS_NORM),
     ),
+    fuse(
+        "attention",
+        "Makes Attention of its formula, with scale, mask, causal mask, shared heads and a cache, from opset 23 on. Sizes must be \
+         known to fit. A mask that may hide all keys of a query must do so by -inf, and the formula give zeros there.",
+        |m, o| fuse::run(m, o, &fuse::ATTENTION) | fuse::cache(m, o),
+    ),
+    fuse(
+        "rotary",
+        "Makes RotaryEmbedding of its formula by halves, from opset 23 on. Cosines and sines must be the same for both \
+         halves and all heads.",
+        |m, o| fuse::run(m, o, &fuse::ROTARY),
+    ),
     simplify(
         "dead",
         "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",
