@@ -151,6 +151,11 @@ fn archive(error: &fx::Error) -> Report {
         MissingTensor { place, what, name } => {
             input(format!("the program uses {what} {name}, of which there is no data")).place(place).help(damaged)
         }
+        Repeated { place, bytes, limit } => input(format!(
+            "the tensors take {bytes} bytes more than the records that they are views of hold; an archive that repeats more than {limit} is refused"
+        ))
+        .place(place)
+        .help("save tensors that `expand` made as `contiguous()`, or make them in `forward`"),
         Invalid { place, invalid } if matches!(**invalid, fx::Invalid::Enum { .. }) => {
             input(format!("the program is not valid: {invalid}"))
                 .place(place)

@@ -260,6 +260,25 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
+    case(
+        || {
+            let huge = r#""sizes": [{"as_int": 1099511627776}, {"as_int": 8}]"#;
+            Some(edited(&mlp(), |name, bytes| {
+                match name.ends_with("weights_config.json") {
+                    true => String::from_utf8(bytes)
+                        .unwrap()
+                        .replace(r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#, huge)
+                        .replace(
+                            r#""strides": [{"as_int": 8}"#,
+                            r#""strides": [{"as_int": 0}"#,
+                        )
+                        .into(),
+                    false => bytes,
+                }
+            }))
+        },
+        CONVERT,
+    ),
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
     case(
         || {
