@@ -558,7 +558,7 @@ mod tests {
             (&["m.pt2"], false),
             (&["-o", "m.onnx"], false),
             (&["inspect"], false),
-            (&["m.pt2", "-o", "m.onnx", "--opset", "17"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "8"], false),
             (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
             (&["m.pt2", "n.pt2", "-o", "m.onnx"], false),
         ] {
