@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 mod aten;
+mod backend;
 mod bench;
 mod generate;
 mod kernels;
@@ -51,6 +52,9 @@ enum Task {
         #[arg(long)]
         hidden: Option<u64>,
     },
+    /// The models of the ONNX backend tests of the pinned `onnx` package through `pt2onnx optimize`: as they are, in
+    /// functions and in bodies. Fails where one does not give the expected outputs any more.
+    Backend,
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -80,6 +84,7 @@ fn main() -> Result<()> {
             out,
             hidden,
         } => xtask::synth::synth(extent, hidden, &out),
+        Task::Backend => backend::backend(),
         Task::Test { args } => test::test(&args),
     }
 }

@@ -24,6 +24,7 @@ pub enum Code {
     Input = 3,
     Program = 4,
     Output = 5,
+    Different = 6,
 }
 
 pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
