@@ -1,7 +1,5 @@
 //! The IR version that a model is written in.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use pt2onnx_ir::Model;
 
 #[test]
