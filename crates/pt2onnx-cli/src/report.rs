@@ -1,7 +1,12 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
 use pt2onnx::{
-    Error, Failure, Reason, aten::LowerError, fx, ir::ParseError, opt::LegaliseError, writer,
+    Error, Failure, Reason,
+    aten::LowerError,
+    fx,
+    ir::ParseError,
+    opt::{LegaliseError, TargetError},
+    writer,
 };
 use std::{
     fmt::Display,
@@ -81,6 +86,7 @@ impl From<Error> for Report {
                 Report::new(Code::Usage, error.to_string())
             }
             Error::Legalise(e) => legalise(e),
+            Error::Target(e) => target(e),
             Error::Verify(errors) => {
                 let report =
                     Report::new(Code::Internal, "the model that was made is not valid ONNX")
@@ -206,6 +212,17 @@ fn legalise(error: &LegaliseError) -> Report {
     places
         .fold(report, Report::place)
         .help(format!("use `--opset {lowest}`"))
+}
+
+fn target(error: &TargetError) -> Report {
+    let TargetError::Nodes { target, failures } = error else {
+        return Report::new(Code::Usage, error.to_string());
+    };
+    let report = Report::new(Code::Program, format!("{target} cannot run the model"));
+    { failures.iter() }
+        .map(|f| format!("{}: {}", f.place, f.reason))
+        .fold(report, Report::place)
+        .help("write these parts of the model in other operations, or leave out `--target` for a model in the standard's operators")
 }
 
 fn write(error: &writer::Error) -> Report {

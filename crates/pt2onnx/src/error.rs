@@ -4,6 +4,7 @@ use crate::{DimError, DomainError, NameError, OPSETS};
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::VerifyError;
+use pt2onnx_opt::TargetError;
 use std::fmt;
 
 /// Why there is no model. [`Error::kind`] is for those who only want to know of what sort it is:
@@ -51,6 +52,9 @@ pub enum Error {
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),
+    /// The runtime to write for cannot run the model.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// The model made is not valid ONNX.
     #[error("the model that was made is not valid, which is a bug of pt2onnx; please report it:{}", lines(.0))]
     Verify(
@@ -80,6 +84,8 @@ pub enum ErrorKind {
     Conversion,
     /// The opset asked for cannot express the model.
     Opset,
+    /// The runtime to write for cannot run the model.
+    Target,
     /// What was asked for does not fit the program, or cannot be had: an opset, names, sizes.
     Options,
     /// The archive has no values for weights.
@@ -106,6 +112,8 @@ impl Error {
                 ErrorKind::Options
             }
             Error::Legalise(_) => ErrorKind::Opset,
+            Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
+            Error::Target(_) => ErrorKind::Target,
             Error::Verify(_) => ErrorKind::Checker,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,
             Error::Write(pt2onnx_writer::Error::NoSuchType { .. }) => ErrorKind::Conversion,

@@ -306,7 +306,7 @@ impl Exporter {
         let options = [
             ("opset", self.opset.to_string()),
             ("weights", word(&self.weights)),
-            ("target", word(&self.target)),
+            ("target", self.target.to_string()),
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
             ("optimize", level.to_string()),
@@ -339,6 +339,7 @@ impl Exporter {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
+        self.target.reads(self.opset)?;
         report.program(&program);
         let archived = (self.metadata == Detail::Full).then(|| nodes_of(&program.graph));
         let untouched = program.clone();
@@ -379,6 +380,7 @@ impl Exporter {
         report.stage("optimise", || {
             let mut options = self.optimize.clone();
             options.opset = self.opset;
+            options.target = self.target;
             pt2onnx_opt::optimize(&mut model, &options);
         });
         report.stage("seed", || {
@@ -390,7 +392,7 @@ impl Exporter {
         })?;
         report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         domains::functions(&mut model)?;
-        report.stage("target", || fit(&mut model, self.target, &mut warnings));
+        warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, self.target))?);
         report.stage("names", || naming::finish(&mut model, &self.names))?;
         { report.stage("verify", || pt2onnx_ir::verify(&model)) }.map_err(Error::Verify)?;
         Ok((model, warnings))
@@ -467,20 +469,4 @@ fn drop_state(program: &mut ExportedProgram) {
     let mutations = std::mem::take(&mut program.mutations);
     passes::dead::remove_dead(program);
     program.mutations = mutations;
-}
-
-/// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.
-fn fit(model: &mut Model, target: Target, warnings: &mut Vec<String>) {
-    match target {
-        Target::OrtCpu => pt2onnx_opt::bridge_ort_cpu(model),
-        Target::Standard => {
-            let lacking = pt2onnx_opt::lacking_ort_cpu(model);
-            if !lacking.is_empty() {
-                let what = lacking.join(", ");
-                warnings.push(format!(
-                    "ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts"
-                ));
-            }
-        }
-    }
 }

@@ -6,6 +6,7 @@
 mod activation;
 mod batch_norm;
 mod linear;
+mod multi_head;
 mod normalization;
 mod padding;
 mod pattern;
@@ -13,6 +14,7 @@ mod pattern;
 pub(crate) use activation::{CLIP, GELU, HARD_SWISH};
 pub(crate) use batch_norm::BATCH_NORM;
 pub(crate) use linear::GEMM;
+pub(crate) use multi_head::MULTI_HEAD;
 pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
 
@@ -161,10 +163,11 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
     new
 }
 
-/// Whether a node has the form of the model's opset: rewrites write the newest.
+/// Whether a node has the form of the model's opset: rewrites write the newest. Other domains have none.
 fn legal(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    schema::lookup(&node.op, model.opset).is_some_and(|s| conforms(model, node, s).is_ok())
+    let schema = schema::lookup(&node.op, model.opset);
+    !node.domain.is_empty() || schema.is_some_and(|s| conforms(model, node, s).is_ok())
 }
 
 #[cfg(test)]
@@ -180,6 +183,7 @@ mod tests {
             &GEMM,
             &HARD_SWISH,
             &LAYER_NORM,
+            &MULTI_HEAD,
             &PAD,
             &RMS_NORM,
         ] {

@@ -356,6 +356,12 @@ fn failures(error: &Error) -> Vec<ReportedFailure> {
             });
             each.collect()
         }
+        Error::Target(pt2onnx_opt::TargetError::Nodes { failures, .. }) => {
+            let reasons = failures
+                .iter()
+                .map(|f| format!("{}: {}", f.place, f.reason));
+            reasons.map(|reason| plain(reason, None)).collect()
+        }
         Error::Verify(errors) => errors.iter().map(|e| plain(e.to_string(), None)).collect(),
         Error::Write(pt2onnx_writer::Error::NoData(names)) => {
             let names = names.iter();
