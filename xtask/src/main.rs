@@ -2,6 +2,7 @@
 //! `cargo xtask TASK`; each `regen-*` task takes `--check`, which compares instead of writing.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -13,6 +14,7 @@ mod onnx;
 mod ops;
 mod proto;
 mod python;
+mod synth;
 mod test;
 
 #[derive(Parser)]
@@ -37,6 +39,16 @@ enum Task {
     RegenOps(Regen),
     /// The lowerings that no conformance case runs.
     Coverage,
+    /// An archive of a decoder as PyTorch would save it, for measuring.
+    Synth {
+        /// How many layers, or how many bytes of weights: 32, 500MB, 4GB.
+        extent: synth::Extent,
+        /// Where to.
+        out: PathBuf,
+        /// Width of the hidden state: 256 where layers are given, 2048 where bytes are.
+        #[arg(long)]
+        hidden: Option<u64>,
+    },
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -60,6 +72,11 @@ fn main() -> Result<()> {
         Task::RegenKernels(args) => kernels::regen(args.check),
         Task::RegenOps(args) => ops::regen(args.check),
         Task::Coverage => ops::coverage(),
+        Task::Synth {
+            extent,
+            out,
+            hidden,
+        } => synth::synth(extent, hidden, &out),
         Task::Test { args } => test::test(&args),
     }
 }

@@ -15,8 +15,9 @@ Exit codes:
   0  done
   1  a bug of pt2onnx
   2  wrong usage of the command
-  3  the input cannot be read, is no archive, is damaged, or of a version that is not known
-  4  the program cannot be translated (all that is in the way is listed), or its weights have no values
+  3  the input cannot be read, is no archive (or ONNX model), is damaged, or of a version that is not known
+  4  the program cannot be translated (all that is in the way is listed), its weights have no values, or
+     there are warnings and `--warnings-as-errors` is given
   5  the output cannot be written
 
 After an error there is no output file, and one that was there before is as it was.";
@@ -39,10 +40,19 @@ pub struct Cli {
 /// What to do other than convert. A file that is called as a command is given with its folder: `./inspect`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops and whether they are supported
+    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and all that is in the way
     Inspect {
         /// The archive
         #[arg(value_name = "MODEL.pt2")]
+        model: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print an ONNX model, whatever made it, as text; files with its weights need not be there
+    Show {
+        /// The model
+        #[arg(value_name = "MODEL.onnx")]
         model: PathBuf,
     },
     /// Tell whether archives would be converted with the options given, and all that is in the way
@@ -122,6 +132,9 @@ pub struct Options {
     /// Version at which the model imports a domain of custom ops, 1 by default; may be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,
+    /// Write nothing where there are warnings, and exit with code 4
+    #[arg(long)]
+    pub warnings_as_errors: bool,
     /// Seed for nodes that draw random numbers, so that runs repeat
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u32>,
@@ -415,6 +428,9 @@ mod tests {
             (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
             (&["ops"], true),
             (&["inspect", "m.pt2"], true),
+            (&["inspect", "m.pt2", "--json"], true),
+            (&["show", "m.onnx"], true),
+            (&["show"], false),
             (&[], false),
             (&["m.pt2"], false),
             (&["-o", "m.onnx"], false),

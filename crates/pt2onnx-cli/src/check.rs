@@ -7,7 +7,7 @@ use crate::{
     report::{self, Code, Report},
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use pt2onnx::{Exporter, Failed};
+use pt2onnx::{Failed, OnnxProgram};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::{
@@ -20,11 +20,11 @@ use std::{
 const STACK: usize = 8 << 20;
 
 /// What is known of an archive.
-struct Verdict {
+pub struct Verdict {
     path: PathBuf,
     /// Its report, unless there was a panic.
-    report: Option<Box<pt2onnx::Report>>,
-    error: Option<Report>,
+    pub report: Option<Box<pt2onnx::Report>>,
+    pub error: Option<Report>,
 }
 
 /// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
@@ -41,7 +41,7 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
         let models = args.models.par_iter().with_max_len(1);
         models
             .map(|path| {
-                let verdict = look(&exporter, path);
+                let verdict = Verdict::of(path, || exporter.attempt(path));
                 progress.inc(1);
                 verdict
             })
@@ -69,34 +69,6 @@ fn progress(archives: usize) -> ProgressBar {
     }
 }
 
-fn look(exporter: &Exporter, path: &Path) -> Verdict {
-    // An archive that brings pt2onnx down must not hide what there is to say of the others.
-    let looked = catch_unwind(AssertUnwindSafe(|| match exporter.attempt(path) {
-        Ok(program) => {
-            let mut report = Box::new(program.report().clone());
-            let checked = program.check();
-            if let Err(error) = &checked {
-                report.failed(error);
-            }
-            (report, checked.err())
-        }
-        Err(Failed { error, report, .. }) => (report, Some(error)),
-    }));
-    let (report, error) = match looked {
-        Ok((report, error)) => (Some(report), error.map(Report::from)),
-        Err(_) => {
-            let error = Report::new(Code::Internal, "pt2onnx ended unexpectedly");
-            (None, Some(error.help(report::REPORT_IT)))
-        }
-    };
-    let path = path.to_owned();
-    Verdict {
-        path,
-        report,
-        error,
-    }
-}
-
 fn text(verdicts: &[Verdict], failed: usize) -> String {
     let mut out = String::new();
     for Verdict { path, error, .. } in verdicts {
@@ -119,7 +91,36 @@ fn text(verdicts: &[Verdict], failed: usize) -> String {
 }
 
 impl Verdict {
-    fn json(&self) -> Value {
+    /// Of what came of an archive.
+    pub fn of(path: &Path, attempt: impl FnOnce() -> Result<OnnxProgram, Failed>) -> Self {
+        // An archive that brings pt2onnx down must not hide what there is to say of the others.
+        let looked = catch_unwind(AssertUnwindSafe(|| match attempt() {
+            Ok(program) => {
+                let mut report = Box::new(program.report().clone());
+                let checked = program.check();
+                if let Err(error) = &checked {
+                    report.failed(error);
+                }
+                (report, checked.err())
+            }
+            Err(Failed { error, report, .. }) => (report, Some(error)),
+        }));
+        let (report, error) = match looked {
+            Ok((report, error)) => (Some(report), error.map(Report::from)),
+            Err(_) => {
+                let error = Report::new(Code::Internal, "pt2onnx ended unexpectedly");
+                (None, Some(error.help(report::REPORT_IT)))
+            }
+        };
+        let path = path.to_owned();
+        Self {
+            path,
+            report,
+            error,
+        }
+    }
+
+    pub fn json(&self) -> Value {
         let report = self.report.as_ref();
         json!({
             "path": self.path.display().to_string(),

@@ -114,7 +114,8 @@ pub fn exporter(args: Options) -> Result<Exporter, Report> {
         .dynamic_axes(args.dynamic_axes.unwrap_or_default())
         .metadata(args.metadata.into())
         .strip_paths(args.strip_paths)
-        .source_lines(args.doc_strings);
+        .source_lines(args.doc_strings)
+        .warnings_as_errors(args.warnings_as_errors);
     for (key, value) in args.meta {
         exporter = exporter.meta(key, value);
     }

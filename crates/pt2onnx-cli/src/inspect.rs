@@ -1,174 +1,168 @@
-//! `pt2onnx inspect`: what an archive holds, as text.
+//! `pt2onnx inspect`: what an archive holds, and whether it would be converted, as text or JSON.
 
-use crate::report::Report;
+use crate::{check::Verdict, report::Report};
 use pt2onnx::{
-    Error, Registry,
-    aten::ops_used,
-    fx::{
-        Argument, Constant, ExportedProgram, InputSpec, OutputSpec, SymArg, ValueMeta, archive,
-        passes,
-    },
-    symbolic::Range,
+    End, Error, Exporter, ProgramSummary,
+    fx::{Constant, ExportedProgram, archive},
     tensor::Tensor,
 };
+use serde_json::{Map, Value, json};
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     fmt::{self, Write},
     path::Path,
 };
 
 /// What an archive holds.
-pub fn inspect(path: &Path) -> Result<String, Report> {
+pub fn inspect(path: &Path, json: bool) -> Result<String, Report> {
     let program = archive::read(path).map_err(Error::Archive)?;
+    let weights = Weights::of(&program);
+    let verdict = Verdict::of(path, || Exporter::new().attempt_program(program));
+    if json {
+        return Ok(format!("{:#}\n", as_json(&verdict, &weights)));
+    }
     let mut out = String::new();
     // A String takes whatever is written to it.
-    let _ = describe(&mut out, program);
+    let _ = describe(&mut out, &verdict, &weights);
     Ok(out)
 }
 
-fn describe(out: &mut String, mut program: ExportedProgram) -> fmt::Result {
-    let (major, minor) = program.schema_version;
-    writeln!(
-        out,
-        "program: torch {}, export schema {major}.{minor}",
-        program.torch_version
-    )?;
-    let mut symbols = BTreeSet::new();
-
-    writeln!(out, "\ninputs:")?;
-    for input in &program.signature.inputs {
-        if let InputSpec::UserInput(arg) = input {
-            writeln!(out, "  {}", value(&program, arg, &mut symbols))?;
-        }
-    }
-    writeln!(out, "\noutputs:")?;
-    for output in &program.signature.outputs {
-        match output {
-            OutputSpec::UserOutput(arg) => {
-                writeln!(out, "  {}", value(&program, arg, &mut symbols))?
-            }
-            OutputSpec::BufferMutation { target, .. } => {
-                writeln!(out, "  new value of buffer {target}")?
-            }
-            OutputSpec::ParameterMutation { target, .. } => {
-                writeln!(out, "  new value of parameter {target}")?
-            }
-            OutputSpec::UserInputMutation { target, .. } => {
-                writeln!(out, "  new value of input {target}")?
-            }
-            _ => {}
-        }
-    }
-    if !program.range_constraints.is_empty() || !symbols.is_empty() {
-        writeln!(out, "\ndynamic dimensions:")?;
-        for (expr, range) in &program.range_constraints {
-            symbols.remove(expr.as_str());
-            writeln!(out, "  {expr}: {}", bounds(range))?;
-        }
-        for symbol in symbols {
-            writeln!(out, "  {symbol}: any")?;
-        }
-    }
-    weights(out, &program)?;
-
-    // What is translated is the program behind these passes.
-    let unprepared = program.clone();
-    let obstacle = passes::prepare(&mut program).err();
-    let program = if obstacle.is_some() {
-        unprepared
-    } else {
-        program
-    };
-    let used = ops_used(&program.graph, &Registry::default());
-    let width = used.iter().map(|op| op.op.len()).max().unwrap_or_default();
-    let nodes: usize = used.iter().map(|op| op.count).sum();
-    writeln!(out, "\nops: {} in {nodes} nodes", used.len())?;
-    for op in &used {
-        let verdict = if op.supported { "" } else { "  NOT SUPPORTED" };
-        writeln!(out, "  {:width$} {:>6}{verdict}", op.op, op.count)?;
-    }
-    match (obstacle, used.iter().filter(|op| !op.supported).count()) {
-        (Some(obstacle), _) => writeln!(out, "\nnot convertible: {obstacle}"),
-        (None, 0) => writeln!(out, "\nall ops are supported"),
-        (None, 1) => writeln!(out, "\nnot convertible: 1 of the ops is not supported"),
-        (None, n) => writeln!(out, "\nnot convertible: {n} of the ops are not supported"),
-    }
-}
-
-/// `x: float32[s0, 8]`, and the symbols in it.
-fn value(program: &ExportedProgram, arg: &Argument, symbols: &mut BTreeSet<String>) -> String {
-    let Some(name) = arg.name() else {
-        return match arg {
-            Argument::None => "None".to_owned(),
-            Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => {
-                format!("{i}, fixed at export")
-            }
-            Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => {
-                format!("{f}, fixed at export")
-            }
-            Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => {
-                format!("{b}, fixed at export")
-            }
-            Argument::String(s) => format!("\"{s}\", fixed at export"),
-            other => format!("{other:?}"),
-        };
-    };
-    let ty = match program.graph.values.get(name) {
-        Some(ValueMeta::Tensor(meta)) => {
-            symbols.extend(
-                meta.sizes
-                    .iter()
-                    .flat_map(|s| s.symbols())
-                    .map(|s| s.to_string()),
-            );
-            let sizes: Vec<String> = meta.sizes.iter().map(ToString::to_string).collect();
-            format!("{}[{}]", meta.dtype, sizes.join(", "))
-        }
-        Some(ValueMeta::SymInt { expr, .. }) => format!("int {expr}"),
-        Some(ValueMeta::SymFloat { expr, .. }) => format!("float {expr}"),
-        Some(ValueMeta::SymBool { expr, .. }) => format!("bool {expr}"),
-        Some(ValueMeta::CustomObj { class }) => format!("object of {class}"),
-        None => "of unknown type".to_owned(),
-    };
-    format!("{name}: {ty}")
-}
-
-fn bounds(range: &Range) -> String {
-    match (range.min, range.max) {
-        (Some(min), Some(max)) => format!("{min} to {max}"),
-        (Some(min), None) => format!("{min} and more"),
-        (None, Some(max)) => format!("up to {max}"),
-        (None, None) => "any".to_owned(),
-    }
-}
-
-/// How many tensors, bytes (of each storage once), tensors that share a storage with an earlier one, and without values.
-fn weights(out: &mut String, program: &ExportedProgram) -> fmt::Result {
-    let constants = program.constants.values().filter_map(|c| match c {
-        Constant::Tensor(t) => Some(t),
-        Constant::Opaque { .. } => None,
+/// What `check` says of the archive, the program, its weights and its ops.
+fn as_json(verdict: &Verdict, weights: &Weights) -> Value {
+    let report = verdict.report.as_ref();
+    let own = json!({
+        "program": report.map(|r| &r.program),
+        "weights": {
+            "tensors": weights.tensors,
+            "bytes": weights.bytes,
+            "shared": weights.shared,
+            "absent": weights.absent,
+            "absent_bytes": weights.absent_bytes,
+        },
+        "ops": report.map(|r| &r.ops),
     });
-    let all: Vec<&Tensor> = program.state.values().chain(constants).collect();
-    let (mut storages, mut bytes, mut shared) = (HashSet::new(), 0, 0);
-    for storage in all.iter().filter_map(|t| t.storage()) {
-        let data = storage.bytes();
-        match data.is_empty() || storages.insert((data.as_ptr(), data.len())) {
-            true => bytes += data.len(),
-            false => shared += 1,
+    let parts = [verdict.json(), own];
+    let entries = parts.into_iter().filter_map(|part| match part {
+        Value::Object(entries) => Some(entries),
+        _ => None,
+    });
+    Value::Object(entries.flatten().collect::<Map<_, _>>())
+}
+
+fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Result {
+    let report = verdict.report.as_ref();
+    if let Some(program) = report.and_then(|r| r.program.as_ref()) {
+        describe_program(out, program)?;
+    }
+    weights.describe(out)?;
+    if let Some(ops) = report.map(|r| &r.ops) {
+        let width = ops.iter().map(|op| op.op.len()).max().unwrap_or_default();
+        let nodes: usize = ops.iter().map(|op| op.count).sum();
+        writeln!(out, "\nops: {} in {nodes} nodes", ops.len())?;
+        for op in ops {
+            let verdict = match (op.supported, op.failed) {
+                (false, _) => "  NOT SUPPORTED".to_owned(),
+                (true, 0) => String::new(),
+                (true, n) => format!("  {n} NOT CONVERTIBLE"),
+            };
+            writeln!(out, "  {:width$} {:>6}{verdict}", op.op, op.count)?;
         }
     }
-    let absent: Vec<&&Tensor> = all.iter().filter(|t| !t.has_data()).collect();
-    write!(out, "\nweights: {} tensors, {bytes} bytes", all.len())?;
-    if shared > 0 {
-        write!(out, ", {shared} sharing the storage of others")?;
+    match &verdict.error {
+        Some(error) => write!(
+            out,
+            "\nwould not be converted: {}\n{}",
+            error.what(),
+            error.details()
+        ),
+        None => writeln!(out, "\nwould be converted"),
     }
-    if !absent.is_empty() {
-        let missing: usize = absent.iter().map(|t| t.nbytes()).sum();
+}
+
+fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
+    let ProgramSummary { torch, schema, .. } = program;
+    writeln!(out, "program: torch {torch}, export schema {schema}")?;
+    let end = |out: &mut String, end: &End| match &end.name {
+        Some(name) => writeln!(out, "  {name}: {}", end.r#type),
+        None => writeln!(out, "  {}", end.r#type),
+    };
+    writeln!(out, "\ninputs:")?;
+    program.inputs.iter().try_for_each(|e| end(out, e))?;
+    writeln!(out, "\noutputs:")?;
+    program.outputs.iter().try_for_each(|e| end(out, e))?;
+    if !program.mutations.is_empty() {
+        writeln!(out, "\nwrites into:")?;
+    }
+    for written in &program.mutations {
+        writeln!(out, "  {written}")?;
+    }
+    if !program.dimensions.is_empty() {
+        writeln!(out, "\ndynamic dimensions:")?;
+    }
+    for dim in &program.dimensions {
+        let bounds = match (dim.min, dim.max) {
+            (Some(min), Some(max)) => format!("{min} to {max}"),
+            (Some(min), None) => format!("{min} and more"),
+            (None, Some(max)) => format!("up to {max}"),
+            (None, None) => "any".to_owned(),
+        };
+        writeln!(out, "  {}: {bounds}", dim.symbol)?;
+    }
+    Ok(())
+}
+
+/// The weights and constants of a program.
+#[derive(Default)]
+struct Weights {
+    tensors: usize,
+    /// Of each storage once.
+    bytes: usize,
+    /// Tensors that share the storage of an earlier one.
+    shared: usize,
+    /// Tensors without values.
+    absent: usize,
+    absent_bytes: usize,
+}
+
+impl Weights {
+    fn of(program: &ExportedProgram) -> Self {
+        let constants = program.constants.values().filter_map(|c| match c {
+            Constant::Tensor(t) => Some(t),
+            Constant::Opaque { .. } => None,
+        });
+        let all: Vec<&Tensor> = program.state.values().chain(constants).collect();
+        let mut weights = Self {
+            tensors: all.len(),
+            ..Self::default()
+        };
+        let mut storages = HashSet::new();
+        for storage in all.iter().filter_map(|t| t.storage()) {
+            let data = storage.bytes();
+            match data.is_empty() || storages.insert((data.as_ptr(), data.len())) {
+                true => weights.bytes += data.len(),
+                false => weights.shared += 1,
+            }
+        }
+        for absent in all.iter().filter(|t| !t.has_data()) {
+            weights.absent += 1;
+            weights.absent_bytes += absent.nbytes();
+        }
+        weights
+    }
+
+    fn describe(&self, out: &mut String) -> fmt::Result {
         write!(
             out,
-            ", {} without values (fake), {missing} bytes",
-            absent.len()
+            "\nweights: {} tensors, {} bytes",
+            self.tensors, self.bytes
         )?;
+        if self.shared > 0 {
+            write!(out, ", {} sharing the storage of others", self.shared)?;
+        }
+        if self.absent > 0 {
+            let (n, bytes) = (self.absent, self.absent_bytes);
+            write!(out, ", {n} without values (fake), {bytes} bytes")?;
+        }
+        writeln!(out)
     }
-    writeln!(out)
 }

@@ -1,6 +1,6 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `ops`, `passes`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `ops`, `passes`), all else goes to standard error.
 
 mod args;
 mod check;
@@ -10,6 +10,7 @@ mod log;
 mod ops;
 mod passes;
 mod report;
+mod show;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -52,7 +53,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Option<Code>, Report> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
-        Some(Command::Inspect { model }) => print(inspect::inspect(&model)?),
+        Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
+        Some(Command::Show { model }) => print(show::show(&model)?),
         Some(Command::Ops { json }) => print(ops::list(json)),
         Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),

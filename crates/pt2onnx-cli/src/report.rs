@@ -6,11 +6,12 @@ use pt2onnx::{
     fx,
     ir::ParseError,
     opt::{LegaliseError, TargetError},
-    writer,
+    writer::{self, ReadError},
 };
 use std::{
     fmt::Display,
-    io::{self, Write},
+    fs::File,
+    io::{self, Read, Write},
     path::Path,
 };
 
@@ -93,6 +94,16 @@ impl From<Error> for Report {
                         .help(REPORT_IT);
                 errors.iter().fold(report, Report::place)
             }
+            Error::Invalid(errors) => {
+                let report = Report::new(Code::Input, "the model is not valid ONNX");
+                errors.iter().fold(report, Report::place)
+            }
+            Error::Warnings(warnings) => {
+                let what = "there are warnings, which are errors here";
+                let report = Report::new(Code::Program, what);
+                let report = warnings.iter().fold(report, Report::place);
+                report.help("leave out `--warnings-as-errors`")
+            }
             Error::Write(e) => write(e),
             _ => Report::new(Code::Internal, error.to_string()),
         }
@@ -146,6 +157,36 @@ fn archive(error: &fx::Error) -> Report {
         }
         Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
         _ => input(error.to_string()),
+    }
+}
+
+/// A file that should be an ONNX model.
+pub fn model(path: &Path, error: &ReadError) -> Report {
+    let input = |what: String| Report::new(Code::Input, what);
+    match error {
+        ReadError::Io {
+            path,
+            doing,
+            source,
+        } => input(format!("the file cannot be {doing}: {source}")).place(path.display()),
+        ReadError::Decode { source } => {
+            let report = input(format!(
+                "this is not an ONNX model, or a damaged one: {source}"
+            ));
+            let report = report.place(path.display());
+            let zip = File::open(path).and_then(|mut file| {
+                let mut magic = [0; 2];
+                file.read_exact(&mut magic).map(|()| &magic == b"PK")
+            });
+            match zip {
+                Ok(true) => report.help("of an archive, `pt2onnx inspect` tells what it holds"),
+                _ => report,
+            }
+        }
+        ReadError::Invalid { place, invalid } => {
+            input(format!("the model cannot be read: {place}: {invalid}")).place(path.display())
+        }
+        _ => input(error.to_string()).place(path.display()),
     }
 }
 

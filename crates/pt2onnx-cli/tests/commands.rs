@@ -3,7 +3,10 @@
 mod common;
 
 use common::{command, convert, files, mlp, pt2onnx, with_json};
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 use tempfile::tempdir;
 
 #[test]
@@ -132,62 +135,62 @@ fn passes() {
     assert!(names.contains(&"gelu (level 2)"), "{run:?}");
 }
 
-#[test]
-fn inspect() {
-    let run = pt2onnx([Path::new("inspect"), &mlp()]);
-    let expected = "\
-program: torch 2.15.0+cu132, export schema 8.20
-
-inputs:
-  tensor_x: float32[s18, 8]
-  input_dict_tensor_x: float32[s18, 8]
-  input_list_0: float32[s18, 8]
-
-outputs:
-  linear_4: float32[s18, 2]
-
-dynamic dimensions:
-  s18: 0 and more
-
-weights: 10 tensors, 1296 bytes
-
-ops: 3 in 10 nodes
-  aten::cat          1
-  aten::linear       5
-  aten::sigmoid      4
-
-all ops are supported
-";
-    assert_eq!((run.code, &*run.stderr, &*run.stdout), (0, "", expected));
+/// An archive of the tests of `pt2onnx-fx`.
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../pt2onnx-fx/tests/data/{name}.pt2"))
 }
 
 #[test]
-fn inspect_tells_what_is_not_supported() {
+fn inspect() {
     let folder = tempdir().unwrap();
-    let model = folder.path().join("m.pt2");
-    fs::write(
-        &model,
-        with_json(
-            &mlp(),
-            "torch.ops.aten.sigmoid.default",
-            "torch.ops.mylib.foo.default",
-        ),
-    )
-    .unwrap();
-    let run = pt2onnx([Path::new("inspect"), &model]);
-    assert_eq!(run.code, 0);
-    assert!(
-        run.stdout
-            .contains("  mylib::foo        4  NOT SUPPORTED\n"),
-        "{}",
-        run.stdout
-    );
-    assert!(
-        run.stdout
-            .ends_with("not convertible: 1 of the ops is not supported\n"),
-        "{}",
-        run.stdout
-    );
+    let unknown = folder.path().join("unknown_op.pt2");
+    let (from, to) = ("aten.sigmoid.default", "mylib.foo.default");
+    fs::write(&unknown, with_json(&mlp(), from, to)).unwrap();
+    let mut all = String::new();
+    for model in [
+        mlp(),
+        unknown,
+        data("writes_buffer"),
+        data("writes_repeated"),
+        data("fake_weights"),
+    ] {
+        let run = pt2onnx([Path::new("inspect"), &model]);
+        assert_eq!((run.code, &*run.stderr), (0, ""));
+        let name = model.file_name().unwrap().to_str().unwrap();
+        all += &format!("==== {name}\n{}\n", run.stdout);
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn inspect_as_json() {
+    let run = pt2onnx(["inspect", "--json", mlp().to_str().unwrap()]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let folder = mlp().parent().unwrap().to_str().unwrap().to_owned();
+    insta::assert_snapshot!(run.stdout.replace(&folder, "FOLDER"));
+}
+
+#[test]
+fn warnings_may_be_errors() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (output, report) = (path("m.onnx"), path("r.json"));
+    let of = |model: &Path, more: &[&str]| {
+        let model = model.to_str().unwrap();
+        pt2onnx([&[model, "-o", &output, "--warnings-as-errors"], more].concat())
+    };
+    let run = of(&data("writes_buffer"), &["--report", &report]);
+    assert_eq!(run.code, 4, "{run:?}");
+    assert_eq!(files(folder.path()).len(), 1);
+    let report = fs::read_to_string(path("r.json")).unwrap();
+    assert!(report.contains(r#""kind": "warnings""#), "{report}");
+    // Nothing is dropped here, so that there is nothing to warn of.
+    assert_eq!(of(&data("writes_buffer"), &["--state", "outputs"]).code, 0);
+    assert_eq!(of(&mlp(), &[]).code, 0);
+    let model = data("writes_buffer");
+    let check = ["check", "--warnings-as-errors", model.to_str().unwrap()];
+    assert_eq!(pt2onnx(check).code, 4);
+    assert_eq!(pt2onnx([check[0], check[2]]).code, 0);
 }
 
 #[test]

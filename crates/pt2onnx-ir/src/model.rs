@@ -141,7 +141,7 @@ pub struct Node {
     pub attributes: Attributes,
     /// Its name, if it has one already.
     pub name: Option<Arc<str>>,
-    /// Where it comes from; several for a fused node.
+    /// Where it comes from; several for a fused node, first that whose result it makes.
     pub origins: SmallVec<[OriginId; 1]>,
     inputs: SmallVec<[Option<Value>; 4]>,
     outputs: SmallVec<[Value; 2]>,

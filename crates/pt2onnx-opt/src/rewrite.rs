@@ -1,5 +1,5 @@
-//! Replacing values. What makes it more than [`Model::replace_all_uses`]: an output of a region must be made by a node
-//! of that region, must be no other output as well, and keeps its name and type.
+//! Replacing values. What makes it more than [`Model::replace_all_uses`]: an output of a region must be made in that
+//! region, must be no other output as well, and keeps its name and type.
 
 use crate::Changed;
 use pt2onnx_ir::{Def, InsertPoint, Model, NodeId, RegionId, Use, Value};
@@ -81,8 +81,13 @@ fn output_slots(model: &Model, value: Value) -> Vec<(RegionId, usize)> {
     slots.collect()
 }
 
+/// A constant may be an output of the main graph under that output's name; one that has a name keeps it.
 fn can_be_output(model: &Model, value: Value, region: RegionId) -> bool {
-    let here = matches!(model[value].def(), Def::Node(node, _) if model[*node].region() == region);
+    let here = match model[value].def() {
+        Def::Node(node, _) => model[*node].region() == region,
+        Def::Constant(_) => region == Model::MAIN && model[value].name.is_none(),
+        Def::Input(..) => false,
+    };
     here && model[value].uses().all(|u| matches!(u, Use::Input(..)))
 }
 

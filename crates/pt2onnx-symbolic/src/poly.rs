@@ -339,7 +339,15 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
         }
     }
     merged.retain(|(_, exponent)| *exponent != 0);
+    merged.iter_mut().for_each(undefined);
     Term { coef, mono: merged }
+}
+
+/// What divides by zero has no value, and neither have its powers: `1/0` stands for all of them.
+fn undefined((atom, exponent): &mut (Expr, i64)) {
+    if atom.as_int() == Some(0) {
+        *exponent = -1;
+    }
 }
 
 /// All pairwise products, `None` where they would be too many.
@@ -400,9 +408,11 @@ pub(crate) fn pow(base: &Expr, exponent: &Expr) -> Expr {
 
 fn pow_int(base: &Expr, n: i64) -> Expr {
     let atom = || {
+        let mut mono = vec![(base.clone(), n)];
+        mono.iter_mut().for_each(undefined);
         from_term(Term {
             coef: Coef::ONE,
-            mono: vec![(base.clone(), n)],
+            mono,
         })
     };
     if n == 0 {
@@ -422,7 +432,10 @@ fn pow_int(base: &Expr, n: i64) -> Expr {
                 .map(|(held, exponent)| Some((held.clone(), exponent.checked_mul(n)?)))
                 .collect();
             match (term.coef.pow(n), exponents) {
-                (Some(coef), Some(mono)) => from_terms(collect(vec![Term { coef, mono }])),
+                (Some(coef), Some(mut mono)) => {
+                    mono.iter_mut().for_each(undefined);
+                    from_terms(collect(vec![Term { coef, mono }]))
+                }
                 _ => atom(),
             }
         }

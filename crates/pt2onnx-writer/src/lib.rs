@@ -24,6 +24,6 @@ mod save;
 mod stream;
 
 pub use error::Error;
-pub use read::{Invalid, ReadError, from_bytes, read};
+pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
 pub use save::{Saved, Weights, check, check_file, save, write_file};
 pub use stream::to_bytes;

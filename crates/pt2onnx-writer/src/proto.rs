@@ -18,6 +18,9 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::{borrow::Cow, collections::BTreeSet};
 
+/// The key under which a node of several origins lists them.
+const ORIGINS: &str = "pkg.pt2onnx.origins";
+
 /// A model in pieces.
 pub(crate) struct Parts<'a> {
     /// All but the graph.
@@ -263,22 +266,24 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// The metadata of all that a node was made from: of each key the different texts, one in a line.
+    /// The metadata of the first source node that a node was made from, whose result it makes, and, where there are
+    /// several, the names of all.
     fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
         let origins = || node.origins.iter().map(|o| &self.model[*o]);
-        if let (Some(only), 1) = (origins().next(), node.origins.len()) {
-            return metadata(&only.metadata);
+        let Some(first) = origins().next() else {
+            return Vec::new();
+        };
+        if first.metadata.is_empty() || node.origins.len() == 1 {
+            return metadata(&first.metadata);
         }
-        let mut merged: Vec<(&str, Vec<&str>)> = Vec::new();
-        for (key, value) in origins().flat_map(|o| &o.metadata) {
-            match merged.iter_mut().find(|(k, _)| k == key) {
-                Some((_, values)) if values.contains(&&**value) => {}
-                Some((_, values)) => values.push(value),
-                None => merged.push((key, vec![value])),
-            }
-        }
-        let join = |(key, values): (&str, Vec<&str>)| entry(key, values.join("\n"));
-        merged.into_iter().map(join).collect()
+        let mut entries = metadata(&first.metadata);
+        entries.retain(|e| e.key() != ORIGINS);
+        let names = origins().map(|o| {
+            let listed = o.metadata.iter().find(|(key, _)| key == ORIGINS);
+            listed.map_or(&*o.node, |(_, names)| names)
+        });
+        entries.push(entry(ORIGINS, names.collect::<Vec<_>>().join(", ")));
+        entries
     }
 
     /// The words about all that a node was made from, and their source lines if the model wants them.

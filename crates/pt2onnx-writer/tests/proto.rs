@@ -140,8 +140,14 @@ fn head_and_metadata() {
         .push(("role".into(), "weight".into()));
     let y = node(&mut m, Model::MAIN, "Mul", &[x, w], smallvec![]);
     let id = m.producer(y).unwrap();
-    for (key, value) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "1")] {
+    for (key, value) in [
+        ("a", "1"),
+        ("a", "2"),
+        ("pkg.pt2onnx.origins", "3, 4"),
+        ("a", "1"),
+    ] {
         let origin = m.add_origin(Origin {
+            node: format!("n{value}").into(),
             metadata: vec![(key.into(), value.into())],
             location: Some(format!("m.py:{value}").into()),
             ..Origin::default()
@@ -181,7 +187,10 @@ fn head_and_metadata() {
         .map(|e| pairs(e)),
         ["author=me", "signature=sig", "role=user", "role=weight"]
     );
-    assert_eq!(pairs(&graph.node[0].metadata_props), "a=1\n2 b=3");
+    assert_eq!(
+        pairs(&graph.node[0].metadata_props),
+        "a=1 pkg.pt2onnx.origins=n1, n2, 3, 4, n1"
+    );
     assert_eq!(graph.node[0].doc_string, None);
     assert_eq!(
         (
@@ -203,7 +212,7 @@ fn head_and_metadata() {
     );
     assert_eq!((p.model_version(), p.doc_string()), (7, "words"));
     let node = &p.graph.as_ref().unwrap().node[0];
-    assert_eq!(node.doc_string(), "m.py:1\nm.py:2\nm.py:3");
+    assert_eq!(node.doc_string(), "m.py:1\nm.py:2\nm.py:3, 4");
 }
 
 #[test]

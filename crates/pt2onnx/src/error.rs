@@ -61,6 +61,21 @@ pub enum Error {
         /// Everything wrong with it.
         Vec<VerifyError>,
     ),
+    /// There are warnings, which were asked to be errors ([`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors)).
+    #[error("there are warnings, which are errors here:{}", lines(.0))]
+    Warnings(
+        /// All of them.
+        Vec<String>,
+    ),
+    /// A file is no ONNX model that can be read ([`OnnxProgram::open`](crate::OnnxProgram::open)).
+    #[error(transparent)]
+    Read(#[from] pt2onnx_writer::ReadError),
+    /// A model that was read is not valid ONNX.
+    #[error("the model is not valid ONNX:{}", lines(.0))]
+    Invalid(
+        /// Everything wrong with it.
+        Vec<VerifyError>,
+    ),
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] pt2onnx_writer::Error),
@@ -92,6 +107,10 @@ pub enum ErrorKind {
     NoWeights,
     /// The model made is not valid ONNX, a bug of pt2onnx: `torch.onnx.errors.CheckerError`.
     Checker,
+    /// There are warnings, which were asked to be errors.
+    Warnings,
+    /// The file is no ONNX model that can be read, or not a valid one.
+    Model,
     /// The output cannot be written.
     Output,
     /// ONNX Runtime cannot load or run the model (feature `ort`).
@@ -115,6 +134,8 @@ impl Error {
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
             Error::Target(_) => ErrorKind::Target,
             Error::Verify(_) => ErrorKind::Checker,
+            Error::Warnings(_) => ErrorKind::Warnings,
+            Error::Read(_) | Error::Invalid(_) => ErrorKind::Model,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,
             Error::Write(pt2onnx_writer::Error::NoSuchType { .. }) => ErrorKind::Conversion,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,

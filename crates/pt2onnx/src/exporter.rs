@@ -31,6 +31,7 @@ pub struct Exporter {
     dims: Dims,
     metadata: Detail,
     strip_paths: bool,
+    warnings_as_errors: bool,
     head: Head,
 }
 
@@ -70,6 +71,7 @@ impl Default for Exporter {
             custom_opsets: Vec::new(),
             metadata: Detail::Full,
             strip_paths: false,
+            warnings_as_errors: false,
             head: Head::default(),
             names: Names::default(),
             dims: Dims::default(),
@@ -191,6 +193,12 @@ impl Exporter {
         self
     }
 
+    /// Whether warnings are errors: there is no model then where there would be any; false by default.
+    pub fn warnings_as_errors(mut self, errors: bool) -> Self {
+        self.warnings_as_errors = errors;
+        self
+    }
+
     /// Names of the inputs, in order; those behind the last name keep the program's.
     pub fn input_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.names.inputs = names.into_iter().map(Into::into).collect();
@@ -244,9 +252,17 @@ impl Exporter {
     /// # Errors
     /// See [`Error`].
     pub fn export_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Error> {
+        self.attempt_program(program).map_err(|failed| failed.error)
+    }
+
+    /// As [`export_program`](Self::export_program); an error comes with a [`Report`], which a program has too.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn attempt_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Failed> {
         let mut report = Report::new(self.settings());
         let made = self.translate(program, &mut report);
-        self.close(made, report).map_err(|failed| failed.error)
+        self.close(made, report)
     }
 
     /// As [`export`](Self::export); an error comes with a [`Report`], which a program has too.
@@ -277,6 +293,12 @@ impl Exporter {
         made: Result<(Model, Vec<String>), Error>,
         mut report: Report,
     ) -> Result<OnnxProgram, Failed> {
+        let made = made.and_then(|(model, warnings)| {
+            match self.warnings_as_errors && !warnings.is_empty() {
+                true => Err(Error::Warnings(warnings)),
+                false => Ok((model, warnings)),
+            }
+        });
         match made {
             Ok((model, warnings)) => {
                 report.done(&model, &warnings);
@@ -315,6 +337,7 @@ impl Exporter {
             ("operators", word(&self.operators)),
             ("custom_opset", list(&opsets)),
             ("strip_paths", self.strip_paths.to_string()),
+            ("warnings_as_errors", self.warnings_as_errors.to_string()),
             (
                 "seed",
                 self.seed.map_or_else(String::new, |s| s.to_string()),

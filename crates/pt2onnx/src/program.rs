@@ -8,7 +8,7 @@ use crate::{
 use bytes::Bytes;
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_symbolic::Constraints;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// An ONNX model with what there is to say about it.
 pub struct OnnxProgram {
@@ -32,6 +32,39 @@ impl OnnxProgram {
             #[cfg(feature = "ort")]
             session: None,
         }
+    }
+
+    /// Reads an ONNX model, whatever made it: of any opset that is known, with bodies, functions, nodes of other domains
+    /// and weights in other files, which are mapped and must not change while the result lives. What the file has that
+    /// is not kept is among the warnings.
+    ///
+    /// ```no_run
+    /// use pt2onnx::{OnnxProgram, opt};
+    ///
+    /// let mut program = OnnxProgram::open("model.onnx")?;
+    /// program.optimize(opt::Options::default());
+    /// program.save("optimised.onnx")?;
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Read`]; [`Error::Invalid`] where it is not valid ONNX.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let mut report = Report::new(BTreeMap::new());
+        report.read(path.as_ref());
+        let reading = report.stage("read", || {
+            pt2onnx_writer::read_with(path, pt2onnx_writer::ExternalData::Mapped)
+        })?;
+        let mut model = reading.model;
+        // Names of nodes may clash in files, and those of values in bodies that do not see each other.
+        model.assign_names();
+        { report.stage("verify", || verify(&model)) }.map_err(Error::Invalid)?;
+        let lost = reading.lost.iter();
+        let warnings: Vec<String> = lost
+            .map(|lost| format!("the model has {lost}, which are not kept"))
+            .collect();
+        report.done(&model, &warnings);
+        Ok(Self::new(model, report, Weights::Auto))
     }
 
     /// The model. Its weights are views of the archive's file.

@@ -247,6 +247,10 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
+    // ONNX models.
+    case(none, "show MODEL"),
+    case(good, "show MODEL"),
+    case(|| Some(b"\x08\x0a".to_vec()), "show MODEL"),
     // Programs.
     case(
         || {
@@ -277,6 +281,10 @@ pub const CASES: &[Case] = &[
             changed("writes_buffer.pt2", &[(&from, &to)])
         },
         CONVERT,
+    ),
+    case(
+        || given("writes_buffer.pt2"),
+        "MODEL -o OUT --warnings-as-errors",
     ),
     case(|| given("fake_weights.pt2"), CONVERT),
     case(none, "explain mylib::nothing"),

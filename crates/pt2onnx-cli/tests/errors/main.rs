@@ -203,6 +203,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx/src/dims.rs", "pub enum DimError"),
     ("pt2onnx/src/domains.rs", "thiserror::Error"),
     ("pt2onnx/src/naming.rs", "pub enum NameError"),
+    ("pt2onnx-writer/src/read/error.rs", "pub enum Invalid"),
 ];
 
 #[test]

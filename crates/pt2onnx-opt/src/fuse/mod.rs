@@ -117,9 +117,9 @@ pub(crate) fn run(model: &mut Model, options: &Options, fusion: &Fusion) -> Chan
 
 /// Puts what the rule makes in the place of what was found.
 fn apply(model: &mut Model, last: NodeId, found: &Found, rule: &Rule) -> Changed {
-    // In the order of the program.
+    // The last node's first: it is their result that is made.
     let mut origins: SmallVec<[OriginId; 1]> = SmallVec::new();
-    for &node in found.nodes.iter().rev() {
+    for &node in &found.nodes {
         for origin in &model[node].origins {
             if !origins.contains(origin) {
                 origins.push(*origin);

@@ -50,7 +50,7 @@ pub(crate) static MULTI_HEAD: Fusion = Fusion {
             let op = "MultiHeadAttention";
             let mut y = cx.emit_custom("com.microsoft", op, &inputs, attributes, &[Some(ty)])[0];
             if let Some(mask) = mask.filter(|_| seen.value("mask").is_some()) {
-                y = cx.select(mask.sees_any, y, 0.0);
+                y = cx.select(mask.sees_any(cx), y, 0.0);
             }
             let apart = cx.ints(&[0, 0, heads, cx.dim(v, 3).as_int()?]);
             Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
@@ -82,10 +82,10 @@ fn flat(cx: &Builder, x: Value) -> Option<Value> {
 
 /// Which keys a query sees, as the operator wants it.
 struct Mask {
-    /// `(batch or 1, heads or 1, queries, keys)`, added to the scores.
+    /// `(batch or 1, 1, queries or 1, keys or 1)`, added to the scores.
+    added: Value,
+    /// `(batch or 1, 1, queries, keys)`
     bias: Value,
-    /// `(batch or 1, queries or 1, 1)`: whether it sees one at all.
-    sees_any: Value,
 }
 
 impl Mask {
@@ -109,14 +109,17 @@ impl Mask {
         {
             return None;
         }
-        let bias = cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY);
-        let largest = cx.squeeze(cx.reduce("ReduceMax", bias, &[3], true), &[1]);
+        let added = cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY);
         cx.bind_dims(q);
         cx.bind_dims(k);
         let whole = [cx.dim(mask, 0), Expr::int(1), queries, keys];
-        Some(Self {
-            sees_any: cx.equal(largest, 0.0),
-            bias: cx.expand(bias, &whole),
-        })
+        let bias = cx.expand(added, &whole);
+        Some(Self { added, bias })
+    }
+
+    /// `(batch or 1, queries or 1, 1)`: whether a query sees a key at all.
+    fn sees_any(&self, cx: &Builder) -> Value {
+        let largest = cx.reduce("ReduceMax", self.added, &[3], true);
+        cx.equal(cx.squeeze(largest, &[1]), 0.0)
     }
 }

@@ -32,9 +32,6 @@ pub(super) const fn types(dtypes: &[DType]) -> u32 {
     bits
 }
 
-/// Any type that the standard allows.
-pub(super) const ANY: u32 = u32::MAX;
-
 impl Runtime {
     /// Puts casts around nodes on booleans where the runtime wants numbers; all other nodes that it cannot run are returned.
     pub fn fit(&self, model: &mut Model) -> Vec<Unrunnable> {

@@ -1,6 +1,9 @@
 //! The model's file and those with external data: mapped, and only those in the model's folder.
 
-use super::error::{Invalid, ReadError, Result};
+use super::{
+    ExternalData,
+    error::{Invalid, ReadError, Result},
+};
 use bytes::Bytes;
 use memmap2::Mmap;
 use pt2onnx_proto::StringStringEntryProto;
@@ -81,16 +84,25 @@ pub(super) struct Files {
     model: Option<Mapped>,
     /// By location, as the model spells it.
     external: FxHashMap<String, Mapped>,
+    ignored: bool,
 }
 
 impl Files {
     /// Maps a model's file.
-    pub fn open(path: &Path) -> Result<(Self, Bytes)> {
+    pub fn open(path: &Path, external: ExternalData) -> Result<(Self, Bytes)> {
         let model = Mapped::open(path.to_owned())?;
         let bytes = model.bytes.clone();
-        let external = FxHashMap::default();
-        let model = Some(model);
-        Ok((Self { model, external }, bytes))
+        let files = Self {
+            model: Some(model),
+            external: FxHashMap::default(),
+            ignored: external == ExternalData::Ignored,
+        };
+        Ok((files, bytes))
+    }
+
+    /// Whether data in other files are not wanted.
+    pub fn ignores_external(&self) -> bool {
+        self.ignored
     }
 
     /// The storage of bytes that were decoded from the model's file.

@@ -1,6 +1,7 @@
 //! The model, its graphs and functions.
 
 use super::{
+    Reading,
     error::{Invalid, Result},
     files::Files,
     tensor::tensor,
@@ -43,7 +44,7 @@ impl Reader {
         }
     }
 
-    pub fn model(mut self, proto: ModelProto) -> Result<Model> {
+    pub fn model(mut self, proto: ModelProto) -> Result<Reading> {
         let graph = proto
             .graph
             .ok_or_else(|| Invalid::NoGraph.at("the model"))?;
@@ -75,10 +76,10 @@ impl Reader {
         for function in proto.functions {
             self.function(function)?;
         }
-        for lost in &self.lost {
-            tracing::warn!("the model has {lost}, which are not kept");
-        }
-        Ok(self.model)
+        Ok(Reading {
+            model: self.model,
+            lost: self.lost.into_iter().collect(),
+        })
     }
 
     fn function(&mut self, proto: FunctionProto) -> Result<()> {

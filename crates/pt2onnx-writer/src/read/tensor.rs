@@ -21,6 +21,9 @@ pub(super) fn tensor(files: &mut Files, proto: TensorProto, place: &str) -> Resu
     let absent = Tensor::absent(dtype, shape.clone()).map_err(|e| invalid(Invalid::Tensor(e)))?;
     let (wanted, needed) = (absent.numel(), absent.nbytes());
 
+    if proto.data_location() == DataLocation::External && files.ignores_external() {
+        return Ok(absent);
+    }
     if proto.data_location() == DataLocation::External {
         if dtype == DType::String {
             return Err(invalid(Invalid::ExternalStrings));

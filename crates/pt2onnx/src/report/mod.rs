@@ -362,7 +362,10 @@ fn failures(error: &Error) -> Vec<ReportedFailure> {
                 .map(|f| format!("{}: {}", f.place, f.reason));
             reasons.map(|reason| plain(reason, None)).collect()
         }
-        Error::Verify(errors) => errors.iter().map(|e| plain(e.to_string(), None)).collect(),
+        Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.clone(), None)).collect(),
+        Error::Verify(errors) | Error::Invalid(errors) => {
+            errors.iter().map(|e| plain(e.to_string(), None)).collect()
+        }
         Error::Write(pt2onnx_writer::Error::NoData(names)) => {
             let names = names.iter();
             let each = names.map(|name| {

@@ -18,7 +18,7 @@ mod state;
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pt2onnx::{
-    DEFAULT_OPSET, Error, Exporter, OPSETS, OutputCheck, SessionOptions, Target, Tolerance,
+    DEFAULT_OPSET, Detail, Error, Exporter, OPSETS, OutputCheck, SessionOptions, Target, Tolerance,
     Verdict, opt::Level, tensor::Tensor,
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -40,14 +40,17 @@ fn main() {
             8 => Some(Level::Simplify),
             _ => None,
         };
-        for level in [Some(Level::Fuse), lower].into_iter().flatten() {
-            let name = match level {
-                Level::Fuse => case.name.clone(),
-                lower => format!("{}, optimize {}", case.name, lower as u8),
-            };
-            let (case, reason) = (case.clone(), reason.clone());
+        // With ONNX Runtime's own operators where they can come up.
+        let models = ["attention", "transformer", "vit", "encoder", "/models/"];
+        let own = models.iter().any(|m| case.name.contains(m));
+        let main = (String::new(), Level::Fuse, Target::OrtCpu);
+        let lower = lower.map(|l| (format!(", optimize {}", l as u8), l, Target::OrtCpu));
+        let own = own.then(|| (", target ort".to_owned(), Level::Fuse, Target::Ort));
+        for (what, level, target) in [Some(main), lower, own].into_iter().flatten() {
+            let (name, case) = (case.name.clone() + &what, case.clone());
+            let reason = reason.clone();
             trials.push(Trial::test(name, move || {
-                verdict(check(&case, level), reason)
+                verdict(check(&case, level, target), reason)
             }));
         }
     }
@@ -86,10 +89,10 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
 }
 
 /// Converts for ONNX Runtime, at the default opset or, where that cannot express the program, at the newest.
-fn check(case: &Case, level: Level) -> Result<(), String> {
+fn check(case: &Case, level: Level, target: Target) -> Result<(), String> {
     let functions = case.functions.as_deref().unwrap_or_default();
     let exporter = |opset| {
-        let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
+        let exporter = Exporter::new().target(target).opset(opset);
         let exporter = exporter.functions(functions).expect("functions");
         exporter.optimize(level)
     };
@@ -98,6 +101,9 @@ fn check(case: &Case, level: Level) -> Result<(), String> {
         result => result,
     };
     let mut program = program.map_err(|e| format!("convert: {e}"))?;
+    let standard = exporter(program.model().opset).target(Target::Standard);
+    let standard = standard.metadata(Detail::None).export(case.archive.path());
+    standard.map_err(|e| format!("convert for the standard: {e}"))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
     let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
     let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
