@@ -2,7 +2,7 @@
 
 use crate::passes::Passes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames};
+use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames, SaveOptions};
 use std::{num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
@@ -58,6 +58,8 @@ pub enum Command {
     /// Tell whether archives would be converted with the options given, and all that is in the way
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
+    /// Complete a model that was written without weights
+    ApplyWeights(ApplyWeights),
     /// List the ops that can be translated, by their PyTorch schemas
     Ops {
         /// As JSON, with the ONNX operators they become, the lowest opset and the element types tested
@@ -90,6 +92,28 @@ pub struct Check {
 }
 
 #[derive(Debug, Args)]
+pub struct ApplyWeights {
+    /// The model
+    #[arg(value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 archive, or what
+    /// torch.save(model.state_dict(), path) wrote
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub weights: PathBuf,
+    /// The file to write; the model itself by default
+    #[arg(short, long, value_name = "OUT.onnx")]
+    pub output: Option<PathBuf>,
+    /// Where the weights go
+    #[arg(long, value_enum, default_value_t)]
+    pub to: Place,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// Say what is done; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Args)]
 pub struct Convert {
     /// The archive; one that is called as a command is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
@@ -117,6 +141,11 @@ pub struct Options {
     /// Where weights go
     #[arg(long, value_enum, default_value_t)]
     pub weights: Weights,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// Make weights inputs of the model too, so that callers may give other values
+    #[arg(long)]
+    pub keep_initializers_as_inputs: bool,
     /// The runtime to write for
     #[arg(long, value_enum, default_value_t)]
     pub target: Target,
@@ -186,15 +215,55 @@ pub struct Options {
     pub doc_strings: bool,
 }
 
+/// How data files are written.
+#[derive(Debug, Args)]
+pub struct Saving {
+    /// Name of the file with external weights, beside the model [default: OUT.onnx.data]
+    #[arg(long, value_name = "NAME")]
+    pub weights_file: Option<String>,
+}
+
+impl Saving {
+    pub fn options(self, weights: pt2onnx::Weights) -> SaveOptions {
+        SaveOptions {
+            data_file: self.weights_file,
+            ..weights.into()
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Weights {
-    /// Into the model file; above 2 GiB, external
+    /// Into the model file; above 2 GiB or with a name for their file, external
     #[default]
     Auto,
     /// Into the model file
     Embed,
-    /// Into OUT.onnx.data, which must stay beside OUT.onnx
+    /// Into a file of their own, which must stay beside OUT.onnx
     External,
+    /// Nowhere: `pt2onnx apply-weights` completes the model
+    None,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Place {
+    /// Into the model file; above 2 GiB or with a name for their file, external
+    #[default]
+    Auto,
+    /// Into the model file
+    Embed,
+    /// Into a file of their own, which must stay beside OUT.onnx
+    External,
+}
+
+impl From<Place> for pt2onnx::Weights {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Auto => Self::Auto,
+            Place::Embed => Self::Embed,
+            Place::External => Self::External,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -300,6 +369,7 @@ impl From<Weights> for pt2onnx::Weights {
             Weights::Auto => Self::Auto,
             Weights::Embed => Self::Embed,
             Weights::External => Self::External,
+            Weights::None => Self::None,
         }
     }
 }

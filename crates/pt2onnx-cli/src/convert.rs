@@ -5,7 +5,7 @@ use crate::{
     log,
     report::{self, Code, Report},
 };
-use pt2onnx::{Error, Exporter, writer};
+use pt2onnx::{Error, Exporter, Saved, writer};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -17,8 +17,9 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     let (Some(model), Some(output)) = (args.model, args.output) else {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
-    refuse_the_input(&model, &output)?;
-    let reports = Reports::new(args.report, &model, &output)?;
+    let data = data(&output, args.options.saving.weights_file.as_deref());
+    refuse_to_overwrite("archive", &model, [&output, &data])?;
+    let reports = Reports::new(args.report, [&model, &output, &data])?;
     let (report, outcome) = match exporter(args.options)?.attempt(&model) {
         Ok(program) => {
             for warning in program.warnings() {
@@ -45,19 +46,24 @@ pub fn convert(args: Convert) -> Result<(), Report> {
             return Err(error.into());
         }
     };
+    tell(&output, &saved);
+    Ok(())
+}
+
+/// Says what was written.
+pub fn tell(output: &Path, saved: &Saved) {
     tracing::info!("{}: {} bytes", output.display(), saved.bytes);
-    if let Some((data, bytes)) = saved.data {
+    if let Some((data, bytes)) = &saved.data {
         tracing::info!("{}: {bytes} bytes", data.display());
     }
-    Ok(())
 }
 
 /// The files that `--report` names, all of which can be written as far as that can be told beforehand.
 struct Reports(Vec<PathBuf>);
 
 impl Reports {
-    fn new(paths: Vec<PathBuf>, model: &Path, output: &Path) -> Result<Self, Report> {
-        let mut taken = vec![absolute(model), absolute(output), absolute(&data(output))];
+    fn new(paths: Vec<PathBuf>, taken: [&Path; 3]) -> Result<Self, Report> {
+        let mut taken = taken.map(absolute).to_vec();
         for path in &paths {
             let place = absolute(path);
             if taken.contains(&place) {
@@ -94,17 +100,23 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Where external weights go.
-fn data(output: &Path) -> PathBuf {
-    let mut data = output.as_os_str().to_owned();
-    data.push(".data");
-    data.into()
+pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
+    match name {
+        Some(name) => output.with_file_name(name),
+        None => {
+            let mut data = output.as_os_str().to_owned();
+            data.push(".data");
+            data.into()
+        }
+    }
 }
 
 /// The exporter that the options ask for.
 pub fn exporter(args: Options) -> Result<Exporter, Report> {
     let mut exporter = Exporter::new()
         .opset(args.opset)
-        .weights(args.weights.into())
+        .save_options(args.saving.options(args.weights.into()))
+        .keep_initializers_as_inputs(args.keep_initializers_as_inputs)
         .target(args.target.into())
         .state(args.state.into())
         .operators(args.operators.into())
@@ -155,17 +167,19 @@ pub fn exporter(args: Options) -> Result<Exporter, Report> {
     Ok(exporter)
 }
 
-/// Neither of the files to be written may be the archive.
-fn refuse_the_input(model: &Path, output: &Path) -> Result<(), Report> {
-    let Ok(input) = fs::canonicalize(model) else {
+/// None of the files to be written may be the one that is read.
+pub fn refuse_to_overwrite(what: &str, read: &Path, written: [&Path; 2]) -> Result<(), Report> {
+    let Ok(read) = fs::canonicalize(read) else {
         return Ok(());
     };
-    for written in [output, &data(output)] {
-        if fs::canonicalize(written).is_ok_and(|w| w == input) {
-            let what = "the output would overwrite the archive that is read";
-            return Err(Report::new(Code::Usage, what)
-                .place(written.display())
-                .help("give another name with -o"));
+    for written in written {
+        if fs::canonicalize(written).is_ok_and(|w| w == read) {
+            return Err(Report::new(
+                Code::Usage,
+                format!("the output would overwrite the {what} to be read"),
+            )
+            .place(written.display())
+            .help("give another name with -o"));
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `ops`, `passes`), all else goes to standard error.
 
+mod apply;
 mod args;
 mod check;
 mod convert;
@@ -55,6 +56,7 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
         Some(Command::Show { model }) => print(show::show(&model)?),
+        Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => print(ops::list(json)),
         Some(Command::Passes) => print(passes::list()),
         Some(Command::Explain { op }) => print(ops::explain(&op)?),

@@ -1,7 +1,7 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
 use pt2onnx::{
-    Error, Failure, Reason,
+    Error, Failure, Misfit, Reason, WeightsError,
     aten::LowerError,
     fx,
     ir::ParseError,
@@ -94,6 +94,7 @@ impl From<Error> for Report {
                         .help(REPORT_IT);
                 errors.iter().fold(report, Report::place)
             }
+            Error::Weights(all) => misfits(all),
             Error::Invalid(errors) => {
                 let report = Report::new(Code::Input, "the model is not valid ONNX");
                 errors.iter().fold(report, Report::place)
@@ -187,6 +188,59 @@ pub fn model(path: &Path, error: &ReadError) -> Report {
             input(format!("the model cannot be read: {place}: {invalid}")).place(path.display())
         }
         _ => input(error.to_string()).place(path.display()),
+    }
+}
+
+/// Files that should hold weights.
+pub fn weights(error: WeightsError) -> Report {
+    use WeightsError::*;
+    let input = |what: String| Report::new(Code::Input, what);
+    match &error {
+        Archive(e) => archive(e),
+        Io { path, source } => {
+            input(format!("the weights cannot be read: {source}")).place(path.display())
+        }
+        Safetensors { path, source } => input(format!(
+            "the weights are neither safetensors nor an archive: {source}"
+        ))
+        .place(path.display()),
+        Tensor { path, name, source } => {
+            input(format!("weight {name}: {source}")).place(path.display())
+        }
+        Type { path, name, dtype } => input(format!(
+            "weight {name} has elements of type {dtype}, which are not supported"
+        ))
+        .place(path.display()),
+        Index { path, source } => input(format!(
+            "the index of the weights is not understood: {source}"
+        ))
+        .place(path.display()),
+        Outside { path, file } => input(format!(
+            "the index refers to `{file}`, which is not the name of a file beside it"
+        ))
+        .place(path.display()),
+        NotThere { path, name, file } => input(format!(
+            "weight {name} is not in {file}, where the index says it is"
+        ))
+        .place(path.display()),
+        Twice { folder, name } => input(format!("weight {name} is in several files of the folder"))
+            .place(folder.display()),
+        NoFile(folder) => {
+            input("no file in the folder ends in .safetensors".to_owned()).place(folder.display())
+        }
+        _ => input(error.to_string()),
+    }
+}
+
+/// Weights that a model cannot take.
+fn misfits(misfits: &[Misfit]) -> Report {
+    let what = "the weights are not those of the model";
+    let report = { misfits.iter() }.fold(Report::new(Code::Program, what), Report::place);
+    let filled = misfits.iter().any(|m| matches!(m, Misfit::Filled(_)));
+    match filled {
+        true => report
+            .help("write the model with `--weights none`, so that nothing is computed from them"),
+        false => report,
     }
 }
 
@@ -288,7 +342,10 @@ fn write(error: &writer::Error) -> Report {
             names
                 .iter()
                 .fold(report, Report::place)
-                .help("save the program with real weights, not under FakeTensorMode")
+                .help(
+                    "save the program with real weights, not under FakeTensorMode; or write the model without weights: \
+                     `--weights none`",
+                )
         }
         NoSuchType { .. } => Report::new(Code::Program, error.to_string()),
         Unnamed(_) => Report::new(Code::Internal, error.to_string()).help(REPORT_IT),

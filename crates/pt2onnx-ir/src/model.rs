@@ -403,6 +403,20 @@ impl Model {
         self.add_value(Def::Constant(tensor), Some(ty))
     }
 
+    /// Gives a constant other contents, of the same element type and sizes; false, and nothing happens, where it is no such
+    /// constant.
+    pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {
+        match &mut self.values[value.index()].def {
+            Def::Constant(old)
+                if (old.dtype(), old.shape()) == (tensor.dtype(), tensor.shape()) =>
+            {
+                *old = tensor;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// A new node with `outputs` new values of unknown type.
     pub fn add_node(
         &mut self,

@@ -236,6 +236,18 @@ pub const PASSES: &[Pass] = &[
          that is the same for all heads.",
         |m, o| o.target == Target::Ort && fuse::run(m, o, &fuse::MULTI_HEAD),
     ),
+    fuse(
+        "attention",
+        "Makes Attention of its formula, with scale, mask, causal mask, shared heads and a cache, from opset 23 on. Sizes must be \
+         known to fit. A mask that may hide all keys of a query must do so by -inf, and the formula give zeros there.",
+        |m, o| fuse::run(m, o, &fuse::ATTENTION) | fuse::cache(m, o),
+    ),
+    fuse(
+        "rotary",
+        "Makes RotaryEmbedding of its formula by halves, from opset 23 on. Cosines and sines must be the same for both \
+         halves and all heads.",
+        |m, o| fuse::run(m, o, &fuse::ROTARY),
+    ),
     simplify(
         "dead",
         "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",

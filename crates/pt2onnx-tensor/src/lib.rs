@@ -1,6 +1,6 @@
 //! Element types, scalars and tensors whose bytes may live in a mapped file.
 //!
-//! Layer 0: knows neither PyTorch nor ONNX, does no IO. Values are little-endian in memory, as in both formats. Alone it serves readers and
+//! Layer 0: knows neither PyTorch nor ONNX, and of files only how to map them. Values are little-endian in memory, as in both formats. Alone it serves readers and
 //! writers of weights: views that share storage stay shared, and mapped bytes know their file.
 //!
 //! ```

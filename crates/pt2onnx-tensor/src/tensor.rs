@@ -3,7 +3,8 @@
 
 use crate::{DType, Element};
 use bytes::Bytes;
-use std::{borrow::Cow, fs::File, path::PathBuf, sync::Arc};
+use memmap2::Mmap;
+use std::{borrow::Cow, fs::File, io, ops::Range, path::PathBuf, sync::Arc};
 
 /// What is wrong with a tensor's description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +58,34 @@ impl Storage {
         }
     }
 
+    /// All of an open file, mapped: its bytes are read when somebody looks at them. The file must not change while the
+    /// storage or any view of it lives.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn map(file: File, path: impl Into<PathBuf>) -> io::Result<Self> {
+        let bytes = map(&file)?;
+        let source = FileRange {
+            path: Arc::new(path.into()),
+            file: Arc::new(file),
+            offset: 0,
+        };
+        Ok(Self::mapped(bytes, source))
+    }
+
+    /// A part of it, which still knows its place in the file; `None` where it is not inside.
+    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
+        let inside = range.start <= range.end && range.end <= self.bytes.len();
+        let start = u64::try_from(range.start).ok()?;
+        inside.then(|| Self {
+            bytes: self.bytes.slice(range),
+            source: self.source.as_ref().map(|whole| FileRange {
+                offset: whole.offset + start,
+                ..whole.clone()
+            }),
+        })
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -73,12 +102,27 @@ impl Storage {
     }
 }
 
+/// The whole file, mapped.
+#[expect(
+    unsafe_code,
+    reason = "a mapping is the only way to use weights larger than memory"
+)]
+fn map(file: &File) -> io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
+    // seen are unspecified (or the process is stopped by a signal): all that map files say that these must not change.
+    let map = unsafe { Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
 #[derive(Clone, Debug)]
 enum Data {
     Bytes(Storage),
     Strings(Arc<[Bytes]>),
-    /// Known type and shape, unknown values: a weight saved under FakeTensorMode.
-    Absent,
+    /// Known type and shape, unknown values: a weight saved under FakeTensorMode. Those that are the same share this.
+    Absent(Arc<()>),
 }
 
 /// A tensor: element type, sizes and a view of a storage. Cloning shares the bytes.
@@ -172,7 +216,7 @@ impl Tensor {
         })
     }
 
-    /// Type and shape without values, as a weight saved under FakeTensorMode has.
+    /// Type and shape without values, as a weight saved under FakeTensorMode has. It is the same as its clones and no other.
     pub fn absent(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self, TensorError> {
         let shape = shape.into();
         byte_size(dtype, &shape)?;
@@ -181,8 +225,19 @@ impl Tensor {
             shape,
             strides: None,
             offset: 0,
-            data: Data::Absent,
+            data: Data::Absent(Arc::new(())),
         })
+    }
+
+    /// The same type and shape without values.
+    pub fn without_data(&self) -> Self {
+        Self {
+            dtype: self.dtype,
+            shape: self.shape.clone(),
+            strides: None,
+            offset: 0,
+            data: Data::Absent(Arc::new(())),
+        }
     }
 
     /// A tensor of strings.
@@ -269,7 +324,7 @@ impl Tensor {
 
     /// Whether the values are there; false for weights saved under FakeTensorMode.
     pub fn has_data(&self) -> bool {
-        !matches!(self.data, Data::Absent)
+        !matches!(self.data, Data::Absent(_))
     }
 
     /// The storage viewed; none for strings and absent values.
@@ -311,11 +366,21 @@ impl Tensor {
         let same_data = match (&self.data, &other.data) {
             (Data::Bytes(a), Data::Bytes(b)) => a.same(b),
             (Data::Strings(a), Data::Strings(b)) => Arc::ptr_eq(a, b),
+            (Data::Absent(a), Data::Absent(b)) => Arc::ptr_eq(a, b),
             _ => false,
         };
         same_data
             && (self.dtype, self.offset) == (other.dtype, other.offset)
             && (&self.shape, &self.strides) == (&other.shape, &other.strides)
+    }
+
+    /// Where its memory begins, for tables: tensors that are the same have equal addresses.
+    pub fn address(&self) -> usize {
+        match &self.data {
+            Data::Bytes(storage) => storage.bytes.as_ptr().addr(),
+            Data::Strings(strings) => strings.as_ptr().addr(),
+            Data::Absent(identity) => Arc::as_ptr(identity).addr(),
+        }
     }
 
     /// The elements' bytes, contiguous: borrowed where they lie so, gathered otherwise. Empty without data and for strings.

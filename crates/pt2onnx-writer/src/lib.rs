@@ -25,5 +25,5 @@ mod stream;
 
 pub use error::Error;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{Saved, Weights, check, check_file, save, write_file};
+pub use save::{SaveOptions, Saved, Weights, check, check_file, save, write_file};
 pub use stream::to_bytes;

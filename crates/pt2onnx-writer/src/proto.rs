@@ -29,6 +29,8 @@ pub(crate) struct Parts<'a> {
     pub graph: GraphProto,
     /// Its initialisers, in the order the constants were made.
     pub initialisers: Vec<Initialiser<'a>>,
+    /// Names of those that have no values: the graph says of what type they are.
+    pub declared: Vec<String>,
 }
 
 /// An initialiser of the main graph.
@@ -53,9 +55,13 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         .collect::<Result<_, _>>()?;
     let used = cx.constants(Model::MAIN);
     // What is said of initialisers stands with their types, where onnx_ir, and with it PyTorch, writes and reads it.
-    for &(value, _) in &used {
+    let mut declared = Vec::new();
+    for &(value, tensor) in &used {
         let data = &model[value];
-        if !data.metadata.is_empty() || data.doc_string.is_some() {
+        if is_absent(tensor) {
+            declared.push(cx.name(value)?);
+        }
+        if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
             graph.value_info.push(cx.value_info(value)?);
         }
     }
@@ -69,6 +75,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let defaults = model.inputs().iter().filter_map(default);
     let initialisers = used
         .into_iter()
+        .filter(|(_, tensor)| !is_absent(tensor))
         .chain(defaults)
         .map(|(value, tensor)| cx.initialiser(value, tensor))
         .collect::<Result<_, _>>()?;
@@ -95,6 +102,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         model: proto,
         graph,
         initialisers,
+        declared,
     })
 }
 
@@ -375,7 +383,7 @@ impl<'a> Cx<'a> {
 
     /// A tensor without its elements, but with its strings.
     fn described(&mut self, tensor: &Tensor, name: &str) -> Result<TensorProto, Error> {
-        if !tensor.has_data() && tensor.nbytes() > 0 {
+        if is_absent(tensor) {
             self.absent.push(name.to_owned());
         }
         Ok(TensorProto {
@@ -395,6 +403,11 @@ impl<'a> Cx<'a> {
             ..TensorProto::default()
         })
     }
+}
+
+/// Whether a tensor has no values where it should have some.
+fn is_absent(tensor: &Tensor) -> bool {
+    !tensor.has_data() && tensor.nbytes() > 0
 }
 
 /// Names of bodies mean nothing, but must be there: `node_If_0_then_branch`.

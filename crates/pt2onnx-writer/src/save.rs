@@ -15,14 +15,37 @@ use tempfile::NamedTempFile;
 /// Where weights go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// Into the model file, or where that would be above 2 GiB, as [`Weights::External`].
+    /// Into the model file, or where that would be above 2 GiB or a data file is named, as [`Weights::External`].
     #[default]
     Auto,
     /// Into the model file.
     Embed,
-    /// Those of 1 KiB and more into `NAME.onnx.data` beside `NAME.onnx`, each at a multiple of 4096 bytes. The model file
+    /// Those of 1 KiB and more into a data file beside the model file, each at a multiple of 4096 bytes. The model file
     /// refers to it by name: the two must stay together.
     External,
+    /// Nowhere: weights without values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared by name and type,
+    /// for somebody to give them values later; other constants go as with [`Weights::Auto`], which also declares weights
+    /// where it finds no values.
+    None,
+}
+
+/// How a model is saved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SaveOptions {
+    /// Where weights go.
+    pub weights: Weights,
+    /// Name of the data file, which is beside the model file; `NAME.onnx.data` for `NAME.onnx` by default.
+    pub data_file: Option<String>,
+}
+
+/// The defaults, for weights that go there.
+impl From<Weights> for SaveOptions {
+    fn from(weights: Weights) -> Self {
+        Self {
+            weights,
+            ..Self::default()
+        }
+    }
 }
 
 /// What [`save`] wrote.
@@ -41,24 +64,23 @@ pub struct Saved {
 /// temporary files (`.NAME.onnx.*.tmp`) may be. Between the two renames, for an instant, a model that was there stands
 /// beside the new data.
 ///
-/// A symbolic link is replaced, not followed. A `NAME.onnx.data` of an earlier export is replaced when this one has
+/// A symbolic link is replaced, not followed. A data file of an earlier export is replaced when this one has
 /// external weights; otherwise it is left alone, as another model may refer to it.
 ///
 /// # Errors
 /// See [`Error`].
-pub fn save(model: &Model, path: impl AsRef<Path>, weights: Weights) -> Result<Saved, Error> {
+pub fn save(
+    model: &Model,
+    path: impl AsRef<Path>,
+    options: impl Into<SaveOptions>,
+) -> Result<Saved, Error> {
+    let options = options.into();
     let target = Target::new(path.as_ref())?;
-    let mut stream = Stream::new(model)?;
-    let embedded = stream.size();
-    if goes_external(weights, embedded)? {
-        stream.externalise(&target.data_name()?);
-        if stream.size() > MAX_MODEL {
-            return Err(Error::GraphTooLarge(stream.size()));
-        }
-    }
+    let data_path = target.data_path(&options)?;
+    let stream = arranged(model, &options, || utf8(&data_path))?;
     let data = match stream.data_size() {
         0 => None,
-        size => Some((Target::new(&target.data_path())?, size)),
+        size => Some((Target::new(&data_path)?, size)),
     };
     let temporary_data = match &data {
         Some((data, _)) => Some(data.write(|out| stream.write_data(out))?),
@@ -74,10 +96,10 @@ pub fn save(model: &Model, path: impl AsRef<Path>, weights: Weights) -> Result<S
         replaced.commit();
     }
     target.sync_folder();
-    if data.is_none() && target.data_path().exists() {
+    if data.is_none() && data_path.exists() {
         tracing::warn!(
             "{} is of an earlier export, this one does not use it",
-            target.data_path().display()
+            data_path.display()
         );
     }
     Ok(Saved {
@@ -90,15 +112,27 @@ pub fn save(model: &Model, path: impl AsRef<Path>, weights: Weights) -> Result<S
 ///
 /// # Errors
 /// See [`Error`].
-pub fn check(model: &Model, weights: Weights) -> Result<(), Error> {
+pub fn check(model: &Model, options: impl Into<SaveOptions>) -> Result<(), Error> {
+    arranged(model, &options.into(), || Ok("model.onnx.data".to_owned())).map(drop)
+}
+
+/// The model, each weight where it goes. The name of the data file is only asked for where there is one.
+fn arranged<'a>(
+    model: &'a Model,
+    options: &SaveOptions,
+    data_file: impl FnOnce() -> Result<String, Error>,
+) -> Result<Stream<'a>, Error> {
     let mut stream = Stream::new(model)?;
-    if goes_external(weights, stream.size())? {
-        stream.externalise("model.onnx.data");
+    if matches!(options.weights, Weights::Embed | Weights::External) {
+        stream.complete()?;
+    }
+    if goes_external(options, stream.size())? {
+        stream.externalise(&data_file()?);
         if stream.size() > MAX_MODEL {
             return Err(Error::GraphTooLarge(stream.size()));
         }
     }
-    Ok(())
+    Ok(stream)
 }
 
 /// Writes a file as [`save`] does: what was there is replaced when the new one is complete.
@@ -122,13 +156,22 @@ pub fn check_file(path: impl AsRef<Path>) -> Result<(), Error> {
 }
 
 /// Whether weights get a file of their own, for a model that would have so many bytes with them.
-fn goes_external(weights: Weights, embedded: u64) -> Result<bool, Error> {
-    match weights {
+fn goes_external(options: &SaveOptions, embedded: u64) -> Result<bool, Error> {
+    match options.weights {
         Weights::External => Ok(true),
-        Weights::Auto => Ok(embedded > MAX_MODEL),
+        Weights::Auto | Weights::None => Ok(embedded > MAX_MODEL || options.data_file.is_some()),
         Weights::Embed if embedded > MAX_MODEL => Err(Error::TooLarge(embedded)),
         Weights::Embed => Ok(false),
     }
+}
+
+/// Name of a data file, as the model file spells it.
+fn utf8(path: &Path) -> Result<String, Error> {
+    let name = path.file_name().and_then(|n| n.to_str());
+    name.map(str::to_owned).ok_or_else(|| Error::Target {
+        path: path.to_owned(),
+        what: "has a name that is not UTF-8, so that the model file could not refer to it",
+    })
 }
 
 /// A file to be written.
@@ -176,20 +219,27 @@ impl Target {
             .into_owned()
     }
 
-    /// Name of the data file, as the model file spells it.
-    fn data_name(&self) -> Result<String, Error> {
-        let name = self.path.file_name().and_then(|n| n.to_str());
-        let name = name.ok_or_else(|| Error::Target {
-            path: self.path.clone(),
-            what: "the name is not UTF-8, so that the model file could not refer to its data file",
-        })?;
-        Ok(format!("{name}.data"))
-    }
-
-    fn data_path(&self) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".data");
-        self.path.with_file_name(name)
+    /// The data file beside it.
+    fn data_path(&self, options: &SaveOptions) -> Result<PathBuf, Error> {
+        let Some(name) = &options.data_file else {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(".data");
+            return Ok(self.path.with_file_name(name));
+        };
+        let path = self.path.with_file_name(name);
+        let refuse = |what| {
+            Err(Error::Target {
+                path: name.into(),
+                what,
+            })
+        };
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            return refuse("is not a name without folders, as that of a data file is");
+        }
+        match path == self.path {
+            true => refuse("is the model file itself"),
+            false => Ok(path),
+        }
     }
 
     fn error(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -336,9 +386,11 @@ mod tests {
             (Weights::Auto, Some(false), Some(true)),
             (Weights::Embed, Some(false), None),
             (Weights::External, Some(true), Some(true)),
+            (Weights::None, Some(false), Some(true)),
         ] {
-            assert_eq!(goes_external(weights, MAX_MODEL).ok(), small);
-            assert_eq!(goes_external(weights, MAX_MODEL + 1).ok(), large);
+            let options = SaveOptions::from(weights);
+            assert_eq!(goes_external(&options, MAX_MODEL).ok(), small);
+            assert_eq!(goes_external(&options, MAX_MODEL + 1).ok(), large);
         }
     }
 }

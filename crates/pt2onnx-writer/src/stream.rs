@@ -43,6 +43,7 @@ const TENSOR_RAW_DATA: u8 = 9 << 3 | 2;
 /// [`Error::TooLarge`] above 2 GiB, and what else [`Error`] has besides files.
 pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
     let stream = Stream::new(model)?;
+    stream.complete()?;
     let size = stream.size();
     if size > MAX_MODEL {
         return Err(Error::TooLarge(size));
@@ -70,6 +71,14 @@ impl<'a> Stream<'a> {
             parts: parts(model)?,
             external: Vec::new(),
         })
+    }
+
+    /// Whether all weights have values.
+    pub fn complete(&self) -> Result<(), Error> {
+        match self.parts.declared.as_slice() {
+            [] => Ok(()),
+            absent => Err(Error::NoData(absent.to_vec())),
+        }
     }
 
     /// Moves all but the small initialisers to a file of that name. Tensors over the same bytes get one place.

@@ -1,6 +1,6 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::{DimError, DomainError, NameError, OPSETS};
+use crate::{DimError, DomainError, Misfit, NameError, OPSETS};
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::VerifyError;
@@ -79,6 +79,12 @@ pub enum Error {
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] pt2onnx_writer::Error),
+    /// Weights are not those that the model wants; all that is wrong is listed.
+    #[error("the weights are not those of the model:{}", lines(.0))]
+    Weights(
+        /// Everything that is missing or does not fit.
+        Vec<Misfit>,
+    ),
     /// The model does not run in ONNX Runtime.
     #[cfg(feature = "ort")]
     #[error(transparent)]
@@ -103,7 +109,7 @@ pub enum ErrorKind {
     Target,
     /// What was asked for does not fit the program, or cannot be had: an opset, names, sizes.
     Options,
-    /// The archive has no values for weights.
+    /// Weights have no values, or those given do not fit the model.
     NoWeights,
     /// The model made is not valid ONNX, a bug of pt2onnx: `torch.onnx.errors.CheckerError`.
     Checker,
@@ -134,6 +140,7 @@ impl Error {
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
             Error::Target(_) => ErrorKind::Target,
             Error::Verify(_) => ErrorKind::Checker,
+            Error::Weights(_) => ErrorKind::NoWeights,
             Error::Warnings(_) => ErrorKind::Warnings,
             Error::Read(_) | Error::Invalid(_) => ErrorKind::Model,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,

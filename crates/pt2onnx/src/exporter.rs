@@ -2,15 +2,16 @@
 
 use crate::{
     Detail, DynamicAxes, Error, Failed, Failure, OPSETS, OnnxProgram, Operators, OutputNames,
-    Registry, Report, State, Target, Weights,
+    Registry, Report, SaveOptions, State, Target, Weights,
     dims::{self, Dims},
     domains, error,
     naming::{self, Names},
-    random, report,
+    random, report, weights,
 };
 use pt2onnx_aten::emitted;
 use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
-use pt2onnx_ir::{Model, ParseError};
+use pt2onnx_ir::{Model, ParseError, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{collections::BTreeMap, path::Path};
 
 /// The opset that is written unless another is asked for.
@@ -19,7 +20,8 @@ pub const DEFAULT_OPSET: u32 = 20;
 /// Turns exported programs into ONNX models.
 pub struct Exporter {
     opset: u32,
-    weights: Weights,
+    save: SaveOptions,
+    weights_as_inputs: bool,
     optimize: pt2onnx_opt::Options,
     target: Target,
     state: State,
@@ -57,11 +59,20 @@ impl Head {
     }
 }
 
+/// What becomes of a program.
+struct Translated {
+    model: Model,
+    warnings: Vec<String>,
+    /// Weights from which nothing was computed.
+    untouched: FxHashSet<Value>,
+}
+
 impl Default for Exporter {
     fn default() -> Self {
         Self {
             opset: DEFAULT_OPSET,
-            weights: Weights::Auto,
+            save: SaveOptions::default(),
+            weights_as_inputs: false,
             optimize: pt2onnx_opt::Options::default(),
             target: Target::Standard,
             state: State::Drop,
@@ -91,9 +102,23 @@ impl Exporter {
         self
     }
 
-    /// Where [`OnnxProgram::save`] puts the weights; [`Weights::Auto`] by default.
+    /// Where [`OnnxProgram::save`] puts the weights; [`Weights::Auto`] by default. With [`Weights::None`] the model has no
+    /// parameters and persistent buffers, and nothing is computed from them: [`OnnxProgram::apply_weights`] completes it.
     pub fn weights(mut self, weights: Weights) -> Self {
-        self.weights = weights;
+        self.save.weights = weights;
+        self
+    }
+
+    /// How [`OnnxProgram::save`] writes, and where it puts the weights.
+    pub fn save_options(mut self, options: SaveOptions) -> Self {
+        self.save = options;
+        self
+    }
+
+    /// Whether parameters and persistent buffers are inputs of the model too, behind its own, so that callers may give
+    /// other values; false by default. Nothing is computed from them beforehand then.
+    pub fn keep_initializers_as_inputs(mut self, keep: bool) -> Self {
+        self.weights_as_inputs = keep;
         self
     }
 
@@ -290,19 +315,21 @@ impl Exporter {
 
     fn close(
         &self,
-        made: Result<(Model, Vec<String>), Error>,
+        made: Result<Translated, Error>,
         mut report: Report,
     ) -> Result<OnnxProgram, Failed> {
-        let made = made.and_then(|(model, warnings)| {
-            match self.warnings_as_errors && !warnings.is_empty() {
-                true => Err(Error::Warnings(warnings)),
-                false => Ok((model, warnings)),
-            }
-        });
+        let made =
+            made.and_then(
+                |made| match self.warnings_as_errors && !made.warnings.is_empty() {
+                    true => Err(Error::Warnings(made.warnings)),
+                    false => Ok(made),
+                },
+            );
         match made {
-            Ok((model, warnings)) => {
-                report.done(&model, &warnings);
-                Ok(OnnxProgram::new(model, report, self.weights))
+            Ok(made) => {
+                report.done(&made.model, &made.warnings);
+                let save = self.save.clone();
+                Ok(OnnxProgram::new(made.model, report, save, made.untouched))
             }
             Err(error) => {
                 report.failed(&error);
@@ -327,7 +354,15 @@ impl Exporter {
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),
-            ("weights", word(&self.weights)),
+            ("weights", word(&self.save.weights)),
+            (
+                "weights_file",
+                self.save.data_file.clone().unwrap_or_default(),
+            ),
+            (
+                "keep_initializers_as_inputs",
+                self.weights_as_inputs.to_string(),
+            ),
             ("target", self.target.to_string()),
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
@@ -353,12 +388,12 @@ impl Exporter {
         given.map(|(k, v)| (k.to_owned(), v)).collect()
     }
 
-    /// The way of the data, and warnings.
+    /// The way of the data.
     fn translate(
         &self,
         mut program: ExportedProgram,
         report: &mut Report,
-    ) -> Result<(Model, Vec<String>), Error> {
+    ) -> Result<Translated, Error> {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
@@ -375,6 +410,13 @@ impl Exporter {
         if let Some(summary) = &mut report.program {
             summary.writes(&program.mutations);
         }
+        let (fake, all) = weights::without_values(&program);
+        let hollow = self.save.weights == Weights::None || fake > 0;
+        // Behind the passes, which look at what memory the weights share.
+        let taken = match hollow || self.weights_as_inputs {
+            true => weights::leave_out(&mut program),
+            false => FxHashMap::default(),
+        };
         if self.state == State::Drop {
             report.stage("drop state", || drop_state(&mut program));
         }
@@ -392,6 +434,13 @@ impl Exporter {
             mut model,
             mut warnings,
         } = lowered.map_err(|error| self.not_lowered(&program, error, report))?;
+        if fake > 0 && self.save.weights == Weights::Auto {
+            warnings.push(format!(
+                "the archive has no values for {fake} of {all} weights: the model is written without weights; \
+                 `pt2onnx apply-weights` completes it"
+            ));
+        }
+        let taken = weights::taken_from(&model, taken);
         report.ops = report::ops(&program, &self.registry, &emitted(&model), &[]);
         self.head.write(&mut model);
         report.stage("interface", || {
@@ -417,8 +466,23 @@ impl Exporter {
         domains::functions(&mut model)?;
         warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, self.target))?);
         report.stage("names", || naming::finish(&mut model, &self.names))?;
+        if !hollow {
+            weights::restore(&mut model, &taken);
+        }
+        let untouched = taken.into_iter().map(|(value, _)| value);
+        let untouched = match self.weights_as_inputs {
+            true => {
+                weights::as_inputs(&mut model, untouched);
+                FxHashSet::default()
+            }
+            false => untouched.collect(),
+        };
         { report.stage("verify", || pt2onnx_ir::verify(&model)) }.map_err(Error::Verify)?;
-        Ok((model, warnings))
+        Ok(Translated {
+            model,
+            warnings,
+            untouched,
+        })
     }
 
     /// All that is in the way of a program that the passes refuse: also what could not be lowered then.

@@ -35,6 +35,7 @@ mod report;
 mod runtime;
 #[cfg(feature = "ort")]
 mod verification;
+mod weights;
 
 pub use dims::{DimError, DynamicAxes};
 pub use domains::DomainError;
@@ -53,7 +54,7 @@ pub use pt2onnx_opt::{OPSETS, Target};
 pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_writer as writer;
-pub use pt2onnx_writer::{Saved, Weights};
+pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
 pub use report::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
@@ -62,6 +63,7 @@ pub use report::{
 pub use runtime::{RunError, Session, SessionOptions};
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
+pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
 
 /// The examples of the README and of the page on custom ops.
 #[cfg(doctest)]

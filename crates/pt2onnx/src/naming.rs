@@ -8,6 +8,9 @@ use std::{collections::HashMap, fmt};
 /// Metadata of a renamed value: what it was called in the program.
 const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
 
+/// Metadata of a renamed weight: what a state dict calls it. The name above is that of its placeholder.
+const TARGET: &str = "pkg.pt2onnx.target";
+
 /// Why values cannot be called so.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -169,8 +172,18 @@ fn lives(model: &Model, value: Value) -> bool {
 }
 
 fn original(data: &ValueData) -> Option<&str> {
-    let entry = data.metadata.iter().find(|(key, _)| key == ORIGINAL);
-    entry.map(|(_, name)| &**name)
+    entry(data, ORIGINAL)
+}
+
+/// What a state dict calls a renamed weight.
+pub(crate) fn target(data: &ValueData) -> Option<&str> {
+    entry(data, TARGET)
+}
+
+/// What a value's metadata have under a key.
+pub(crate) fn entry<'a>(data: &'a ValueData, key: &str) -> Option<&'a str> {
+    let entry = data.metadata.iter().find(|(k, _)| k == key);
+    entry.map(|(_, value)| &**value)
 }
 
 fn called(data: &ValueData) -> String {
@@ -224,9 +237,13 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
         if data.name.as_deref() == Some(&*new) {
             continue;
         }
-        if let Some(old) = data.name.replace(new.into())
-            && original(data).is_none()
-        {
+        let Some(old) = data.name.replace(new.into()) else {
+            continue;
+        };
+        if data.constant().is_some() && target(data).is_none() {
+            data.metadata.push((TARGET.into(), old.clone()));
+        }
+        if original(data).is_none() {
             data.metadata.push((ORIGINAL.into(), old));
         }
     }

@@ -1,20 +1,26 @@
 //! A translated program: the model, ready to be written.
 
 use crate::{
-    Error, Saved, Weights,
+    Error, SaveOptions, Saved,
     dims::{self, Dims},
     report::{Report, stage},
+    weights,
 };
 use bytes::Bytes;
-use pt2onnx_ir::{Model, verify};
+use indexmap::IndexMap;
+use pt2onnx_ir::{Model, Value, verify};
 use pt2onnx_symbolic::Constraints;
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashSet;
 use std::{collections::BTreeMap, path::Path};
 
 /// An ONNX model with what there is to say about it.
 pub struct OnnxProgram {
     model: Model,
     report: Report,
-    weights: Weights,
+    save: SaveOptions,
+    /// Weights that nothing was computed from yet.
+    replaceable: FxHashSet<Value>,
     /// Whether the model may have changed since it was verified.
     edited: bool,
     /// The model in ONNX Runtime, since it was last run.
@@ -23,11 +29,17 @@ pub struct OnnxProgram {
 }
 
 impl OnnxProgram {
-    pub(crate) fn new(model: Model, report: Report, weights: Weights) -> Self {
+    pub(crate) fn new(
+        model: Model,
+        report: Report,
+        save: SaveOptions,
+        replaceable: FxHashSet<Value>,
+    ) -> Self {
         Self {
             model,
             report,
-            weights,
+            save,
+            replaceable,
             edited: false,
             #[cfg(feature = "ort")]
             session: None,
@@ -64,7 +76,8 @@ impl OnnxProgram {
             .map(|lost| format!("the model has {lost}, which are not kept"))
             .collect();
         report.done(&model, &warnings);
-        Ok(Self::new(model, report, Weights::Auto))
+        let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
+        Ok(Self::new(model, report, save, replaceable))
     }
 
     /// The model. Its weights are views of the archive's file.
@@ -109,6 +122,38 @@ impl OnnxProgram {
         Ok(dims::apply(&mut self.model, &Constraints::new(), &dims)?)
     }
 
+    /// Gives values to weights that have none, because the program was exported with [`Weights::None`](crate::Weights::None)
+    /// or the archive had no values for them: all of them, by their names in the program. The weights of such a program
+    /// can be replaced in the same way, until [`optimize`](Self::optimize) or another change may have computed others from them.
+    /// [`read_weights`](crate::read_weights) reads files.
+    ///
+    /// Returns the names of those that the model has no use for.
+    ///
+    /// ```
+    /// use pt2onnx::{Exporter, SaveOptions, Weights, read_weights};
+    ///
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (hollow, full) = (folder.path().join("hollow.onnx"), folder.path().join("full.onnx"));
+    /// let mut program = Exporter::new().weights(Weights::None).export(archive)?;
+    /// program.save(&hollow)?;
+    /// program.apply_weights(&read_weights(archive)?)?;
+    /// program.save(&full)?;
+    /// # assert!(std::fs::metadata(&hollow)?.len() < std::fs::metadata(&full)?.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Weights`] tells everything that is missing or does not fit; the model is then as it was.
+    pub fn apply_weights(
+        &mut self,
+        weights: &IndexMap<String, Tensor>,
+    ) -> Result<Vec<String>, Error> {
+        #[cfg(feature = "ort")]
+        self.release();
+        weights::apply(&mut self.model, weights, &self.replaceable).map_err(Error::Weights)
+    }
+
     /// What the user should know, such as outputs that were left out.
     pub fn warnings(&self) -> &[String] {
         &self.report.warnings
@@ -133,18 +178,27 @@ impl OnnxProgram {
         Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model)).0?)
     }
 
-    /// Writes the model to `path`, and weights to `PATH.data` where the exporter's [`Weights`] say so. Files that were there
+    /// Writes the model to `path`, and weights to `PATH.data` where the exporter's [`Weights`](crate::Weights) say so. Files that were there
     /// are replaced when the new ones are complete, and stay as they were after an error
     /// ([`pt2onnx_writer::save`]).
     ///
     /// # Errors
     /// [`Error::Write`]; [`Error::Verify`] after wrong changes.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Saved, Error> {
+        self.save_with(path, self.save.clone())
+    }
+
+    /// As [`save`](Self::save), with other options than the exporter's.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn save_with(
+        &self,
+        path: impl AsRef<Path>,
+        options: impl Into<SaveOptions>,
+    ) -> Result<Saved, Error> {
         self.verified()?;
-        Ok(stage("write", || {
-            pt2onnx_writer::save(&self.model, path, self.weights)
-        })
-        .0?)
+        Ok(stage("write", || pt2onnx_writer::save(&self.model, path, options)).0?)
     }
 
     /// Whether [`save`](Self::save) could write the model: whether its weights have values and everything fits.
@@ -153,11 +207,12 @@ impl OnnxProgram {
     /// As [`save`](Self::save), but for files, of which none is touched.
     pub fn check(&self) -> Result<(), Error> {
         self.verified()?;
-        Ok(pt2onnx_writer::check(&self.model, self.weights)?)
+        Ok(pt2onnx_writer::check(&self.model, self.save.clone())?)
     }
 
     fn changed(&mut self) {
         self.edited = true;
+        self.replaceable.clear();
         #[cfg(feature = "ort")]
         self.release();
     }

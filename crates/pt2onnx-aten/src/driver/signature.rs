@@ -28,7 +28,7 @@ impl<'a> Driver<'a> {
     }
 
     pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
-        // By address of the storage, the views of it that are values already.
+        // By address of the memory, the views of it that are values already.
         let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
         let mut pairs = Vec::new();
         for spec in &program.signature.inputs {
@@ -49,8 +49,7 @@ impl<'a> Driver<'a> {
                         continue;
                     };
                     // Tied weights are one constant, named by the first of their names.
-                    let address = tensor.storage().map_or(0, |s| s.bytes().as_ptr().addr());
-                    let views = weights.entry(address).or_default();
+                    let views = weights.entry(tensor.address()).or_default();
                     let known = views
                         .iter()
                         .find(|(t, _)| t.numel() > 0 && t.same(tensor))

@@ -1,10 +1,11 @@
 //! What provokes the errors of docs/errors.md: an archive and a command line.
 
-use crate::common::{edited, mlp, with_json, zip};
+use crate::common::{edited, mlp, pt2onnx, with_json, zip};
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+use tempfile::tempdir;
 
 /// A run that fails.
 pub struct Case {
@@ -85,6 +86,20 @@ fn zipped(records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     Some(zip(records.iter().copied()))
 }
 
+/// What becomes of the good archive.
+fn converted(args: &[&str]) -> Option<Vec<u8>> {
+    let folder = tempdir().unwrap();
+    let output = folder.path().join("m.onnx");
+    let (mlp, out) = (mlp(), output.to_str().unwrap());
+    let run = pt2onnx([&[mlp.to_str().unwrap(), "-o", out], args].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    fs::read(&output).ok()
+}
+
+fn hollow() -> Option<Vec<u8>> {
+    converted(&["--weights", "none"])
+}
+
 /// The plain conversion.
 pub const CONVERT: &str = "MODEL -o OUT";
 
@@ -144,6 +159,11 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt",
     ),
     case(good, "MODEL -o OUT --functions FOLDER/missing"),
+    case(good, "MODEL -o OUT --opset 26 --target tensorrt"),
+    case(
+        || given("data_dependent.pt2"),
+        "MODEL -o OUT --target tensorrt",
+    ),
     // Archives.
     case(none, CONVERT),
     case(|| Some(Vec::new()), CONVERT),
@@ -251,6 +271,36 @@ pub const CASES: &[Case] = &[
     case(none, "show MODEL"),
     case(good, "show MODEL"),
     case(|| Some(b"\x08\x0a".to_vec()), "show MODEL"),
+    // Weights.
+    case(hollow, "apply-weights MODEL --weights MODEL"),
+    case(hollow, "apply-weights MODEL --weights FOLDER/none"),
+    case(hollow, "apply-weights MODEL --weights FOLDER/file"),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/six_bits.safetensors",
+    ),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/none.index.json",
+    ),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/outside.index.json",
+    ),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/elsewhere.index.json",
+    ),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/twice"),
+    case(hollow, "apply-weights MODEL --weights FOLDER"),
+    case(
+        hollow,
+        "apply-weights MODEL --weights HERE/weights/other.safetensors",
+    ),
+    case(
+        || converted(&[]),
+        "apply-weights MODEL --weights HERE/weights/bias.safetensors",
+    ),
     // Programs.
     case(
         || {
@@ -286,7 +336,10 @@ pub const CASES: &[Case] = &[
         || given("writes_buffer.pt2"),
         "MODEL -o OUT --warnings-as-errors",
     ),
-    case(|| given("fake_weights.pt2"), CONVERT),
+    case(
+        || given("fake_weights.pt2"),
+        "MODEL -o OUT --weights external",
+    ),
     case(none, "explain mylib::nothing"),
     // Outputs.
     case(good, "MODEL -o FOLDER/none/m.onnx"),

@@ -3,15 +3,8 @@
 use crate::error::{Error, NotAnArchive, Place, RecordProblem, Result};
 use bytes::Bytes;
 use indexmap::IndexMap;
-use memmap2::Mmap;
-use pt2onnx_tensor::{FileRange, Storage};
-use std::{
-    fs::File,
-    io::{self, Cursor},
-    ops::Range,
-    path::Path,
-    sync::Arc,
-};
+use pt2onnx_tensor::Storage;
+use std::{fs::File, io::Cursor, ops::Range, path::Path, sync::Arc};
 use zip::{
     CompressionMethod, ZipArchive,
     read::{ArchiveOffset, Config},
@@ -44,14 +37,9 @@ impl Records {
             path: path.clone(),
             source,
         };
-        let file = Arc::new(File::open(&*path).map_err(io)?);
-        let bytes = map(&file).map_err(io)?;
-        let source = FileRange {
-            path: path.clone(),
-            file,
-            offset: 0,
-        };
-        Self::new(Place::File(path), Storage::mapped(bytes, source))
+        let file = File::open(&*path).map_err(io)?;
+        let bytes = Storage::map(file, &*path).map_err(io)?;
+        Self::new(Place::File(path), bytes)
     }
 
     /// Of a zip in these bytes.
@@ -85,16 +73,7 @@ impl Records {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Storage> {
-        let range = self.entries.get(name)?.range.clone();
-        let source = self.bytes.source().map(|whole| FileRange {
-            offset: whole.offset + range.start as u64,
-            ..whole.clone()
-        });
-        let bytes = self.bytes.bytes().slice(range);
-        Some(match source {
-            Some(source) => Storage::mapped(bytes, source),
-            None => Storage::new(bytes),
-        })
+        self.bytes.slice(self.entries.get(name)?.range.clone())
     }
 
     /// A record that is to be parsed: its checksum is held against its bytes. Those of tensors are not, they are not read.
@@ -111,21 +90,6 @@ impl Records {
         let missing = || self.place.record(name, RecordProblem::Missing);
         Ok((self.get(name).ok_or_else(missing)?, self.place.within(name)))
     }
-}
-
-/// The whole file, mapped.
-#[expect(
-    unsafe_code,
-    reason = "a mapping is the only way to use weights larger than memory"
-)]
-fn map(file: &File) -> io::Result<Bytes> {
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
-    // seen are unspecified (or the process is stopped by a signal): `archive::read` and `archive::state_dict` say that the file must not change.
-    let map = unsafe { Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
 }
 
 /// Where the bytes of each record are; names without the folder that PyTorch puts all records in.

@@ -27,6 +27,8 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
         // Adding 0.0 to -0.0 gives 0.0: exact for integers only.
         "Add" => return either_neutral(n, |t| t.dtype().is_int() && is(t, 0.0)),
+        "And" => return either_neutral(n, |t| is(t, 1.0)),
+        "Or" | "Xor" => return either_neutral(n, |t| is(t, 0.0)),
         "Div" | "Pow" => neutral(n, 1, 0, |t| is(t, 1.0)),
         "Sub" => neutral(n, 1, 0, |t| is(t, 0.0)),
         _ => false,
@@ -98,6 +100,7 @@ fn is(t: &Tensor, number: f64) -> bool {
         DType::F32 => all::<f32>(t, f64::from, number),
         DType::F16 => all::<half::f16>(t, f64::from, number),
         DType::BF16 => all::<half::bf16>(t, f64::from, number),
+        DType::Bool => all::<bool>(t, |v| f64::from(u8::from(v)), number),
         DType::I64 => all::<i64>(t, |v| v as f64, number),
         DType::I32 => all::<i32>(t, f64::from, number),
         DType::I16 => all::<i16>(t, f64::from, number),

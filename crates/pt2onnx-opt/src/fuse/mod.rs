@@ -4,26 +4,30 @@
 //! operator, and where nothing else needs what the nodes in between make: no fusion makes a model larger.
 
 mod activation;
+mod attention;
 mod batch_norm;
 mod linear;
 mod multi_head;
 mod normalization;
 mod padding;
 mod pattern;
+mod rotary;
 
 pub(crate) use activation::{CLIP, GELU, HARD_SWISH};
+pub(crate) use attention::{ATTENTION, cache};
 pub(crate) use batch_norm::BATCH_NORM;
 pub(crate) use linear::GEMM;
 pub(crate) use multi_head::MULTI_HEAD;
 pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
+pub(crate) use rotary::ROTARY;
 
 use crate::{Changed, Options, rewrite};
 use pattern::{Found, Pattern};
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, OriginId, Value, conforms, schema,
 };
-use pt2onnx_symbolic::Constraints;
+use pt2onnx_symbolic::{Constraints, Expr};
 use smallvec::SmallVec;
 
 /// Nodes and what takes their place.
@@ -72,6 +76,15 @@ impl Seen<'_> {
         let shapes = cx.known_shape(value).zip(cx.known_shape(self.output));
         shapes.is_some_and(|(a, b)| a == b && a.iter().all(crate::cleanup::known))
     }
+}
+
+/// `x` broadcast to sizes, which may be known at run time only: then they come from the graph's inputs.
+fn expanded(cx: &Builder, x: Value, sizes: &[Expr]) -> Value {
+    if sizes.iter().any(|s| !s.is_static()) {
+        let inputs = cx.model().inputs().to_vec();
+        inputs.into_iter().for_each(|input| cx.bind_dims(input));
+    }
+    cx.expand(x, sizes)
 }
 
 /// The float attribute, else its default.
@@ -177,6 +190,7 @@ mod tests {
     #[test]
     fn all_patterns_are_read() {
         for fusion in [
+            &ATTENTION,
             &BATCH_NORM,
             &CLIP,
             &GELU,
@@ -186,6 +200,7 @@ mod tests {
             &MULTI_HEAD,
             &PAD,
             &RMS_NORM,
+            &ROTARY,
         ] {
             for rule in fusion.rules {
                 assert!(Pattern::parse(rule.pattern).is_some(), "{}", rule.pattern);

@@ -2,6 +2,7 @@
 //!
 //! `Mul(x, Sigmoid(x))` finds those two nodes; `x` stands for any value, the same wherever it is written. A number finds
 //! constants whose one element is that number, `{a | b}` either of two, `name:Op(..)` lets `name` be that node's output.
+//! `?Op(x, Op(..))` finds that node or, if there is none, the first node that stands among its operands.
 //! Operands of commutative operators may stand in either order; inputs that are not written may be there.
 
 use pt2onnx_ir::{Def, Model, NodeId, Type, Use, Value};
@@ -216,6 +217,15 @@ impl Parser {
     }
 
     fn pattern(&mut self) -> Option<Pattern> {
+        if self.eat('?') {
+            let with = self.pattern()?;
+            let Pattern::Node(.., operands) = &with else {
+                return None;
+            };
+            let inner = |p: &&Pattern| matches!(p, Pattern::Node(..) | Pattern::Either(_));
+            let without = operands.iter().find(inner)?.clone();
+            return Some(Pattern::Either(vec![with, without]));
+        }
         if self.eat('{') {
             return Some(Pattern::Either(self.list('|', '}')?));
         }

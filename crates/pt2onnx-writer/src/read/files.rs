@@ -5,22 +5,19 @@ use super::{
     error::{Invalid, ReadError, Result},
 };
 use bytes::Bytes;
-use memmap2::Mmap;
 use pt2onnx_proto::StringStringEntryProto;
-use pt2onnx_tensor::{FileRange, Storage};
+use pt2onnx_tensor::Storage;
 use rustc_hash::FxHashMap;
 use std::{
     fs::{self, File},
     io,
     path::{Component, Path, PathBuf},
-    sync::Arc,
 };
 
 /// A mapped file.
 struct Mapped {
-    path: Arc<PathBuf>,
-    file: Arc<File>,
-    bytes: Bytes,
+    path: PathBuf,
+    whole: Storage,
 }
 
 impl Mapped {
@@ -39,43 +36,16 @@ impl Mapped {
             return Err(error("read")(source));
         }
         let file = File::open(&path).map_err(error("opened"))?;
-        let bytes = map(&file).map_err(error("mapped"))?;
-        Ok(Self {
-            path: Arc::new(path),
-            file: Arc::new(file),
-            bytes,
-        })
+        let whole = Storage::map(file, &path).map_err(error("mapped"))?;
+        Ok(Self { path, whole })
     }
 
-    /// The storage of a part of it; `None` where `part` lies elsewhere.
-    fn storage(&self, part: Bytes) -> Option<Storage> {
-        let offset = part
-            .as_ptr()
-            .addr()
-            .checked_sub(self.bytes.as_ptr().addr())?;
-        let inside = offset.checked_add(part.len())? <= self.bytes.len();
-        let source = FileRange {
-            path: self.path.clone(),
-            file: self.file.clone(),
-            offset: u64::try_from(offset).ok()?,
-        };
-        inside.then(|| Storage::mapped(part, source))
+    /// The storage of bytes that are a part of it; `None` where they lie elsewhere.
+    fn storage(&self, part: &Bytes) -> Option<Storage> {
+        let start = self.whole.bytes().as_ptr().addr();
+        let offset = part.as_ptr().addr().checked_sub(start)?;
+        self.whole.slice(offset..offset.checked_add(part.len())?)
     }
-}
-
-/// The whole file, mapped.
-#[expect(
-    unsafe_code,
-    reason = "a mapping is the only way to use weights larger than memory"
-)]
-fn map(file: &File) -> io::Result<Bytes> {
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
-    // seen are unspecified (or the process is stopped by a signal): `read` says that the files must not change.
-    let map = unsafe { Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
 }
 
 /// The files of a model; none for one in memory.
@@ -91,7 +61,7 @@ impl Files {
     /// Maps a model's file.
     pub fn open(path: &Path, external: ExternalData) -> Result<(Self, Bytes)> {
         let model = Mapped::open(path.to_owned())?;
-        let bytes = model.bytes.clone();
+        let bytes = model.whole.bytes().clone();
         let files = Self {
             model: Some(model),
             external: FxHashMap::default(),
@@ -109,7 +79,7 @@ impl Files {
     pub fn own(&self, bytes: Bytes) -> Storage {
         let mapped = self.model.as_ref();
         mapped
-            .and_then(|m| m.storage(bytes.clone()))
+            .and_then(|m| m.storage(&bytes))
             .unwrap_or_else(|| Storage::new(bytes))
     }
 
@@ -141,23 +111,17 @@ impl Files {
         );
         let mapped = self.mapped(location, place)?;
         let end = start.saturating_add(length);
-        let range = usize::try_from(start)
-            .ok()
-            .zip(usize::try_from(end).ok())
-            .filter(|&(_, end)| end <= mapped.bytes.len());
-        let (from, to) = range.ok_or_else(|| {
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let part = range.and_then(|(start, end)| mapped.whole.slice(start..end));
+        part.ok_or_else(|| {
             Invalid::OutOfFile {
                 location: location.to_owned(),
                 start,
                 end,
-                length: mapped.bytes.len(),
+                length: mapped.whole.bytes().len(),
             }
             .at(place)
-        })?;
-        let part = mapped.bytes.slice(from..to);
-        let elsewhere = Storage::new(part.clone());
-        // An empty slice lies nowhere.
-        Ok(mapped.storage(part).unwrap_or(elsewhere))
+        })
     }
 
     /// The file at a location, which must be in the model's folder or below, with all links followed.

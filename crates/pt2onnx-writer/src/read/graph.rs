@@ -16,6 +16,7 @@ use pt2onnx_proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto::AttributeType,
 };
+use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
@@ -141,6 +142,11 @@ impl Reader {
         let outputs: Vec<String> = proto.output.iter().map(|o| o.name().to_owned()).collect();
         // What the outputs say of themselves counts more.
         let mut infos = Infos::default();
+        let described: Vec<String> = proto
+            .value_info
+            .iter()
+            .map(|i| i.name().to_owned())
+            .collect();
         for info in proto.output.into_iter().chain(proto.value_info) {
             infos.entry(info.name().to_owned()).or_insert(info);
         }
@@ -193,6 +199,13 @@ impl Reader {
                 self.inform(value, info)?;
             }
         }
+        if main {
+            let made = proto.node.iter().flat_map(|node| &node.output);
+            let made: FxHashSet<&str> = made.map(String::as_str).collect();
+            for name in described.iter().filter(|name| !made.contains(&***name)) {
+                self.declared(name, &mut infos, &place)?;
+            }
+        }
         for node in proto.node {
             self.node(node, region, &mut infos)?;
         }
@@ -203,7 +216,36 @@ impl Reader {
         Ok(())
     }
 
-    fn initialiser(&mut self, proto: TensorProto) -> Result<pt2onnx_tensor::Tensor> {
+    /// A weight of a model that was saved without: a value whose type is known, and which nothing makes.
+    fn declared(&mut self, name: &str, infos: &mut Infos, place: &str) -> Result<()> {
+        if self.find(name, place).is_ok() {
+            return Ok(());
+        }
+        let Some(info) = infos.get(name).cloned() else {
+            return Ok(());
+        };
+        let at = || format!("value `{name}`");
+        let ty = match info.r#type.clone() {
+            Some(proto) => type_of(&mut self.model, proto, &at())?,
+            None => None,
+        };
+        let sizes = ty.as_ref().and_then(|ty| {
+            let ty = ty.as_tensor().filter(|ty| ty.dtype != DType::String)?;
+            let sizes = ty.shape.as_deref()?.iter();
+            let sizes = sizes.map(|d| usize::try_from(d.as_int()?).ok());
+            Some((ty.dtype, sizes.collect::<Option<Vec<usize>>>()?))
+        });
+        let Some((dtype, sizes)) = sizes else {
+            return Ok(());
+        };
+        let absent = Tensor::absent(dtype, sizes).map_err(|e| Invalid::Tensor(e).at(at()))?;
+        let value = self.model.add_constant(absent);
+        self.define(value, name, place)?;
+        infos.remove(name);
+        self.inform(value, info)
+    }
+
+    fn initialiser(&mut self, proto: TensorProto) -> Result<Tensor> {
         let place = format!("initialiser `{}`", proto.name());
         tensor(&mut self.files, proto, &place)
     }

@@ -40,8 +40,8 @@ pub struct Reading {
 /// while the model lives.
 ///
 /// What the file says is kept as it is: opsets, nodes, names, types, metadata and words. Types of inner values are the
-/// file's claim; nothing is inferred. A tensor without data, as in a model that was saved without weights, is read as
-/// [`Tensor::absent`](pt2onnx_tensor::Tensor::absent). Not kept, with a warning: training information, device configurations,
+/// file's claim; nothing is inferred. What a model that was saved without weights says of them, a tensor without data or the
+/// type of a value that nothing makes, is read as [`Tensor::absent`](pt2onnx_tensor::Tensor::absent). Not kept, with a warning: training information, device configurations,
 /// quantisation annotations and denotations. Not kept, as nothing depends on them: initialisers that nothing uses, words
 /// about attributes, and types of values inside functions. Initialisers of a body become constants of the model.
 ///

@@ -1,0 +1,27 @@
+//! `pt2onnx apply-weights MODEL.onnx --weights FILE`.
+
+use crate::{
+    args::ApplyWeights,
+    convert::{data, refuse_to_overwrite, tell},
+    log,
+    report::{self, Report},
+};
+use pt2onnx::{Error, apply_weights, read_weights, writer};
+
+/// Completes the model and writes it, in place of itself unless another name is given.
+pub fn apply(args: ApplyWeights) -> Result<(), Report> {
+    log::init(args.verbose);
+    let output = args.output.as_ref().unwrap_or(&args.model);
+    let data = data(output, args.saving.weights_file.as_deref());
+    refuse_to_overwrite("weights", &args.weights, [output, &data])?;
+    let mut model = writer::read(&args.model).map_err(|e| report::model(&args.model, &e))?;
+    let weights = read_weights(&args.weights).map_err(report::weights)?;
+    let surplus = apply_weights(&mut model, &weights).map_err(Error::Weights)?;
+    if !surplus.is_empty() {
+        tracing::info!("the model has no use for {}", surplus.join(", "));
+    }
+    let options = args.saving.options(args.to.into());
+    let saved = writer::save(&model, output, options).map_err(Error::Write)?;
+    tell(output, &saved);
+    Ok(())
+}

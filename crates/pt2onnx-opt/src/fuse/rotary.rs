@@ -1,0 +1,109 @@
+//! Rotary position embeddings written out: halves of the last dimension turned by angles.
+
+use super::{Fusion, Rule, Seen, expanded, pattern};
+use crate::cleanup::known;
+use pt2onnx_ir::{Builder, Node, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// `x * cos + concat(-x2, x1) * sin` of four dimensions; cosines and sines the same for both halves and all heads.
+pub(crate) static ROTARY: Fusion = Fusion {
+    since: 23,
+    rules: &[Rule {
+        pattern: "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))",
+        rewrite: |cx, seen| {
+            let x = seen.value("x")?;
+            let shape = cx.known_shape(x).filter(|s| s.iter().all(known))?;
+            let [batch, _, length, width] = &shape[..] else {
+                return None;
+            };
+            let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
+            let last = |axis: i64| axis == -1 || axis == 3;
+            let part = |name| part(cx, seen, name).filter(|p| last(p.2));
+            let (low, high, joined) = (part("low")?, part("high")?, seen.node(cx, "joined")?);
+            let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 >= 2 * half;
+            let whole = joined.inputs().len() == 2 && last(joined.int("axis")?);
+            if !parts || !whole || !seen.keeps_shape(cx, x) {
+                return None;
+            }
+            let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
+            let sizes = [batch.clone(), length.clone(), Expr::int(half)];
+            let angles = |name| {
+                let given = seen
+                    .value(name)
+                    .filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
+                let dims = cx.known_shape(given)?;
+                let fits =
+                    dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
+                Some(expanded(
+                    cx,
+                    halved(cx, given, half).filter(|_| fits)?,
+                    &sizes,
+                ))
+            };
+            let options = attrs::RotaryEmbedding::default();
+            Some(cx.rotary_embedding(x, angles("cos")?, angles("sin")?, None, options))
+        },
+    }],
+};
+
+/// Start, end and axis of a slice of one axis, in steps of one.
+fn part(cx: &Builder, seen: &Seen, name: &str) -> Option<(i64, i64, i64)> {
+    let node = seen.node(cx, name)?;
+    let model = cx.model();
+    let only = |i: usize| match model[node.input(i)?].constant()?.to_vec::<i64>()?[..] {
+        [only] => Some(only),
+        _ => None,
+    };
+    let single = node.input(4).is_none() || only(4) == Some(1);
+    single.then(|| Some((only(1)?, only(2)?, only(3)?)))?
+}
+
+/// The first half of the last of four dimensions, where the second is the same, without the dimension of heads.
+fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
+    let constant = cx.model()[angles].constant().cloned();
+    if let Some(t) = constant {
+        return same_halves(&t, half).then(|| {
+            let first = cx.slice(angles, 3, &Expr::int(0), &Expr::int(half), 1);
+            cx.squeeze(first, &[1])
+        });
+    }
+    let node = |v| Some(cx.model()[cx.model().producer(v)?].clone());
+    let unsqueezed: Node = node(angles).filter(|n| n.is("Unsqueeze"))?;
+    let axes = cx.model()[unsqueezed.input(1)?]
+        .constant()?
+        .to_vec::<i64>()?;
+    let (mut value, mut steps) = (unsqueezed.input(0)?, Vec::new());
+    let source = loop {
+        let step = node(value)?;
+        let first = step.input(0)?;
+        let op = match &*step.op {
+            "Concat" => {
+                let twice = step.inputs().len() == 2 && step.input(1) == Some(first);
+                let last =
+                    matches!(step.int("axis"), Some(-1 | 2)) && cx.known_shape(value)?.len() == 3;
+                break Some(first).filter(|_| twice && last && matches!(axes[..], [1 | -3]))?;
+            }
+            "Cos" => "Cos",
+            "Sin" => "Sin",
+            "Cast" => "Cast",
+            "Mul" if pattern::number_of(&cx.model(), step.input(1)?).is_some() => "Mul",
+            _ => return None,
+        };
+        steps.push((op, step));
+        value = first;
+    };
+    let again = |x, (op, step): (&'static str, Node)| {
+        let others = step.inputs()[1..].iter().copied();
+        let inputs: Vec<_> = std::iter::once(Some(x)).chain(others).collect();
+        cx.emit1(op, &inputs, step.attributes)
+    };
+    Some(steps.into_iter().rev().fold(source, again))
+}
+
+/// Whether both halves of each row are the same.
+fn same_halves(t: &Tensor, half: i64) -> bool {
+    let row = usize::try_from(half).unwrap_or(0) * t.dtype().bits() / 8;
+    let same = |both: &[u8]| both.split_at_checked(row).is_some_and(|(a, b)| a == b);
+    t.has_data() && row > 0 && t.to_bytes().chunks(2 * row).all(same)
+}

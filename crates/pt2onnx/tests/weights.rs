@@ -1,0 +1,276 @@
+//! Weights apart from the model: left out, applied from files of every kind, offered as inputs.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may fail so"
+)]
+
+mod bundles;
+
+use indexmap::IndexMap;
+use pt2onnx::{
+    Error, Exporter, Misfit, OnnxProgram, SaveOptions, Weights, apply_weights, ir::Def,
+    read_weights, tensor::DType, tensor::Tensor,
+};
+use safetensors::{Dtype, serialize_to_file, tensor::TensorView};
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+use tempfile::tempdir;
+
+fn mlp() -> PathBuf {
+    bundles::testdata().join("models/mlp.pt2")
+}
+
+fn fake() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data/fake_weights.pt2")
+}
+
+/// What the model gives for three inputs of two rows.
+fn outputs(program: &mut OnnxProgram) -> Vec<f32> {
+    let input = |i: usize| {
+        let elements: Vec<f32> = (0..16).map(|j| (i + j) as f32 / 16.0 - 0.5).collect();
+        Tensor::from_slice(vec![2, 8], &elements).unwrap()
+    };
+    let inputs: Vec<Tensor> = (0..3).map(input).collect();
+    program.run(&inputs).unwrap()[0].to_vec().unwrap()
+}
+
+/// Writes weights as safetensors.
+fn write<'a>(
+    path: &Path,
+    weights: impl IntoIterator<Item = (&'a String, &'a Tensor)>,
+    metadata: Option<HashMap<String, String>>,
+) {
+    let views = weights.into_iter().map(|(name, tensor)| {
+        assert_eq!(tensor.dtype(), DType::F32);
+        let bytes = tensor.to_bytes().into_owned();
+        (name.clone(), tensor.shape().to_vec(), bytes)
+    });
+    let views: Vec<_> = views.collect();
+    let views = views.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap();
+        (name, view)
+    });
+    serialize_to_file(views, metadata, path).unwrap();
+}
+
+fn scaled(weights: &IndexMap<String, Tensor>, factor: f32) -> IndexMap<String, Tensor> {
+    let scale = |tensor: &Tensor| {
+        let elements = tensor.to_vec::<f32>().unwrap();
+        let elements: Vec<f32> = elements.iter().map(|x| x * factor).collect();
+        Tensor::from_slice(tensor.shape(), &elements).unwrap()
+    };
+    weights.iter().map(|(n, t)| (n.clone(), scale(t))).collect()
+}
+
+#[test]
+fn a_model_without_weights_is_completed_from_files() {
+    let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let program = Exporter::new()
+        .weights(Weights::None)
+        .export(mlp())
+        .unwrap();
+    program.save(at("hollow.onnx")).unwrap();
+    let hollow = fs::read(at("hollow.onnx")).unwrap();
+    let weights = read_weights(mlp()).unwrap();
+    let bytes = weights["fc_combined.weight"].to_bytes().into_owned();
+    assert!(!hollow.windows(bytes.len()).any(|w| w == bytes));
+
+    write(&at("all.safetensors"), &weights, None);
+    fs::create_dir(at("parts")).unwrap();
+    write(&at("parts/1.safetensors"), weights.iter().take(4), None);
+    write(&at("parts/2.safetensors"), weights.iter().skip(4), None);
+    fs::create_dir(at("shards")).unwrap();
+    write(&at("shards/1.safetensors"), weights.iter().take(4), None);
+    write(&at("shards/2.safetensors"), weights.iter().skip(4), None);
+    // Not in the index: it is not looked at.
+    fs::write(at("shards/3.safetensors"), "nothing").unwrap();
+    let place = |(i, name): (usize, &String)| {
+        format!("\"{name}\": \"{}.safetensors\"", if i < 4 { 1 } else { 2 })
+    };
+    let places: Vec<String> = weights.keys().enumerate().map(place).collect();
+    let index = format!(
+        "{{\"metadata\": {{}}, \"weight_map\": {{{}}}}}",
+        places.join(", ")
+    );
+    fs::write(at("shards/model.safetensors.index.json"), index).unwrap();
+
+    for source in [
+        mlp(),
+        at("all.safetensors"),
+        at("parts"),
+        at("shards"),
+        at("shards/model.safetensors.index.json"),
+    ] {
+        let mut program = OnnxProgram::open(at("hollow.onnx")).unwrap();
+        let read = read_weights(&source).unwrap();
+        assert_eq!(program.apply_weights(&read).unwrap(), [""; 0]);
+        let options = SaveOptions {
+            data_file: Some("weights.bin".into()),
+            ..Weights::Auto.into()
+        };
+        let saved = program.save_with(at("full.onnx"), options).unwrap();
+        // All are smaller than what goes to the data file.
+        assert_eq!(saved.data, None);
+        let mut full = OnnxProgram::open(at("full.onnx")).unwrap();
+        assert_eq!(outputs(&mut full), expected, "{}", source.display());
+    }
+}
+
+#[test]
+fn a_name_that_only_the_metadata_has() {
+    let weights = read_weights(mlp()).unwrap();
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.safetensors");
+    let alias = HashMap::from([
+        ("tied.bias".to_owned(), "fc0.bias".to_owned()),
+        ("format".to_owned(), "pt".to_owned()),
+    ]);
+    write(&file, &weights, Some(alias));
+    let read = read_weights(&file).unwrap();
+    assert_eq!(read.len(), weights.len() + 1);
+    assert!(read["tied.bias"].same(&read["fc0.bias"]));
+}
+
+#[test]
+fn all_that_is_wrong_is_told_and_nothing_changes() {
+    let mut program = Exporter::new()
+        .weights(Weights::None)
+        .export(mlp())
+        .unwrap();
+    let mut weights = read_weights(mlp()).unwrap();
+    weights.shift_remove("fc0.bias");
+    let wrong = Tensor::from_slice(vec![8], &[0i32; 8]).unwrap();
+    weights.insert("fc_combined.bias".into(), wrong);
+    let wrong = Tensor::from_slice(vec![4], &[0f32; 4]).unwrap();
+    weights.insert("fc2.weight".into(), wrong);
+    let Err(Error::Weights(misfits)) = program.apply_weights(&weights) else {
+        panic!("applied");
+    };
+    let texts: Vec<String> = misfits.iter().map(Misfit::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "weight `fc0.bias`, float32[8]: is not among those given",
+            "weight `fc2.weight`: is float32[2, 4] in the model, float32[4] was given",
+            "weight `fc_combined.bias`: is float32[8] in the model, int32[8] was given",
+        ]
+    );
+    let constants = program.model().values();
+    let filled =
+        constants.filter(|(_, d)| d.name.is_some() && d.constant().is_some_and(Tensor::has_data));
+    assert_eq!(filled.count(), 0);
+}
+
+/// Weights of a program that was exported without can be replaced as long as nothing was computed from them.
+#[test]
+fn weights_are_replaced() {
+    let export = |exporter: Exporter| exporter.export(mlp()).unwrap();
+    let weights = read_weights(mlp()).unwrap();
+    let other = scaled(&weights, 0.5);
+    let expected = outputs(&mut export(Exporter::new()));
+    let mut program = export(Exporter::new().weights(Weights::None));
+    program.apply_weights(&other).unwrap();
+    assert_ne!(outputs(&mut program), expected);
+    program.apply_weights(&weights).unwrap();
+    assert_eq!(outputs(&mut program), expected);
+    program.optimize(pt2onnx::opt::Level::Fuse);
+    assert!(matches!(
+        program.apply_weights(&other),
+        Err(Error::Weights(_))
+    ));
+    // What is there already does no harm.
+    program.apply_weights(&weights).unwrap();
+    assert_eq!(outputs(&mut program), expected);
+    let mut usual = export(Exporter::new());
+    assert!(matches!(
+        usual.apply_weights(&other),
+        Err(Error::Weights(_))
+    ));
+}
+
+/// A weight is known by its name in the program, also where two change names.
+#[test]
+fn renamed_weights() {
+    let weights = read_weights(mlp()).unwrap();
+    let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
+    let exporter = Exporter::new().weights(Weights::None);
+    let exporter = exporter.rename("fc0.bias", "fc_combined.bias");
+    let exporter = exporter.rename("fc_combined.bias", "fc0.bias");
+    let mut program = exporter.rename("fc1.bias", "b").export(mlp()).unwrap();
+    program.apply_weights(&weights).unwrap();
+    assert_eq!(outputs(&mut program), expected);
+}
+
+#[test]
+fn weights_as_inputs() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    let weights = read_weights(mlp()).unwrap();
+    let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
+    let kept = || Exporter::new().keep_initializers_as_inputs(true);
+    let names = |program: &OnnxProgram| -> Vec<String> {
+        let model = program.model();
+        let inputs = model.inputs().iter();
+        inputs
+            .map(|v| model[*v].name.as_deref().unwrap().to_owned())
+            .collect()
+    };
+
+    let mut program = kept().export(mlp()).unwrap();
+    let own = ["tensor_x", "input_dict_tensor_x", "input_list_0"];
+    assert_eq!(names(&program)[..3], own);
+    assert!(names(&program)[3..].iter().eq(weights.keys()));
+    assert_eq!(outputs(&mut program), expected);
+    program.save(&file).unwrap();
+    let mut read = OnnxProgram::open(&file).unwrap();
+    assert_eq!(
+        (names(&read), outputs(&mut read)),
+        (names(&program), expected.clone())
+    );
+
+    let program = kept().weights(Weights::None).export(mlp()).unwrap();
+    let model = program.model();
+    let constants = model.values().filter(|(_, d)| d.uses().len() > 0);
+    assert_eq!(
+        constants
+            .filter(|(_, d)| matches!(d.def(), Def::Constant(_)))
+            .count(),
+        0
+    );
+    program.save(&file).unwrap();
+    let mut read = OnnxProgram::open(&file).unwrap();
+    assert_eq!(names(&read), names(&program));
+    let missing = read.apply_weights(&IndexMap::new());
+    assert!(matches!(missing, Err(Error::Weights(m)) if m.len() == weights.len()));
+    read.apply_weights(&weights).unwrap();
+    assert_eq!(outputs(&mut read), expected);
+}
+
+#[test]
+fn an_archive_without_values_is_exported_without() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    let program = Exporter::new().export(fake()).unwrap();
+    let warning = "the archive has no values for 2 of 2 weights: the model is written without weights; \
+                   `pt2onnx apply-weights` completes it";
+    assert_eq!(program.warnings(), [warning]);
+    program.save(&file).unwrap();
+    let mut model = OnnxProgram::open(&file).unwrap().model().clone();
+    let Err(misfits) = apply_weights(&mut model, &read_weights(fake()).unwrap()) else {
+        panic!("applied");
+    };
+    assert_eq!(misfits.len(), 2, "{misfits:?}");
+    for weights in [Weights::Embed, Weights::External] {
+        let program = Exporter::new().weights(weights).export(fake()).unwrap();
+        assert!(
+            matches!(program.save(&file), Err(Error::Write(pt2onnx::writer::Error::NoData(n))) if n.len() == 2)
+        );
+    }
+}
