@@ -200,7 +200,6 @@ const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx-fx/src/error.rs", "pub enum NotAnArchive"),
     ("pt2onnx-aten/src/error.rs", "pub enum LowerError"),
     ("pt2onnx-aten/src/args.rs", "thiserror::Error"),
-    ("pt2onnx-opt/src/target/mod.rs", "thiserror::Error"),
     ("pt2onnx/src/dims.rs", "pub enum DimError"),
     ("pt2onnx/src/domains.rs", "thiserror::Error"),
     ("pt2onnx/src/naming.rs", "pub enum NameError"),
