@@ -22,7 +22,7 @@ pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
 pub(crate) use rotary::ROTARY;
 
-use crate::{Changed, Options, rewrite};
+use crate::{Changed, Options, aside, rewrite};
 use pattern::{Found, Pattern};
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, OriginId, Value, conforms, schema,
@@ -180,7 +180,8 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
 fn legal(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let schema = schema::lookup(&node.op, model.opset);
-    !node.domain.is_empty() || schema.is_some_and(|s| conforms(model, node, s).is_ok())
+    let fits = schema.is_some_and(|s| conforms(model, node, s).is_ok());
+    !node.domain.is_empty() || fits && aside::holds_in(model, id, model.opset)
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@ use std::collections::BTreeSet;
 pub(super) fn bridge_all(model: &mut Model) {
     for id in model.graph_nodes() {
         for (variable, from, to) in gaps(model, id) {
-            bridge(model, id, variable, from, to);
+            let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
+                continue;
+            };
+            bridge(model, id, schema, variable, from, to);
         }
     }
 }

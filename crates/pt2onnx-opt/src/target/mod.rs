@@ -147,7 +147,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
 }
 
 /// The element type that a variable stands for in a node.
-fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str) -> Option<DType> {
+pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str) -> Option<DType> {
     let node = &model[id];
     let inputs = node.inputs().iter().enumerate();
     let inputs = inputs
@@ -165,10 +165,14 @@ fn dtype(model: &Model, value: Value) -> Option<DType> {
 }
 
 /// Lets the node compute in `to` where its variable stands for `from`.
-fn bridge(model: &mut Model, id: NodeId, variable: &str, from: DType, to: DType) {
-    let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
-        return;
-    };
+pub(crate) fn bridge(
+    model: &mut Model,
+    id: NodeId,
+    schema: &OpSchema,
+    variable: &str,
+    from: DType,
+    to: DType,
+) {
     let mut cast: FxHashMap<Value, Value> = FxHashMap::default();
     for i in 0..model[id].inputs().len() {
         let Some(value) = model[id]

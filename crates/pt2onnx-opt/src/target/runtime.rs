@@ -3,7 +3,7 @@
 use super::{Unrunnable, bound, bridge};
 use pt2onnx_ir::{
     Attribute, Def, Model, Node, NodeId, Value,
-    schema::{self, TypeSet},
+    schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -42,9 +42,12 @@ impl Runtime {
                 failures.push(Unrunnable { place, reason });
                 continue;
             }
-            for (variable, from, to) in self.gaps(model, id) {
+            let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
+                continue;
+            };
+            for (variable, from, to) in self.gaps(model, id, schema) {
                 match to.filter(|_| from == DType::Bool) {
-                    Some(to) => bridge(model, id, variable, from, to),
+                    Some(to) => bridge(model, id, schema, variable, from, to),
                     None => failures.push(Unrunnable {
                         place: place.clone(),
                         reason: format!("it has no {} of {from}", model[id].op),
@@ -83,11 +86,13 @@ impl Runtime {
     }
 
     /// The type variables of a node that stand for a type the runtime does not compute in, that type, and a wider one.
-    fn gaps(&self, model: &Model, id: NodeId) -> Vec<(&'static str, DType, Option<DType>)> {
-        let op = &model[id].op;
-        let Some((schema, types)) = schema::lookup(op, model.opset).zip(self.operator(op)) else {
-            return Vec::new();
-        };
+    fn gaps(
+        &self,
+        model: &Model,
+        id: NodeId,
+        schema: &OpSchema,
+    ) -> Vec<(&'static str, DType, Option<DType>)> {
+        let types = self.operator(&model[id].op).unwrap_or_default();
         // Variables of data can be floats.
         let data = schema
             .constraints
