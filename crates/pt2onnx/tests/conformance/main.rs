@@ -44,22 +44,11 @@ fn main() {
                 move || verdict(apart(&case), reason),
             ));
         }
-        let lower = match i % 16 {
-            0 => Some(Level::Off),
-            8 => Some(Level::Simplify),
-            _ => None,
-        };
-        // With ONNX Runtime's own operators where they can come up.
-        let models = ["attention", "transformer", "vit", "encoder", "/models/"];
-        let own = models.iter().any(|m| case.name.contains(m));
-        let main = (String::new(), Level::Fuse, Target::OrtCpu);
-        let lower = lower.map(|l| (format!(", optimize {}", l as u8), l, Target::OrtCpu));
-        let own = own.then(|| (", target ort".to_owned(), Level::Fuse, Target::Ort));
-        for (what, level, target) in [Some(main), lower, own].into_iter().flatten() {
+        for (what, options) in variants(i, &case.name) {
             let (name, case) = (case.name.clone() + &what, case.clone());
             let reason = reason.clone();
             trials.push(Trial::test(name, move || {
-                verdict(check(&case, level, target), reason)
+                verdict(check(&case, options), reason)
             }));
         }
     }
@@ -71,6 +60,46 @@ fn main() {
     trials.extend(state::trials(&testdata));
     assert!(!trials.is_empty(), "no cases in {}", testdata.display());
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// How a case is exported, to be run by ONNX Runtime.
+#[derive(Clone, Copy)]
+struct Options {
+    level: Level,
+    opset: u32,
+    target: Target,
+}
+
+const USUAL: Options = Options {
+    level: Level::Fuse,
+    opset: DEFAULT_OPSET,
+    target: Target::OrtCpu,
+};
+
+/// The ways to export a case: what the trial's name says of it, and how.
+fn variants(index: usize, case: &str) -> Vec<(String, Options)> {
+    let mut all = vec![(String::new(), USUAL)];
+    let first = case.starts_with("first/");
+    for level in [Level::Off, Level::Simplify] {
+        if first || index % 16 == 8 * level as usize {
+            let options = Options { level, ..USUAL };
+            all.push((format!(", optimize {}", level as u8), options));
+        }
+    }
+    // The newest operators are what most fusions make.
+    if first {
+        let opset = *OPSETS.end();
+        let options = Options { opset, ..USUAL };
+        all.push((", newest opset".to_owned(), options));
+    }
+    // ONNX Runtime's own operators, where they can come up.
+    let models = ["attention", "transformer", "vit", "encoder", "/models/"];
+    if models.iter().any(|m| case.contains(m)) {
+        let target = Target::Ort;
+        let options = Options { target, ..USUAL };
+        all.push((", target ort".to_owned(), options));
+    }
+    all
 }
 
 fn verdict(result: Result<(), String>, known: Option<String>) -> Result<(), Failed> {
@@ -98,14 +127,18 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Converts at the default opset or, where that cannot express the program, at the newest.
-fn export(case: &Case, with: impl Fn(Exporter) -> Exporter) -> Result<OnnxProgram, String> {
+/// Converts at the opset or, where that cannot express the program, at the newest.
+fn export(
+    case: &Case,
+    opset: u32,
+    with: impl Fn(Exporter) -> Exporter,
+) -> Result<OnnxProgram, String> {
     let functions = case.functions.as_deref().unwrap_or_default();
     let at = |opset| {
         let exporter = Exporter::new().opset(opset).functions(functions);
         with(exporter.expect("functions")).export(case.archive.path())
     };
-    let program = match at(DEFAULT_OPSET) {
+    let program = match at(opset) {
         Err(Error::Legalise(_)) => at(*OPSETS.end()),
         result => result,
     };
@@ -114,7 +147,8 @@ fn export(case: &Case, with: impl Fn(Exporter) -> Exporter) -> Result<OnnxProgra
 
 /// Writes the model without weights, reads it back and gives it the archive's.
 fn apart(case: &Case) -> Result<(), String> {
-    let mut program = export(case, |e| e.target(Target::OrtCpu).weights(Weights::None))?;
+    let without = |e: Exporter| e.target(Target::OrtCpu).weights(Weights::None);
+    let mut program = export(case, DEFAULT_OPSET, without)?;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("m.onnx");
     program.save(&file).map_err(|e| format!("write: {e}"))?;
@@ -126,10 +160,15 @@ fn apart(case: &Case) -> Result<(), String> {
     run(case, program)
 }
 
-fn check(case: &Case, level: Level, target: Target) -> Result<(), String> {
+fn check(case: &Case, options: Options) -> Result<(), String> {
+    let Options {
+        level,
+        opset,
+        target,
+    } = options;
     // The standard needs another form where ONNX Runtime is bridged to.
-    export(case, |e| e.optimize(level).metadata(Detail::None))?;
-    let program = export(case, |e| e.optimize(level).target(target))?;
+    export(case, opset, |e| e.optimize(level).metadata(Detail::None))?;
+    let program = export(case, opset, |e| e.optimize(level).target(target))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
     let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
     let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
