@@ -11,16 +11,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use xtask::synth::{self, Decoder, Extent};
 
 use crate::generate::{root, target};
 use crate::python::run;
 use measure::{Measured, Run, in_turns};
 
-/// What to measure.
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Part {
+    Layers,
+    Models,
+    Gigabytes,
+}
+
+/// What to measure, and how.
 #[derive(Args)]
 pub struct Options {
+    /// Only these parts.
+    #[arg(value_enum)]
+    parts: Vec<Part>,
     /// Numbers of layers.
     #[arg(long, value_delimiter = ',', default_values_t = [32, 128, 512, 2048, 4096])]
     layers: Vec<u64>,
@@ -57,10 +68,17 @@ pub fn bench(options: &Options) -> Result<()> {
         runs: options.runs,
     };
     fs::create_dir_all(&bench.folder)?;
-    let layers = bench.layers(&options.layers)?;
-    let gigabytes = bench.gigabytes(&options.gigabytes)?;
-    let models = bench.models()?;
-    page::write(&layers, &gigabytes, &models)
+    let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
+    if wanted(Part::Layers) {
+        page::layers(&bench.layers(&options.layers)?)?;
+    }
+    if wanted(Part::Models) {
+        page::models(&bench.models()?)?;
+    }
+    if wanted(Part::Gigabytes) {
+        page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
+    }
+    Ok(())
 }
 
 struct Bench {
