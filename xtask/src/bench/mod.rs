@@ -40,6 +40,9 @@ pub struct Options {
     /// How often each is run; medians are told.
     #[arg(long, default_value_t = 5)]
     runs: usize,
+    /// The command to measure; a release is built otherwise.
+    #[arg(long)]
+    pt2onnx: Option<PathBuf>,
     /// Folder for archives and models; below `target/` by default. What PyTorch made stays there for the next run.
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -55,10 +58,16 @@ struct Row {
 
 /// The task.
 pub fn bench(options: &Options) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
+    let pt2onnx = match &options.pt2onnx {
+        Some(built) => built.clone(),
+        None => {
+            let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
+            target().join("release/pt2onnx")
+        }
+    };
     let bench = Bench {
-        pt2onnx: target().join("release/pt2onnx"),
+        pt2onnx,
         python: env::var_os("PT2ONNX_TORCH_PYTHON").map(PathBuf::from),
         folder: options
             .folder
@@ -119,7 +128,11 @@ impl Bench {
         let rows = gigabytes.iter().map(|&gigabytes| {
             let archive = self.folder.join(format!("{gigabytes} GB.pt2"));
             synth([format!("{gigabytes}GB").as_str()], &archive)?;
-            let runs = vec![self.copy(&archive), self.convert(&archive, "external")];
+            let runs = vec![
+                self.copy(&archive),
+                self.convert(&archive, "external"),
+                self.convert(&archive, "link"),
+            ];
             let row = self.row(&archive, runs)?;
             fs::remove_file(archive)?;
             Ok((gigabytes, row))
@@ -189,6 +202,10 @@ impl Bench {
             .arg("-o")
             .arg(self.out().join("model.onnx"))
             .args(["--weights", weights]);
+        if weights == "link" {
+            // The archive lies beside the folder that is written to.
+            command.arg("--link-outside");
+        }
         Run::new(weights, self.out(), &command)
     }
 
