@@ -2,8 +2,8 @@
 
 use crate::passes::Passes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames, SaveOptions};
-use std::{num::NonZeroUsize, path::PathBuf};
+use pt2onnx::{DEFAULT_OPSET, DynamicAxes, IR_VERSIONS, OPSETS, OutputNames, SaveOptions};
+use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
 const AFTER: &str = "\
 Examples:
@@ -196,6 +196,9 @@ pub struct Options {
     /// Opset of ONNX's operators
     #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
     pub opset: u32,
+    /// Version of the file format, for runtimes that refuse newer ones; by default the lowest that serves
+    #[arg(long, value_name = "N", value_parser = ir_version)]
+    pub ir_version: Option<u32>,
     /// Where weights go
     #[arg(long, value_enum, default_value_t)]
     pub weights: Weights,
@@ -481,17 +484,17 @@ fn size(text: &str) -> Result<(String, i64), String> {
 }
 
 fn opset(text: &str) -> Result<u32, String> {
-    let supported = || {
-        format!(
-            "opsets {} to {} can be written",
-            OPSETS.start(),
-            OPSETS.end()
-        )
-    };
-    text.parse()
-        .ok()
-        .filter(|n| OPSETS.contains(n))
-        .ok_or_else(supported)
+    among("opsets", &OPSETS, text)
+}
+
+fn ir_version(text: &str) -> Result<u32, String> {
+    among("IR versions", &IR_VERSIONS, text)
+}
+
+fn among(what: &str, supported: &RangeInclusive<u32>, text: &str) -> Result<u32, String> {
+    let (first, last) = (supported.start(), supported.end());
+    let number = text.parse().ok().filter(|n| supported.contains(n));
+    number.ok_or_else(|| format!("{what} {first} to {last} can be written"))
 }
 
 #[cfg(test)]

@@ -84,9 +84,11 @@ impl From<Error> for Report {
         match &error {
             Error::Archive(e) => archive(e),
             Error::Program(failures) => program(failures),
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
-                Report::new(Code::Usage, error.to_string())
-            }
+            Error::Opset(_)
+            | Error::IrVersion(_)
+            | Error::Name(_)
+            | Error::Dim(_)
+            | Error::Domain(_) => Report::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
             Error::Verify(errors) => {
                 let report =

@@ -1,6 +1,6 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::{DimError, DomainError, Misfit, NameError, OPSETS};
+use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OPSETS};
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::VerifyError;
@@ -39,6 +39,9 @@ pub enum Error {
         /// The opset asked for.
         u32,
     ),
+    /// The model cannot be written in the IR version asked for.
+    #[error(transparent)]
+    IrVersion(#[from] IrVersionError),
     /// Inputs, outputs or other values cannot be called as asked.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -127,9 +130,11 @@ impl Error {
                 _ if failures.is_empty() => ErrorKind::Conversion,
                 _ => ErrorKind::UnsupportedOperator,
             },
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
-                ErrorKind::Options
-            }
+            Error::Opset(_)
+            | Error::IrVersion(_)
+            | Error::Name(_)
+            | Error::Dim(_)
+            | Error::Domain(_) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Verify(_) => ErrorKind::Checker,
             Error::Weights(_) => ErrorKind::NoWeights,

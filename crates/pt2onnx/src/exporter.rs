@@ -4,7 +4,7 @@ use crate::{
     Detail, DynamicAxes, Error, Failed, Failure, OPSETS, OnnxProgram, Operators, OutputNames,
     Registry, Report, SaveOptions, State, Target, Weights,
     dims::{self, Dims},
-    domains, error,
+    domains, error, ir_version,
     naming::{self, Names},
     random, report, weights,
 };
@@ -20,6 +20,7 @@ pub const DEFAULT_OPSET: u32 = 20;
 /// Turns exported programs into ONNX models.
 pub struct Exporter {
     opset: u32,
+    ir_version: Option<u32>,
     save: SaveOptions,
     weights_as_inputs: bool,
     optimize: pt2onnx_opt::Options,
@@ -71,6 +72,7 @@ impl Default for Exporter {
     fn default() -> Self {
         Self {
             opset: DEFAULT_OPSET,
+            ir_version: None,
             save: SaveOptions::default(),
             weights_as_inputs: false,
             optimize: pt2onnx_opt::Options::default(),
@@ -99,6 +101,14 @@ impl Exporter {
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub fn opset(mut self, opset: u32) -> Self {
         self.opset = opset;
+        self
+    }
+
+    /// Version of the file format, one of [`IR_VERSIONS`](crate::IR_VERSIONS): for runtimes that refuse newer ones. By
+    /// default the lowest that the opset came with and that has what the model uses; metadata of nodes and values does not
+    /// count, as older readers skip it.
+    pub fn ir_version(mut self, version: u32) -> Self {
+        self.ir_version = Some(version);
         self
     }
 
@@ -354,6 +364,10 @@ impl Exporter {
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),
+            (
+                "ir_version",
+                self.ir_version.map_or_else(String::new, |v| v.to_string()),
+            ),
             ("weights", word(&self.save.weights)),
             (
                 "weights_file",
@@ -463,6 +477,9 @@ impl Exporter {
         report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         domains::functions(&mut model)?;
         report.stage("target", || fit(&mut model, self.target, &mut warnings));
+        if let Some(version) = self.ir_version {
+            ir_version::set(&mut model, version)?;
+        }
         report.stage("names", || naming::finish(&mut model, &self.names))?;
         if !hollow {
             weights::restore(&mut model, &taken);
