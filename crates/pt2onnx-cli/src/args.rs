@@ -401,15 +401,25 @@ pub enum Target {
     /// The standard; a warning says what ONNX Runtime has no kernel for
     #[default]
     Standard,
-    /// ONNX Runtime on the CPU: casts where it has no kernel for an element type
+    /// ONNX Runtime: as ort-cpu, and its own operators where they are faster
+    Ort,
+    /// ONNX Runtime on the CPU, in ONNX's operators: casts where it has no kernel for an element type
     OrtCpu,
+    /// NVIDIA TensorRT: what it cannot run is an error
+    #[value(name = "tensorrt")]
+    TensorRt,
+    /// tract: what it cannot run is an error
+    Tract,
 }
 
 impl From<Target> for pt2onnx::Target {
     fn from(target: Target) -> Self {
         match target {
             Target::Standard => Self::Standard,
+            Target::Ort => Self::Ort,
             Target::OrtCpu => Self::OrtCpu,
+            Target::TensorRt => Self::TensorRt,
+            Target::Tract => Self::Tract,
         }
     }
 }

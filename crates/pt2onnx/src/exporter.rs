@@ -377,7 +377,7 @@ impl Exporter {
                 "keep_initializers_as_inputs",
                 self.weights_as_inputs.to_string(),
             ),
-            ("target", word(&self.target)),
+            ("target", self.target.to_string()),
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
             ("optimize", level.to_string()),
@@ -411,6 +411,7 @@ impl Exporter {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
+        self.target.reads(self.opset)?;
         report.program(&program);
         let archived = (self.metadata == Detail::Full).then(|| nodes_of(&program.graph));
         let untouched = program.clone();
@@ -465,6 +466,7 @@ impl Exporter {
         report.stage("optimise", || {
             let mut options = self.optimize.clone();
             options.opset = self.opset;
+            options.target = self.target;
             pt2onnx_opt::optimize(&mut model, &options);
         });
         report.stage("seed", || {
@@ -476,7 +478,7 @@ impl Exporter {
         })?;
         report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         domains::functions(&mut model)?;
-        report.stage("target", || fit(&mut model, self.target, &mut warnings));
+        warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, self.target))?);
         if let Some(version) = self.ir_version {
             ir_version::set(&mut model, version)?;
         }
@@ -571,20 +573,4 @@ fn drop_state(program: &mut ExportedProgram) {
     let mutations = std::mem::take(&mut program.mutations);
     passes::dead::remove_dead(program);
     program.mutations = mutations;
-}
-
-/// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.
-fn fit(model: &mut Model, target: Target, warnings: &mut Vec<String>) {
-    match target {
-        Target::OrtCpu => pt2onnx_opt::bridge_ort_cpu(model),
-        Target::Standard => {
-            let lacking = pt2onnx_opt::lacking_ort_cpu(model);
-            if !lacking.is_empty() {
-                let what = lacking.join(", ");
-                warnings.push(format!(
-                    "ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts"
-                ));
-            }
-        }
-    }
 }

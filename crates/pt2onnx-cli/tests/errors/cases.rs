@@ -172,6 +172,11 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt",
     ),
     case(good, "MODEL -o OUT --functions FOLDER/missing"),
+    case(good, "MODEL -o OUT --opset 26 --target tensorrt"),
+    case(
+        || given("data_dependent.pt2"),
+        "MODEL -o OUT --target tensorrt",
+    ),
     // Archives.
     case(none, CONVERT),
     case(|| Some(Vec::new()), CONVERT),
