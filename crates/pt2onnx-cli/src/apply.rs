@@ -2,7 +2,7 @@
 
 use crate::{
     args::ApplyWeights,
-    convert::{data, refuse_to_overwrite, tell},
+    convert::{data, refuse_to_overwrite, tell, watched},
     log,
     report::{self, Report},
 };
@@ -21,7 +21,8 @@ pub fn apply(args: ApplyWeights) -> Result<(), Report> {
         tracing::info!("the model has no use for {}", surplus.join(", "));
     }
     let options = args.saving.options(args.to.into());
-    let saved = writer::save(&model, output, options).map_err(Error::Write)?;
+    let saved = watched(|progress| writer::save_observed(&model, output, options, progress));
+    let saved = saved.map_err(Error::Write)?;
     tell(output, &saved);
     Ok(())
 }

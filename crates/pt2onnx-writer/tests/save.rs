@@ -95,7 +95,7 @@ fn external_data_is_aligned_and_shared() {
     );
     assert!(initialisers(&file)[1].raw_data.is_none());
     assert_eq!(saved.bytes, fs::metadata(&file).unwrap().len());
-    assert_eq!(saved.data, Some((folder.path().join("m.onnx.data"), 9216)));
+    assert_eq!(saved.data, [(folder.path().join("m.onnx.data"), 9216)]);
     assert_eq!(files(&folder).len(), 2);
 }
 

@@ -451,6 +451,8 @@ impl Exporter {
         report.stage("optimise", || {
             let mut options = self.optimize.clone();
             options.opset = self.opset;
+            // What is to be found in the archive must stay as it is there.
+            options.replace_weights &= self.save.weights != Weights::Link;
             pt2onnx_opt::optimize(&mut model, &options);
         });
         report.stage("seed", || {
