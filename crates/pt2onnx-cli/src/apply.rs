@@ -14,13 +14,13 @@ pub fn apply(args: ApplyWeights) -> Result<(), Report> {
     let output = args.output.as_ref().unwrap_or(&args.model);
     let data = data(output, args.saving.weights_file.as_deref());
     refuse_to_overwrite("weights", &args.weights, [output, &data])?;
+    let options = args.saving.options(args.to.into())?;
     let mut model = writer::read(&args.model).map_err(|e| report::model(&args.model, &e))?;
     let weights = read_weights(&args.weights).map_err(report::weights)?;
     let surplus = apply_weights(&mut model, &weights).map_err(Error::Weights)?;
     if !surplus.is_empty() {
         tracing::info!("the model has no use for {}", surplus.join(", "));
     }
-    let options = args.saving.options(args.to.into());
     let saved = watched(|progress| writer::save_observed(&model, output, options, progress));
     let saved = saved.map_err(Error::Write)?;
     tell(output, &saved);

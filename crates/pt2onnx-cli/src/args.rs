@@ -1,6 +1,9 @@
 //! The command line.
 
-use crate::passes::Passes;
+use crate::{
+    passes::Passes,
+    report::{Code, Report},
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames, SaveOptions};
 use std::{num::NonZeroUsize, path::PathBuf};
@@ -237,15 +240,23 @@ pub struct Saving {
 }
 
 impl Saving {
-    pub fn options(self, weights: pt2onnx::Weights) -> SaveOptions {
-        SaveOptions {
+    pub fn options(self, weights: pt2onnx::Weights) -> Result<SaveOptions, Report> {
+        use pt2onnx::Weights::{Embed, Link};
+        let named = self.weights_file.is_some() || self.shard_size.is_some();
+        if named && matches!(weights, Embed | Link) {
+            let what = "--weights-file and --shard-size are given, but there will be no data file";
+            return Err(
+                Report::new(Code::Usage, what).help("leave them out, or let weights be external")
+            );
+        }
+        Ok(SaveOptions {
             weights,
             data_file: self.weights_file,
             threshold: self.external_threshold,
             shard_size: self.shard_size,
             alignment: self.alignment,
             link_outside: self.link_outside,
-        }
+        })
     }
 }
 

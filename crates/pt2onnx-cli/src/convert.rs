@@ -136,7 +136,7 @@ pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
 pub fn exporter(args: Options) -> Result<Exporter, Report> {
     let mut exporter = Exporter::new()
         .opset(args.opset)
-        .save_options(args.saving.options(args.weights.into()))
+        .save_options(args.saving.options(args.weights.into())?)
         .keep_initializers_as_inputs(args.keep_initializers_as_inputs)
         .target(args.target.into())
         .state(args.state.into())

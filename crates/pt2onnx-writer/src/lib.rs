@@ -28,6 +28,6 @@ mod target;
 
 pub use error::Error;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{SaveOptions, Saved, Weights, check, save, save_observed};
+pub use save::{SaveOptions, Saved, Weights, check, goes_external, save, save_observed};
 pub use stream::to_bytes;
 pub use target::{check_file, write_file};

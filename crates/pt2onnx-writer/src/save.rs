@@ -197,7 +197,10 @@ fn arranged<'a>(
 }
 
 /// Whether weights get a file of their own, for a model that would have so many bytes with them.
-fn goes_external(options: &SaveOptions, embedded: u64) -> Result<bool, Error> {
+///
+/// # Errors
+/// [`Error::TooLarge`].
+pub fn goes_external(options: &SaveOptions, embedded: u64) -> Result<bool, Error> {
     match options.weights {
         Weights::External => Ok(true),
         Weights::Link => Ok(false),
