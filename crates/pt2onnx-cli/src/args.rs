@@ -22,11 +22,21 @@ Exit codes:
   4  the program cannot be translated (all that is in the way is listed), its weights have no values, or
      there are warnings and `--warnings-as-errors` is given
   5  the output cannot be written
+  6  the models differ (`pt2onnx diff`)
 
 After an error there is no output file, and one that was there before is as it was.";
 
 const AFTER_CHECK: &str = "\
 The exit code is 0 if all would be converted, else that of the first that would not, as `pt2onnx --help` lists them.";
+
+const AFTER_DIFF: &str = "\
+`THING: A | B` says what each model has, `-` stands for nothing. Weights are told by their types and the first 16 bytes of the SHA-256 of
+their elements. The exit code is 0 if nothing differs, 6 if something does.";
+
+const AFTER_OPTIMIZE: &str = "\
+The model keeps its opset, its inputs, outputs and weights with their names, and its metadata. Functions and bodies are
+optimised as well. Operators of other domains stay as they are, and so do those that are older than the forms known here:
+their outputs are taken to be of the types that the model says.";
 
 /// Turns a `.pt2` archive of torch.export.save into an ONNX model.
 #[derive(Debug, Parser)]
@@ -61,6 +71,12 @@ pub enum Command {
     /// Tell whether archives would be converted with the options given, and all that is in the way
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
+    /// Tell what two ONNX models differ in: opsets, inputs, outputs, operators, weights, types, names, nodes
+    #[command(after_help = AFTER_DIFF)]
+    Diff(Diff),
+    /// Fold, simplify and fuse an ONNX model, whatever made it
+    #[command(after_help = AFTER_OPTIMIZE)]
+    Optimize(Box<Optimize>),
     /// Complete a model that was written without weights
     ApplyWeights(ApplyWeights),
     /// List the ops that can be translated, by their PyTorch schemas
@@ -92,6 +108,48 @@ pub struct Check {
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// A model
+    #[arg(value_name = "A.onnx")]
+    pub a: PathBuf,
+    /// Another one
+    #[arg(value_name = "B.onnx")]
+    pub b: PathBuf,
+    /// Compare metadata and words about models, graphs, values and nodes too
+    #[arg(long)]
+    pub metadata: bool,
+    /// Do not read the elements of weights; files with weights need not be there then
+    #[arg(long)]
+    pub no_weights: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Optimize {
+    /// The model
+    #[arg(value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// The file to write; it may be the model itself
+    #[arg(short, long, value_name = "OUT.onnx")]
+    pub output: PathBuf,
+    /// Say what is done and how long it takes; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Write nothing where there are warnings, and exit with code 4
+    #[arg(long)]
+    pub warnings_as_errors: bool,
+    /// Where weights go
+    #[arg(long, value_enum, default_value_t)]
+    pub weights: Place,
+    #[command(flatten)]
+    pub saving: Saving,
+    #[command(flatten)]
+    pub passes: Passes,
 }
 
 #[derive(Debug, Args)]
@@ -551,11 +609,16 @@ mod tests {
             (&["inspect", "m.pt2", "--json"], true),
             (&["show", "m.onnx"], true),
             (&["show"], false),
+            (
+                &["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"],
+                true,
+            ),
+            (&["optimize", "m.onnx"], false),
             (&[], false),
             (&["m.pt2"], false),
             (&["-o", "m.onnx"], false),
             (&["inspect"], false),
-            (&["m.pt2", "-o", "m.onnx", "--opset", "17"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "8"], false),
             (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
             (&["m.pt2", "n.pt2", "-o", "m.onnx"], false),
         ] {

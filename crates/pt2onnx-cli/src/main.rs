@@ -1,14 +1,16 @@
 //! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `ops`, `passes`), all else goes to standard error.
+//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `diff`, `ops`, `passes`), all else goes to standard error.
 
 mod apply;
 mod args;
 mod check;
 mod convert;
+mod diff;
 mod inspect;
 mod log;
 mod ops;
+mod optimize;
 mod passes;
 mod report;
 mod show;
@@ -54,8 +56,10 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Option<Code>, Report> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
+        Some(Command::Diff(args)) => return diff::compare(&args),
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
         Some(Command::Show { model }) => print(show::show(&model)?),
+        Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => print(ops::list(json)),
         Some(Command::Passes) => print(passes::list()),

@@ -24,6 +24,7 @@ pub enum Code {
     Input = 3,
     Program = 4,
     Output = 5,
+    Different = 6,
 }
 
 pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
@@ -150,6 +151,11 @@ fn archive(error: &fx::Error) -> Report {
         MissingTensor { place, what, name } => {
             input(format!("the program uses {what} {name}, of which there is no data")).place(place).help(damaged)
         }
+        Repeated { place, bytes, limit } => input(format!(
+            "the tensors take {bytes} bytes more than the records that they are views of hold; an archive that repeats more than {limit} is refused"
+        ))
+        .place(place)
+        .help("save tensors that `expand` made as `contiguous()`, or make them in `forward`"),
         Invalid { place, invalid } if matches!(**invalid, fx::Invalid::Enum { .. }) => {
             input(format!("the program is not valid: {invalid}"))
                 .place(place)

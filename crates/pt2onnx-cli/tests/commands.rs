@@ -206,7 +206,7 @@ fn ops() {
 fn help_and_version() {
     let help = pt2onnx(["--help"]);
     assert!(help.code == 0 && help.stderr.is_empty());
-    for code in ["0  done", "1  ", "2  ", "3  ", "4  ", "5  "] {
+    for code in ["0  done", "1  ", "2  ", "3  ", "4  ", "5  ", "6  "] {
         assert!(help.stdout.contains(&format!("\n  {code}")), "{code}");
     }
     // What is no matter of the model stands before what is.

@@ -13,7 +13,7 @@ use std::{fs, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 
 /// Bodies, a function that is called with an attribute, another domain, a sequence, words about the model.
-const FOREIGN: &str = r#"<ir_version: 9, opset_import: ["" : 17, "my.domain" : 2, "local" : 1]>
+const FOREIGN: &str = r#"<ir_version: 9, opset_import: ["" : 18, "my.domain" : 2, "local" : 1]>
     other_graph (float[N,4] x, bool flag) => (float[N,4] y, seq(float[N,4]) all)
     <float[4] bias = {1.0, 2.0, 3.0, 4.0}, float[4,128] weight = {WEIGHT}> {
         same = Identity (x)
@@ -27,7 +27,7 @@ const FOREIGN: &str = r#"<ir_version: 9, opset_import: ["" : 17, "my.domain" : 2
         y = Identity (scaled)
         all = SequenceConstruct (scaled)
     }
-    <domain: "local", opset_import: ["" : 17]>
+    <domain: "local", opset_import: ["" : 18]>
     Scaled <by> (x) => (y) {
         factor = Constant <value_float: float = @by> ()
         y = Mul (x, factor)
@@ -58,4 +58,93 @@ fn show() {
     let run = pt2onnx(["show", model.to_str().unwrap()]);
     assert_eq!((run.code, &*run.stderr), (0, ""));
     insta::assert_snapshot!(run.stdout);
+}
+
+#[test]
+fn optimize() {
+    let folder = tempdir().unwrap();
+    let model = save(&folder, "m.onnx", &foreign(), Weights::External);
+    let output = folder.path().join("n.onnx");
+    let (from, to) = (model.to_str().unwrap(), output.to_str().unwrap());
+    let run = pt2onnx(["optimize", from, "-o", to]);
+    assert_eq!((run.code, &*run.stdout, &*run.stderr), (0, "", ""));
+    let shown = pt2onnx(["show", to]).stdout;
+    insta::assert_snapshot!(shown);
+    // In place, and nothing is left to do.
+    let first = fs::read(&output).unwrap();
+    assert_eq!(pt2onnx(["optimize", to, "-o", to]).code, 0);
+    assert!(fs::read(&output).unwrap() == first);
+    let levels = pt2onnx(["optimize", from, "-o", to, "--optimize", "0", "-v"]);
+    assert!(levels.stderr.contains("11 nodes became 11"), "{levels:?}");
+}
+
+#[test]
+fn optimize_warns_of_what_it_leaves_alone() {
+    let folder = tempdir().unwrap();
+    let old: Model = r#"<ir_version: 3, opset_import: ["" : 7]>
+        g (float[2] x) => (float[2] y) { a = Identity (x) y = Identity (a) }"#
+        .parse()
+        .unwrap();
+    let model = save(&folder, "m.onnx", &old, Weights::Auto);
+    let output = folder.path().join("n.onnx");
+    let args = ["optimize", model.to_str().unwrap(), "-o"];
+    let args = [&args[..], &[output.to_str().unwrap()]].concat();
+    let strict = pt2onnx([&args[..], &["--warnings-as-errors"]].concat());
+    assert!(strict.code == 4 && !output.exists(), "{strict:?}");
+    let run = pt2onnx(args);
+    let warning =
+        "warning: the model is of opset 7, and only graphs of opsets 9 to 28 are optimised\n";
+    assert_eq!((run.code, &*run.stderr), (0, warning));
+    assert!(output.exists());
+}
+
+#[test]
+fn diff() {
+    let folder = tempdir().unwrap();
+    let a = save(&folder, "a.onnx", &foreign(), Weights::External);
+    let text = foreign()
+        .to_string()
+        .replace("{...}", &format!("{{{}}}", vec!["0.5"; 512].join(", ")));
+    let changes = [
+        (r#""" : 18"#, r#""" : 20"#),
+        ("bool flag)", "bool flag, float unused)"),
+        ("float[N,4] y,", "float[M,4] y,"),
+        ("{1.0, 2.0, 3.0, 4.0}", "{1.0, 2.0, 3.0, 5.0}"),
+        ("float[4,128] weight = {0.5", "float[4,128] weight = {0.25"),
+        ("a = Add (same, bias)", "a = Sub (same, bias)"),
+        ("by: float = 2.0", "by: float = 3.0"),
+    ];
+    let changed = changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    let mut changed: Model = changed.parse().unwrap();
+    changed.doc_string = Some("some words".to_owned());
+    let b = save(&folder, "b.onnx", &changed, Weights::External);
+    let diff = |more: &[&str]| {
+        let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+        pt2onnx([&["diff", a, b], more].concat())
+    };
+    let run = diff(&[]);
+    assert_eq!((run.code, &*run.stderr), (6, ""));
+    insta::assert_snapshot!(run.stdout);
+    let with_metadata = diff(&["--metadata"]).stdout;
+    let words = "metadata:\n  the model, doc_string: - | some words\n";
+    assert!(with_metadata.contains(words), "{with_metadata}");
+    let json = diff(&["--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let first = json.pointer("/sections/0/changes/0").unwrap();
+    assert_eq!(first.to_string(), r#"{"what":"ai.onnx","a":"18","b":"20"}"#);
+    // Without weights they need not be there, and are of the same types.
+    fs::remove_file(folder.path().join("a.onnx.data")).unwrap();
+    assert_eq!(diff(&[]).code, 3);
+    let run = diff(&["--no-weights"]);
+    assert!(run.code == 6 && !run.stdout.contains("weights:"), "{run:?}");
+    let same = pt2onnx([
+        "diff",
+        b.to_str().unwrap(),
+        b.to_str().unwrap(),
+        "--metadata",
+    ]);
+    assert_eq!((same.code, &*same.stdout, &*same.stderr), (0, "", ""));
 }

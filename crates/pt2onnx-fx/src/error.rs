@@ -107,6 +107,16 @@ pub enum Error {
         name: String,
     },
 
+    #[error(
+        "{place}: the tensors take {bytes} bytes more than the records that they are views of hold; \
+         an archive that repeats more than {limit} is refused"
+    )]
+    Repeated {
+        place: Place,
+        bytes: usize,
+        limit: usize,
+    },
+
     #[error("{place}: {invalid}")]
     Invalid { place: Place, invalid: Box<Invalid> },
 

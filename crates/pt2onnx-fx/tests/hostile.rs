@@ -339,6 +339,15 @@ fn weights_that_lie() {
         });
         assert_error(&bytes, &format!("{place}{expected}"));
     }
+    // 36 bytes, again and again.
+    let many = edited("model_weights_config.json", |json| {
+        set(json, &format!("{meta}/sizes/0/as_int"), json!(1_u64 << 40));
+        set(json, &format!("{meta}/strides/0/as_int"), json!(0));
+    });
+    assert_error(
+        &many,
+        "FILE, record `models/model.json`: the tensors take 13194139533276 bytes more than",
+    );
     let path = "/config/a.weight/path_name";
     let bytes = edited("model_weights_config.json", |json| {
         set(json, path, json!("../../x"))

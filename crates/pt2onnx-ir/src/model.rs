@@ -323,6 +323,8 @@ pub struct Model {
     regions: Vec<Region>,
     origins: Vec<Origin>,
     unknown_dims: usize,
+    /// What passes work on.
+    root: RegionId,
 }
 
 impl Model {
@@ -347,6 +349,7 @@ impl Model {
             regions: vec![Region::default()],
             origins: Vec::new(),
             unknown_dims: 0,
+            root: Self::MAIN,
         }
     }
 
@@ -599,10 +602,29 @@ impl Model {
         self.nodes_in(&roots.collect::<Vec<_>>())
     }
 
-    /// All nodes of the main graph, a node in front of the nodes of its own regions. Functions are for opsets of their own, and
-    /// attributes of their nodes may be references: passes leave them alone.
+    /// All nodes that passes work on, a node in front of the nodes of its own regions: those of the main graph, or of a
+    /// function's body, one at a time ([`Model::with_root`]).
     pub fn graph_nodes(&self) -> Vec<NodeId> {
-        self.nodes_in(&[Self::MAIN])
+        self.nodes_in(&[self.root])
+    }
+
+    /// The region that passes work on.
+    pub fn root(&self) -> RegionId {
+        self.root
+    }
+
+    /// Lets passes work on a function's body, which is written for that opset, as they do on the main graph.
+    pub fn with_root<R>(
+        &mut self,
+        root: RegionId,
+        opset: u32,
+        work: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let outside = (self.root, self.opset);
+        (self.root, self.opset) = (root, opset);
+        let done = work(self);
+        (self.root, self.opset) = outside;
+        done
     }
 
     /// All nodes of regions, a node in front of the nodes of its own regions.

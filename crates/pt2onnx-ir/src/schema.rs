@@ -1,5 +1,6 @@
 //! The table of ONNX's operators at every opset, and look-ups in it. The table itself is generated.
 
+use crate::Type;
 use pt2onnx_tensor::DType;
 
 /// The newest opset of the table.
@@ -131,6 +132,23 @@ impl TypeSet {
         self.tensor & (1 << dtype as u32) != 0
     }
 
+    /// Whether the type is in the set. Of what no set tells (maps, sequences of sequences), every one is.
+    pub fn has(&self, ty: &Type) -> bool {
+        let of = |set: u32, inner: &Type| {
+            let tensor = inner.as_tensor();
+            tensor.is_none_or(|t| set & (1 << t.dtype as u32) != 0)
+        };
+        match ty {
+            Type::Tensor(t) => self.has_tensor(t.dtype),
+            Type::Sequence(inner) => of(self.sequence, inner),
+            Type::Optional(inner) => match &**inner {
+                Type::Sequence(inner) => of(self.optional_sequence, inner),
+                inner => of(self.optional, inner),
+            },
+            _ => true,
+        }
+    }
+
     /// The first element type of the set that holds all values of `dtype`, or comes nearest to it.
     pub fn widened(&self, dtype: DType) -> Option<DType> {
         use DType::*;
@@ -196,6 +214,11 @@ pub fn lookup(name: &str, opset: u32) -> Option<&'static OpSchema> {
     let all = crate::generated::schema::SCHEMAS;
     let end = all.partition_point(|s| (s.name, s.since) <= (name, opset));
     all.get(end.checked_sub(1)?).filter(|s| s.name == name)
+}
+
+/// All forms of all operators, by name and opset.
+pub fn all() -> &'static [OpSchema] {
+    crate::generated::schema::SCHEMAS
 }
 
 /// All forms of an operator, oldest first.

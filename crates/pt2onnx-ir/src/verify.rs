@@ -257,8 +257,19 @@ pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), Str
         let (Some(value), Some(formal)) = (value, formal) else {
             continue;
         };
-        let Some(Type::Tensor(t)) = &model[value].ty else {
-            continue;
+        let t = match &model[value].ty {
+            Some(Type::Tensor(t)) => t,
+            Some(other)
+                if schema
+                    .type_set(formal.ty)
+                    .is_some_and(|set| !set.has(other)) =>
+            {
+                return Err(format!(
+                    "{op} of opset {} does not take {other} as {}",
+                    schema.since, formal.name
+                ));
+            }
+            _ => continue,
         };
         let Some(allowed) = schema.type_set(formal.ty) else {
             if formal.ty != format!("tensor({})", crate::types::onnx_name(t.dtype)) {

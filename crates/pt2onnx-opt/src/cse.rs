@@ -12,7 +12,7 @@ const COMPARED_BYTES: usize = 1 << 10;
 
 pub(crate) fn run(model: &mut Model, _: &Options) -> Changed {
     let mut changed = constants(model);
-    changed |= Walk::default().walk(model, Model::MAIN);
+    changed |= Walk::default().walk(model, model.root());
     changed
 }
 

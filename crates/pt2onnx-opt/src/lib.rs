@@ -21,6 +21,7 @@
 //! # Ok::<(), pt2onnx_ir::ParseError>(())
 //! ```
 
+mod aside;
 mod cleanup;
 mod cse;
 mod dead;
@@ -30,10 +31,14 @@ mod fuse;
 mod generated;
 mod legalise;
 mod rewrite;
+mod sizes;
 mod target;
+mod types;
 
+pub use aside::OPTIMISED_OPSETS;
 pub use legalise::{Failure, LegaliseError, OPSETS, legalise, means_the_same};
 pub use target::{Target, bridge_ort_cpu, lacking_ort_cpu};
+pub use types::infer_types;
 
 use pt2onnx_ir::Model;
 
@@ -245,19 +250,40 @@ pub const PASSES: &[Pass] = &[
     ),
 ];
 
-/// Runs [`PASSES`] until none changes the model any more, or `max_rounds` times.
+/// Runs [`PASSES`] until none changes the model any more, or `max_rounds` times: on the main graph and on the bodies of
+/// functions, each of any of the [`OPTIMISED_OPSETS`]; others are left alone.
 ///
-/// The model should be in the form of [`pt2onnx_ir::schema::CANONICAL_OPSET`], of any other only what looks the same
-/// there is folded. Graph outputs keep their names and types, constants that have names keep them.
+/// Nodes that do not mean the same in the form of [`pt2onnx_ir::schema::CANONICAL_OPSET`] stay as they are, as do those of other
+/// domains. Types must be true: of a model that others made, see [`infer_types`]. Graph outputs keep their names and
+/// types, constants that have names keep them.
 pub fn optimize(model: &mut Model, options: &Options) {
-    for round in 0..options.max_rounds {
-        let mut changed = false;
-        for pass in options.passes() {
-            changed |= run(pass, model, options, round);
+    aside::each_graph(model, |model| {
+        for round in 0..options.max_rounds {
+            let mut changed = false;
+            for pass in options.passes() {
+                changed |= run(pass, model, options, round);
+            }
+            if !changed {
+                break;
+            }
         }
-        if !changed {
-            break;
+    });
+}
+
+/// [`optimize`] for a model that others made: what passes go by are the types that follow from its inputs
+/// ([`infer_types`]), not those that it claims. Graph outputs have the claimed ones again in the end.
+pub fn optimize_foreign(model: &mut Model, options: &Options) {
+    let claimed = |v: &pt2onnx_ir::Value| model[*v].ty.clone();
+    let claims: Vec<_> = model.outputs().iter().map(claimed).collect();
+    aside::each_graph(model, |model| {
+        let contents = types::infer(model);
+        if options.passes().any(|p| p.name == "fold") {
+            sizes::spell_out(model, &contents);
         }
+    });
+    optimize(model, options);
+    for (value, claim) in model.outputs().to_vec().into_iter().zip(claims) {
+        model[value].ty = claim;
     }
 }
 

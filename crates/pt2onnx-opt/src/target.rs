@@ -104,7 +104,7 @@ fn uniform(model: &Model, id: NodeId, schema: &OpSchema, types: u32) -> bool {
 }
 
 /// The element type that a variable stands for in a node.
-fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str) -> Option<DType> {
+pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str) -> Option<DType> {
     let node = &model[id];
     let inputs = node.inputs().iter().enumerate();
     let inputs = inputs
@@ -122,7 +122,7 @@ fn dtype(model: &Model, value: Value) -> Option<DType> {
 }
 
 /// Lets the node compute in `to` where its variable stands for `from`.
-fn bridge(
+pub(crate) fn bridge(
     model: &mut Model,
     id: NodeId,
     schema: &OpSchema,

@@ -14,8 +14,11 @@ mod precedence {
     pub const BIT_AND: u32 = 38;
     pub const ADD: u32 = 40;
     pub const MUL: u32 = 50;
+    /// Of `~x`, weaker than Python's `**`.
+    pub const UNARY: u32 = 55;
     pub const POW: u32 = 60;
     pub const FUNC: u32 = 70;
+    /// What `~` takes without parentheses is stronger.
     pub const NOT: u32 = 100;
     pub const ATOM: u32 = 1000;
 }
@@ -45,7 +48,7 @@ fn strength(expr: &Expr) -> u32 {
             BitwiseOr | BitwiseXor => precedence::BIT_OR,
             And => precedence::AND,
             Or => precedence::OR,
-            Not => precedence::NOT,
+            Not => precedence::UNARY,
             PowByNatural | Eq | Ne => precedence::MUL,
             FloatPow => precedence::POW,
             Max | Min => precedence::ATOM,

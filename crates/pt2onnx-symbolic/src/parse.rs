@@ -399,7 +399,12 @@ impl<'a> Reader<'a> {
     fn call(&mut self, name: &'a str) -> Parsed {
         match name {
             "Symbol" | "Dummy" => {
-                let Some(symbol) = self.lex(quoted) else {
+                let start = self.rest;
+                // What would read as something else when it is printed is no name.
+                let named =
+                    |text: &&str| Expr::parse(text).is_ok_and(|e| e.as_symbol() == Some(*text));
+                let Some(symbol) = self.lex(quoted).filter(named) else {
+                    self.rest = start;
                     return Err(self.expected("a name in quotes"));
                 };
                 self.keywords()?;

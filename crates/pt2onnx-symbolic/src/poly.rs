@@ -279,7 +279,7 @@ pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
         }
     }
     merged.retain(|term| !term.coef.is_zero());
-    merged
+    merged.into_iter().map(defined).collect()
 }
 
 /// The expression of collected terms.
@@ -316,7 +316,7 @@ pub(crate) fn from_term(term: Term) -> Expr {
 
 pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
     let mut mono: Mono = Vec::with_capacity(a.mono.len() + b.mono.len() + 1);
-    let coef = a.coef.mul(b.coef).unwrap_or_else(|| {
+    let mut coef = a.coef.mul(b.coef).unwrap_or_else(|| {
         // Too large together: the second one stays a factor.
         let (first, second) = if a.coef.cmp(b.coef) == Ordering::Greater {
             (a.coef, b.coef)
@@ -338,15 +338,24 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
             _ => merged.push((atom, exponent)),
         }
     }
-    merged.retain(|(_, exponent)| *exponent != 0);
-    merged.iter_mut().for_each(undefined);
-    Term { coef, mono: merged }
+    merged.retain(|(atom, exponent)| {
+        // A number that was too large to join its coefficient may fit into this one.
+        let number = as_coef(atom).filter(|_| *exponent == 1);
+        let joined = number.and_then(|number| coef.mul(number));
+        coef = joined.unwrap_or(coef);
+        joined.is_none() && *exponent != 0
+    });
+    defined(Term { coef, mono: merged })
 }
 
-/// What divides by zero has no value, and neither have its powers: `1/0` stands for all of them.
-fn undefined((atom, exponent): &mut (Expr, i64)) {
-    if atom.as_int() == Some(0) {
-        *exponent = -1;
+/// The term; `1/0` for every term that divides by zero, none of which has a value.
+fn defined(term: Term) -> Term {
+    match term.mono.iter().find(|(atom, _)| atom.as_int() == Some(0)) {
+        Some((zero, _)) => Term {
+            coef: Coef::ONE,
+            mono: vec![(zero.clone(), -1)],
+        },
+        None => term,
     }
 }
 
@@ -408,12 +417,10 @@ pub(crate) fn pow(base: &Expr, exponent: &Expr) -> Expr {
 
 fn pow_int(base: &Expr, n: i64) -> Expr {
     let atom = || {
-        let mut mono = vec![(base.clone(), n)];
-        mono.iter_mut().for_each(undefined);
-        from_term(Term {
+        from_term(defined(Term {
             coef: Coef::ONE,
-            mono,
-        })
+            mono: vec![(base.clone(), n)],
+        }))
     };
     if n == 0 {
         return Expr::ONE;
@@ -432,10 +439,7 @@ fn pow_int(base: &Expr, n: i64) -> Expr {
                 .map(|(held, exponent)| Some((held.clone(), exponent.checked_mul(n)?)))
                 .collect();
             match (term.coef.pow(n), exponents) {
-                (Some(coef), Some(mut mono)) => {
-                    mono.iter_mut().for_each(undefined);
-                    from_terms(collect(vec![Term { coef, mono }]))
-                }
+                (Some(coef), Some(mono)) => from_terms(collect(vec![Term { coef, mono }])),
                 _ => atom(),
             }
         }

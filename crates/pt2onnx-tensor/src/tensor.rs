@@ -393,29 +393,18 @@ impl Tensor {
             let start = self.offset * self.dtype.bits() / 8;
             return Cow::Borrowed(bytes.get(start..start + self.nbytes()).unwrap_or_default());
         }
-        let mut out = Vec::with_capacity(self.nbytes());
-        if !self.shape.contains(&0) {
-            self.gather(bytes, 0, self.offset, &mut out);
-        }
+        let mut out = vec![0; self.nbytes()];
+        let gather = match self.dtype.bits() {
+            8 => gather::<1>,
+            16 => gather::<2>,
+            32 => gather::<4>,
+            64 => gather::<8>,
+            // The only other size that views may have: complex128.
+            _ => gather::<16>,
+        };
+        let strides = self.strides.as_deref().unwrap_or_default();
+        gather(bytes, &self.shape, strides, self.offset, &mut out);
         Cow::Owned(out)
-    }
-
-    /// Appends the elements of the sub-tensor at `start`, dimensions from `dim` on.
-    fn gather(&self, bytes: &[u8], dim: usize, start: usize, out: &mut Vec<u8>) {
-        let width = self.dtype.bits() / 8;
-        match (
-            self.shape.get(dim),
-            self.strides.as_ref().and_then(|s| s.get(dim)),
-        ) {
-            (Some(&size), Some(&stride)) => {
-                (0..size).for_each(|i| self.gather(bytes, dim + 1, start + i * stride, out))
-            }
-            _ => out.extend_from_slice(
-                bytes
-                    .get(start * width..(start + 1) * width)
-                    .unwrap_or_default(),
-            ),
-        }
     }
 
     /// The elements, if they are of this type and there.
@@ -451,6 +440,53 @@ impl Tensor {
             shape,
             ..self.clone()
         })
+    }
+}
+
+/// Copies the elements, of `W` bytes each, of the view that begins at element `start` into `out`, which they fill.
+fn gather<const W: usize>(
+    bytes: &[u8],
+    shape: &[usize],
+    strides: &[usize],
+    start: usize,
+    out: &mut [u8],
+) {
+    /// Elements along each side of a block, so that the lines of both sides of a transposition stay in the cache.
+    const BLOCK: usize = 32;
+    if out.is_empty() {
+        return;
+    }
+    let (rows, columns, down, across) = match (shape, strides) {
+        ([], _) => (1, 1, 0, 0),
+        ([columns], [across]) => (1, *columns, 0, *across),
+        ([rows, columns], [down, across]) => (*rows, *columns, *down, *across),
+        ([size, shape @ ..], [stride, strides @ ..]) => {
+            let parts = out.chunks_exact_mut(out.len() / size);
+            return parts.enumerate().for_each(|(i, part)| {
+                gather::<W>(bytes, shape, strides, start + i * stride, part);
+            });
+        }
+        _ => return,
+    };
+    let mut copy = |row: usize, column: usize, count: usize| {
+        let (to, from) = (row * columns + column, start + row * down + column * across);
+        let to = out.get_mut(to * W..(to + count) * W);
+        let from = bytes.get(from * W..(from + count) * W);
+        if let (Some(to), Some(from)) = (to, from) {
+            to.copy_from_slice(from);
+        }
+    };
+    if across == 1 {
+        return (0..rows).for_each(|row| copy(row, 0, columns));
+    }
+    for top in (0..rows).step_by(BLOCK) {
+        for left in (0..columns).step_by(BLOCK) {
+            for row in top..rows.min(top + BLOCK) {
+                for column in left..columns.min(left + BLOCK) {
+                    copy(row, column, 1);
+                }
+            }
+        }
     }
 }
 

@@ -46,14 +46,17 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let mut cx = Cx {
         model,
         absent: Vec::new(),
+        around: Vec::new(),
     };
+    let used = cx.constants(Model::MAIN);
+    cx.around.push(used.iter().map(|(v, _)| *v).collect());
     let mut graph = cx.graph(Model::MAIN, &model.name)?;
+    cx.around.pop();
     let functions = model
         .functions
         .iter()
         .map(|f| cx.function(f))
         .collect::<Result<_, _>>()?;
-    let used = cx.constants(Model::MAIN);
     // What is said of initialisers stands with their types, where onnx_ir, and with it PyTorch, writes and reads it.
     let mut declared = Vec::new();
     for &(value, tensor) in &used {
@@ -110,6 +113,8 @@ struct Cx<'a> {
     model: &'a Model,
     /// Tensors without values, by name.
     absent: Vec<String>,
+    /// The constants of what is being written, and of the bodies around that have their own.
+    around: Vec<BTreeSet<Value>>,
 }
 
 impl<'a> Cx<'a> {
@@ -150,19 +155,46 @@ impl<'a> Cx<'a> {
             .collect()
     }
 
-    /// The constants that a region's nodes, outputs and inner regions use, in the order they were made.
+    /// The constants that a region's nodes, outputs and inner regions use, in the order they were made. Not those that
+    /// only bodies of nodes of other domains use: whether these may see values from outside, only the nodes know.
     fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
             used.extend(self.model[region].outputs());
-            for node in self.model.nodes(region) {
-                used.extend(self.model[node].inputs().iter().flatten());
-                todo.extend(self.model[node].regions());
+            for id in self.model.nodes(region) {
+                let node = &self.model[id];
+                used.extend(node.inputs().iter().flatten());
+                if node.domain.is_empty() {
+                    todo.extend(node.regions());
+                }
             }
         }
         used.into_iter()
             .filter_map(|v| Some((v, self.model[v].constant()?)))
             .collect()
+    }
+
+    /// The body of a node of another domain, with the constants that nothing around it uses.
+    fn closed(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
+        let mut own = self.constants(region);
+        own.retain(|(v, _)| !self.around.iter().any(|constants| constants.contains(v)));
+        self.around.push(own.iter().map(|(v, _)| *v).collect());
+        let mut graph = self.graph(region, name)?;
+        self.around.pop();
+        for (value, tensor) in own {
+            let name = Some(self.name(value)?);
+            let embedded = self.embedded(tensor, name.as_deref().unwrap_or_default())?;
+            graph.initializer.push(TensorProto { name, ..embedded });
+        }
+        Ok(graph)
+    }
+
+    /// The body of a node of that domain.
+    fn body(&mut self, domain: &str, region: RegionId, name: &str) -> Result<GraphProto, Error> {
+        match domain.is_empty() {
+            true => self.graph(region, name),
+            false => self.closed(region, name),
+        }
     }
 
     /// The main graph without its initialisers, or the body of a node.
@@ -210,7 +242,10 @@ impl<'a> Cx<'a> {
     fn function(&mut self, function: &Function) -> Result<FunctionProto, Error> {
         let body = &self.model[function.body];
         let mut nodes = Vec::new();
-        for (value, tensor) in self.constants(function.body) {
+        let constants = self.constants(function.body);
+        self.around
+            .push(constants.iter().map(|(v, _)| *v).collect());
+        for (value, tensor) in constants {
             let name = self.name(value)?;
             nodes.push(NodeProto {
                 attribute: vec![AttributeProto {
@@ -225,6 +260,7 @@ impl<'a> Cx<'a> {
         for id in self.model.nodes(function.body) {
             nodes.push(self.node(id)?);
         }
+        self.around.pop();
         Ok(FunctionProto {
             name: Some(function.name.clone()),
             domain: Some(function.domain.clone()),
@@ -235,7 +271,7 @@ impl<'a> Cx<'a> {
             attribute_proto: function
                 .defaults
                 .iter()
-                .map(|(name, value)| self.attribute(&function.name, name, value))
+                .map(|(name, value)| self.attribute(("", &function.name), name, value))
                 .collect::<Result<_, _>>()?,
             node: nodes,
             opset_import: match function.imports.is_empty() {
@@ -267,7 +303,7 @@ impl<'a> Cx<'a> {
                 .iter()
                 .map(|(name, value)| {
                     let owner = node.name.as_deref().unwrap_or(&node.op);
-                    self.attribute(owner, name, value)
+                    self.attribute((&node.domain, owner), name, value)
                 })
                 .collect::<Result<_, _>>()?,
             ..NodeProto::default()
@@ -311,7 +347,7 @@ impl<'a> Cx<'a> {
 
     fn attribute(
         &mut self,
-        owner: &str,
+        (domain, owner): (&str, &str),
         name: &str,
         value: &Attribute,
     ) -> Result<AttributeProto, Error> {
@@ -321,7 +357,7 @@ impl<'a> Cx<'a> {
             Attribute::Int(v) => a.i = Some(*v),
             Attribute::String(v) => a.s = Some(v.clone().into_bytes()),
             Attribute::Tensor(t) => a.t = Some(self.embedded(t, name)?),
-            Attribute::Region(r) => a.g = Some(self.graph(*r, &body_name(owner, name))?),
+            Attribute::Region(r) => a.g = Some(self.body(domain, *r, &body_name(owner, name))?),
             Attribute::Type(t) => a.tp = Some(type_proto(t, name)?),
             Attribute::Floats(v) => a.floats = v.clone(),
             Attribute::Ints(v) => a.ints = v.clone(),
@@ -334,7 +370,7 @@ impl<'a> Cx<'a> {
             }
             Attribute::Regions(rs) => {
                 let body = |(i, r): (usize, &RegionId)| {
-                    self.graph(*r, &format!("{}_{i}", body_name(owner, name)))
+                    self.body(domain, *r, &format!("{}_{i}", body_name(owner, name)))
                 };
                 a.graphs = rs.iter().enumerate().map(body).collect::<Result<_, _>>()?;
             }

@@ -454,3 +454,28 @@ fn what_cannot_be_written() {
     unnamed.add_input(Model::MAIN, None);
     assert!(matches!(to_bytes(&unnamed), Err(Error::Unnamed(0))));
 }
+
+/// Whether the bodies of nodes of other domains see values from outside, only these know: they keep constants of their own.
+#[test]
+fn bodies_of_other_domains_have_initialisers_of_their_own() {
+    let text = r#"<ir_version: 9, opset_import: ["" : 20, "other" : 1]>
+        g (float[1] x) => (float[1] y) <float[1] both = {1.0}> {
+            z = other.Each <body = each (float[1] e) => (float[1] f) <float[1] own = {2.0}> {
+                a = Add (e, own)
+                f = Add (a, both)
+            }> (x)
+            y = Add (z, both)
+        }"#;
+    let model: Model = text.parse().unwrap();
+    let written = ModelProto::decode(to_bytes(&model).unwrap()).unwrap();
+    let names = |graph: &GraphProto| -> Vec<String> {
+        let names = graph.initializer.iter().map(|i| i.name().to_owned());
+        names.collect()
+    };
+    let graph = written.graph.unwrap();
+    let body = graph.node[0].attribute[0].g.as_ref().unwrap();
+    assert_eq!(
+        (names(&graph), names(body)),
+        (vec!["both".to_owned()], vec!["own".to_owned()])
+    );
+}

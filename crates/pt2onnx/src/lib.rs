@@ -23,6 +23,7 @@
 //! The crates that the way leads through are here under short names, for those who go it step by step or work on the
 //! model: [`fx`] (archives and their programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes).
 
+mod diff;
 mod dims;
 mod domains;
 mod error;
@@ -37,6 +38,7 @@ mod runtime;
 mod verification;
 mod weights;
 
+pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::{DimError, DynamicAxes};
 pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};

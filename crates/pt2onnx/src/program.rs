@@ -23,6 +23,8 @@ pub struct OnnxProgram {
     replaceable: FxHashSet<Value>,
     /// Whether the model may have changed since it was verified.
     edited: bool,
+    /// Whether others made it.
+    foreign: bool,
     /// The model in ONNX Runtime, since it was last run.
     #[cfg(feature = "ort")]
     pub(crate) session: Option<crate::Session>,
@@ -41,6 +43,7 @@ impl OnnxProgram {
             save,
             replaceable,
             edited: false,
+            foreign: false,
             #[cfg(feature = "ort")]
             session: None,
         }
@@ -77,7 +80,9 @@ impl OnnxProgram {
             .collect();
         report.done(&model, &warnings);
         let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
-        Ok(Self::new(model, report, save, replaceable))
+        let mut program = Self::new(model, report, save, replaceable);
+        program.foreign = true;
+        Ok(program)
     }
 
     /// The model. Its weights are views of the archive's file.
@@ -93,13 +98,16 @@ impl OnnxProgram {
     }
 
     /// Folds, simplifies and fuses, as [`Exporter::optimize`](crate::Exporter::optimize) says. The opset stays the model's,
-    /// whatever the options say.
+    /// whatever the options say; graphs of other than the [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are left alone.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
             let mut options = options.into();
             options.opset = self.model.opset;
-            pt2onnx_opt::optimize(&mut self.model, &options);
+            match self.foreign {
+                true => pt2onnx_opt::optimize_foreign(&mut self.model, &options),
+                false => pt2onnx_opt::optimize(&mut self.model, &options),
+            }
             self.model.assign_names();
         });
     }

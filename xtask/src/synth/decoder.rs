@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::program::{Dim, Program, Value, sizes};
 
-/// Width of an attention head.
+/// Widest attention head; narrow decoders have two heads.
 const HEAD: u64 = 64;
 
 /// Entries of the vocabulary.
@@ -17,8 +17,10 @@ const VOCABULARY: u64 = 1000;
 pub struct Decoder {
     /// How many layers.
     pub layers: u64,
-    /// Width of the hidden state, a multiple of 128.
+    /// Width of the hidden state.
     hidden: u64,
+    /// Width of a head.
+    head: u64,
 }
 
 fn int(value: i64) -> Json {
@@ -30,13 +32,20 @@ fn ints(values: &[i64]) -> Json {
 }
 
 impl Decoder {
+    /// # Errors
+    /// A hidden size that heads do not divide evenly.
     pub fn new(layers: u64, hidden: u64) -> Result<Self> {
+        let head = HEAD.min(hidden / 2);
         ensure!(
-            hidden > 0 && hidden.is_multiple_of(2 * HEAD),
-            "a hidden size that is a multiple of {}",
+            head > 0 && head.is_multiple_of(2) && hidden.is_multiple_of(2 * head),
+            "the hidden size is to be a multiple of {}, or of 4 and smaller",
             2 * HEAD
         );
-        Ok(Self { layers, hidden })
+        Ok(Self {
+            layers,
+            hidden,
+            head,
+        })
     }
 
     /// The decoder whose weights come closest to `bytes`.
@@ -51,7 +60,7 @@ impl Decoder {
     }
 
     fn heads(&self) -> u64 {
-        self.hidden / HEAD
+        self.hidden / self.head
     }
 
     /// The program: token ids to logits, batch and sequence of any size.
@@ -63,7 +72,7 @@ impl Decoder {
             &[VOCABULARY, self.hidden],
             0.0,
         );
-        let frequencies = p.buffer("rotary.inv_freq", &[HEAD / 2]);
+        let frequencies = p.buffer("rotary.inv_freq", &[self.head / 2]);
         let layers: Vec<Layer> = (0..self.layers)
             .map(|index| Layer::new(self, index, &mut p))
             .collect();
@@ -77,7 +86,7 @@ impl Decoder {
             &[("weight", table.arg()), ("indices", ids.arg())],
             &hidden,
         );
-        let rotary = rotary(&mut p, &frequencies);
+        let rotary = rotary(&mut p, &frequencies, self.head);
         for layer in &layers {
             x = layer.forward(self, &mut p, &x, &rotary);
         }
@@ -90,8 +99,8 @@ impl Decoder {
     }
 }
 
-/// Cosines and sines of the positions, `[1, sequence, HEAD]`.
-fn rotary(p: &mut Program, frequencies: &Value) -> [Value; 2] {
+/// Cosines and sines of the positions, `[1, sequence, head]`.
+fn rotary(p: &mut Program, frequencies: &Value, head: u64) -> [Value; 2] {
     p.modules = vec![("rotary".to_owned(), "Rotary")];
     let end = json!({"as_sym_int": {"as_name": "sym_size_int_1"}});
     let cpu = json!({"as_device": {"type": "cpu", "index": null}});
@@ -109,14 +118,14 @@ fn rotary(p: &mut Program, frequencies: &Value) -> [Value; 2] {
         &[("self", positions.arg()), ("dim", int(1))],
         &column,
     );
-    let half = [Dim::Sequence, Dim::Int(HEAD / 2)];
+    let half = [Dim::Sequence, Dim::Int(head / 2)];
     let angles = p.node(
         "mul.Tensor",
         &[("self", positions.arg()), ("other", frequencies.arg())],
         &half,
     );
     let twice = json!({"as_tensors": [{"name": angles.name}, {"name": angles.name}]});
-    let whole = [Dim::Sequence, Dim::Int(HEAD)];
+    let whole = [Dim::Sequence, Dim::Int(head)];
     let angles = p.node(
         "cat.default",
         &[("tensors", twice), ("dim", int(-1))],
@@ -124,7 +133,7 @@ fn rotary(p: &mut Program, frequencies: &Value) -> [Value; 2] {
     );
     ["cos.default", "sin.default"].map(|op| {
         let waves = p.node(op, &[("self", angles.arg())], &whole);
-        let dims = [Dim::Int(1), Dim::Sequence, Dim::Int(HEAD)];
+        let dims = [Dim::Int(1), Dim::Sequence, Dim::Int(head)];
         p.node(
             "unsqueeze.default",
             &[("self", waves.arg()), ("dim", int(0))],
@@ -196,12 +205,12 @@ fn binary(p: &mut Program, op: &str, x: &Value, y: &Value) -> Value {
 }
 
 /// The rotation of queries or keys by their positions.
-fn rotate(p: &mut Program, x: &Value, [cos, sin]: &[Value; 2]) -> Value {
+fn rotate(p: &mut Program, x: &Value, [cos, sin]: &[Value; 2], head: u64) -> Value {
     let straight = binary(p, "mul.Tensor", x, cos);
     let mut half = x.dims.clone();
     half.pop();
-    half.push(Dim::Int(HEAD / 2));
-    let middle = (HEAD / 2) as i64;
+    half.push(Dim::Int(head / 2));
+    let middle = (head / 2) as i64;
     let [low, high] = [(0, middle), (middle, i64::MAX)].map(|(start, end)| {
         let args = [
             ("self", x.arg()),
@@ -289,7 +298,7 @@ impl Layer {
         x: &Value,
         rotary: &[Value; 2],
     ) -> Value {
-        let (batch, sequence, head) = (Dim::Batch, Dim::Sequence, Dim::Int(HEAD));
+        let (batch, sequence, head) = (Dim::Batch, Dim::Sequence, Dim::Int(decoder.head));
         let (all, groups) = (Dim::Int(decoder.heads()), Dim::Int(decoder.heads() / 2));
         let counts = [all, groups, groups];
         let mut heads = self.projections.iter().zip(counts).map(|(weight, count)| {
@@ -314,8 +323,8 @@ impl Layer {
                 &dims,
             )
         });
-        let q = rotate(p, &q, &waves);
-        let k = rotate(p, &k, &waves);
+        let q = rotate(p, &q, &waves, decoder.head);
+        let k = rotate(p, &k, &waves, decoder.head);
         let [k, v] = [k, v].map(|x| {
             let one = [batch, groups, Dim::Int(1), sequence, head];
             let x = p.node(

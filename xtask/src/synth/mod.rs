@@ -13,8 +13,9 @@ use serde_json::json;
 use zip::write::{FileOptions, SimpleFileOptions};
 use zip::{CompressionMethod, ZipWriter};
 
-use decoder::Decoder;
-use program::{Weight, tensor_meta};
+pub use decoder::Decoder;
+use program::tensor_meta;
+pub use program::{Program, Weight};
 
 /// How large the archive is to be.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,14 @@ pub fn synth(extent: Extent, hidden: Option<u64>, path: &Path) -> Result<()> {
         Extent::Layers(layers) => Decoder::new(layers, hidden.unwrap_or(256))?,
         Extent::Bytes(bytes) => Decoder::of_bytes(bytes, hidden.unwrap_or(2048))?,
     };
+    write(&decoder, path)
+}
+
+/// Writes the archive of a decoder.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(decoder: &Decoder, path: &Path) -> Result<()> {
     let program = decoder.program();
     let mut archive = Archive::create(path)?;
     archive.weights(&program.weights)?;

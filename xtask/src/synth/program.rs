@@ -29,16 +29,19 @@ pub struct Weight {
     pub name: String,
     /// Whether it is a parameter.
     pub is_param: bool,
+    /// Its shape.
     pub sizes: Vec<u64>,
     /// What its values lie around.
     pub centre: f32,
 }
 
 impl Weight {
+    /// Bytes of its values.
     pub fn bytes(&self) -> u64 {
         4 * self.sizes.iter().product::<u64>()
     }
 
+    /// Its shape, as dimensions of values.
     pub fn dims(&self) -> Vec<Dim> {
         self.sizes.iter().map(|size| Dim::Int(*size)).collect()
     }
@@ -122,6 +125,7 @@ const KEYWORDS: &[&str] = &["device", "dtype", "is_causal", "layout", "pin_memor
 /// A program under construction.
 #[derive(Default)]
 pub struct Program {
+    /// Parameters and buffers, in the order of their placeholders.
     pub weights: Vec<Weight>,
     /// How many nodes there are.
     pub nodes: usize,

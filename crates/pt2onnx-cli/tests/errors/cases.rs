@@ -1,6 +1,7 @@
 //! What provokes the errors of docs/errors.md: an archive and a command line.
 
 use crate::common::{edited, mlp, pt2onnx, with_json, zip};
+use ::pt2onnx::{ir::Model, writer};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -84,6 +85,13 @@ fn given(name: &str) -> Option<Vec<u8>> {
 
 fn zipped(records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     Some(zip(records.iter().copied()))
+}
+
+/// An ONNX model.
+fn onnx(text: &str) -> Option<Vec<u8>> {
+    let mut model: Model = text.parse().unwrap();
+    model.assign_names();
+    Some(writer::to_bytes(&model).unwrap().into())
 }
 
 /// What becomes of the good archive.
@@ -255,6 +263,25 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
+    case(
+        || {
+            let huge = r#""sizes": [{"as_int": 1099511627776}, {"as_int": 8}]"#;
+            Some(edited(&mlp(), |name, bytes| {
+                match name.ends_with("weights_config.json") {
+                    true => String::from_utf8(bytes)
+                        .unwrap()
+                        .replace(r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#, huge)
+                        .replace(
+                            r#""strides": [{"as_int": 8}"#,
+                            r#""strides": [{"as_int": 0}"#,
+                        )
+                        .into(),
+                    false => bytes,
+                }
+            }))
+        },
+        CONVERT,
+    ),
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
     case(
         || {
@@ -269,6 +296,16 @@ pub const CASES: &[Case] = &[
     case(none, "show MODEL"),
     case(good, "show MODEL"),
     case(|| Some(b"\x08\x0a".to_vec()), "show MODEL"),
+    case(none, "optimize MODEL -o OUT"),
+    case(
+        || {
+            onnx(
+                r#"<ir_version: 9, opset_import: ["" : 20]>
+                g (float x) => (float y) { y = Relu <alpha = 1.0> (x) }"#,
+            )
+        },
+        "optimize MODEL -o OUT",
+    ),
     // Weights.
     case(hollow, "apply-weights MODEL --weights MODEL"),
     case(hollow, "apply-weights MODEL --weights FOLDER/none"),

@@ -46,6 +46,10 @@ pub struct Archive {
     records: Records,
 }
 
+/// Most bytes by which tensors may be larger than their records, all together: views with strides of 0, as `expand` makes
+/// them, repeat bytes, and could make a small archive fill a disk.
+const MAX_REPEATED: usize = 1 << 30;
+
 /// The program of an archive of torch 2.1 to 2.7, which holds one.
 const FLAT_PROGRAM: &str = "serialized_exported_program.json";
 
@@ -233,6 +237,23 @@ fn finish(
         let meta = ValueMeta::Tensor(TensorMeta::of(&tensor));
         program.graph.values.insert(name.as_str().into(), meta);
         program.constants.insert(name, Constant::Tensor(tensor));
+    }
+    let constants = program.constants.values().filter_map(|c| match c {
+        Constant::Tensor(tensor) => Some(tensor),
+        Constant::Opaque { .. } => None,
+    });
+    let tensors = program.state.values().chain(constants);
+    let repeated = tensors.filter_map(|tensor| {
+        let held = tensor.storage()?.bytes().len();
+        Some(tensor.nbytes().saturating_sub(held))
+    });
+    let bytes = repeated.fold(0, usize::saturating_add);
+    if bytes > MAX_REPEATED {
+        return Err(Error::Repeated {
+            place: place.clone(),
+            bytes,
+            limit: MAX_REPEATED,
+        });
     }
     for input in &program.signature.inputs {
         let (what, name) = match input {

@@ -19,11 +19,19 @@ pub(crate) struct Parsed {
 
 /// Reads a program's JSON, without the tensors.
 pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
+    // A program of a newer schema is read in one go.
+    match serde_json::from_slice::<s::ExportedProgram>(json) {
+        Ok(program) if is_current(program.schema_version) => build(&program, Vec::new(), place),
+        _ => upgraded(json, place),
+    }
+}
+
+/// Reads a program of any older schema, or tells what is wrong with one of the newest.
+fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
     let in_json = |source| Error::Json {
         place: place.clone(),
         source,
     };
-    // A newer archive has no bare floats, and an older one is small beside its weights.
     let json = match serde_json::from_slice::<s::Header>(json) {
         Ok(header) if header.schema_version >= BARE_FLOATS_UNTIL => Cow::Borrowed(json),
         _ => upgrade::quote_floats(json),
@@ -38,22 +46,32 @@ pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
         });
     }
     let upgraded = upgrade::upgrade(json, version.major).map_err(in_json)?;
-    let program: s::ExportedProgram = serde_json::from_slice(&upgraded.json).map_err(in_json)?;
-    let mut program = Builder::default()
-        .program(&program)
+    let mut program: s::ExportedProgram =
+        serde_json::from_slice(&upgraded.json).map_err(in_json)?;
+    program.schema_version = version;
+    build(&program, upgraded.constants, place)
+}
+
+fn build(
+    program: &s::ExportedProgram,
+    constants: Vec<(String, String)>,
+    place: &Place,
+) -> Result<Parsed> {
+    let program = Builder::default()
+        .program(program)
         .map_err(|invalid| Error::Invalid {
             place: place.clone(),
             invalid: Box::new(invalid),
         })?;
-    program.schema_version = (version.major, version.minor);
-    Ok(Parsed {
-        program,
-        constants: upgraded.constants,
-    })
+    Ok(Parsed { program, constants })
 }
 
 /// Torch 2.7 writes 8.7 and was the first to write floats as JSON has them.
 const BARE_FLOATS_UNTIL: s::SchemaVersion = s::SchemaVersion { major: 8, minor: 7 };
+
+fn is_current(version: s::SchemaVersion) -> bool {
+    version >= BARE_FLOATS_UNTIL && version.major == s::MAJOR
+}
 
 type Built<T> = Result<T, Invalid>;
 

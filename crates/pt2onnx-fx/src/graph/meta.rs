@@ -52,18 +52,21 @@ impl NodeMeta {
 }
 
 fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
-    let lines: Vec<&str> = stack_trace.lines().collect();
-    let at = lines
-        .iter()
-        .rposition(|l| l.trim_start().starts_with("File \""))?;
-    let frame = lines.get(at)?.trim_start().strip_prefix("File \"")?;
+    let mut code = "";
+    let frame = stack_trace.lines().rev().find_map(|line| {
+        let frame = line.trim_start().strip_prefix("File \"");
+        if frame.is_none() {
+            code = line;
+        }
+        frame
+    })?;
     let (file, rest) = frame.split_once("\", line ")?;
     let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
     Some(SourceLine {
         file,
         line: line.trim().parse().ok()?,
         function: function.trim(),
-        code: lines.get(at + 1).map_or("", |l| l.trim()),
+        code: code.trim(),
     })
 }
 

@@ -360,6 +360,12 @@ impl<'m> Builder<'m> {
         value
     }
 
+    /// The types of a node's outputs that follow from its inputs and attributes, `None` where nothing does; the node is in the
+    /// canonical form.
+    pub fn inferred(&self, node: NodeId) -> Vec<Option<Type>> {
+        infer::infer(self, node)
+    }
+
     /// Sets the types of a node's outputs to what is inferred; the node is in the canonical form.
     pub(crate) fn infer(&self, node: NodeId) {
         let types = infer::infer(self, node);

@@ -58,18 +58,23 @@ pub(crate) fn infer(cx: &Builder, node: NodeId) -> Vec<Option<Type>> {
 impl Node<'_, '_> {
     /// Element type of output `i`: from a `dtype`-like attribute, else what the formal output's type variable stands for.
     fn dtype(&self, schema: &OpSchema, i: usize) -> Option<DType> {
+        let formal = schema.output(i)?.ty;
+        let set = schema.type_set(formal);
+        // A sequence or optional.
+        if set.map_or(!formal.starts_with("tensor("), |s| s.tensor == 0) {
+            return None;
+        }
         let named = ["to", "dtype", "output_dtype", "output_datatype"];
         if let Some(to) = named.iter().find_map(|a| self.int(a)).filter(|&to| to != 0) {
             return schema::dtype(to);
         }
-        let formal = schema.output(i)?.ty;
         if let Some(inner) = formal
             .strip_prefix("tensor(")
             .and_then(|t| t.strip_suffix(')'))
         {
             return from_onnx_name(inner);
         }
-        if let Some(only) = schema.type_set(formal).and_then(|set| set.only_tensor()) {
+        if let Some(only) = set.and_then(|set| set.only_tensor()) {
             return Some(only);
         }
         if let Some(Attribute::Tensor(value)) = attribute(&self.attributes, "value") {

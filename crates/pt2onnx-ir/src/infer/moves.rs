@@ -156,7 +156,7 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
         let known = (|| {
             let size = x.get(axis)?.as_int()?;
             let (start, end) = (*starts.as_ref()?.get(i)?, *ends.as_ref()?.get(i)?);
-            let step = *steps.as_ref()?.get(i)?;
+            let step = *steps.as_ref()?.get(i).filter(|&&s| s != 0)?;
             let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
             let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
             // From held(start) to held(end) in steps, rounded up.

@@ -447,6 +447,9 @@ fn einsum(n: &Node) -> Option<Shape> {
         .filter(|c| !c.is_whitespace())
         .collect();
     let (left, right) = equation.split_once("->")?;
+    if equation.contains('.') {
+        return None;
+    }
     let mut sizes = std::collections::HashMap::new();
     for (i, term) in left.split(',').enumerate() {
         for (label, dim) in term.chars().zip(n.shape(i)?) {
@@ -469,10 +472,11 @@ fn recurrent(n: &Node) -> Vec<Option<Shape>> {
     let parts = || {
         let (x, w, r) = (n.shape(0)?, n.shape(1)?, n.shape(2)?);
         let time_last = n.int("layout").unwrap_or(0) == 0;
+        let (first, second) = (x.first()?.clone(), x.get(1)?.clone());
         let (seq, batch) = if time_last {
-            (x[0].clone(), x[1].clone())
+            (first, second)
         } else {
-            (x[1].clone(), x[0].clone())
+            (second, first)
         };
         let (dirs, hidden) = (w.first()?.clone(), r.last()?.clone());
         Some(match time_last {

@@ -456,7 +456,15 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let since = |opset| schema::lookup(op, opset).map(|s| s.since);
         let canonical = since(self.opset) == since(schema::CANONICAL_OPSET);
         if domain.is_empty() && self.function.is_none() && canonical {
-            self.cx.infer(node);
+            let types = self.cx.inferred(node);
+            // Of operands whose types are not known nothing follows.
+            if self.cx.take_faults().is_empty() {
+                self.cx.edit(|model| {
+                    for (value, ty) in model[node].outputs().to_vec().into_iter().zip(types) {
+                        model[value].ty = ty;
+                    }
+                });
+            }
         }
         let values = self.cx.model()[node].outputs().to_vec();
         for ((place, name), value) in outputs.into_iter().zip(values) {

@@ -150,7 +150,7 @@ impl<'a> Call<'a> {
 }
 
 /// An axis counted from the front; `None` outside of `-rank..rank`.
-fn axis(axis: i64, rank: usize) -> Option<usize> {
+pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
     let counted = if axis < 0 {
         axis.checked_add_unsigned(rank as u64)?
     } else {

@@ -20,7 +20,7 @@ pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
 pub(crate) use rotary::ROTARY;
 
-use crate::{Changed, Options, rewrite};
+use crate::{Changed, Options, aside, rewrite};
 use pattern::{Found, Pattern};
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, OriginId, Value, conforms, schema,
@@ -178,6 +178,7 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
 fn legal(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     schema::lookup(&node.op, model.opset).is_some_and(|s| conforms(model, node, s).is_ok())
+        && aside::holds_in(model, id, model.opset)
 }
 
 #[cfg(test)]

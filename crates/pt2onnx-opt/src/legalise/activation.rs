@@ -1,7 +1,7 @@
 //! Activation functions by their formulas.
 
 use super::{Done, replace};
-use pt2onnx_ir::{Attribute, Model, NodeId};
+use pt2onnx_ir::{Attribute, Model, Node, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.
 pub(super) fn gelu(model: &mut Model, id: NodeId) -> Result<Done, String> {
@@ -30,4 +30,61 @@ pub(super) fn swish(model: &mut Model, id: NodeId) -> Result<Done, String> {
         };
         Ok(vec![cx.mul(x, cx.sigmoid(cx.mul(x, alpha)))])
     })
+}
+
+/// `max(0, min(1, x / 6 + 0.5)) x`.
+pub(super) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = node.input(0).ok_or("it has no input")?;
+        let options = attrs::HardSigmoid {
+            alpha: 1.0 / 6.0,
+            beta: 0.5,
+        };
+        Ok(vec![cx.mul(x, cx.hard_sigmoid(x, options))])
+    })
+}
+
+/// `x tanh(softplus(x))`.
+pub(super) fn mish(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = node.input(0).ok_or("it has no input")?;
+        Ok(vec![cx.mul(x, cx.tanh(cx.softplus(x)))])
+    })
+}
+
+/// `max(0, x) + min(0, alpha (exp(x / alpha) - 1))`: what `Elu` does of `x / alpha`.
+pub(super) fn celu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = node.input(0).ok_or("it has no input")?;
+        let alpha = super::forms::float(node, "alpha", 1.0);
+        let elu = cx.elu(cx.div(x, alpha), attrs::Elu { alpha: 1.0 });
+        Ok(vec![cx.mul(elu, alpha)])
+    })
+}
+
+/// Along the last axis, the dimensions that were made one behind the axis are those behind it.
+pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let axis = super::axes::explicit_axis(model, id)?;
+    let rank = super::forms::rank_of(model, id, 0)?;
+    if axis + 1 == rank {
+        return Ok(Done::Kept);
+    }
+    let op: &'static str = match &*model[id].op {
+        "LogSoftmax" => "LogSoftmax",
+        "Hardmax" => "Hardmax",
+        _ => "Softmax",
+    };
+    replace(model, id, |cx, node| {
+        let x = node.input(0).ok_or("it has no input")?;
+        let last = rank - 1;
+        let axis = super::forms::attributes([("axis", (last as i64).into())]);
+        let found = cx.emit1(op, &[Some(cx.swap_axes(x, axis_of(node), last))], axis);
+        Ok(vec![cx.swap_axes(found, axis_of(node), last)])
+    })
+}
+
+fn axis_of(node: &Node) -> usize {
+    node.int("axis")
+        .and_then(|a| usize::try_from(a).ok())
+        .unwrap_or(0)
 }

@@ -5,9 +5,30 @@
 
 mod activation;
 mod attention;
+mod axes;
+mod bits;
+mod bridge;
+mod comparison;
+mod einsum;
+mod forms;
+mod images;
+mod indexing;
+mod integers;
+mod loss;
 mod normalization;
 mod padding;
+mod quantization;
+mod random;
+mod rotary;
 mod rules;
+mod running;
+mod scatter;
+mod shapes;
+mod signal;
+mod slicing;
+mod sorting;
+#[cfg(test)]
+mod steps;
 
 use crate::rewrite;
 use pt2onnx_ir::{
@@ -16,11 +37,11 @@ use pt2onnx_ir::{
 };
 use pt2onnx_symbolic::Constraints;
 use rules::When;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{fmt, ops::RangeInclusive};
 
 /// The opsets that [`legalise`] goes to.
-pub const OPSETS: RangeInclusive<u32> = 18..=schema::CANONICAL_OPSET;
+pub const OPSETS: RangeInclusive<u32> = 9..=schema::CANONICAL_OPSET;
 
 /// Why a model cannot be taken to an opset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,38 +119,43 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         levels: FxHashMap::default(),
     };
     let mut failures = Vec::new();
+    let mut failed = FxHashSet::default();
     loop {
         let mut again = false;
         for node in model.graph_nodes() {
-            if !model.contains(node) || !model[node].domain.is_empty() {
+            let concerned = model.contains(node) && model[node].domain.is_empty();
+            if !concerned || failed.contains(&node) {
                 continue;
             }
             match descent.lower(model, node) {
-                Ok(Done::Replaced) => again = true,
                 Ok(Done::Kept) => {}
-                Err(failure) => failures.push(failure),
+                Ok(Done::Fed | Done::Replaced) => again = true,
+                Err(failure) => {
+                    failed.insert(node);
+                    failures.push(failure);
+                }
             }
-        }
-        if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
-            return Err(LegaliseError::Nodes {
-                opset,
-                lowest,
-                failures,
-            });
         }
         if !again {
             break;
         }
     }
+    if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
+        return Err(LegaliseError::Nodes {
+            opset,
+            lowest,
+            failures,
+        });
+    }
     model.opset = opset;
     Ok(())
 }
 
-/// Whether a node means the same in both opsets as it is written: where forms of its operator come and go between them, all of
-/// them take it, and what it says has kept its meaning.
-pub fn means_the_same(model: &Model, node: NodeId, one: u32, other: u32) -> bool {
+/// Whether a node that was written for opset `written` means the same in `other`: where forms of its operator come and go
+/// between them, all of them take it, and what it says has kept its meaning.
+pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> bool {
     let op = &model[node].op;
-    let (low, high) = (one.min(other), one.max(other));
+    let (low, high) = (written.min(other), written.max(other));
     let since = |opset| schema::lookup(op, opset).map(|s| s.since);
     if !model[node].domain.is_empty() || (since(low).is_some() && since(low) == since(high)) {
         return true;
@@ -140,8 +166,11 @@ pub fn means_the_same(model: &Model, node: NodeId, one: u32, other: u32) -> bool
     low >= *OPSETS.start()
         && fits(model, node, schema::lookup(op, low)).is_ok()
         && between.all(|step| {
-            let changed = |r: &&rules::Rule| r.since == step && matches!(r.when, When::Always);
-            let kept = !rules::of(op).iter().any(|r| changed(&r));
+            let kept = rules::at(op, step).is_none_or(|r| match r.when {
+                When::Needed => true,
+                When::Wider => written == low,
+                When::Always => false,
+            });
             kept && fits(model, node, schema::lookup(op, step)).is_ok()
         })
 }
@@ -150,6 +179,8 @@ pub fn means_the_same(model: &Model, node: NodeId, one: u32, other: u32) -> bool
 enum Done {
     /// It stands, in the form of an older opset.
     Kept,
+    /// It stands so, and other nodes, in the canonical form, feed it or take what it gives.
+    Fed,
     /// Other nodes, in the canonical form, do what it did.
     Replaced,
 }
@@ -164,12 +195,8 @@ impl Descent {
     /// Takes one node down, step by step.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
         let op = model[id].op.clone();
-        let mut level = self.levels.get(&id).copied().unwrap_or(model.opset);
-        let rules = rules::of(&op);
-        if rules.is_empty() && fits(model, id, schema::lookup(&op, self.target)).is_ok() {
-            return Ok(Done::Kept);
-        }
-        let newest = level;
+        let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
+        let mut done = Done::Kept;
         let steps = schema::versions(&op).iter().rev().map(|s| s.since);
         for since in steps.filter(|&s| self.target < s && s <= newest) {
             let failure = |model: &Model, reason: String| Failure {
@@ -178,25 +205,35 @@ impl Descent {
                 lowest: since,
             };
             let older = schema::lookup(&op, since - 1);
-            let rule = rules.iter().find(|r| r.since == since);
             let mut fit = fits(model, id, older);
-            if let Some(rule) = rule.filter(|r| matches!(r.when, When::Always) || fit.is_err()) {
+            let rule = rules::at(&op, since);
+            if let Some(rule) = rule.filter(|r| !matches!(r.when, When::Needed) || fit.is_err()) {
                 match (rule.apply)(model, id).map_err(|reason| failure(model, reason))? {
                     Done::Replaced => return Ok(Done::Replaced),
-                    Done::Kept => fit = fits(model, id, older),
+                    Done::Fed => done = Done::Fed,
+                    Done::Kept => {}
                 }
+                // As another operator, which has steps of its own.
+                if model[id].op != op {
+                    self.levels.insert(id, since - 1);
+                    return Ok(Done::Fed);
+                }
+                fit = fits(model, id, older);
             }
             if fit.is_err()
                 && let Some((newer, older)) = schema::lookup(&op, since).zip(older)
             {
                 drop_defaults(model, id, newer, older);
                 fit = fits(model, id, Some(older));
+                if fit.is_err() && bridge::casts(model, id, older) {
+                    done = Done::Fed;
+                    fit = fits(model, id, Some(older));
+                }
             }
             fit.map_err(|reason| failure(model, reason))?;
-            level = since - 1;
-            self.levels.insert(id, level);
+            self.levels.insert(id, since - 1);
         }
-        Ok(Done::Kept)
+        Ok(done)
     }
 }
 
@@ -236,6 +273,9 @@ fn replace(
     let node = model[id].clone();
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
     cx.set_origins(&node.origins);
+    for value in node.inputs().iter().flatten() {
+        cx.bind_dims(*value);
+    }
     let made = emit(&cx, &node)?;
     if let Some(fault) = cx.take_faults().first() {
         return Err(fault.to_string());
@@ -248,6 +288,8 @@ fn replace(
         }
         rewrite::substitute(model, old, new);
     }
-    model.erase(id);
-    Ok(Done::Replaced)
+    match model.erase(id) {
+        true => Ok(Done::Replaced),
+        false => Err("not all of its outputs have an older form".to_owned()),
+    }
 }

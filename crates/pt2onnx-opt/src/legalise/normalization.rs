@@ -94,3 +94,93 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
         )])
     })
 }
+
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the dimensions from `axis` on.
+pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (x, wide) = stashed(cx, node)?;
+        let scale = node.input(1).ok_or("it has no scale")?;
+        let rank = cx
+            .known_shape(x)
+            .ok_or("the rank of the input is not known")?
+            .len();
+        let axis = node.int("axis").unwrap_or(-1);
+        let axis = if axis < 0 { axis + rank as i64 } else { axis };
+        let axes: Vec<usize> =
+            (usize::try_from(axis).map_err(|_| "its axis is out of range")?..rank).collect();
+        let mean = cx.reduce("ReduceMean", wide, &axes, true);
+        let centred = cx.sub(wide, mean);
+        let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), &axes, true);
+        let deviation = cx.sqrt(cx.add(variance, epsilon(node)));
+        let norm = cx.cast(cx.div(centred, deviation), cx.dtype(x));
+        let mut y = cx.mul(norm, cx.cast(scale, cx.dtype(x)));
+        if let Some(bias) = node.input(2) {
+            y = cx.add(y, cx.cast(bias, cx.dtype(x)));
+        }
+        let mut made = vec![y, mean];
+        if node.outputs().len() > 2 {
+            made.push(cx.reciprocal(deviation));
+        }
+        made.truncate(node.outputs().len());
+        Ok(made)
+    })
+}
+
+/// In training, by the formula with the batch's own mean and variance; else as it is.
+pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if model[id].int("training_mode") != Some(1) {
+        return super::forms::without(model, id, "training_mode");
+    }
+    replace(model, id, |cx, node| {
+        let input = |i| super::forms::input(node, i);
+        let (x, rank) = (input(0)?, cx.rank(input(0)?));
+        let per_channel = |v: Value| {
+            let others: Vec<usize> = (1..rank.max(2) - 1).collect();
+            cx.unsqueeze(cx.cast(v, cx.dtype(x)), &others)
+        };
+        let axes: Vec<usize> = (0..rank).filter(|a| *a != 1).collect();
+        let mean = cx.reduce("ReduceMean", x, &axes, false);
+        let centred = cx.sub(x, per_channel(mean));
+        let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), &axes, false);
+        let deviation = cx.sqrt(cx.add(per_channel(variance), epsilon(node)));
+        let scaled = cx.mul(cx.div(centred, deviation), per_channel(input(1)?));
+        let y = cx.add(scaled, per_channel(input(2)?));
+        let momentum = super::forms::float(node, "momentum", f64::from(0.9f32));
+        let running = |old: Value, new: Value| {
+            let new = cx.mul(cx.cast(new, cx.dtype(old)), 1.0 - momentum);
+            cx.add(cx.mul(old, momentum), new)
+        };
+        let mut made = vec![y];
+        if node.outputs().len() > 1 {
+            made.push(running(input(3)?, mean));
+            made.push(running(input(4)?, variance));
+        }
+        made.truncate(node.outputs().len());
+        Ok(made)
+    })
+}
+
+/// All in the widest of its types, which were one.
+pub(super) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let types = node.inputs().iter().flatten().map(|&v| cx.dtype(v));
+        let widest = types.max_by_key(|t| t.bits()).ok_or("it has no inputs")?;
+        let x = super::forms::input(node, 0)?;
+        let inputs: Vec<Option<Value>> = node
+            .inputs()
+            .iter()
+            .map(|v| v.map(|v| cx.cast(v, widest)))
+            .collect();
+        let made = cx.emit(
+            "BatchNormalization",
+            &inputs,
+            node.attributes.clone(),
+            node.outputs().len(),
+        );
+        let types = node.outputs().iter().map(|&v| cx.known_dtype(v));
+        let back = made.iter().zip(types);
+        Ok(back
+            .map(|(&v, t)| cx.cast(v, t.unwrap_or(cx.dtype(x))))
+            .collect())
+    })
+}

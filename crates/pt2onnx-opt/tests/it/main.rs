@@ -11,7 +11,7 @@ mod property;
 
 use cases::run;
 use pt2onnx_ir::{Model, verify};
-use pt2onnx_opt::{Options, Pass, legalise, optimize};
+use pt2onnx_opt::{Options, Pass, legalise, optimize, optimize_foreign};
 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
@@ -85,6 +85,18 @@ fn optimized() {
         let mut model = parse::model(text);
         valid(&model);
         optimize(&mut model, &Options::default());
+        valid(&model);
+        graph(&model)
+    });
+}
+
+#[test]
+fn foreign() {
+    run("foreign", include_str!("cases/foreign.txt"), |text, _| {
+        let mut model = parse::model(text);
+        model.assign_names();
+        valid(&model);
+        optimize_foreign(&mut model, &Options::default());
         valid(&model);
         graph(&model)
     });

@@ -13,6 +13,7 @@
 mod bundles;
 mod case;
 mod functional;
+mod opsets;
 mod state;
 
 use case::Case;
@@ -58,6 +59,7 @@ fn main() {
             }));
         }
     }
+    trials.extend(opsets::trials(&cases, &known));
     trials.push(Trial::test(
         "functional programs stay as they are",
         move || Ok(functional::check(&cases)?),

@@ -1,0 +1,41 @@
+//! `pt2onnx diff`: what two ONNX models differ in.
+
+use crate::{
+    args::Diff,
+    print,
+    report::{self, Code, Report},
+};
+use pt2onnx::{
+    DiffOptions, diff,
+    ir::Model,
+    writer::{ExternalData, read_with},
+};
+use std::path::Path;
+
+/// Prints the differences, if there are any; the exit code says so too.
+pub fn compare(args: &Diff) -> Result<Option<Code>, Report> {
+    let mut options = DiffOptions::default();
+    (options.weights, options.metadata) = (!args.no_weights, args.metadata);
+    let (a, b) = (read(&args.a, &options)?, read(&args.b, &options)?);
+    let differences = diff(&a, &b, &options);
+    if differences.is_empty() {
+        return Ok(None);
+    }
+    print(match args.json {
+        true => format!("{}\n", serde_json::json!(differences)),
+        false => differences.to_string(),
+    })?;
+    Ok(Some(Code::Different))
+}
+
+fn read(path: &Path, options: &DiffOptions) -> Result<Model, Report> {
+    let external = match options.weights {
+        true => ExternalData::Mapped,
+        false => ExternalData::Ignored,
+    };
+    let reading = read_with(path, external).map_err(|e| report::model(path, &e))?;
+    let mut model = reading.model;
+    // Bodies that do not see each other may use the same names.
+    model.assign_names();
+    Ok(model)
+}

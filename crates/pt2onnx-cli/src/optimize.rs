@@ -1,0 +1,45 @@
+//! `pt2onnx optimize`: an ONNX model, whatever made it, made smaller.
+
+use crate::{
+    args::Optimize,
+    convert::{data, refuse_to_overwrite, tell},
+    log,
+    report::{self, Report},
+};
+use pt2onnx::{Error, OnnxProgram, ir::Model, opt::OPTIMISED_OPSETS};
+
+pub fn optimize(args: Optimize) -> Result<(), Report> {
+    log::init(args.verbose);
+    let data = data(&args.output, args.saving.weights_file.as_deref());
+    refuse_to_overwrite("model", &args.model, [&data, &data])?;
+    let opened = OnnxProgram::open(&args.model);
+    let mut program = opened.map_err(|error| match error {
+        Error::Read(error) => report::model(&args.model, &error),
+        error => Report::from(error).place(args.model.display()),
+    })?;
+    let mut warnings = program.warnings().to_vec();
+    warnings.extend(left_alone(program.model()));
+    if args.warnings_as_errors && !warnings.is_empty() {
+        return Err(Error::Warnings(warnings).into());
+    }
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let before = program.model().all_nodes().len();
+    program.optimize(args.passes.options());
+    let after = program.model().all_nodes().len();
+    let options = args.saving.options(args.weights.into());
+    let saved = program.save_with(&args.output, options)?;
+    tracing::info!("{before} nodes became {after}");
+    tell(&args.output, &saved);
+    Ok(())
+}
+
+/// A warning where the operators of the model's opset are not known well enough.
+fn left_alone(model: &Model) -> Option<String> {
+    let (first, last) = (OPTIMISED_OPSETS.start(), OPTIMISED_OPSETS.end());
+    let opset = Some(model.opset).filter(|o| *o > 0 && !OPTIMISED_OPSETS.contains(o))?;
+    Some(format!(
+        "the model is of opset {opset}, and only graphs of opsets {first} to {last} are optimised"
+    ))
+}

@@ -1,0 +1,74 @@
+//! Element types that an older form does not take: the node computes between casts in a type that holds the same exactly.
+
+use super::forms::dtype;
+use crate::target;
+use pt2onnx_ir::{
+    Model, NodeId,
+    schema::{OpSchema, TypeSet},
+};
+use pt2onnx_tensor::DType;
+
+/// Operators that only choose among their operands' elements or compare them: floats that hold the integers do.
+const CHOOSING: &[&str] = &[
+    "ArgMax",
+    "ArgMin",
+    "Clip",
+    "Equal",
+    "Greater",
+    "Less",
+    "Max",
+    "MaxPool",
+    "Min",
+    "OneHot",
+    "Pad",
+    "ReduceMax",
+    "ReduceMin",
+    "Sign",
+    "TopK",
+];
+
+/// Puts casts around a node for the types that `form` does not take. Returns whether there are any.
+pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> bool {
+    // What a cast gives is the matter of the cast, and what a region is given that of the region.
+    if matches!(form.name, "Cast" | "CastLike") || model[id].regions().next().is_some() {
+        return false;
+    }
+    let gap = |model: &Model, variable: &str, types: &TypeSet| {
+        let from = target::bound(model, id, form, variable)?;
+        let missing = !types.has_tensor(from);
+        let to = missing.then(|| exact(form.name, from, types))??;
+        Some((from, to))
+    };
+    let mut any = false;
+    for constraint in form.constraints {
+        if let Some((from, to)) = gap(model, constraint.name, &constraint.types) {
+            target::bridge(model, id, form, constraint.name, from, to);
+            any = true;
+        }
+    }
+    any
+}
+
+/// A type of the set in which the operator gives the same as in `from`, once cast back.
+fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
+    use DType::*;
+    let (same, choosing): (&[DType], &[DType]) = match from {
+        Bool => (&[U8, I32, I64], &[F32]),
+        I8 | U8 | I16 | U16 => (&[I32, I64], &[F32, F64]),
+        I32 | U32 => (&[I64], &[F64]),
+        F16 | BF16 => (&[F32, F64], &[]),
+        F32 => (&[F64], &[]),
+        F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ => (&[F16, F32], &[]),
+        _ => (&[], &[]),
+    };
+    let choosing = choosing.iter().filter(|_| CHOOSING.contains(&op));
+    let mut order = same.iter().chain(choosing).copied();
+    order.find(|&to| types.has_tensor(to))
+}
+
+/// Whether what the node computes is of one of the types.
+pub(super) fn is_of(model: &Model, id: NodeId, types: &[DType]) -> bool {
+    let node = &model[id];
+    let first = node.input(0).and_then(|v| dtype(model, v));
+    first.is_some_and(|d| types.contains(&d))
+}

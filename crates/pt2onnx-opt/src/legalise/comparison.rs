@@ -1,0 +1,149 @@
+//! Comparisons, and choosing the smaller or the larger, by what older opsets compare.
+
+use super::{
+    Done, bridge,
+    forms::{constant_numbers, dtype, input, keep_inputs, set},
+    replace,
+};
+use pt2onnx_ir::{Builder, Model, NodeId, Value};
+use pt2onnx_tensor::{DType, Scalar};
+
+const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
+
+/// Of floats: neither smaller nor larger, and no NaN. Of integers that `Equal` takes when wider: as they are.
+pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let ordered = [DType::F16, DType::F32, DType::F64, DType::U32, DType::U64];
+    if !bridge::is_of(model, id, &ordered) {
+        return Ok(Done::Kept);
+    }
+    replace(model, id, |cx, node| {
+        let (a, b) = (input(node, 0)?, input(node, 1)?);
+        let mut differs = cx.or(cx.less(a, b), cx.greater(a, b));
+        if cx.dtype(a).is_float() {
+            differs = cx.or(differs, cx.or(cx.is_nan(a), cx.is_nan(b)));
+        }
+        Ok(vec![cx.not(differs)])
+    })
+}
+
+/// The comparison, or equal.
+pub(super) fn or_equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (a, b) = (input(node, 0)?, input(node, 1)?);
+        let strictly = match &*node.op {
+            "GreaterOrEqual" => cx.greater(a, b),
+            _ => cx.less(a, b),
+        };
+        Ok(vec![cx.or(strictly, cx.equal(a, b))])
+    })
+}
+
+/// `Max` and `Min` of integers that no float type holds.
+pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if !bridge::is_of(model, id, WIDE_INTEGERS) {
+        return Ok(Done::Kept);
+    }
+    replace(model, id, |cx, node| {
+        let mut chosen = input(node, 0)?;
+        for other in node.inputs().iter().flatten().skip(1) {
+            let smaller = cx.less(chosen, *other);
+            chosen = match &*node.op {
+                "Max" => cx.select(smaller, *other, chosen),
+                _ => cx.select(smaller, chosen, *other),
+            };
+        }
+        Ok(vec![chosen])
+    })
+}
+
+/// `Clip` of integers by `Max` and `Min`; of double, which the form has but runtimes lacked, likewise.
+pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    match input(&model[id], 0).map(|x| dtype(model, x))? {
+        Some(t) if t.is_float() && t != DType::F64 => Ok(Done::Kept),
+        _ => by_extrema(model, id),
+    }
+}
+
+/// The bounds as attributes, where they are numbers that float holds; else by `Max` and `Min`.
+pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let bound = |i: usize| match model[id].input(i) {
+        None => Some(None),
+        Some(value) => {
+            let known = constant_numbers(model, value)?;
+            let &[number] = known.as_slice() else {
+                return None;
+            };
+            let held = f64::from(number as f32) == number;
+            held.then_some(Some(number as f32))
+        }
+    };
+    let (Some(min), Some(max)) = (bound(1), bound(2)) else {
+        return by_extrema(model, id);
+    };
+    if min.zip(max).is_some_and(|(min, max)| min > max) {
+        return by_extrema(model, id);
+    }
+    keep_inputs(model, id, 1);
+    for (name, bound) in [("min", min), ("max", max)] {
+        if let Some(bound) = bound {
+            set(model, id, name, bound.into());
+        }
+    }
+    Ok(Done::Kept)
+}
+
+fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let mut x = input(node, 0)?;
+        if let Some(min) = node.input(1) {
+            x = cx.maximum(x, min);
+        }
+        if let Some(max) = node.input(2) {
+            x = cx.minimum(x, max);
+        }
+        if x == input(node, 0)? {
+            x = cx.identity(x);
+        }
+        Ok(vec![x])
+    })
+}
+
+/// `Relu` of integers: the larger of them and 0.
+pub(super) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        Ok(vec![cx.maximum(input(node, 0)?, 0)])
+    })
+}
+
+/// Beyond the largest number of the type.
+pub(super) fn is_inf(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let largest = match cx.dtype(x) {
+            DType::F64 => f64::MAX,
+            DType::F32 => f64::from(f32::MAX),
+            other => return Err(format!("IsInf of {other} is newer")),
+        };
+        let asked = |name| node.int(name) != Some(0);
+        let found = match (asked("detect_positive"), asked("detect_negative")) {
+            (true, true) => cx.greater(cx.abs(x), largest),
+            (true, false) => cx.greater(x, largest),
+            (false, true) => cx.less(x, -largest),
+            (false, false) => never(cx, x),
+        };
+        Ok(vec![found])
+    })
+}
+
+fn never(cx: &Builder, x: Value) -> Value {
+    cx.less(cx.abs(x), Scalar::Float(0.0))
+}
+
+/// `ThresholdedRelu`: what is above `alpha`, else 0.
+pub(super) fn thresholded_relu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let alpha = super::forms::float(node, "alpha", 1.0);
+        Ok(vec![cx.select(cx.greater(x, alpha), x, 0.0)])
+    })
+}

@@ -1,0 +1,118 @@
+//! `Einsum` by matrix products, one operand after the other.
+
+use super::{
+    Done,
+    forms::{input, string},
+    replace,
+};
+use pt2onnx_ir::{Builder, Model, NodeId, Value};
+use pt2onnx_symbolic::Expr;
+
+/// An operand and the letters of its dimensions.
+struct Term {
+    value: Value,
+    letters: Vec<char>,
+}
+
+pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let equation = string(&model[id], "equation", "").replace(' ', "");
+    let (left, right) = equation
+        .split_once("->")
+        .ok_or("an Einsum without `->` is newer")?;
+    let letters: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();
+    let wanted: Vec<char> = right.chars().collect();
+    for term in letters.iter().chain([&wanted]) {
+        let repeated = term.iter().enumerate().any(|(i, c)| term[..i].contains(c));
+        if repeated || term.contains(&'.') {
+            return Err(format!("the Einsum `{equation}` is newer"));
+        }
+    }
+    replace(model, id, |cx, node| {
+        let mut terms = Vec::new();
+        for (i, letters) in letters.into_iter().enumerate() {
+            let value = input(node, i)?;
+            if cx.rank(value) != letters.len() {
+                return Err(format!("operand {i} of `{equation}` is of another rank"));
+            }
+            terms.push(Term { value, letters });
+        }
+        let mut rest = terms.into_iter();
+        let mut left = rest.next().ok_or("it has no operands")?;
+        let rest: Vec<Term> = rest.collect();
+        for (i, right) in rest.iter().enumerate() {
+            let later = |c: &char| {
+                wanted.contains(c) || rest[i + 1..].iter().any(|t| t.letters.contains(c))
+            };
+            left = product(cx, &left, right, later);
+        }
+        let alone = |c: &char| wanted.contains(c);
+        let summed = summed(cx, &left, alone);
+        let value = arranged(cx, &summed, &wanted);
+        Ok(vec![if value == input(node, 0)? {
+            cx.identity(value)
+        } else {
+            value
+        }])
+    })
+}
+
+/// Summed over the letters that nothing needs.
+fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
+    let letters = term.letters.iter().enumerate();
+    let gone: Vec<usize> = letters
+        .filter(|(_, c)| !needed(c))
+        .map(|(i, _)| i)
+        .collect();
+    let value = match gone.is_empty() {
+        true => term.value,
+        false => cx.reduce("ReduceSum", term.value, &gone, false),
+    };
+    let letters = term.letters.iter().copied().filter(|c| needed(c)).collect();
+    Term { value, letters }
+}
+
+/// The dimensions in another order.
+fn arranged(cx: &Builder, term: &Term, order: &[char]) -> Value {
+    let place = |c: &char| term.letters.iter().position(|l| l == c);
+    let perm: Vec<usize> = order.iter().filter_map(place).collect();
+    cx.transpose(term.value, &perm)
+}
+
+/// Both multiplied, and summed over what only they have.
+fn product(cx: &Builder, a: &Term, b: &Term, later: impl Fn(&char) -> bool) -> Term {
+    let a = summed(cx, a, |c| b.letters.contains(c) || later(c));
+    let b = summed(cx, b, |c| a.letters.contains(c) || later(c));
+    let pick = |term: &Term, f: &dyn Fn(&char) -> bool| -> Vec<char> {
+        term.letters.iter().copied().filter(f).collect()
+    };
+    let batch = pick(&a, &|c| b.letters.contains(c) && later(c));
+    let inner = pick(&a, &|c| b.letters.contains(c) && !later(c));
+    let rows = pick(&a, &|c| !b.letters.contains(c));
+    let columns = pick(&b, &|c| !a.letters.contains(c));
+    let size = |c: &char| {
+        let of = |t: &Term| {
+            let i = t.letters.iter().position(|l| l == c)?;
+            Some(cx.dim(t.value, i as i64))
+        };
+        // Of what broadcasts, the larger.
+        let one = Expr::int(1);
+        of(&a)
+            .filter(|d| *d != one)
+            .or_else(|| of(&b))
+            .or_else(|| of(&a))
+            .unwrap_or(one)
+    };
+    let sizes = |letters: &[char]| letters.iter().map(size).collect::<Vec<Expr>>();
+    let matrix = |t: &Term, first: &[char], second: &[char]| {
+        let order = [&batch, first, second].concat();
+        let value = cx.expand(arranged(cx, t, &order), &sizes(&order));
+        let mut dims = sizes(&batch);
+        dims.push(Expr::product(sizes(first)));
+        dims.push(Expr::product(sizes(second)));
+        cx.reshape(value, &dims)
+    };
+    let made = cx.matmul(matrix(&a, &rows, &inner), matrix(&b, &inner, &columns));
+    let letters = [batch.as_slice(), &rows, &columns].concat();
+    let value = cx.reshape(made, &sizes(&letters));
+    Term { value, letters }
+}

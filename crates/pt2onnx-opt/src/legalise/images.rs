@@ -1,0 +1,205 @@
+//! Images: what `Resize` and the pools were told later.
+
+use super::{
+    Done,
+    forms::{
+        attributes, constant_ints, constant_numbers, input, ints, rank, rank_of, set, string,
+        unless, without,
+    },
+    replace,
+};
+use pt2onnx_ir::{Attribute, Model, NodeId, Value, attrs};
+use pt2onnx_tensor::Tensor;
+
+/// Scales or sizes of some axes as those of all.
+pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if model[id].int("antialias") == Some(1) {
+        return Err("`antialias` is newer".to_owned());
+    }
+    for policy in ["not_larger", "not_smaller"] {
+        unless(model, id, "keep_aspect_ratio_policy", policy)?;
+    }
+    for name in ["antialias", "keep_aspect_ratio_policy"] {
+        without(model, id, name)?;
+    }
+    let Some(axes) = ints(&model[id], "axes").map(<[i64]>::to_vec) else {
+        return Ok(Done::Kept);
+    };
+    if model[id].input(1).is_some() {
+        return Err("a region of some axes is newer".to_owned());
+    }
+    let rank = rank_of(model, id, 0)?;
+    // Where in what is of all axes, with the given ones behind them, each is.
+    let mut from: Vec<i64> = (0..rank as i64).collect();
+    for (i, &axis) in axes.iter().enumerate() {
+        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
+        let place = axis.ok().and_then(|a| from.get_mut(a));
+        *place.ok_or("its axis is out of range")? = (rank + i) as i64;
+    }
+    replace(model, id, |cx, node| {
+        let whole = |all, given| cx.gather(cx.concat(&[all, given], 0), cx.ints(&from), 0);
+        let scales = node.input(2).filter(|&s| {
+            cx.known_shape(s)
+                .is_none_or(|d| d.first().and_then(|d| d.as_int()) != Some(0))
+        });
+        let scales = scales.map(|given| {
+            let known = constant_numbers(&cx.model(), given);
+            let Some(known) = known else {
+                return whole(cx.vector(&vec![1f32; rank]), given);
+            };
+            let of = |&i: &i64| match (i as usize).checked_sub(rank) {
+                Some(given) => known.get(given).map_or(1.0, |&s| s as f32),
+                None => 1.0,
+            };
+            cx.vector(&from.iter().map(of).collect::<Vec<f32>>())
+        });
+        let sizes = node.input(3).map(|given| {
+            let x = input(node, 0)?;
+            let known = constant_ints(&cx.model(), given);
+            let dims = cx.known_shape(x);
+            let known = known.zip(dims).and_then(|(known, dims)| {
+                let of = |&i: &i64| match (i as usize).checked_sub(rank) {
+                    Some(given) => known.get(given).copied(),
+                    None => dims[i as usize].as_int(),
+                };
+                from.iter().map(of).collect::<Option<Vec<i64>>>()
+            });
+            Ok::<_, String>(match known {
+                Some(known) => cx.ints(&known),
+                None => whole(cx.shape_op(x, attrs::Shape::default()), given),
+            })
+        });
+        let mut given = node.attributes.clone();
+        given.retain(|(name, _)| name != "axes");
+        let inputs = [node.input(0), None, scales, sizes.transpose()?];
+        Ok(vec![cx.emit1("Resize", &inputs, given)])
+    })
+}
+
+/// Coordinates that are scaled and cut off are what there was first.
+pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let node = &model[id];
+    let mode = string(node, "mode", "nearest").to_owned();
+    let coordinates = string(node, "coordinate_transformation_mode", "half_pixel");
+    let nearest = string(node, "nearest_mode", "round_prefer_floor");
+    let first = match mode.as_str() {
+        "nearest" => coordinates == "asymmetric" && nearest == "floor",
+        "linear" => coordinates == "asymmetric",
+        _ => false,
+    };
+    if !first {
+        return Err(format!(
+            "a Resize of mode `{mode}` with `{coordinates}` is newer"
+        ));
+    }
+    let x = input(node, 0)?;
+    let scales = match node.input(3) {
+        None => input(node, 2)?,
+        Some(sizes) => {
+            let dims = model[x]
+                .ty
+                .as_ref()
+                .and_then(|t| t.as_tensor()?.shape.clone());
+            let known = constant_ints(model, sizes).zip(dims);
+            let whole = known.and_then(|(sizes, dims)| {
+                let times = |(size, dim): (&i64, &pt2onnx_symbolic::Expr)| {
+                    let dim = dim.as_int().filter(|d| *d > 0 && size % d == 0)?;
+                    Some((size / dim) as f32)
+                };
+                sizes
+                    .iter()
+                    .zip(&dims)
+                    .map(times)
+                    .collect::<Option<Vec<f32>>>()
+            });
+            let whole = whole.ok_or("a Resize to sizes is newer")?;
+            model.add_constant(Tensor::vector(&whole))
+        }
+    };
+    model.set_inputs(id, &[Some(x), Some(scales)]);
+    let kept = [("mode", mode.as_str().into())];
+    model[id].attributes = attributes(kept);
+    Ok(Done::Kept)
+}
+
+/// By its old name, which only enlarges.
+pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let scales = constant_numbers(model, input(&model[id], 1)?);
+    if !scales.is_some_and(|s| s.iter().all(|&s| s >= 1.0)) {
+        return Err("a Resize that may make smaller is newer".to_owned());
+    }
+    model[id].op = "Upsample".into();
+    Ok(Done::Kept)
+}
+
+/// `dilations` of 1 are none.
+pub(super) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    match ints(&model[id], "dilations") {
+        Some(d) if d.iter().any(|&d| d != 1) => Err("dilations are newer".to_owned()),
+        _ => without(model, id, "dilations"),
+    }
+}
+
+/// Sizes rounded up: by pads at the end, which hold nothing.
+pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    undilated(model, id)?;
+    if model[id].int("ceil_mode") != Some(1) {
+        return without(model, id, "ceil_mode");
+    }
+    let node = &model[id];
+    if node.int("count_include_pad") == Some(1) {
+        return Err("`ceil_mode` with `count_include_pad` is newer".to_owned());
+    }
+    let sizes = |v: Value| {
+        let shape = model[v].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
+        shape
+            .get(2..)?
+            .iter()
+            .map(|d| d.as_int())
+            .collect::<Option<Vec<_>>>()
+    };
+    let known = sizes(input(node, 0)?).zip(sizes(node.outputs()[0]));
+    let (from, to) = known.ok_or("`ceil_mode` of unknown sizes is newer")?;
+    let kernel = ints(node, "kernel_shape").ok_or("it has no kernel_shape")?;
+    let strides = ints(node, "strides").map_or_else(|| vec![1; from.len()], <[i64]>::to_vec);
+    let mut pads = ints(node, "pads").map_or_else(|| vec![0; 2 * from.len()], <[i64]>::to_vec);
+    let n = from.len();
+    if node.attribute("auto_pad").is_some()
+        || pads.len() != 2 * n
+        || kernel.len() != n
+        || strides.len() != n
+    {
+        return Err("this `ceil_mode` is newer".to_owned());
+    }
+    for i in 0..n {
+        let needed = (to[i] - 1) * strides[i] + kernel[i];
+        pads[n + i] += (needed - (from[i] + pads[i] + pads[n + i])).max(0);
+        if pads[n + i] >= kernel[i] {
+            return Err("a `ceil_mode` of whole windows is newer".to_owned());
+        }
+    }
+    set(model, id, "pads", pads.into());
+    without(model, id, "ceil_mode")
+}
+
+/// The modes had other names, and images two dimensions.
+pub(super) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let node = &model[id];
+    match node.input(0).and_then(|x| rank(model, x)) {
+        Some(4) => {}
+        Some(rank) => return Err(format!("sampling from rank {rank} is newer")),
+        None => return Err("the rank of the input is not known".to_owned()),
+    }
+    let mode = match node.attribute("mode") {
+        Some(Attribute::String(mode)) => mode.as_str(),
+        _ => "linear",
+    };
+    let older = match mode {
+        "linear" => "bilinear",
+        "cubic" => "bicubic",
+        other => other,
+    };
+    let older = Attribute::from(older);
+    set(model, id, "mode", older);
+    Ok(Done::Kept)
+}

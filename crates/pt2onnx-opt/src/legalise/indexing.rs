@@ -1,0 +1,138 @@
+//! Gathering by several indices: by one index into what is flat.
+
+use super::{
+    Done,
+    axes::from_front,
+    forms::{input, string},
+    replace,
+};
+use pt2onnx_ir::{Builder, Model, NodeId, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// How far apart neighbours along each dimension are in a flat tensor.
+fn strides(dims: &[Expr]) -> Vec<Expr> {
+    (0..dims.len())
+        .map(|i| Expr::product(dims[i + 1..].to_vec()))
+        .collect()
+}
+
+/// Where in the flat data each element of `indices` along `axis` is.
+fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Result<Value, String> {
+    let dims = cx
+        .known_shape(data)
+        .ok_or("the rank of its input is not known")?;
+    let apart = strides(&dims);
+    let (size, step) = dims
+        .get(axis)
+        .zip(apart.get(axis))
+        .ok_or("its axis is out of range")?;
+    let index = from_front(cx, cx.cast(indices, DType::I64), size);
+    let mut place = cx.mul(index, cx.size(step));
+    let sizes = cx.shape(indices);
+    let along = sizes.iter().zip(&apart).enumerate();
+    for (d, (size, step)) in along.filter(|(d, _)| *d != axis) {
+        let others: Vec<usize> = (d + 1..sizes.len()).map(|i| i - d).collect();
+        let along = cx.unsqueeze(cx.mul(cx.iota(size), cx.size(step)), &others);
+        place = cx.add(place, along);
+    }
+    Ok(place)
+}
+
+/// Where in data whose indexed dimensions are one each tuple points.
+pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result<Value, String> {
+    let last = cx
+        .rank(indices)
+        .checked_sub(1)
+        .ok_or("its indices are no tuples")?;
+    let length = cx.dim(indices, last as i64).as_int();
+    let length = length.ok_or("tuples of unknown length are newer")?;
+    let indexed = usize::try_from(length).ok().and_then(|l| dims.get(..l));
+    let indexed = indexed.ok_or("its tuples are longer than the data's shape")?;
+    let apart = strides(indexed);
+    let mut place: Option<Value> = None;
+    for (k, (size, apart)) in indexed.iter().zip(&apart).enumerate() {
+        let index = cx.take(indices, last, &Expr::int(k as i64));
+        let index = cx.mul(from_front(cx, index, size), cx.size(apart));
+        place = Some(place.map_or(index, |sum| cx.add(sum, index)));
+    }
+    place.ok_or_else(|| "empty tuples are newer".to_owned())
+}
+
+/// The axis, counted from the front. Data and indices are of one rank.
+pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, String> {
+    let ranks = node
+        .inputs()
+        .iter()
+        .flatten()
+        .filter_map(|&v| cx.known_shape(v));
+    let rank = ranks.map(|s| s.len()).next();
+    let rank = rank.ok_or("the rank of its input is not known")?;
+    let axis = node.int("axis").unwrap_or(0);
+    let front = if axis < 0 { axis + rank as i64 } else { axis };
+    let axis = usize::try_from(front).ok().filter(|a| *a < rank);
+    axis.ok_or_else(|| "its axis is out of range".to_owned())
+}
+
+/// `GatherElements`.
+pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (data, indices) = (input(node, 0)?, input(node, 1)?);
+        let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
+        let flat = cx.reshape(data, &[cx.numel(data)]);
+        Ok(vec![cx.gather(flat, place, 0)])
+    })
+}
+
+/// `GatherND`.
+pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (data, indices) = (input(node, 0)?, input(node, 1)?);
+        let dims = cx.shape(data);
+        let place = flat_tuples(cx, &dims, indices)?;
+        let rank = cx.rank(indices);
+        let length = cx.dim(indices, rank as i64 - 1).as_int().unwrap_or(0) as usize;
+        let (indexed, rest) = dims.split_at(length.min(dims.len()));
+        let mut flat = vec![Expr::product(indexed.to_vec())];
+        flat.extend_from_slice(rest);
+        Ok(vec![cx.gather(cx.reshape(data, &flat), place, 0)])
+    })
+}
+
+/// `GatherND` of batches: the place in the batch goes in front of each tuple.
+pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let Some(count @ 1..) = model[id].int("batch_dims") else {
+        return super::forms::without(model, id, "batch_dims");
+    };
+    replace(model, id, |cx, node| {
+        let (data, indices) = (input(node, 0)?, input(node, 1)?);
+        let mut dims = cx.shape(indices);
+        let last = dims.len().saturating_sub(1);
+        *dims.last_mut().ok_or("its indices are no tuples")? = Expr::int(1);
+        let mut tuple = Vec::new();
+        for (d, size) in dims.iter().enumerate().take(count as usize) {
+            let others: Vec<usize> = (1..=last - d).collect();
+            let along = cx.unsqueeze(cx.iota(size), &others);
+            tuple.push(cx.expand(along, &dims));
+        }
+        tuple.push(indices);
+        let whole = cx.concat(&tuple, last);
+        Ok(vec![cx.gather_nd(data, whole, Default::default())])
+    })
+}
+
+/// The last of several equal ones.
+pub(super) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    match model[id].int("select_last_index") {
+        Some(1) => Err("`select_last_index` is newer".to_owned()),
+        _ => super::forms::without(model, id, "select_last_index"),
+    }
+}
+
+/// Regions whose pixels are counted from their middle.
+pub(super) fn roi_align(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    match string(&model[id], "coordinate_transformation_mode", "half_pixel") {
+        "output_half_pixel" => super::forms::without(model, id, "coordinate_transformation_mode"),
+        _ => Err("coordinate_transformation_mode `half_pixel` is newer".to_owned()),
+    }
+}

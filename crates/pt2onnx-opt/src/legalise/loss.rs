@@ -1,0 +1,50 @@
+//! Losses by their formulas.
+
+use super::{
+    Done,
+    forms::{input, string},
+    replace,
+};
+use pt2onnx_ir::{Model, NodeId, attrs};
+
+/// `NegativeLogLikelihoodLoss`.
+pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (x, target) = (input(node, 0)?, input(node, 1)?);
+        let kind = cx.dtype(x);
+        let ignored = node
+            .int("ignore_index")
+            .map(|i| cx.equal(target, cx.scalar(i, cx.dtype(target))));
+        let class = match ignored {
+            Some(ignored) => cx.select(ignored, cx.scalar(0, cx.dtype(target)), target),
+            None => target,
+        };
+        let picked = cx.gather_elements(
+            x,
+            cx.unsqueeze(class, &[1]),
+            attrs::GatherElements { axis: 1 },
+        );
+        let mut loss = cx.neg(cx.squeeze(picked, &[1]));
+        let one = cx.scalar(1, kind);
+        let mut weight = match node.input(2) {
+            Some(weight) => cx.gather(weight, class, 0),
+            None => cx.expand(one, &cx.shape(target)),
+        };
+        if node.input(2).is_some() {
+            loss = cx.mul(loss, weight);
+        }
+        if let Some(ignored) = ignored {
+            let zero = cx.scalar(0, kind);
+            loss = cx.select(ignored, zero, loss);
+            weight = cx.select(ignored, zero, weight);
+        }
+        Ok(vec![match string(node, "reduction", "mean") {
+            "none" => loss,
+            "sum" => cx.reduce("ReduceSum", loss, &[], false),
+            _ => cx.div(
+                cx.reduce("ReduceSum", loss, &[], false),
+                cx.reduce("ReduceSum", weight, &[], false),
+            ),
+        }])
+    })
+}

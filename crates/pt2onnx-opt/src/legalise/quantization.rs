@@ -1,0 +1,119 @@
+//! Quantization by its formula.
+
+use super::{
+    Done,
+    forms::{dtype, input, rank, without},
+    replace,
+};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+
+/// One scale for all: the axis says nothing. One for each part along the axis: by the formula.
+pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let scale = input(&model[id], 1)?;
+    match rank(model, scale) {
+        Some(0) => without(model, id, "axis"),
+        Some(1) if model[id].op == "QuantizeLinear" => quantize(model, id),
+        Some(1) => dequantize(model, id),
+        _ => Err("scales of blocks are newer".to_owned()),
+    }
+}
+
+/// A parameter, shaped to broadcast against `x`.
+fn along(cx: &Builder, node: &Node, x: Value, parameter: Value) -> Value {
+    if cx.rank(parameter) == 0 {
+        return parameter;
+    }
+    let rank = cx.rank(x) as i64;
+    let axis = node.int("axis").unwrap_or(1);
+    let front = if axis < 0 { axis + rank } else { axis };
+    let mut dims = vec![Expr::int(1); rank as usize];
+    if let Some(dim) = usize::try_from(front).ok().and_then(|a| dims.get_mut(a)) {
+        *dim = cx.dim(parameter, 0);
+    }
+    cx.reshape(parameter, &dims)
+}
+
+/// `(x - zero point) * scale`.
+pub(super) fn dequantize(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if model[id].int("block_size").is_some_and(|b| b != 0) {
+        return Err("scales of blocks are newer".to_owned());
+    }
+    replace(model, id, |cx, node| {
+        let (x, scale) = (input(node, 0)?, input(node, 1)?);
+        let kind = cx.dtype(scale);
+        let mut wide = cx.cast(x, kind);
+        if let Some(zero) = node.input(2) {
+            wide = cx.sub(wide, cx.cast(along(cx, node, x, zero), kind));
+        }
+        Ok(vec![cx.mul(wide, along(cx, node, x, scale))])
+    })
+}
+
+/// `round(x / scale) + zero point`, held to the type's range.
+pub(super) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if model[id].int("block_size").is_some_and(|b| b != 0) {
+        return Err("scales of blocks are newer".to_owned());
+    }
+    replace(model, id, |cx, node| {
+        let (x, scale) = (input(node, 0)?, input(node, 1)?);
+        let zero = node.input(2);
+        let to = zero.map_or(DType::U8, |z| cx.dtype(z));
+        let (low, high) = match to {
+            DType::U8 => (0.0, 255.0),
+            DType::I8 => (-128.0, 127.0),
+            other => return Err(format!("quantizing to {other} is newer")),
+        };
+        let wide = cx.cast(x, cx.dtype(scale));
+        let mut steps = cx.round(cx.div(wide, along(cx, node, x, scale)));
+        if let Some(zero) = zero {
+            let zero = cx.cast(along(cx, node, x, zero), cx.dtype(steps));
+            steps = cx.add(steps, zero);
+        }
+        let held = cx.minimum(cx.maximum(steps, low), high);
+        Ok(vec![cx.cast(held, to)])
+    })
+}
+
+/// The output's type was always the scale's.
+pub(super) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let scale = model[id].input(1).and_then(|v| dtype(model, v));
+    match model[id].int("output_dtype").map(schema::dtype) {
+        Some(out) if out != scale => {
+            Err("an output type other than the scale's is newer".to_owned())
+        }
+        _ => without(model, id, "output_dtype"),
+    }
+}
+
+/// The output's type was always the zero point's: one of zeros says it.
+pub(super) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let Some(out) = model[id].int("output_dtype").and_then(schema::dtype) else {
+        return Err("blocked quantization is newer".to_owned());
+    };
+    if model[id].input(2).is_none() {
+        let scale = model[id].input(1).ok_or("it has no scale")?;
+        let shape = model[scale]
+            .ty
+            .as_ref()
+            .and_then(|t| t.as_tensor()?.shape.clone());
+        let sizes = shape.and_then(|s| {
+            s.iter()
+                .map(|d| usize::try_from(d.as_int()?).ok())
+                .collect::<Option<Vec<_>>>()
+        });
+        let sizes = sizes.ok_or("the shape of the scale is not known")?;
+        let count = sizes.iter().product::<usize>();
+        let zero = Scalar::Int(0)
+            .to_tensor(out)
+            .ok_or_else(|| format!("{out} is newer"))?;
+        let zeros =
+            Tensor::new(out, sizes, zero.to_bytes().repeat(count)).map_err(|e| e.to_string())?;
+        let zeros = model.add_constant(zeros);
+        let mut inputs = model[id].inputs()[..2].to_vec();
+        inputs.push(Some(zeros));
+        model.set_inputs(id, &inputs);
+    }
+    without(model, id, "output_dtype")
+}

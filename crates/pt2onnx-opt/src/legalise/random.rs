@@ -1,0 +1,69 @@
+//! Random masks and draws by uniform numbers.
+
+use super::{
+    Done,
+    forms::{constant_numbers, input},
+    replace,
+};
+use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs, schema};
+use pt2onnx_tensor::DType;
+
+fn uniform(cx: &Builder, node: &Node, like: Value) -> Value {
+    let seed = match node.attribute("seed") {
+        Some(Attribute::Float(seed)) => Some(*seed),
+        Some(Attribute::Int(seed)) => Some(*seed as f32),
+        _ => None,
+    };
+    let options = attrs::RandomUniformLike {
+        dtype: Some(schema::data_type(DType::F32)),
+        seed,
+        ..Default::default()
+    };
+    cx.random_uniform_like(like, options)
+}
+
+/// `Dropout`: in training by a mask, else nothing.
+pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let training = match model[id].input(2) {
+        None => false,
+        Some(mode) => {
+            let known = model[mode].constant().and_then(|t| t.to_vec::<bool>());
+            let known = known.and_then(|v| v.first().copied());
+            known.ok_or("a Dropout whose mode is computed is newer")?
+        }
+    };
+    let ratio = match model[id].input(1) {
+        None => 0.5,
+        Some(ratio) => *constant_numbers(model, ratio)
+            .and_then(|v| v.first().copied())
+            .as_ref()
+            .ok_or("a Dropout whose ratio is computed is newer")?,
+    };
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        if !training {
+            let mut made = vec![cx.identity(x)];
+            if node.outputs().len() > 1 {
+                made.push(cx.expand(cx.scalar(true, DType::Bool), &cx.shape(x)));
+            }
+            return Ok(made);
+        }
+        let kept = cx.not(cx.less(uniform(cx, node, x), ratio));
+        let scaled = cx.mul(x, 1.0 / (1.0 - ratio));
+        let zero = cx.scalar(0, cx.dtype(x));
+        Ok(vec![cx.select(kept, scaled, zero), kept])
+    })
+}
+
+/// `Bernoulli`: whether a uniform number is below the probability.
+pub(super) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let to = node
+            .int("dtype")
+            .and_then(schema::dtype)
+            .unwrap_or(cx.dtype(x));
+        let drawn = cx.cast(uniform(cx, node, x), cx.dtype(x));
+        Ok(vec![cx.cast(cx.less(drawn, x), to)])
+    })
+}

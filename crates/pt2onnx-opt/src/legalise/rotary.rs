@@ -1,0 +1,85 @@
+//! `RotaryEmbedding` as the standard's function body has it.
+
+use super::{Done, forms::input, replace};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_symbolic::Expr;
+
+pub(super) fn rotary(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, emit)
+}
+
+fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+    let given = input(node, 0)?;
+    let packed = match cx.rank(given) {
+        3 => Some(
+            node.int("num_heads")
+                .filter(|h| *h > 0)
+                .ok_or("it has no num_heads")?,
+        ),
+        4 => None,
+        rank => return Err(format!("RotaryEmbedding of rank {rank}")),
+    };
+    // As batch, length, heads, size.
+    let x = match packed {
+        Some(heads) => cx.reshape_op(
+            given,
+            cx.ints(&[0, 0, heads, -1]),
+            attrs::Reshape::default(),
+        ),
+        None => cx.transpose(given, &[0, 2, 1, 3]),
+    };
+    if let Some(heads) = packed {
+        let dims = cx.shape(given);
+        let size = dims[2].floor_div(&Expr::int(heads));
+        let sizes = [dims[0].clone(), dims[1].clone(), Expr::int(heads), size];
+        cx.set_type(x, pt2onnx_ir::Type::tensor(cx.dtype(x), sizes));
+    }
+    let cache = |i: usize| {
+        let cache = input(node, i)?;
+        let at = match node.input(3) {
+            Some(positions) => cx.gather(cache, positions, 0),
+            None => cache,
+        };
+        Ok::<_, String>(cx.unsqueeze(at, &[2]))
+    };
+    let (cos, sin) = (cache(1)?, cache(2)?);
+    let whole = cx.dim(x, 3);
+    let turned = match node.int("rotary_embedding_dim") {
+        Some(n @ 1..) => Expr::int(n),
+        _ => whole.clone(),
+    };
+    let zero = Expr::int(0);
+    let part = cx.slice(x, 3, &zero, &turned, 1);
+    let interleaved = node.int("interleaved") == Some(1);
+    let half = turned.floor_div(&Expr::int(2));
+    let [a, b] = match interleaved {
+        true => [
+            cx.slice(part, 3, &zero, &turned, 2),
+            cx.slice(part, 3, &Expr::int(1), &turned, 2),
+        ],
+        false => cx.halves(part, 3),
+    };
+    let real = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
+    let imaginary = cx.add(cx.mul(sin, a), cx.mul(cos, b));
+    let mut y = if interleaved {
+        let pairs = cx.concat(
+            &[cx.unsqueeze(real, &[4]), cx.unsqueeze(imaginary, &[4])],
+            4,
+        );
+        let flat = cx.ints(&[0, 0, 0, -1]);
+        let joined = cx.reshape_op(pairs, flat, attrs::Reshape::default());
+        let mut dims = cx.shape(x);
+        dims[3] = half * 2;
+        cx.set_type(joined, pt2onnx_ir::Type::tensor(cx.dtype(x), dims));
+        joined
+    } else {
+        cx.concat(&[real, imaginary], 3)
+    };
+    if turned != whole {
+        y = cx.concat(&[y, cx.slice(x, 3, &turned, &whole, 1)], 3);
+    }
+    Ok(vec![match packed {
+        Some(_) => cx.reshape_op(y, cx.ints(&[0, 0, -1]), attrs::Reshape::default()),
+        None => cx.transpose(y, &[0, 2, 1, 3]),
+    }])
+}

@@ -1,0 +1,161 @@
+//! Scattering: what reduces, one index after the other; what has several indices, into what is flat.
+
+use super::{
+    Done,
+    axes::from_front,
+    forms::{input, set, string, without},
+    indexing::{axis_of, flat_tuples},
+    replace,
+};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// `ScatterElements` and `ScatterND` with one of these reductions, else as they are.
+pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, String> {
+    if !newer.contains(&string(&model[id], "reduction", "none")) {
+        return Ok(Done::Kept);
+    }
+    match &*model[id].op {
+        "ScatterND" => replace(model, id, by_tuples),
+        _ => replace(model, id, by_elements),
+    }
+}
+
+pub(super) fn extremes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    reduced(model, id, &["max", "min"])
+}
+
+pub(super) fn sums(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    match reduced(model, id, &["add", "mul"])? {
+        Done::Kept => without(model, id, "reduction"),
+        done => Ok(done),
+    }
+}
+
+fn combined(cx: &Builder, how: &str, a: Value, b: Value) -> Value {
+    match how {
+        "add" => cx.add(a, b),
+        "mul" => cx.mul(a, b),
+        "max" => cx.maximum(a, b),
+        _ => cx.minimum(a, b),
+    }
+}
+
+/// `step` for each number below `count`, on what it gave before.
+fn repeated(
+    cx: &Builder,
+    count: &Expr,
+    data: Value,
+    step: impl FnOnce(Value, Value) -> Value,
+) -> Result<Value, String> {
+    let ty = cx
+        .type_of(data)
+        .ok_or("the type of its input is not known")?;
+    let scalars = [DType::I64, DType::Bool].map(|t| Type::tensor(t, []));
+    let types = [&scalars[..], std::slice::from_ref(&ty)].concat();
+    let body = cx.region(&types, |v| {
+        let place = cx.unsqueeze(v[0], &[0]);
+        vec![cx.identity(v[1]), step(place, v[2])]
+    });
+    let go = cx.scalar(true, DType::Bool);
+    let made = cx.loop_op(1, cx.size(count), go, &[data], body);
+    cx.set_type(made[0], ty);
+    Ok(made[0])
+}
+
+/// Along the axis, so that no two indices of a step are the same.
+fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+    let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+    let how = string(node, "reduction", "none");
+    let axis = axis_of(cx, node)?;
+    let count = cx.dim(indices, axis as i64);
+    let along = axis as i64;
+    let made = repeated(cx, &count, data, |place, data| {
+        let index = cx.gather(indices, place, axis);
+        let update = cx.gather(updates, place, axis);
+        let old = cx.gather_elements(data, index, attrs::GatherElements { axis: along });
+        let new = combined(cx, how, old, update);
+        let options = attrs::ScatterElements {
+            axis: along,
+            ..Default::default()
+        };
+        cx.scatter_elements(data, index, new, options)
+    })?;
+    Ok(vec![made])
+}
+
+/// Tuple by tuple.
+fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+    let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+    let how = string(node, "reduction", "none");
+    let (tuples, parts, count) = rows(cx, data, indices, updates)?;
+    let made = repeated(cx, &count, data, |place, data| {
+        let tuple = cx.gather(tuples, place, 0);
+        let update = cx.gather(parts, place, 0);
+        let old = cx.gather_nd(data, tuple, Default::default());
+        let new = combined(cx, how, old, update);
+        cx.scatter_nd(data, tuple, new, Default::default())
+    })?;
+    Ok(vec![made])
+}
+
+/// The tuples one below the other, the updates likewise, and their number.
+fn rows(
+    cx: &Builder,
+    data: Value,
+    indices: Value,
+    updates: Value,
+) -> Result<(Value, Value, Expr), String> {
+    let dims = cx.shape(indices);
+    let (length, outer) = dims.split_last().ok_or("its indices are no tuples")?;
+    let known = length.as_int().and_then(|l| usize::try_from(l).ok());
+    let known = known.ok_or("tuples of unknown length are newer")?;
+    let rest = cx.shape(data).get(known..).unwrap_or_default().to_vec();
+    let count = Expr::product(outer.to_vec());
+    let tuples = cx.reshape(indices, &[count.clone(), length.clone()]);
+    let mut sizes = vec![count.clone()];
+    sizes.extend(rest);
+    Ok((tuples, cx.reshape(updates, &sizes), count))
+}
+
+/// `ScatterND` as rows of a matrix.
+pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+        let dims = cx.shape(data);
+        let (tuples, parts, count) = rows(cx, data, indices, updates)?;
+        let place = flat_tuples(cx, &dims, tuples)?;
+        let length = cx.dim(tuples, 1).as_int().unwrap_or(0) as usize;
+        let (indexed, rest) = dims.split_at(length.min(dims.len()));
+        let width = Expr::product(rest.to_vec());
+        let flat = cx.reshape(data, &[Expr::product(indexed.to_vec()), width.clone()]);
+        let sizes = [count, width];
+        let place = cx.expand(cx.unsqueeze(place, &[1]), &sizes);
+        let parts = cx.reshape(parts, &sizes);
+        let made = cx.scatter_elements(flat, place, parts, Default::default());
+        Ok(vec![cx.reshape(made, &dims)])
+    })
+}
+
+/// `ScatterElements` by its old name, with indices from the front.
+pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    super::axes::axis(model, id)?;
+    let origins = model[id].origins.clone();
+    let node = model[id].clone();
+    let at = pt2onnx_ir::InsertPoint::Before(id);
+    let cx = Builder::new(model, at, pt2onnx_symbolic::Constraints::default());
+    cx.set_origins(&origins);
+    let (data, indices) = (input(&node, 0)?, input(&node, 1)?);
+    cx.bind_dims(data);
+    let axis = axis_of(&cx, &node)?;
+    let index = from_front(&cx, indices, &cx.dim(data, axis as i64));
+    if let Some(fault) = cx.take_faults().first() {
+        return Err(fault.to_string());
+    }
+    drop(cx);
+    model.replace_input(id, 1, Some(index));
+    set(model, id, "axis", (axis as i64).into());
+    model[id].op = "Scatter".into();
+    Ok(Done::Fed)
+}

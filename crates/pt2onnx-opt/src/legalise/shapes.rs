@@ -1,0 +1,233 @@
+//! Sizes, ranges and what is filled by them.
+
+use super::{
+    Done,
+    forms::{attributes, constant_ints, input, set, string, without},
+    replace,
+};
+use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+
+/// A part of all sizes.
+pub(super) fn shape(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let all = cx.shape_op(x, attrs::Shape::default());
+        let start = cx.ints(&[node.int("start").unwrap_or(0)]);
+        let end = cx.ints(&[node.int("end").unwrap_or(i64::MAX)]);
+        Ok(vec![cx.slice_op(all, start, end, cx.ints(&[0]), None)])
+    })
+}
+
+/// Where 0 could be a size: a branch for what has no elements.
+pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if model[id].int("allowzero") != Some(1) {
+        return without(model, id, "allowzero");
+    }
+    let target = input(&model[id], 1)?;
+    let known = constant_ints(model, target);
+    match known {
+        Some(known) if !known.contains(&0) => without(model, id, "allowzero"),
+        Some(known) if known.contains(&-1) => {
+            Err("a Reshape to 0 and -1 at once is newer".to_owned())
+        }
+        Some(_) => replace(model, id, |cx, node| {
+            Ok(vec![empty(cx, input(node, 0)?, target)?])
+        }),
+        None => replace(model, id, |cx, node| {
+            let x = input(node, 0)?;
+            let zeros = cx.cast(cx.equal(target, 0), DType::I64);
+            let some = cx.greater(cx.reduce("ReduceSum", zeros, &[], false), 0);
+            let mut filled = Err(String::new());
+            let nothing = cx.region(&[], |_| {
+                filled = empty(cx, x, target);
+                filled.iter().copied().collect()
+            });
+            filled?;
+            let reshaped = cx.region(&[], |_| {
+                vec![cx.reshape_op(x, target, attrs::Reshape::default())]
+            });
+            Ok(cx.if_op(1, some, nothing, reshaped).to_vec())
+        }),
+    }
+}
+
+/// A tensor without elements of `x`'s type.
+fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, String> {
+    let kind = cx.dtype(x);
+    let zero = Scalar::Int(0)
+        .to_tensor(kind)
+        .and_then(|t| t.reshaped(vec![1]));
+    let zero = zero.ok_or_else(|| format!("an empty tensor of {kind} is newer"))?;
+    Ok(cx.emit1(
+        "ConstantOfShape",
+        &[Some(shape)],
+        attributes([("value", zero.into())]),
+    ))
+}
+
+/// One side of the diagonal kept by a comparison of row and column.
+pub(super) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let dims = cx.shape(x);
+        let [.., rows, columns] = dims.as_slice() else {
+            return Err("Trilu of less than two dimensions".to_owned());
+        };
+        let row = cx.unsqueeze(cx.iota(rows), &[1]);
+        let row = match node.input(1) {
+            Some(k) => cx.add(row, k),
+            None => row,
+        };
+        let column = cx.iota(columns);
+        let kept = match node.int("upper") {
+            Some(0) => cx.less_or_equal(column, row),
+            _ => cx.greater_or_equal(column, row),
+        };
+        let zero = cx.scalar(0, cx.dtype(x));
+        Ok(vec![cx.select(kept, x, zero)])
+    })
+}
+
+/// A cast to the type of the second input.
+pub(super) fn cast_like(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let to = cx.dtype(input(node, 1)?);
+        let to = pt2onnx_ir::schema::data_type(to);
+        Ok(vec![cx.cast_op(x, to, attrs::Cast::default())])
+    })
+}
+
+/// From the places of a tensor of ones: `start + i * delta`.
+pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+        let kind = cx.dtype(start);
+        let one = constant_ints(&cx.model(), delta).is_some_and(|d| d == [1]);
+        let zero = constant_ints(&cx.model(), start).is_some_and(|s| s == [0]);
+        let span = if zero { limit } else { cx.sub(limit, start) };
+        let count = match one {
+            true => cx.cast(span, DType::I64),
+            false => {
+                let steps = cx.div(cx.cast(span, DType::F64), cx.cast(delta, DType::F64));
+                cx.cast(cx.ceil(steps), DType::I64)
+            }
+        };
+        let count = cx.maximum(cx.reshape(count, &[Expr::int(1)]), 0);
+        let mut numbers = cx.cast(places(cx, count), kind);
+        if !one {
+            numbers = cx.mul(numbers, delta);
+        }
+        if !zero {
+            numbers = cx.add(start, numbers);
+        }
+        Ok(vec![numbers])
+    })
+}
+
+/// The numbers below `count`, a vector of one element.
+pub(super) fn places(cx: &Builder, count: Value) -> Value {
+    let one = Tensor::vector(&[1i64]);
+    let ones = cx.emit1(
+        "ConstantOfShape",
+        &[Some(count)],
+        attributes([("value", one.into())]),
+    );
+    let dim = cx.unknown_dim();
+    cx.set_type(ones, Type::tensor(DType::I64, [dim.clone()]));
+    let found = cx.non_zero(ones);
+    cx.set_type(found, Type::tensor(DType::I64, [Expr::int(1), dim]));
+    cx.squeeze(found, &[0])
+}
+
+/// Column, row, depth: as a transpose between reshapes. The other mode is what there always was.
+pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    if string(&model[id], "mode", "DCR") == "DCR" {
+        return without(model, id, "mode");
+    }
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let block = node.int("blocksize").ok_or("it has no blocksize")?;
+        let [n, c, h, w] = <[Expr; 4]>::try_from(cx.shape(x).to_vec())
+            .map_err(|_| "DepthToSpace of other than four dimensions")?;
+        let b = Expr::int(block);
+        let depth = c.floor_div(&Expr::int(block * block));
+        let apart = cx.reshape(
+            x,
+            &[
+                n.clone(),
+                depth.clone(),
+                b.clone(),
+                b.clone(),
+                h.clone(),
+                w.clone(),
+            ],
+        );
+        let mixed = cx.transpose(apart, &[0, 1, 4, 2, 5, 3]);
+        let whole = cx.reshape(mixed, &[n, depth, h * b.clone(), w * b]);
+        Ok(vec![if whole == x { cx.identity(x) } else { whole }])
+    })
+}
+
+/// A bias of zero where there is none.
+pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let kind = input(&model[id], 0).map(|x| super::forms::dtype(model, x))?;
+    let zero = kind.and_then(|kind| Scalar::Int(0).to_tensor(kind));
+    let zero = zero.ok_or("the type of this Gemm is not known")?;
+    let zero = model.add_constant(zero);
+    let mut inputs = model[id].inputs().to_vec();
+    inputs.resize(2, None);
+    inputs.push(Some(zero));
+    model.set_inputs(id, &inputs);
+    Ok(Done::Kept)
+}
+
+/// Scales that are not given are empty, and so is the region.
+pub(super) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let mut inputs = model[id].inputs().to_vec();
+    inputs.resize(inputs.len().max(3), None);
+    for i in [1, 2] {
+        if inputs[i].is_none() {
+            let empty = Tensor::from_slice(vec![0], &[] as &[f32]).map_err(|e| e.to_string())?;
+            inputs[i] = Some(model.add_constant(empty));
+        }
+    }
+    model.set_inputs(id, &inputs);
+    Ok(Done::Kept)
+}
+
+/// The value as an attribute of the one kind that there always was.
+pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    use Attribute::{Float, Floats, Int, Ints};
+    let given = model[id].attributes.first().map(|(_, v)| v.clone());
+    let tensor = match given {
+        Some(Int(i)) => Tensor::scalar(i),
+        Some(Float(f)) => Tensor::scalar(f),
+        Some(Ints(v)) => Tensor::vector(&v),
+        Some(Floats(v)) => Tensor::vector(&v),
+        _ => return Err("this kind of Constant is newer".to_owned()),
+    };
+    model[id].attributes.clear();
+    set(model, id, "value", tensor.into());
+    Ok(Done::Kept)
+}
+
+/// `Expand` of the value.
+pub(super) fn expanded(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    replace(model, id, |cx, node| {
+        let value = match node.attribute("value") {
+            Some(Attribute::Tensor(t)) => t
+                .reshaped(Vec::new())
+                .ok_or("its value is no single element")?,
+            _ => Tensor::scalar(0f32),
+        };
+        let shape = node.input(0).ok_or("it has no shape")?;
+        Ok(vec![cx.emit1(
+            "Expand",
+            &[Some(cx.constant(value)), Some(shape)],
+            Default::default(),
+        )])
+    })
+}

@@ -1,0 +1,142 @@
+//! The test of the table: every step of every operator is told by its schemas, has a rule, or is listed here.
+
+use super::{OPSETS, rules};
+use pt2onnx_ir::schema::{self, AttributeSchema, OpSchema, Param, ParamKind};
+use std::collections::BTreeSet;
+
+/// Steps of which the schemas tell nothing: they only say more clearly what held before, or free what runtimes had left
+/// free already (shapes that vary between iterations, what `auto_pad` means).
+const SAME: &[(&str, u32)] = &[
+    ("AveragePool", 11),
+    // A sparse value, instead of the other.
+    ("Constant", 11),
+    ("Conv", 11),
+    ("ConvTranspose", 11),
+    ("If", 11),
+    ("LpPool", 11),
+    ("MaxPool", 11),
+    ("MaxUnpool", 11),
+    ("NegativeLogLikelihoodLoss", 13),
+    ("NonMaxSuppression", 11),
+];
+
+/// What no older opset expresses: nodes of these operators fail with this step as the lowest opset.
+const NEWER: &[(&str, u32)] = &[
+    ("AffineGrid", 20),
+    ("BitCast", 26),
+    ("BlackmanWindow", 17),
+    ("CenterCropPad", 18),
+    ("Col2Im", 18),
+    ("ConcatFromSequence", 11),
+    ("ConvInteger", 10),
+    ("DFT", 17),
+    ("DeformConv", 19),
+    ("Det", 11),
+    ("DynamicQuantizeLinear", 11),
+    ("GridSample", 16),
+    ("HammingWindow", 17),
+    ("HannWindow", 17),
+    ("ImageDecoder", 20),
+    ("MatMulInteger", 10),
+    ("MelWeightMatrix", 17),
+    ("NonMaxSuppression", 10),
+    ("Optional", 15),
+    ("OptionalGetElement", 15),
+    ("OptionalHasElement", 15),
+    ("OptionalHasElement", 18),
+    ("QLinearConv", 10),
+    ("QLinearMatMul", 10),
+    ("RegexFullMatch", 20),
+    ("ReverseSequence", 10),
+    ("RoiAlign", 10),
+    ("STFT", 17),
+    ("SequenceAt", 11),
+    ("SequenceConstruct", 11),
+    ("SequenceEmpty", 11),
+    ("SequenceErase", 11),
+    ("SequenceInsert", 11),
+    ("SequenceLength", 11),
+    ("SequenceMap", 17),
+    ("SoftmaxCrossEntropyLoss", 12),
+    ("SplitToSequence", 11),
+    ("StringConcat", 20),
+    ("StringNormalizer", 10),
+    ("StringSplit", 20),
+    ("TensorScatter", 24),
+    ("Unique", 11),
+];
+
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Wider types, further attributes and inputs: a node without them means the same, and the schema refuses the rest.
+    Told,
+    /// The schemas say the same.
+    Equal,
+    /// Anything else.
+    Other,
+}
+
+fn told(older: Option<&OpSchema>, newer: &OpSchema) -> Step {
+    let Some(older) = older.filter(|o| !o.deprecated) else {
+        return Step::Other;
+    };
+    let kinds = |ps: &[Param]| {
+        ps.iter()
+            .map(|p| (p.kind, p.homogeneous))
+            .collect::<Vec<_>>()
+    };
+    let (shorter, longer) = (older.inputs.len(), newer.inputs.len());
+    let kept = newer.inputs.get(..shorter).map(kinds) == Some(kinds(older.inputs))
+        && kinds(older.outputs) == kinds(newer.outputs)
+        && newer.inputs[shorter..]
+            .iter()
+            .all(|p| p.kind == ParamKind::Optional);
+    let same = |a: &AttributeSchema| {
+        let new = newer.attribute(a.name);
+        new.is_some_and(|n| format!("{n:?}") == format!("{a:?}"))
+    };
+    if !kept || !older.attributes.iter().all(same) {
+        return Step::Other;
+    }
+    let counts = |s: &OpSchema| (s.min_inputs, s.min_outputs, s.attributes.len());
+    let added = longer > shorter || counts(older) != counts(newer);
+    let types = |s: &OpSchema| s.constraints.iter().map(|c| c.types).collect::<Vec<_>>();
+    match !added && types(older) == types(newer) {
+        true => Step::Equal,
+        false => Step::Told,
+    }
+}
+
+#[test]
+fn every_step_is_accounted_for() {
+    let mut open = Vec::new();
+    let mut listed: BTreeSet<_> = SAME.iter().chain(NEWER).copied().collect();
+    let mut ruled: BTreeSet<_> = rules::RULES.iter().map(|r| (r.op, r.since)).collect();
+    assert_eq!(ruled.len(), rules::RULES.len(), "two rules for one step");
+    assert!(rules::RULES.is_sorted_by_key(|r| (r.op, r.since)));
+    for newer in schema::all() {
+        let step = (newer.name, newer.since);
+        let within = (OPSETS.start() + 1..=schema::CANONICAL_OPSET).contains(&newer.since);
+        if !within || newer.deprecated {
+            continue;
+        }
+        let told = told(schema::lookup(newer.name, newer.since - 1), newer);
+        match (ruled.remove(&step), listed.remove(&step), &told) {
+            (true, false, _) | (false, false, Step::Told) => {}
+            (false, true, Step::Equal | Step::Other) => {}
+            _ => open.push(format!(
+                "(\"{}\", {}), // {told:?}",
+                newer.name, newer.since
+            )),
+        }
+    }
+    assert!(
+        open.is_empty(),
+        "neither told, nor ruled, nor listed, or twice:\n{}",
+        open.join("\n")
+    );
+    assert!(
+        ruled.is_empty() && listed.is_empty(),
+        "no such steps: {ruled:?} {listed:?}"
+    );
+}

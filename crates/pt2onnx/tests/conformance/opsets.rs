@@ -1,0 +1,42 @@
+//! Older opsets: all cases of `first`, and a part of the others, which may need a newer one, or kernels that ONNX Runtime lacks,
+//! but must not go wrong.
+
+use super::{case::Case, run};
+use libtest_mimic::Trial;
+use pt2onnx::{Error, Exporter, Target};
+use std::{collections::BTreeMap, sync::Arc};
+
+const OPSETS: [u32; 5] = [9, 11, 13, 15, 17];
+
+pub fn trials(cases: &[Arc<Case>], known: &BTreeMap<String, String>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let sound = cases.iter().filter(|c| !known.contains_key(&c.name));
+    for (i, case) in sound.enumerate() {
+        let first = case.name.starts_with("first/");
+        let sampled = OPSETS.iter().enumerate();
+        let sampled = sampled.filter(|(k, _)| first || i % 240 == 48 * k);
+        for (_, &opset) in sampled {
+            let case = Arc::clone(case);
+            let name = format!("{}, opset {opset}", case.name);
+            trials.push(Trial::test(name, move || {
+                Ok(check(&case, opset, first && opset > 9)?)
+            }));
+        }
+    }
+    trials
+}
+
+/// `expressible`: that a newer opset is needed, or another kernel, is a failure, too.
+fn check(case: &Case, opset: u32, expressible: bool) -> Result<(), String> {
+    let functions = case.functions.as_deref().unwrap_or_default();
+    let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
+    let exporter = exporter.functions(functions).map_err(|e| e.to_string())?;
+    let program = match exporter.export(case.archive.path()) {
+        Err(Error::Legalise(_) | Error::Domain(_)) if !expressible => return Ok(()),
+        result => result.map_err(|e| format!("convert: {e}"))?,
+    };
+    match run(case, program) {
+        Err(e) if !expressible && e.contains("Could not find an implementation") => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,178 @@
+//! `bench`: whole conversions, each a process of its own, against `cp` of the archive and against torch.onnx.export.
+
+mod measure;
+mod page;
+mod plot;
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use xtask::synth::{self, Decoder, Extent};
+
+use crate::generate::{root, target};
+use crate::python::run;
+use measure::{Measured, Run, in_turns};
+
+/// What to measure.
+#[derive(Args)]
+pub struct Options {
+    /// Numbers of layers.
+    #[arg(long, value_delimiter = ',', default_values_t = [32, 128, 512, 2048, 4096])]
+    layers: Vec<u64>,
+    /// Sizes of archives in gigabytes.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
+    gigabytes: Vec<u64>,
+    /// How often each is run; medians are told.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Folder for archives and models; below `target/` by default. What PyTorch made stays there for the next run.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+/// What one archive came to.
+struct Row {
+    archive: String,
+    /// Bytes of the archive.
+    bytes: u64,
+    runs: Vec<(&'static str, Measured)>,
+}
+
+/// The task.
+pub fn bench(options: &Options) -> Result<()> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
+    let bench = Bench {
+        pt2onnx: target().join("release/pt2onnx"),
+        python: env::var_os("PT2ONNX_TORCH_PYTHON").map(PathBuf::from),
+        folder: options
+            .folder
+            .clone()
+            .unwrap_or_else(|| target().join("bench")),
+        runs: options.runs,
+    };
+    fs::create_dir_all(&bench.folder)?;
+    let layers = bench.layers(&options.layers)?;
+    let gigabytes = bench.gigabytes(&options.gigabytes)?;
+    let models = bench.models()?;
+    page::write(&layers, &gigabytes, &models)
+}
+
+struct Bench {
+    pt2onnx: PathBuf,
+    /// An interpreter with PyTorch.
+    python: Option<PathBuf>,
+    folder: PathBuf,
+    runs: usize,
+}
+
+impl Bench {
+    /// Decoders so narrow that their graph is all there is to them.
+    fn layers(&self, layers: &[u64]) -> Result<Vec<(u64, Row)>> {
+        let rows = layers.iter().map(|&layers| {
+            let archive = self.folder.join(format!("{layers} layers.pt2"));
+            synth::write(&Decoder::new(layers, 16)?, &archive)?;
+            let mut runs = vec![self.convert(&archive, "embed")];
+            // Beyond, PyTorch takes minutes and more.
+            if layers <= 32 {
+                runs.extend(self.torch(&archive));
+            }
+            let row = self.row(&archive, runs)?;
+            fs::remove_file(archive)?;
+            Ok((layers, row))
+        });
+        rows.collect()
+    }
+
+    /// Decoders that are nearly all weights.
+    fn gigabytes(&self, gigabytes: &[u64]) -> Result<Vec<(u64, Row)>> {
+        let rows = gigabytes.iter().map(|&gigabytes| {
+            let archive = self.folder.join(format!("{gigabytes} GB.pt2"));
+            synth::synth(Extent::Bytes(gigabytes * 1_000_000_000), None, &archive)?;
+            let runs = vec![self.copy(&archive), self.convert(&archive, "external")];
+            let row = self.row(&archive, runs)?;
+            fs::remove_file(archive)?;
+            Ok((gigabytes, row))
+        });
+        rows.collect()
+    }
+
+    /// Models of transformers where PyTorch is at hand, else the archives of the repository.
+    fn models(&self) -> Result<Vec<Row>> {
+        let folder = match &self.python {
+            Some(python) => {
+                run(Command::new(python)
+                    .arg(root().join("xtask/python/bench_models.py"))
+                    .arg(&self.folder))?;
+                self.folder.clone()
+            }
+            None => root().join("testdata/models"),
+        };
+        let mut archives: Vec<PathBuf> = fs::read_dir(&folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<_>>()?;
+        archives.retain(|path| path.extension() == Some(OsStr::new("pt2")));
+        archives.sort();
+        let rows = archives.iter().map(|archive| {
+            let mut runs = vec![self.copy(archive), self.convert(archive, "external")];
+            runs.extend(self.torch(archive));
+            self.row(archive, runs)
+        });
+        rows.collect()
+    }
+
+    /// Runs all in turns; archives that were made here go afterwards.
+    fn row(&self, archive: &Path, runs: Vec<Run>) -> Result<Row> {
+        let name = archive
+            .file_stem()
+            .and_then(OsStr::to_str)
+            .context("a name")?
+            .to_owned();
+        println!("{name}");
+        let bytes = fs::metadata(archive)?.len();
+        let measured = in_turns(&runs, self.runs)?;
+        for (run, measured) in runs.iter().zip(&measured) {
+            println!("  {:<18} {measured}", run.name);
+        }
+        let names = runs.iter().map(|run| run.name);
+        Ok(Row {
+            archive: name,
+            bytes,
+            runs: names.zip(measured).collect(),
+        })
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.join("out")
+    }
+
+    fn copy(&self, archive: &Path) -> Run {
+        let to = self.out().join("copy.pt2");
+        Run::new("cp", self.out(), Command::new("cp").arg(archive).arg(to))
+    }
+
+    /// Named by where the weights go.
+    fn convert(&self, archive: &Path, weights: &'static str) -> Run {
+        let mut command = Command::new(&self.pt2onnx);
+        command
+            .arg(archive)
+            .arg("-o")
+            .arg(self.out().join("model.onnx"))
+            .args(["--weights", weights]);
+        Run::new(weights, self.out(), &command)
+    }
+
+    fn torch(&self, archive: &Path) -> Option<Run> {
+        let mut command = Command::new(self.python.as_ref()?);
+        command
+            .arg(root().join("xtask/python/bench_torch.py"))
+            .arg(archive)
+            .arg(self.out().join("model.onnx"));
+        Some(Run::new("torch.onnx.export", self.out(), &command).once())
+    }
+}

@@ -1,0 +1,143 @@
+//! Plots as SVG: lines over two logarithmic axes.
+
+use std::fmt::Write;
+
+/// A line with its points.
+pub struct Series {
+    pub name: &'static str,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Lines of seconds.
+pub struct Plot {
+    pub title: &'static str,
+    /// What the horizontal axis counts.
+    pub x: &'static str,
+    pub series: Vec<Series>,
+}
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 360.0;
+/// Room for the labels: left, right, top, bottom.
+const MARGINS: [f64; 4] = [60.0, 150.0, 40.0, 40.0];
+const COLORS: [&str; 4] = ["#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad"];
+
+/// A logarithmic axis from pixel to pixel.
+struct Axis {
+    from: f64,
+    to: f64,
+    pixels: (f64, f64),
+}
+
+impl Axis {
+    fn at(&self, value: f64) -> f64 {
+        let (start, end) = self.pixels;
+        let part = (value / self.from).ln() / (self.to / self.from).ln();
+        start + part * (end - start)
+    }
+}
+
+impl Plot {
+    /// The picture.
+    pub fn svg(&self) -> String {
+        let [left, right, top, bottom] = MARGINS;
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let range = |of: fn(&(f64, f64)) -> f64| {
+            points()
+                .map(of)
+                .fold((f64::INFINITY, 1e-9), |(low, high), v| {
+                    (v.min(low), v.max(high))
+                })
+        };
+        let (low, high) = range(|point| point.0);
+        let x = Axis {
+            from: low,
+            to: high.max(low * 2.0),
+            pixels: (left, WIDTH - right),
+        };
+        let (low, high) = range(|point| point.1);
+        let decade = |value: f64| 10f64.powf(value);
+        let (low, high) = (low.log10().floor(), high.log10().ceil());
+        let y = Axis {
+            from: decade(low),
+            to: decade(high.max(low + 1.0)),
+            pixels: (HEIGHT - bottom, top),
+        };
+
+        let mut svg = format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">"#
+        );
+        svg += r#"<rect width="100%" height="100%" fill="white"/>"#;
+        let mut text = |x: f64, y: f64, anchor: &str, text: &str| {
+            // A String takes whatever is written to it.
+            let _ = write!(
+                svg,
+                r#"<text x="{x:.0}" y="{y:.0}" text-anchor="{anchor}">{text}</text>"#
+            );
+        };
+        text(left, top - 20.0, "start", self.title);
+        text(WIDTH - right, HEIGHT - 8.0, "end", self.x);
+        let mut ticks: Vec<f64> = points().map(|point| point.0).collect();
+        ticks.sort_by(f64::total_cmp);
+        ticks.dedup();
+        for tick in ticks {
+            text(
+                x.at(tick),
+                HEIGHT - bottom + 16.0,
+                "middle",
+                &tick.to_string(),
+            );
+        }
+        let decades: Vec<f64> = (low as i32..=y.to.log10().round() as i32)
+            .map(|d| decade(d.into()))
+            .collect();
+        for &seconds in &decades {
+            text(
+                left - 6.0,
+                y.at(seconds) + 4.0,
+                "end",
+                &format!("{seconds} s"),
+            );
+        }
+        for (series, (_, at)) in self
+            .series
+            .iter()
+            .filter_map(|series| Some((series, series.points.last()?)))
+        {
+            let from = series.points.last().map_or(left, |point| x.at(point.0));
+            text(from + 8.0, y.at(*at) + 4.0, "start", series.name);
+        }
+        for seconds in decades {
+            let at = y.at(seconds);
+            let end = WIDTH - right;
+            let _ = write!(
+                svg,
+                r##"<line x1="{left}" y1="{at:.1}" x2="{end}" y2="{at:.1}" stroke="#ddd"/>"##
+            );
+        }
+        for (series, color) in self.series.iter().zip(COLORS.iter().cycle()) {
+            let places: Vec<(f64, f64)> = series
+                .points
+                .iter()
+                .map(|point| (x.at(point.0), y.at(point.1)))
+                .collect();
+            let line: Vec<String> = places
+                .iter()
+                .map(|(x, y)| format!("{x:.1},{y:.1}"))
+                .collect();
+            let _ = write!(
+                svg,
+                r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="2"/>"#,
+                line.join(" ")
+            );
+            for (x, y) in places {
+                let _ = write!(
+                    svg,
+                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{color}"/>"#
+                );
+            }
+        }
+        svg += "</svg>\n";
+        svg
+    }
+}

@@ -1,0 +1,3 @@
+//! What tasks and benches share.
+
+pub mod synth;
