@@ -278,7 +278,9 @@ fn an_archive_without_values_is_exported_without() {
 /// ONNX Runtime itself reads the archive, and data files in parts.
 #[test]
 fn onnx_runtime_finds_the_weights() {
-    use pt2onnx::ort::{session::Session, value::TensorRef};
+    use pt2onnx::ort::{init_from, session::Session, value::TensorRef};
+    let library = std::env::var_os("ORT_DYLIB_PATH").unwrap();
+    let environment = init_from(library).unwrap().build().unwrap();
     let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
     let folder = tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -302,7 +304,7 @@ fn onnx_runtime_finds_the_weights() {
             outputs(&mut OnnxProgram::open(at("m.onnx")).unwrap()),
             expected
         );
-        let mut session = Session::builder()
+        let mut session = Session::builder(&environment)
             .unwrap()
             .commit_from_file(at("m.onnx"))
             .unwrap();
@@ -318,7 +320,7 @@ fn onnx_runtime_finds_the_weights() {
     // Without its archive the linked model is nothing.
     fs::remove_file(at("below/archive.pt2")).unwrap();
     assert!(
-        Session::builder()
+        Session::builder(&environment)
             .unwrap()
             .commit_from_file(at("m.onnx"))
             .is_err()
