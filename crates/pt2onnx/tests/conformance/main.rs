@@ -43,20 +43,27 @@ fn main() {
                 move || verdict(apart(&case), reason),
             ));
         }
-        let lower = match i % 16 {
-            0 => Some(Level::Off),
-            8 => Some(Level::Simplify),
-            _ => None,
+        let levels: &[Level] = match i % 16 {
+            _ if case.name.starts_with("first/") => &[Level::Fuse, Level::Off, Level::Simplify],
+            0 => &[Level::Fuse, Level::Off],
+            8 => &[Level::Fuse, Level::Simplify],
+            _ => &[Level::Fuse],
         };
-        for level in [Some(Level::Fuse), lower].into_iter().flatten() {
+        for &level in levels {
             let name = match level {
                 Level::Fuse => case.name.clone(),
                 lower => format!("{}, optimize {}", case.name, lower as u8),
             };
             let (case, reason) = (case.clone(), reason.clone());
             trials.push(Trial::test(name, move || {
-                verdict(check(&case, level), reason)
+                verdict(check(&case, level, DEFAULT_OPSET), reason)
             }));
+        }
+        // The newest operators are what most fusions make.
+        if case.name.starts_with("first/") {
+            let name = format!("{}, newest opset", case.name);
+            let newest = move || verdict(check(&case, Level::Fuse, *OPSETS.end()), reason);
+            trials.push(Trial::test(name, newest));
         }
     }
     trials.extend(opsets::trials(&cases, &known));
@@ -94,15 +101,15 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Converts for ONNX Runtime, at the default opset or, where that cannot express the program, at the newest.
-fn export(case: &Case, level: Level, weights: Weights) -> Result<OnnxProgram, String> {
+/// Converts for ONNX Runtime, at the opset or, where that cannot express the program, at the newest.
+fn export(case: &Case, level: Level, opset: u32, weights: Weights) -> Result<OnnxProgram, String> {
     let functions = case.functions.as_deref().unwrap_or_default();
     let exporter = |opset| {
         let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
         let exporter = exporter.functions(functions).expect("functions");
         exporter.optimize(level).weights(weights)
     };
-    let program = match exporter(DEFAULT_OPSET).export(case.archive.path()) {
+    let program = match exporter(opset).export(case.archive.path()) {
         Err(Error::Legalise(_)) => exporter(*OPSETS.end()).export(case.archive.path()),
         result => result,
     };
@@ -111,7 +118,7 @@ fn export(case: &Case, level: Level, weights: Weights) -> Result<OnnxProgram, St
 
 /// Writes the model without weights, reads it back and gives it the archive's.
 fn apart(case: &Case) -> Result<(), String> {
-    let mut program = export(case, Level::Fuse, Weights::None)?;
+    let mut program = export(case, Level::Fuse, DEFAULT_OPSET, Weights::None)?;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("m.onnx");
     program.save(&file).map_err(|e| format!("write: {e}"))?;
@@ -123,8 +130,8 @@ fn apart(case: &Case) -> Result<(), String> {
     run(case, program)
 }
 
-fn check(case: &Case, level: Level) -> Result<(), String> {
-    let program = export(case, level, Weights::Auto)?;
+fn check(case: &Case, level: Level, opset: u32) -> Result<(), String> {
+    let program = export(case, level, opset, Weights::Auto)?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
     let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
     let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;
