@@ -39,7 +39,7 @@ pub(crate) fn gather(tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
     };
     let mut block = Vec::new();
     let dims = dims(tensor, width);
-    blocks(&dims, width, tensor.offset() * width, &mut |dims, at| {
+    blocks(&dims, tensor.offset() * width, &mut |dims, at| {
         block.resize(width * dims.iter().map(|d| d.size).product::<usize>(), 0);
         let mut order = dims.to_vec();
         order.sort_by_key(|d| std::cmp::Reverse(d.from));
@@ -74,7 +74,6 @@ fn dims(tensor: &Tensor, width: usize) -> Vec<Dim> {
 /// Calls `each` with the dimensions and the start of every block, in order.
 fn blocks(
     dims: &[Dim],
-    width: usize,
     at: usize,
     each: &mut impl FnMut(&[Dim], usize) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -84,7 +83,7 @@ fn blocks(
     // The step of a dimension is what all inner ones have.
     let rows = (BLOCK / first.to).min(first.size);
     if rows == 0 {
-        return (0..first.size).try_for_each(|i| blocks(inner, width, at + i * first.from, each));
+        return (0..first.size).try_for_each(|i| blocks(inner, at + i * first.from, each));
     }
     let mut block = dims.to_vec();
     for start in (0..first.size).step_by(rows) {
@@ -236,7 +235,7 @@ mod tests {
     /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
     #[test]
     fn elements_come_as_they_look() {
-        let bytes: Vec<u8> = (0..40_000u32).map(|i| (i * 7 % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(40_000).collect();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let mapped = Storage::map(file.reopen().unwrap(), file.path()).unwrap();

@@ -119,7 +119,7 @@ pub fn save_observed(
     let options = options.into();
     let target = Target::new(path.as_ref())?;
     let data_path = target.data_path(&options)?;
-    let stream = arranged(model, &options, &data_path, target.folder())?;
+    let stream = arranged(model, &options, &data_path, &target)?;
     let file = |file: &DataFile| Target::new(&data_path.with_file_name(&file.name));
     let data: Vec<Target> = stream.files().iter().map(file).collect::<Result<_, _>>()?;
     let sync = data.iter().chain([&target]).any(Target::exists);
@@ -168,8 +168,8 @@ pub fn check(model: &Model, options: impl Into<SaveOptions>) -> Result<(), Error
         link_outside: true,
         ..options.into()
     };
-    let folder = Path::new(".");
-    arranged(model, &options, &folder.join("model.onnx.data"), folder).map(drop)
+    let target = Target::new(Path::new("model.onnx"))?;
+    arranged(model, &options, Path::new("model.onnx.data"), &target).map(drop)
 }
 
 /// The model, each weight where it goes.
@@ -177,14 +177,14 @@ fn arranged<'a>(
     model: &'a Model,
     options: &SaveOptions,
     data_path: &Path,
-    folder: &Path,
+    target: &Target,
 ) -> Result<Stream<'a>, Error> {
     let mut stream = Stream::new(model)?;
     if !matches!(options.weights, Weights::Auto | Weights::None) {
         stream.complete()?;
     }
     if options.weights == Weights::Link {
-        stream.link(options, |source| location(source, folder, options))?;
+        stream.link(options, |source| location(source, target, options))?;
     } else if goes_external(options, stream.size())? {
         stream.externalise(options, &utf8(data_path)?);
     } else {
@@ -224,7 +224,7 @@ fn utf8(path: &Path) -> Result<String, Error> {
 }
 
 /// The way from the model's folder to a file, as the model file spells it: with slashes.
-fn location(source: &FileRange, folder: &Path, options: &SaveOptions) -> Result<String, Error> {
+fn location(source: &FileRange, target: &Target, options: &SaveOptions) -> Result<String, Error> {
     let real = |path: &Path| {
         fs::canonicalize(path).map_err(|source| Error::Io {
             path: path.to_owned(),
@@ -232,7 +232,7 @@ fn location(source: &FileRange, folder: &Path, options: &SaveOptions) -> Result<
             source,
         })
     };
-    let (file, folder) = (real(&source.path)?, real(folder)?);
+    let (file, folder) = (real(&source.path)?, real(target.folder())?);
     let shared = file.components().zip(folder.components());
     let shared = shared.take_while(|(a, b)| a == b).count();
     let ups = folder.components().skip(shared).map(|_| "..");
@@ -240,6 +240,9 @@ fn location(source: &FileRange, folder: &Path, options: &SaveOptions) -> Result<
         path: file.clone(),
         what,
     };
+    if fs::canonicalize(target.path()).is_ok_and(|there| there == file) {
+        return Err(refuse("is the one to be written"));
+    }
     if folder.components().count() > shared && !options.link_outside {
         return Err(refuse("is not in the folder of the model or below"));
     }

@@ -69,6 +69,11 @@ impl Target {
     }
 
     /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// As [`path`](Self::path).
     pub fn into_path(self) -> PathBuf {
         self.path
     }

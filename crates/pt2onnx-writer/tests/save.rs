@@ -390,6 +390,14 @@ fn links() {
     let read = pt2onnx_writer::read(&file).unwrap();
     assert_eq!(to_bytes(&read).unwrap(), to_bytes(&m).unwrap());
 
+    // A model that has its weights itself cannot take its own place.
+    save(&m, &file, Weights::Embed).unwrap();
+    let own = pt2onnx_writer::read(&file).unwrap();
+    assert!(matches!(
+        save(&own, &file, Weights::Link),
+        Err(Error::Link { .. })
+    ));
+
     let file = below.join("m.onnx");
     assert!(matches!(
         save(&m, &file, Weights::Link),
