@@ -5,8 +5,8 @@ use crate::{
     report::{Code, Report},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OPSETS, OutputNames, SaveOptions};
-use std::{num::NonZeroUsize, path::PathBuf};
+use pt2onnx::{DEFAULT_OPSET, DynamicAxes, IR_VERSIONS, OPSETS, OutputNames, SaveOptions};
+use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
 const AFTER: &str = "\
 Examples:
@@ -199,6 +199,9 @@ pub struct Options {
     /// Opset of ONNX's operators
     #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
     pub opset: u32,
+    /// Version of the file format, for runtimes that refuse newer ones; by default the lowest that serves
+    #[arg(long, value_name = "N", value_parser = ir_version)]
+    pub ir_version: Option<u32>,
     /// Where weights go
     #[arg(long, value_enum, default_value_t)]
     pub weights: Weights,
@@ -431,15 +434,25 @@ pub enum Target {
     /// The standard; a warning says what ONNX Runtime has no kernel for
     #[default]
     Standard,
-    /// ONNX Runtime on the CPU: casts where it has no kernel for an element type
+    /// ONNX Runtime: as ort-cpu, and its own operators where they are faster
+    Ort,
+    /// ONNX Runtime on the CPU, in ONNX's operators: casts where it has no kernel for an element type
     OrtCpu,
+    /// NVIDIA TensorRT: what it cannot run is an error
+    #[value(name = "tensorrt")]
+    TensorRt,
+    /// tract: what it cannot run is an error
+    Tract,
 }
 
 impl From<Target> for pt2onnx::Target {
     fn from(target: Target) -> Self {
         match target {
             Target::Standard => Self::Standard,
+            Target::Ort => Self::Ort,
             Target::OrtCpu => Self::OrtCpu,
+            Target::TensorRt => Self::TensorRt,
+            Target::Tract => Self::Tract,
         }
     }
 }
@@ -541,17 +554,17 @@ fn size(text: &str) -> Result<(String, i64), String> {
 }
 
 fn opset(text: &str) -> Result<u32, String> {
-    let supported = || {
-        format!(
-            "opsets {} to {} can be written",
-            OPSETS.start(),
-            OPSETS.end()
-        )
-    };
-    text.parse()
-        .ok()
-        .filter(|n| OPSETS.contains(n))
-        .ok_or_else(supported)
+    among("opsets", &OPSETS, text)
+}
+
+fn ir_version(text: &str) -> Result<u32, String> {
+    among("IR versions", &IR_VERSIONS, text)
+}
+
+fn among(what: &str, supported: &RangeInclusive<u32>, text: &str) -> Result<u32, String> {
+    let (first, last) = (supported.start(), supported.end());
+    let number = text.parse().ok().filter(|n| supported.contains(n));
+    number.ok_or_else(|| format!("{what} {first} to {last} can be written"))
 }
 
 #[cfg(test)]

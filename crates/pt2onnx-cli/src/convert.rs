@@ -158,6 +158,9 @@ pub fn exporter(args: Options) -> Result<Exporter, Report> {
     if let Some(version) = args.model_version {
         exporter = exporter.model_version(version);
     }
+    if let Some(version) = args.ir_version {
+        exporter = exporter.ir_version(version);
+    }
     if let Some(name) = args.producer {
         exporter = exporter.producer(name);
     }

@@ -5,7 +5,7 @@ use pt2onnx::{
     aten::LowerError,
     fx,
     ir::ParseError,
-    opt::LegaliseError,
+    opt::{LegaliseError, TargetError},
     writer::{self, ReadError},
 };
 use std::{
@@ -84,10 +84,13 @@ impl From<Error> for Report {
         match &error {
             Error::Archive(e) => archive(e),
             Error::Program(failures) => program(failures),
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
-                Report::new(Code::Usage, error.to_string())
-            }
+            Error::Opset(_)
+            | Error::IrVersion(_)
+            | Error::Name(_)
+            | Error::Dim(_)
+            | Error::Domain(_) => Report::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
+            Error::Target(e) => target(e),
             Error::Verify(errors) => {
                 let report =
                     Report::new(Code::Internal, "the model that was made is not valid ONNX")
@@ -312,6 +315,17 @@ fn legalise(error: &LegaliseError) -> Report {
     places
         .fold(report, Report::place)
         .help(format!("use `--opset {lowest}`"))
+}
+
+fn target(error: &TargetError) -> Report {
+    let TargetError::Nodes { target, failures } = error else {
+        return Report::new(Code::Usage, error.to_string());
+    };
+    let report = Report::new(Code::Program, format!("{target} cannot run the model"));
+    { failures.iter() }
+        .map(|f| format!("{}: {}", f.place, f.reason))
+        .fold(report, Report::place)
+        .help("write these parts of the model in other operations, or leave out `--target` for a model in the standard's operators")
 }
 
 fn write(error: &writer::Error) -> Report {

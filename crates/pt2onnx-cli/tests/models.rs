@@ -98,6 +98,50 @@ fn optimize_warns_of_what_it_leaves_alone() {
     assert!(output.exists());
 }
 
+/// What the types of inner values would show, which files need not tell.
+#[test]
+fn optimize_refuses_what_contradicts_itself() {
+    let folder = tempdir().unwrap();
+    for (nodes, what) in [
+        (
+            "a = Shape (x) b = Cast <to = 7> (x) y = MatMul (x, b)",
+            "`node_MatMul_2`",
+        ),
+        (
+            "a = Shape (x) y = Abs (a)",
+            "output `y`: the graph says that it is float32, its node makes int64",
+        ),
+        ("p = MaxPool <kernel_shape = [2, 2]> (x) y = Relu (p)", ""),
+    ] {
+        let text = format!(
+            r#"<ir_version: 9, opset_import: ["" : 20]>
+            g (float[1,1,8] x) => (float[n] y) {{ {nodes} }}"#
+        );
+        let mut model: Model = text.parse().unwrap();
+        let made = model
+            .nodes(Model::MAIN)
+            .flat_map(|n| model[n].outputs().to_vec());
+        for value in made.collect::<Vec<_>>() {
+            if !model.outputs().contains(&value) {
+                model[value].ty = None;
+            }
+        }
+        let model = save(&folder, "m.onnx", &model, Weights::Auto);
+        let output = folder.path().join("n.onnx");
+        let run = pt2onnx([
+            "optimize",
+            model.to_str().unwrap(),
+            "-o",
+            output.to_str().unwrap(),
+        ]);
+        match what {
+            // Wrong sizes are the runtime's business.
+            "" => assert_eq!(run.code, 0, "{run:?}"),
+            what => assert!(run.code == 3 && run.stderr.contains(what), "{run:?}"),
+        }
+    }
+}
+
 #[test]
 fn diff() {
     let folder = tempdir().unwrap();

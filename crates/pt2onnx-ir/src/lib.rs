@@ -32,6 +32,7 @@ mod builder;
 mod copy;
 mod generated;
 mod infer;
+mod ir_version;
 mod model;
 mod names;
 mod parse;

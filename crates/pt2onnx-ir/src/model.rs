@@ -296,7 +296,7 @@ pub struct Model {
     pub opset: u32,
     /// Opsets of other domains in use.
     pub imports: IndexMap<String, u32>,
-    /// IR version to write; the lowest that the opset needs, unless set.
+    /// IR version to write; the lowest that opset and features need, unless set.
     pub ir_version: Option<u32>,
     /// Name of the main graph.
     pub name: String,

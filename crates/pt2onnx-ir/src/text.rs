@@ -52,34 +52,6 @@ impl Display for Model {
 }
 
 impl Model {
-    /// The IR version to write: the one set, else the lowest that opset and functions need (onnx's `helper.OP_SET_ID_VERSION_MAP`).
-    pub fn ir_version(&self) -> u32 {
-        let lowest = match self.opset {
-            ..=8 => 3,
-            9 => 4,
-            10 => 5,
-            11 => 6,
-            12..=14 => 7,
-            15..=18 => 8,
-            19 | 20 => 9,
-            21 | 22 => 10,
-            23 => 11,
-            24 => 12,
-            25..=27 => 13,
-            28.. => 14,
-        };
-        // What functions have that came later than functions.
-        let overloads = self.functions.iter().any(|f| !f.overload.is_empty());
-        let defaults = self.functions.iter().any(|f| !f.defaults.is_empty());
-        let functions = match (overloads, defaults, self.functions.is_empty()) {
-            (true, ..) => 10,
-            (_, true, _) => 9,
-            (.., false) => 8,
-            _ => 0,
-        };
-        self.ir_version.unwrap_or(lowest.max(functions))
-    }
-
     /// A function has no constants in the grammar: they are nodes in front of the others.
     fn function(&self, f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
         write!(f, "\n<domain: {}", quoted(&function.domain))?;

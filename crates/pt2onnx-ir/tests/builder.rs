@@ -150,6 +150,24 @@ main_graph (int8[1,3,4,4] x0) => (int8[1,3,4,4] val_0, int8[1,3,4,4] val_1)
 "#);
 }
 
+/// Beside an input that is of one type for all.
+#[test]
+fn reductions_compute_in_types_they_take() {
+    assert_snapshot!(emitted(&[(DType::I8, &["s0", "2"])], |cx, x| {
+        vec![cx.reduce("ReduceSum", x[0], &[0], false)]
+    }), @r#"
+main_graph (int8[s0,2] x0) => (int8[2] val_0)
+<
+  int64[1] val_1 = {0}
+>
+{
+  val_2 = Cast <to: int = 6> (x0)
+  val_3 = ReduceSum <keepdims: int = 0> (val_2, val_1)
+  val_0 = Cast <to: int = 3> (val_3)
+}
+"#);
+}
+
 #[test]
 fn nothing_to_do_emits_nothing() {
     let text = emitted(&[(F, &["s0", "3"])], |cx, x| {

@@ -37,7 +37,7 @@ mod types;
 
 pub use aside::OPTIMISED_OPSETS;
 pub use legalise::{Failure, LegaliseError, OPSETS, legalise, means_the_same};
-pub use target::{Target, bridge_ort_cpu, lacking_ort_cpu};
+pub use target::{Target, TargetError, Unrunnable, fit};
 pub use types::infer_types;
 
 use pt2onnx_ir::Model;
@@ -64,6 +64,8 @@ pub struct Options {
     pub level: Level,
     /// The opset that the model is to be written for: fusions make no operator that it lacks.
     pub opset: u32,
+    /// The runtime that it is to be written for: its own operators are made for no other.
+    pub target: Target,
     /// Results of at most this many bytes are folded whatever happens to the operands.
     pub max_folded_bytes: usize,
     /// Operands of more bytes than this, all taken together, are not read to fold a small result.
@@ -106,6 +108,7 @@ impl Default for Options {
         Self {
             level: Level::default(),
             opset: pt2onnx_ir::schema::CANONICAL_OPSET,
+            target: Target::Standard,
             max_folded_bytes: 8 << 10,
             max_read_bytes: 1 << 20,
             replace_weights: true,
@@ -230,6 +233,13 @@ pub const PASSES: &[Pass] = &[
         "rms-norm",
         "Makes RMSNormalization of its formula, from opset 23 on; otherwise as layer-norm.",
         |m, o| fuse::run(m, o, &fuse::RMS_NORM),
+    ),
+    fuse(
+        "multi-head",
+        "For `--target ort`: makes com.microsoft.MultiHeadAttention of scaled dot-product attention whose heads are \
+         transposed from and to `(batch, length, heads, size)`. Of float32, with no mask, a causal one, or a boolean one \
+         that is the same for all heads.",
+        |m, o| o.target == Target::Ort && fuse::run(m, o, &fuse::MULTI_HEAD),
     ),
     fuse(
         "attention",

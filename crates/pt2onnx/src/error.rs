@@ -1,9 +1,10 @@
 //! What can go wrong from archive to model, by stage.
 
-use crate::{DimError, DomainError, Misfit, NameError, OPSETS};
+use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OPSETS};
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::VerifyError;
+use pt2onnx_opt::TargetError;
 use std::fmt;
 
 /// Why there is no model. [`Error::kind`] is for those who only want to know of what sort it is:
@@ -39,6 +40,9 @@ pub enum Error {
         /// The opset asked for.
         u32,
     ),
+    /// The model cannot be written in the IR version asked for.
+    #[error(transparent)]
+    IrVersion(#[from] IrVersionError),
     /// Inputs, outputs or other values cannot be called as asked.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -51,6 +55,9 @@ pub enum Error {
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),
+    /// The runtime to write for cannot run the model.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// The model made is not valid ONNX.
     #[error("the model that was made is not valid, which is a bug of pt2onnx; please report it:{}", lines(.0))]
     Verify(
@@ -101,6 +108,8 @@ pub enum ErrorKind {
     Conversion,
     /// The opset asked for cannot express the model.
     Opset,
+    /// The runtime to write for cannot run the model.
+    Target,
     /// What was asked for does not fit the program, or cannot be had: an opset, names, sizes.
     Options,
     /// Weights have no values, or those given do not fit the model.
@@ -127,10 +136,14 @@ impl Error {
                 _ if failures.is_empty() => ErrorKind::Conversion,
                 _ => ErrorKind::UnsupportedOperator,
             },
-            Error::Opset(_) | Error::Name(_) | Error::Dim(_) | Error::Domain(_) => {
-                ErrorKind::Options
-            }
+            Error::Opset(_)
+            | Error::IrVersion(_)
+            | Error::Name(_)
+            | Error::Dim(_)
+            | Error::Domain(_) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
+            Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
+            Error::Target(_) => ErrorKind::Target,
             Error::Verify(_) => ErrorKind::Checker,
             Error::Weights(_) => ErrorKind::NoWeights,
             Error::Warnings(_) => ErrorKind::Warnings,

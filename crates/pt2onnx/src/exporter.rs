@@ -4,7 +4,7 @@ use crate::{
     Detail, DynamicAxes, Error, Failed, Failure, OPSETS, OnnxProgram, Operators, OutputNames,
     Registry, Report, SaveOptions, State, Target, Weights,
     dims::{self, Dims},
-    domains, error,
+    domains, error, ir_version,
     naming::{self, Names},
     random, report, weights,
 };
@@ -20,6 +20,7 @@ pub const DEFAULT_OPSET: u32 = 20;
 /// Turns exported programs into ONNX models.
 pub struct Exporter {
     opset: u32,
+    ir_version: Option<u32>,
     save: SaveOptions,
     weights_as_inputs: bool,
     optimize: pt2onnx_opt::Options,
@@ -71,6 +72,7 @@ impl Default for Exporter {
     fn default() -> Self {
         Self {
             opset: DEFAULT_OPSET,
+            ir_version: None,
             save: SaveOptions::default(),
             weights_as_inputs: false,
             optimize: pt2onnx_opt::Options::default(),
@@ -99,6 +101,14 @@ impl Exporter {
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub fn opset(mut self, opset: u32) -> Self {
         self.opset = opset;
+        self
+    }
+
+    /// Version of the file format, one of [`IR_VERSIONS`](crate::IR_VERSIONS): for runtimes that refuse newer ones. By
+    /// default the lowest that the opset came with and that has what the model uses; metadata of nodes and values does not
+    /// count, as older readers skip it.
+    pub fn ir_version(mut self, version: u32) -> Self {
+        self.ir_version = Some(version);
         self
     }
 
@@ -354,6 +364,10 @@ impl Exporter {
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),
+            (
+                "ir_version",
+                self.ir_version.map_or_else(String::new, |v| v.to_string()),
+            ),
             ("weights", word(&self.save.weights)),
             (
                 "weights_file",
@@ -363,7 +377,7 @@ impl Exporter {
                 "keep_initializers_as_inputs",
                 self.weights_as_inputs.to_string(),
             ),
-            ("target", word(&self.target)),
+            ("target", self.target.to_string()),
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
             ("optimize", level.to_string()),
@@ -397,6 +411,7 @@ impl Exporter {
         if !OPSETS.contains(&self.opset) {
             return Err(Error::Opset(self.opset));
         }
+        self.target.reads(self.opset)?;
         report.program(&program);
         let archived = (self.metadata == Detail::Full).then(|| nodes_of(&program.graph));
         let untouched = program.clone();
@@ -456,6 +471,7 @@ impl Exporter {
             let mut options = self.optimize.clone();
             options.opset = self.opset;
             options.replace_weights &= !copied;
+            options.target = self.target;
             pt2onnx_opt::optimize(&mut model, &options);
         });
         report.stage("seed", || {
@@ -467,7 +483,10 @@ impl Exporter {
         })?;
         report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
         domains::functions(&mut model)?;
-        report.stage("target", || fit(&mut model, self.target, &mut warnings));
+        warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, self.target))?);
+        if let Some(version) = self.ir_version {
+            ir_version::set(&mut model, version)?;
+        }
         report.stage("names", || naming::finish(&mut model, &self.names))?;
         if !hollow {
             weights::restore(&mut model, &taken);
@@ -559,20 +578,4 @@ fn drop_state(program: &mut ExportedProgram) {
     let mutations = std::mem::take(&mut program.mutations);
     passes::dead::remove_dead(program);
     program.mutations = mutations;
-}
-
-/// Bridges what the target lacks; for the standard, tells what the most common runtime lacks.
-fn fit(model: &mut Model, target: Target, warnings: &mut Vec<String>) {
-    match target {
-        Target::OrtCpu => pt2onnx_opt::bridge_ort_cpu(model),
-        Target::Standard => {
-            let lacking = pt2onnx_opt::lacking_ort_cpu(model);
-            if !lacking.is_empty() {
-                let what = lacking.join(", ");
-                warnings.push(format!(
-                    "ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts"
-                ));
-            }
-        }
-    }
 }

@@ -28,6 +28,7 @@ mod dims;
 mod domains;
 mod error;
 mod exporter;
+mod ir_version;
 mod naming;
 mod program;
 mod random;
@@ -43,6 +44,7 @@ pub use dims::{DimError, DynamicAxes};
 pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::{DEFAULT_OPSET, Exporter};
+pub use ir_version::{IR_VERSIONS, IrVersionError};
 pub use naming::{NameError, OutputNames};
 #[cfg(feature = "ort")]
 pub use ort;

@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use indexmap::IndexMap;
-use pt2onnx_ir::{Model, Value, verify};
+use pt2onnx_ir::{Model, Value, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
@@ -73,7 +73,21 @@ impl OnnxProgram {
         let mut model = reading.model;
         // Names of nodes may clash in files, and those of values in bodies that do not see each other.
         model.assign_names();
-        { report.stage("verify", || verify(&model)) }.map_err(Error::Invalid)?;
+        let checked = report.stage("verify", || {
+            verify(&model)?;
+            // Files need not tell the types of what nodes make.
+            let mut typed = model.clone();
+            pt2onnx_opt::infer_types(&mut typed);
+            verify(&typed)?;
+            let ends = model.outputs().iter().zip(typed.outputs());
+            let wrong =
+                ends.filter_map(|(claimed, made)| mismatch(&model, *claimed, &typed, *made));
+            match wrong.collect::<Vec<_>>() {
+                wrong if wrong.is_empty() => Ok(()),
+                wrong => Err(wrong),
+            }
+        });
+        checked.map_err(Error::Invalid)?;
         let lost = reading.lost.iter();
         let warnings: Vec<String> = lost
             .map(|lost| format!("the model has {lost}, which are not kept"))
@@ -248,4 +262,17 @@ impl OnnxProgram {
             Ok(())
         }
     }
+}
+
+/// An output whose elements are not of the type that the model says.
+fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option<VerifyError> {
+    let dtype = |model: &Model, value: Value| Some(model[value].ty.as_ref()?.as_tensor()?.dtype);
+    let (says, is) = (dtype(model, claimed)?, dtype(typed, made)?);
+    (says != is).then(|| VerifyError {
+        place: format!(
+            "output `{}`",
+            model[claimed].name.as_deref().unwrap_or_default()
+        ),
+        what: format!("the graph says that it is {says}, its node makes {is}"),
+    })
 }

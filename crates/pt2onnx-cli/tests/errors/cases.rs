@@ -117,6 +117,11 @@ pub const CASES: &[Case] = &[
     case(none, "MODEL"),
     case(good, "MODEL -o OUT --nonsense"),
     case(good, "MODEL -o OUT --opset 5000"),
+    case(good, "MODEL -o OUT --ir-version 2"),
+    case(
+        good,
+        "MODEL -o OUT --functions HERE/newer.onnxtxt --ir-version 7",
+    ),
     case(good, "MODEL -o OUT --weights nowhere"),
     case(good, "MODEL -o OUT --meta author"),
     case(good, "MODEL -o OUT --rename a"),
@@ -170,6 +175,11 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt",
     ),
     case(good, "MODEL -o OUT --functions FOLDER/missing"),
+    case(good, "MODEL -o OUT --opset 26 --target tensorrt"),
+    case(
+        || given("data_dependent.pt2"),
+        "MODEL -o OUT --target tensorrt",
+    ),
     // Archives.
     case(none, CONVERT),
     case(|| Some(Vec::new()), CONVERT),

@@ -26,10 +26,12 @@ impl Builder<'_> {
             let (Some(formal), Some(value)) = (schema.input(i), value) else {
                 continue;
             };
-            let Some(given) = self.known_dtype(*value) else {
+            // Inputs of one type, such as axes, have no variable.
+            let (Some(given), Some(allowed)) =
+                (self.known_dtype(*value), schema.type_set(formal.ty))
+            else {
                 continue;
             };
-            let allowed = schema.type_set(formal.ty)?;
             if !allowed.has_tensor(given)
                 && !wider.iter().any(|(variable, ..)| *variable == formal.ty)
             {

@@ -224,6 +224,9 @@ fn window(size: &Expr, kernel: &Expr, stride: i64, dilation: i64, pads: i64, cei
 
 fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     let k = spatial.len();
+    if kernel.len() != k {
+        return None;
+    }
     if n.string("auto_pad").is_some_and(|p| p != "NOTSET") {
         return Some((0..k).map(|_| n.cx.unknown_dim()).collect());
     }

@@ -7,6 +7,7 @@ mod activation;
 mod attention;
 mod batch_norm;
 mod linear;
+mod multi_head;
 mod normalization;
 mod padding;
 mod pattern;
@@ -16,6 +17,7 @@ pub(crate) use activation::{CLIP, GELU, HARD_SWISH};
 pub(crate) use attention::{ATTENTION, cache};
 pub(crate) use batch_norm::BATCH_NORM;
 pub(crate) use linear::GEMM;
+pub(crate) use multi_head::MULTI_HEAD;
 pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
 pub(crate) use rotary::ROTARY;
@@ -174,11 +176,12 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
     new
 }
 
-/// Whether a node has the form of the model's opset: rewrites write the newest.
+/// Whether a node has the form of the model's opset: rewrites write the newest. Other domains have none.
 fn legal(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    schema::lookup(&node.op, model.opset).is_some_and(|s| conforms(model, node, s).is_ok())
-        && aside::holds_in(model, id, model.opset)
+    let schema = schema::lookup(&node.op, model.opset);
+    let fits = schema.is_some_and(|s| conforms(model, node, s).is_ok());
+    !node.domain.is_empty() || fits && aside::holds_in(model, id, model.opset)
 }
 
 #[cfg(test)]
@@ -195,6 +198,7 @@ mod tests {
             &GEMM,
             &HARD_SWISH,
             &LAYER_NORM,
+            &MULTI_HEAD,
             &PAD,
             &RMS_NORM,
             &ROTARY,

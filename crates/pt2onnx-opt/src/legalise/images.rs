@@ -7,6 +7,7 @@ use super::{
         unless, without,
     },
     replace,
+    resample::resample,
 };
 use pt2onnx_ir::{Attribute, Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
@@ -14,7 +15,7 @@ use pt2onnx_tensor::Tensor;
 /// Scales or sizes of some axes as those of all.
 pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
     if model[id].int("antialias") == Some(1) {
-        return Err("`antialias` is newer".to_owned());
+        return resample(model, id);
     }
     for policy in ["not_larger", "not_smaller"] {
         unless(model, id, "keep_aspect_ratio_policy", policy)?;
@@ -76,7 +77,7 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String>
     })
 }
 
-/// Coordinates that are scaled and cut off are what there was first.
+/// Coordinates that are scaled and cut off, by whole factors, are what there was first. Others by gathering.
 pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let node = &model[id];
     let mode = string(node, "mode", "nearest").to_owned();
@@ -87,14 +88,9 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String
         "linear" => coordinates == "asymmetric",
         _ => false,
     };
-    if !first {
-        return Err(format!(
-            "a Resize of mode `{mode}` with `{coordinates}` is newer"
-        ));
-    }
     let x = input(node, 0)?;
     let scales = match node.input(3) {
-        None => input(node, 2)?,
+        None => node.input(2),
         Some(sizes) => {
             let dims = model[x]
                 .ty
@@ -112,24 +108,34 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String
                     .map(times)
                     .collect::<Option<Vec<f32>>>()
             });
-            let whole = whole.ok_or("a Resize to sizes is newer")?;
-            model.add_constant(Tensor::vector(&whole))
+            whole.map(|whole| model.add_constant(Tensor::vector(&whole)))
         }
     };
+    let Some(scales) = scales.filter(|_| first) else {
+        return resample(model, id);
+    };
     model.set_inputs(id, &[Some(x), Some(scales)]);
-    let kept = [("mode", mode.as_str().into())];
-    model[id].attributes = attributes(kept);
+    model[id].attributes = attributes([("mode", mode.as_str().into())]);
     Ok(Done::Kept)
 }
 
-/// By its old name, which only enlarges.
+/// By its old name, which only enlarges. What becomes smaller, by gathering.
 pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let scales = constant_numbers(model, input(&model[id], 1)?);
-    if !scales.is_some_and(|s| s.iter().all(|&s| s >= 1.0)) {
-        return Err("a Resize that may make smaller is newer".to_owned());
+    let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
+    let known = constant_numbers(model, scales);
+    if known.is_some_and(|s| s.iter().all(|&s| s >= 1.0)) {
+        model[id].op = "Upsample".into();
+        return Ok(Done::Kept);
     }
-    model[id].op = "Upsample".into();
-    Ok(Done::Kept)
+    model.set_inputs(id, &[Some(x), None, Some(scales)]);
+    set(
+        model,
+        id,
+        "coordinate_transformation_mode",
+        "asymmetric".into(),
+    );
+    set(model, id, "nearest_mode", "floor".into());
+    resample(model, id)
 }
 
 /// `dilations` of 1 are none.

@@ -19,6 +19,7 @@ mod normalization;
 mod padding;
 mod quantization;
 mod random;
+mod resample;
 mod rotary;
 mod rules;
 mod running;
@@ -120,6 +121,7 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     };
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
+    let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
     loop {
         let mut again = false;
         for node in model.graph_nodes() {
@@ -146,6 +148,13 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
             lowest,
             failures,
         });
+    }
+    // What was made for a step, and another step did without.
+    let made = model.graph_nodes().into_iter().rev();
+    for node in made.filter(|n| Some(n.index()) >= known) {
+        if model.contains(node) && model.is_unused(node) {
+            model.erase(node);
+        }
     }
     model.opset = opset;
     Ok(())

@@ -82,6 +82,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("ConstantOfShape", 20, shapes::expanded),
     needed("CumProd", 26, running::along),
     needed("CumSum", 11, running::along),
+    needed("DFT", 17, signal::transform),
     always("DFT", 20, signal::axis),
     needed("DepthToSpace", 11, shapes::depth_to_space),
     needed("DequantizeLinear", 10, quantization::dequantize),

@@ -1,34 +1,132 @@
-//! Fourier transforms.
+//! Fourier transforms: the axis that was an attribute, and transforms of known length as matrix products.
 
 use super::{
     Done,
-    forms::{keep_inputs, rank, set},
+    forms::{constant_ints, input, keep_inputs, rank_of, set},
+    replace,
 };
-use pt2onnx_ir::{Model, NodeId};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+use std::f64::consts::TAU;
 
-/// The axis was an attribute, 1 by default; it is an input, -2 by default.
+/// The longest transform that becomes a matrix product.
+const LONGEST: i64 = 512;
+
+/// The axis was an attribute, 1 by default; it is an input, -2 by default. The one-sided inverse is new.
 pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let node = &model[id];
-    if node.int("onesided") == Some(1) && node.int("inverse") == Some(1) {
-        return Err("the one-sided inverse is newer".to_owned());
-    }
-    let x = node.input(0).ok_or("it has no input")?;
-    let axis = match node.input(2) {
+    let axis = match model[id].input(2) {
         Some(axis) => {
-            let known = model[axis]
-                .constant()
-                .and_then(|t| t.to_vec::<i64>().filter(|v| v.len() == 1));
-            known.ok_or("an axis that is no constant is newer")?[0]
+            let known = constant_ints(model, axis).filter(|v| v.len() == 1);
+            known.ok_or("an axis that is computed is newer")?[0]
         }
         None => -2,
     };
     // Negative axes were not always understood.
-    let axis = match (axis, rank(model, x)) {
-        (0.., _) => axis,
-        (_, Some(rank)) => axis + rank as i64,
-        (_, None) => return Err("the rank of the input is not known".to_owned()),
+    let axis = match axis {
+        0.. => axis,
+        _ => axis + rank_of(model, id, 0)? as i64,
     };
     keep_inputs(model, id, 2);
     set(model, id, "axis", axis.into());
-    Ok(Done::Kept)
+    match model[id].int("onesided") == Some(1) && model[id].int("inverse") == Some(1) {
+        true => transform(model, id),
+        false => Ok(Done::Kept),
+    }
+}
+
+/// By a product with the cosines and one with the sines.
+pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, String> {
+    let length = match model[id].input(1) {
+        None => None,
+        Some(length) => {
+            let known = constant_ints(model, length).filter(|v| v.len() == 1);
+            Some(known.ok_or("a length that is computed is newer")?[0])
+        }
+    };
+    replace(model, id, |cx, node| emit(cx, node, length))
+}
+
+fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, String> {
+    let x = input(node, 0)?;
+    let (kind, rank) = (cx.dtype(x), cx.rank(x));
+    let axis = usize::try_from(node.int("axis").unwrap_or(1)).ok();
+    let axis = axis
+        .filter(|a| a + 1 < rank)
+        .ok_or("its axis is out of range")?;
+    let (inverse, onesided) = (
+        node.int("inverse") == Some(1),
+        node.int("onesided") == Some(1),
+    );
+    let half = inverse && onesided;
+    let size = cx.dim(x, axis as i64).as_int();
+    let size = size.ok_or("a DFT of unknown length is newer")?;
+    let length = length.unwrap_or(if half { 2 * (size - 1) } else { size });
+    if !(1..=LONGEST).contains(&length) {
+        return Err(format!("a DFT of more than {LONGEST} elements is newer"));
+    }
+    // What is behind the length is cut off; what is missing before it is 0, and has no rows.
+    let used = if half { length / 2 + 1 } else { length }.min(size);
+    let made = match (half, onesided) {
+        (false, true) => length / 2 + 1,
+        _ => length,
+    };
+    let wide = if kind == DType::F64 {
+        DType::F64
+    } else {
+        DType::F32
+    };
+    let part = |index: i64| {
+        let one = cx.take(cx.cast(x, wide), rank - 1, &Expr::int(index));
+        let cut = cx.slice(one, axis, &Expr::int(0), &Expr::int(used), 1);
+        cx.swap_axes(cut, axis, rank - 2)
+    };
+    let real = part(0);
+    let imaginary = (cx.dim(x, -1).as_int() == Some(2)).then(|| part(1));
+    let matrix = |f: fn(f64) -> f64| {
+        let weight = |row: i64| match (half, inverse) {
+            // Each stands for its conjugate, too.
+            (true, _) if row != 0 && 2 * row != length => 2.0 / length as f64,
+            (_, true) => 1.0 / length as f64,
+            _ => 1.0,
+        };
+        let element = |row: i64, column: i64| {
+            let turns = (row * column % length) as f64 / length as f64;
+            f(TAU * turns) * weight(row)
+        };
+        let all: Vec<f64> = (0..used)
+            .flat_map(|row| (0..made).map(move |column| element(row, column)))
+            .collect();
+        let flat = match wide {
+            DType::F64 => Tensor::vector(&all),
+            _ => Tensor::vector(&all.iter().map(|&v| v as f32).collect::<Vec<f32>>()),
+        };
+        let shaped = flat.reshaped(vec![used as usize, made as usize]);
+        shaped
+            .map(|t| cx.constant(t))
+            .ok_or("a matrix of another size")
+    };
+    let (cosines, sines) = (matrix(f64::cos)?, matrix(f64::sin)?);
+    // With e^(-it) forwards and e^(it) backwards.
+    let turned = |a: Value, b: Option<Value>, plus: bool| {
+        let first = cx.matmul(a, cosines);
+        match b.map(|b| cx.matmul(b, sines)) {
+            None => first,
+            Some(second) if plus => cx.add(first, second),
+            Some(second) => cx.sub(first, second),
+        }
+    };
+    let mut parts = vec![turned(real, imaginary, !inverse)];
+    if !half {
+        parts.push(match imaginary {
+            Some(imaginary) => turned(imaginary, Some(real), inverse),
+            None if inverse => cx.matmul(real, sines),
+            None => cx.neg(cx.matmul(real, sines)),
+        });
+    }
+    let columns: Vec<Value> = parts
+        .into_iter()
+        .map(|p| cx.unsqueeze(cx.swap_axes(p, axis, rank - 2), &[rank - 1]))
+        .collect();
+    Ok(vec![cx.cast(cx.concat(&columns, rank - 1), kind)])
 }

@@ -29,7 +29,6 @@ const NEWER: &[(&str, u32)] = &[
     ("Col2Im", 18),
     ("ConcatFromSequence", 11),
     ("ConvInteger", 10),
-    ("DFT", 17),
     ("DeformConv", 19),
     ("Det", 11),
     ("DynamicQuantizeLinear", 11),

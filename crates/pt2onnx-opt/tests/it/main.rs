@@ -11,7 +11,7 @@ mod property;
 
 use cases::run;
 use pt2onnx_ir::{Model, verify};
-use pt2onnx_opt::{Options, Pass, legalise, optimize, optimize_foreign};
+use pt2onnx_opt::{Options, Pass, Target, fit, legalise, optimize, optimize_foreign};
 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
@@ -66,10 +66,39 @@ fn fuse() {
         let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
         let options = Options {
             opset: opset.parse().unwrap(),
+            target: Target::Ort,
             ..Options::default()
         };
         with_pass(pass, text, &options)
     });
+}
+
+#[test]
+fn targets() {
+    run(
+        "target",
+        include_str!("cases/target.txt"),
+        |text, argument| {
+            let (target, opset) = argument.split_once(' ').unwrap();
+            let all = [
+                Target::Standard,
+                Target::Ort,
+                Target::OrtCpu,
+                Target::TensorRt,
+                Target::Tract,
+            ];
+            let target = all.into_iter().find(|t| t.to_string() == target).unwrap();
+            let mut model = parse::model(text);
+            legalise(&mut model, opset.parse().unwrap()).unwrap();
+            match fit(&mut model, target) {
+                Ok(warnings) => {
+                    valid(&model);
+                    warnings.into_iter().map(|w| w + "\n").collect::<String>() + &graph(&model)
+                }
+                Err(error) => error.to_string(),
+            }
+        },
+    );
 }
 
 #[test]

@@ -356,6 +356,12 @@ fn failures(error: &Error) -> Vec<ReportedFailure> {
             });
             each.collect()
         }
+        Error::Target(pt2onnx_opt::TargetError::Nodes { failures, .. }) => {
+            let reasons = failures
+                .iter()
+                .map(|f| format!("{}: {}", f.place, f.reason));
+            reasons.map(|reason| plain(reason, None)).collect()
+        }
         Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.clone(), None)).collect(),
         Error::Verify(errors) | Error::Invalid(errors) => {
             errors.iter().map(|e| plain(e.to_string(), None)).collect()

@@ -19,8 +19,9 @@ mod state;
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pt2onnx::{
-    DEFAULT_OPSET, Error, Exporter, Misfit, OPSETS, OnnxProgram, OutputCheck, SessionOptions,
-    Target, Tolerance, Verdict, Weights, apply_weights, opt::Level, read_weights, tensor::Tensor,
+    DEFAULT_OPSET, Detail, Error, Exporter, Misfit, OPSETS, OnnxProgram, OutputCheck,
+    SessionOptions, Target, Tolerance, Verdict, Weights, apply_weights, opt::Level, read_weights,
+    tensor::Tensor,
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -43,27 +44,12 @@ fn main() {
                 move || verdict(apart(&case), reason),
             ));
         }
-        let levels: &[Level] = match i % 16 {
-            _ if case.name.starts_with("first/") => &[Level::Fuse, Level::Off, Level::Simplify],
-            0 => &[Level::Fuse, Level::Off],
-            8 => &[Level::Fuse, Level::Simplify],
-            _ => &[Level::Fuse],
-        };
-        for &level in levels {
-            let name = match level {
-                Level::Fuse => case.name.clone(),
-                lower => format!("{}, optimize {}", case.name, lower as u8),
-            };
-            let (case, reason) = (case.clone(), reason.clone());
+        for (what, options) in variants(i, &case.name) {
+            let (name, case) = (case.name.clone() + &what, case.clone());
+            let reason = reason.clone();
             trials.push(Trial::test(name, move || {
-                verdict(check(&case, level, DEFAULT_OPSET), reason)
+                verdict(check(&case, options), reason)
             }));
-        }
-        // The newest operators are what most fusions make.
-        if case.name.starts_with("first/") {
-            let name = format!("{}, newest opset", case.name);
-            let newest = move || verdict(check(&case, Level::Fuse, *OPSETS.end()), reason);
-            trials.push(Trial::test(name, newest));
         }
     }
     trials.extend(opsets::trials(&cases, &known));
@@ -74,6 +60,46 @@ fn main() {
     trials.extend(state::trials(&testdata));
     assert!(!trials.is_empty(), "no cases in {}", testdata.display());
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// How a case is exported, to be run by ONNX Runtime.
+#[derive(Clone, Copy)]
+struct Options {
+    level: Level,
+    opset: u32,
+    target: Target,
+}
+
+const USUAL: Options = Options {
+    level: Level::Fuse,
+    opset: DEFAULT_OPSET,
+    target: Target::OrtCpu,
+};
+
+/// The ways to export a case: what the trial's name says of it, and how.
+fn variants(index: usize, case: &str) -> Vec<(String, Options)> {
+    let mut all = vec![(String::new(), USUAL)];
+    let first = case.starts_with("first/");
+    for level in [Level::Off, Level::Simplify] {
+        if first || index % 16 == 8 * level as usize {
+            let options = Options { level, ..USUAL };
+            all.push((format!(", optimize {}", level as u8), options));
+        }
+    }
+    // The newest operators are what most fusions make.
+    if first {
+        let opset = *OPSETS.end();
+        let options = Options { opset, ..USUAL };
+        all.push((", newest opset".to_owned(), options));
+    }
+    // ONNX Runtime's own operators, where they can come up.
+    let models = ["attention", "transformer", "vit", "encoder", "/models/"];
+    if models.iter().any(|m| case.contains(m)) {
+        let target = Target::Ort;
+        let options = Options { target, ..USUAL };
+        all.push((", target ort".to_owned(), options));
+    }
+    all
 }
 
 fn verdict(result: Result<(), String>, known: Option<String>) -> Result<(), Failed> {
@@ -101,16 +127,19 @@ fn known_failures(path: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Converts for ONNX Runtime, at the opset or, where that cannot express the program, at the newest.
-fn export(case: &Case, level: Level, opset: u32, weights: Weights) -> Result<OnnxProgram, String> {
+/// Converts at the opset or, where that cannot express the program, at the newest.
+fn export(
+    case: &Case,
+    opset: u32,
+    with: impl Fn(Exporter) -> Exporter,
+) -> Result<OnnxProgram, String> {
     let functions = case.functions.as_deref().unwrap_or_default();
-    let exporter = |opset| {
-        let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
-        let exporter = exporter.functions(functions).expect("functions");
-        exporter.optimize(level).weights(weights)
+    let at = |opset| {
+        let exporter = Exporter::new().opset(opset).functions(functions);
+        with(exporter.expect("functions")).export(case.archive.path())
     };
-    let program = match exporter(opset).export(case.archive.path()) {
-        Err(Error::Legalise(_)) => exporter(*OPSETS.end()).export(case.archive.path()),
+    let program = match at(opset) {
+        Err(Error::Legalise(_)) => at(*OPSETS.end()),
         result => result,
     };
     program.map_err(|e| format!("convert: {e}"))
@@ -118,7 +147,8 @@ fn export(case: &Case, level: Level, opset: u32, weights: Weights) -> Result<Onn
 
 /// Writes the model without weights, reads it back and gives it the archive's.
 fn apart(case: &Case) -> Result<(), String> {
-    let mut program = export(case, Level::Fuse, DEFAULT_OPSET, Weights::None)?;
+    let without = |e: Exporter| e.target(Target::OrtCpu).weights(Weights::None);
+    let mut program = export(case, DEFAULT_OPSET, without)?;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("m.onnx");
     program.save(&file).map_err(|e| format!("write: {e}"))?;
@@ -130,8 +160,15 @@ fn apart(case: &Case) -> Result<(), String> {
     run(case, program)
 }
 
-fn check(case: &Case, level: Level, opset: u32) -> Result<(), String> {
-    let program = export(case, level, opset, Weights::Auto)?;
+fn check(case: &Case, options: Options) -> Result<(), String> {
+    let Options {
+        level,
+        opset,
+        target,
+    } = options;
+    // The standard needs another form where ONNX Runtime is bridged to.
+    export(case, opset, |e| e.optimize(level).metadata(Detail::None))?;
+    let program = export(case, opset, |e| e.optimize(level).target(target))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
     let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;
     let again = pt2onnx::writer::to_bytes(&read).map_err(|e| format!("write again: {e}"))?;

@@ -1,0 +1,94 @@
+//! Kernels of ONNX Runtime's CPU provider: where there is none for an element type, casts go around the node.
+
+use super::{bound, bridge};
+use crate::generated::ort_cpu;
+use pt2onnx_ir::{
+    Attribute, Model, NodeId,
+    schema::{self, OpSchema, TypeSet},
+};
+use pt2onnx_tensor::DType;
+use std::collections::BTreeSet;
+
+/// Casts around each node that ONNX Runtime's CPU provider has no kernel for at the model's opset. Expects a legal model.
+pub(super) fn bridge_all(model: &mut Model) {
+    for id in model.graph_nodes() {
+        for (variable, from, to) in gaps(model, id) {
+            let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
+                continue;
+            };
+            bridge(model, id, schema, variable, from, to);
+        }
+    }
+}
+
+/// What of the model ONNX Runtime's CPU provider has no kernel for: `Conv of float64`, ...
+pub(super) fn lacking(model: &Model) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for id in model.graph_nodes() {
+        found.extend(
+            gaps(model, id)
+                .iter()
+                .map(|(_, from, _)| format!("{} of {from}", model[id].op)),
+        );
+    }
+    found.into_iter().collect()
+}
+
+type Gap = (&'static str, DType, DType);
+
+/// The type variables of a node that stand for a type without kernel: variable, that type, the one to compute in.
+fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
+    let node = &model[id];
+    let Some(schema) = schema::lookup(&node.op, model.opset).filter(|_| node.domain.is_empty())
+    else {
+        return Vec::new();
+    };
+    let start =
+        ort_cpu::LACKING.partition_point(|row| (row.0, row.1) < (schema.name, schema.since));
+    let rows = ort_cpu::LACKING[start..]
+        .iter()
+        .take_while(|row| (row.0, row.1) == (schema.name, schema.since));
+    if rows
+        .clone()
+        .any(|row| row.2 == "*" && uniform(model, id, schema, row.3))
+    {
+        return Vec::new();
+    }
+    let gap = |&(_, _, variable, lacking): &(&str, u32, &'static str, u32)| {
+        let from = bound(model, id, schema, variable)?;
+        let allowed = schema.type_set(variable)?;
+        let kernels = TypeSet {
+            tensor: allowed.tensor & !lacking,
+            ..*allowed
+        };
+        let to = (!kernels.has_tensor(from)).then(|| kernels.widened(from))??;
+        Some((variable, from, to))
+    };
+    let reducing = reduces(node).then_some((schema.name, schema.since, "T", REDUCING_LACKING));
+    rows.chain(reducing.as_ref()).filter_map(gap).collect()
+}
+
+/// The table knows operators at their default attributes. `ScatterElements` and `ScatterND` that reduce have fewer kernels.
+const REDUCING_LACKING: u32 =
+    1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
+
+fn reduces(node: &pt2onnx_ir::Node) -> bool {
+    let given = node
+        .attributes
+        .iter()
+        .find(|(name, _)| &**name == "reduction");
+    matches!(&*node.op, "ScatterElements" | "ScatterND")
+        && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
+}
+
+/// Whether all of a node's type variables that allow it stand for one of these types.
+fn uniform(model: &Model, id: NodeId, schema: &OpSchema, types: u32) -> bool {
+    let bound = |c: &schema::TypeConstraint| bound(model, id, schema, c.name);
+    let Some(dtype) = schema.constraints.iter().find_map(bound) else {
+        return false;
+    };
+    let same = |c: &schema::TypeConstraint| {
+        !c.types.has_tensor(dtype) || bound(c).is_none_or(|other| other == dtype)
+    };
+    types & (1 << dtype as u32) != 0 && schema.constraints.iter().all(same)
+}

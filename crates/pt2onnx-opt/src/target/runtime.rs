@@ -1,0 +1,180 @@
+//! Runtimes that have less of ONNX than the standard: which operators, of which element types, within which limits.
+
+use super::{Unrunnable, bound, bridge};
+use pt2onnx_ir::{
+    Attribute, Def, Model, Node, NodeId, Value,
+    schema::{self, OpSchema, TypeSet},
+};
+use pt2onnx_tensor::{DType, Tensor};
+
+/// What a runtime runs.
+pub(super) struct Runtime {
+    /// It reads all opsets up to this one.
+    pub newest_opset: u32,
+    /// The operators it has, sorted, each with the element types of its data as bits of their discriminants. Indices,
+    /// conditions and the like are as the standard has them.
+    pub operators: &'static [(&'static str, u32)],
+    /// What it has not of operators that it has.
+    pub limits: &'static [Limit],
+    /// The most dimensions of a value.
+    pub max_rank: usize,
+}
+
+/// An operator, what it must not be for the runtime, and whether a node is that.
+pub(super) type Limit = (&'static str, &'static str, fn(&Seen) -> bool);
+
+pub(super) const fn types(dtypes: &[DType]) -> u32 {
+    let (mut bits, mut i) = (0, 0);
+    while i < dtypes.len() {
+        bits |= 1 << dtypes[i] as u32;
+        i += 1;
+    }
+    bits
+}
+
+impl Runtime {
+    /// Puts casts around nodes on booleans where the runtime wants numbers; all other nodes that it cannot run are returned.
+    pub fn fit(&self, model: &mut Model) -> Vec<Unrunnable> {
+        let mut failures = Vec::new();
+        for id in model.graph_nodes() {
+            let place = model.describe(id);
+            if let Some(reason) = self.lacks(model, id) {
+                failures.push(Unrunnable { place, reason });
+                continue;
+            }
+            let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
+                continue;
+            };
+            for (variable, from, to) in self.gaps(model, id, schema) {
+                match to.filter(|_| from == DType::Bool) {
+                    Some(to) => bridge(model, id, schema, variable, from, to),
+                    None => failures.push(Unrunnable {
+                        place: place.clone(),
+                        reason: format!("it has no {} of {from}", model[id].op),
+                    }),
+                }
+            }
+        }
+        failures
+    }
+
+    fn operator(&self, op: &str) -> Option<u32> {
+        let row = self.operators.binary_search_by_key(&op, |(name, _)| name);
+        row.ok().map(|i| self.operators[i].1)
+    }
+
+    /// What of a node it has not, whatever the types.
+    fn lacks(&self, model: &Model, id: NodeId) -> Option<String> {
+        let node = &model[id];
+        if !node.domain.is_empty() || self.operator(&node.op).is_none() {
+            return Some(format!("it has no operator {}", node.op));
+        }
+        let seen = Seen { model, node };
+        let broken = self
+            .limits
+            .iter()
+            .find(|(op, _, is)| *op == node.op && is(&seen));
+        if let Some((op, what, _)) = broken {
+            return Some(format!("its {op} takes no {what}"));
+        }
+        let deep = node.outputs().iter().filter_map(|&v| seen.rank(v));
+        let deepest = deep.max().filter(|&rank| rank > self.max_rank)?;
+        Some(format!(
+            "it has no values of {deepest} dimensions, only of {} and less",
+            self.max_rank
+        ))
+    }
+
+    /// The type variables of a node that stand for a type the runtime does not compute in, that type, and a wider one.
+    fn gaps(
+        &self,
+        model: &Model,
+        id: NodeId,
+        schema: &OpSchema,
+    ) -> Vec<(&'static str, DType, Option<DType>)> {
+        let types = self.operator(&model[id].op).unwrap_or_default();
+        // Variables of data can be floats.
+        let data = schema
+            .constraints
+            .iter()
+            .filter(|c| c.types.has_tensor(DType::F32));
+        let gap = |c: &schema::TypeConstraint| {
+            let from = bound(model, id, schema, c.name)?;
+            let here = TypeSet {
+                tensor: c.types.tensor & types,
+                ..c.types
+            };
+            (!here.has_tensor(from)).then(|| (c.name, from, here.widened(from)))
+        };
+        data.filter_map(gap).collect()
+    }
+}
+
+/// A node, for limits.
+pub(super) struct Seen<'a> {
+    model: &'a Model,
+    pub node: &'a Node,
+}
+
+impl Seen<'_> {
+    pub fn rank(&self, value: Value) -> Option<usize> {
+        Some(
+            self.model[value]
+                .ty
+                .as_ref()?
+                .as_tensor()?
+                .shape
+                .as_ref()?
+                .len(),
+        )
+    }
+
+    /// Whether all dimensions of an input are known numbers.
+    pub fn is_static(&self, input: usize) -> bool {
+        let ty = self
+            .node
+            .input(input)
+            .and_then(|v| self.model[v].ty.as_ref()?.as_tensor());
+        let shape = ty.and_then(|t| t.shape.as_ref());
+        shape.is_some_and(|shape| shape.iter().all(|d| d.is_static()))
+    }
+
+    /// An input that is a constant.
+    pub fn constant(&self, input: usize) -> Option<&Tensor> {
+        match self.model[self.node.input(input)?].def() {
+            Def::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Whether an input is there and is computed.
+    pub fn computed(&self, input: usize) -> bool {
+        self.node.input(input).is_some() && self.constant(input).is_none()
+    }
+
+    /// Whether an input is left out or a constant of nothing but zeros.
+    pub fn zero(&self, input: usize) -> bool {
+        let zeros = |t: &Tensor| t.has_data() && t.to_bytes().iter().all(|&b| b == 0);
+        self.node.input(input).is_none() || self.constant(input).is_some_and(zeros)
+    }
+
+    /// Whether an output is used.
+    pub fn uses(&self, output: usize) -> bool {
+        let output = self.node.outputs().get(output);
+        output.is_some_and(|&v| self.model[v].uses().next().is_some())
+    }
+
+    /// Whether an attribute is one of these texts, of which the first is its default.
+    pub fn text_in(&self, name: &str, values: &[&str]) -> bool {
+        let given = match self.node.attribute(name) {
+            Some(Attribute::String(text)) => text,
+            _ => values[0],
+        };
+        values.contains(&given)
+    }
+
+    /// Whether a list of integers has others than ones.
+    pub fn not_ones(&self, name: &str) -> bool {
+        matches!(self.node.attribute(name), Some(Attribute::Ints(list)) if list.iter().any(|&n| n != 1))
+    }
+}

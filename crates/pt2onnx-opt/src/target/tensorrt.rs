@@ -1,0 +1,289 @@
+//! TensorRT, by the table of operators of its ONNX parser: `docs/operators.md` of onnx-tensorrt, for TensorRT 10.15.
+
+use super::runtime::{Limit, Runtime, Seen, types};
+use pt2onnx_ir::Attribute;
+use pt2onnx_tensor::DType::*;
+
+pub(super) static TENSORRT: Runtime = Runtime {
+    newest_opset: 24,
+    max_rank: 8,
+    operators: OPERATORS,
+    limits: LIMITS,
+};
+
+const HALVES: u32 = types(&[F32, F16]);
+const FLOATS: u32 = types(&[F32, F16, BF16]);
+const NUMBERS: u32 = types(&[F32, F16, BF16, I32, I64]);
+const VALUES: u32 = types(&[F32, F16, BF16, I32, I64, Bool]);
+const CASTS: u32 = types(&[F32, F16, BF16, I32, I64, U8, Bool]);
+const CONSTANTS: u32 = types(&[F32, F16, BF16, F8E4M3FN, F4E2M1, I4, I32, I64, Bool]);
+const QUANTIZED: u32 = types(&[F32, F16, BF16, I8, F8E4M3FN, F4E2M1, I4]);
+
+const OPERATORS: &[(&str, u32)] = &[
+    ("Abs", NUMBERS),
+    ("Acos", FLOATS),
+    ("Acosh", FLOATS),
+    ("Add", NUMBERS),
+    ("And", VALUES),
+    ("ArgMax", NUMBERS),
+    ("ArgMin", NUMBERS),
+    ("Asin", FLOATS),
+    ("Asinh", FLOATS),
+    ("Atan", FLOATS),
+    ("Atanh", FLOATS),
+    ("Attention", FLOATS),
+    ("AveragePool", FLOATS),
+    ("BatchNormalization", FLOATS),
+    ("BlackmanWindow", HALVES),
+    ("Cast", CASTS),
+    ("CastLike", CASTS),
+    ("Ceil", FLOATS),
+    ("Celu", FLOATS),
+    ("Clip", FLOATS),
+    ("Concat", VALUES),
+    ("Constant", CONSTANTS),
+    ("ConstantOfShape", CONSTANTS),
+    ("Conv", FLOATS),
+    ("ConvTranspose", FLOATS),
+    ("Cos", FLOATS),
+    ("Cosh", FLOATS),
+    ("CumSum", FLOATS),
+    ("DeformConv", HALVES),
+    ("DepthToSpace", NUMBERS),
+    ("DequantizeLinear", QUANTIZED),
+    ("Div", NUMBERS),
+    ("Dropout", FLOATS),
+    ("Einsum", FLOATS),
+    ("Elu", FLOATS),
+    ("Equal", NUMBERS),
+    ("Erf", FLOATS),
+    ("Exp", FLOATS),
+    ("Expand", VALUES),
+    ("EyeLike", VALUES),
+    ("Flatten", VALUES),
+    ("Floor", FLOATS),
+    ("GRU", FLOATS),
+    ("Gather", VALUES),
+    ("GatherElements", VALUES),
+    ("GatherND", VALUES),
+    ("Gelu", NUMBERS),
+    ("Gemm", FLOATS),
+    ("GlobalAveragePool", FLOATS),
+    ("GlobalLpPool", FLOATS),
+    ("GlobalMaxPool", FLOATS),
+    ("Greater", NUMBERS),
+    ("GreaterOrEqual", NUMBERS),
+    ("GridSample", HALVES),
+    ("GroupNormalization", FLOATS),
+    ("HammingWindow", HALVES),
+    ("HannWindow", HALVES),
+    ("HardSigmoid", FLOATS),
+    ("HardSwish", FLOATS),
+    ("Hardmax", FLOATS),
+    ("Identity", VALUES),
+    ("If", VALUES),
+    ("InstanceNormalization", FLOATS),
+    ("IsInf", FLOATS),
+    ("IsNaN", NUMBERS),
+    ("LRN", FLOATS),
+    ("LSTM", FLOATS),
+    ("LayerNormalization", FLOATS),
+    ("LeakyRelu", FLOATS),
+    ("Less", NUMBERS),
+    ("LessOrEqual", NUMBERS),
+    ("Log", FLOATS),
+    ("LogSoftmax", FLOATS),
+    ("Loop", VALUES),
+    ("LpNormalization", FLOATS),
+    ("LpPool", FLOATS),
+    ("MatMul", FLOATS),
+    ("Max", NUMBERS),
+    ("MaxPool", FLOATS),
+    ("Mean", NUMBERS),
+    ("MeanVarianceNormalization", FLOATS),
+    ("Min", NUMBERS),
+    ("Mish", HALVES),
+    ("Mod", NUMBERS),
+    ("Mul", NUMBERS),
+    ("Neg", NUMBERS),
+    ("NonMaxSuppression", HALVES),
+    ("NonZero", HALVES),
+    ("Not", VALUES),
+    ("OneHot", VALUES),
+    ("Or", VALUES),
+    ("PRelu", FLOATS),
+    ("Pad", NUMBERS),
+    ("Pow", NUMBERS),
+    ("QuantizeLinear", QUANTIZED),
+    ("RMSNormalization", FLOATS),
+    ("RNN", FLOATS),
+    ("RandomNormal", FLOATS),
+    ("RandomNormalLike", FLOATS),
+    ("RandomUniform", FLOATS),
+    ("RandomUniformLike", FLOATS),
+    ("Range", NUMBERS),
+    ("Reciprocal", FLOATS),
+    ("ReduceL1", NUMBERS),
+    ("ReduceL2", NUMBERS),
+    ("ReduceLogSum", NUMBERS),
+    ("ReduceLogSumExp", NUMBERS),
+    ("ReduceMax", NUMBERS),
+    ("ReduceMean", NUMBERS),
+    ("ReduceMin", NUMBERS),
+    ("ReduceProd", NUMBERS),
+    ("ReduceSum", NUMBERS),
+    ("ReduceSumSquare", NUMBERS),
+    ("Relu", NUMBERS),
+    ("Reshape", VALUES),
+    ("Resize", FLOATS),
+    ("ReverseSequence", VALUES),
+    ("RoiAlign", HALVES),
+    ("RotaryEmbedding", FLOATS),
+    ("Round", FLOATS),
+    ("STFT", types(&[F32])),
+    ("Scan", FLOATS),
+    ("ScatterElements", NUMBERS),
+    ("ScatterND", NUMBERS),
+    ("Selu", FLOATS),
+    ("Shape", VALUES),
+    ("Shrink", NUMBERS),
+    ("Sigmoid", FLOATS),
+    ("Sign", NUMBERS),
+    ("Sin", FLOATS),
+    ("Sinh", FLOATS),
+    ("Size", VALUES),
+    ("Slice", VALUES),
+    ("Softmax", FLOATS),
+    ("Softplus", FLOATS),
+    ("Softsign", FLOATS),
+    ("SpaceToDepth", NUMBERS),
+    ("Split", VALUES),
+    ("Sqrt", FLOATS),
+    ("Squeeze", VALUES),
+    ("Sub", NUMBERS),
+    ("Sum", NUMBERS),
+    ("Tan", FLOATS),
+    ("Tanh", FLOATS),
+    ("TensorScatter", types(&[F32, F16, BF16, I32])),
+    ("ThresholdedRelu", FLOATS),
+    ("Tile", VALUES),
+    ("TopK", NUMBERS),
+    ("Transpose", VALUES),
+    ("Trilu", VALUES),
+    ("Unsqueeze", VALUES),
+    ("Where", VALUES),
+    ("Xor", VALUES),
+];
+
+const LIMITS: &[Limit] = &[
+    ("Attention", "caches", |n| {
+        (4..7).any(|i| n.node.input(i).is_some())
+    }),
+    ("Attention", "further outputs", |n| {
+        (1..4).any(|i| n.uses(i))
+    }),
+    (
+        "Attention",
+        "softcap",
+        |n| matches!(n.node.attribute("softcap"), Some(Attribute::Float(c)) if *c != 0.0),
+    ),
+    ("Attention", "operands of other than 4 dimensions", |n| {
+        (0..4)
+            .filter_map(|i| n.node.input(i))
+            .any(|v| n.rank(v) != Some(4))
+    }),
+    ("AveragePool", "dilations", dilated),
+    (
+        "AveragePool",
+        "other than 1 to 3 spatial dimensions",
+        pools_more,
+    ),
+    ("CumSum", "axis that is computed", |n| n.computed(1)),
+    ("DequantizeLinear", "zero points", |n| !n.zero(2)),
+    ("Dropout", "training mode", |n| !n.zero(2)),
+    ("EyeLike", "dynamic shape", |n| !n.is_static(0)),
+    ("GridSample", "input of other than 4 dimensions", |n| {
+        n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
+    }),
+    ("LayerNormalization", "further outputs", |n| {
+        n.uses(1) || n.uses(2)
+    }),
+    (
+        "Loop",
+        "outputs that grow at a number of steps that is computed",
+        |n| {
+            let carried = n.node.inputs().len().saturating_sub(2);
+            n.node.outputs().len() > carried && n.constant(0).is_none()
+        },
+    ),
+    ("LpPool", "dilations", dilated),
+    ("LSTM", "layout 1 or input_forget", |n| {
+        n.node.int("layout").unwrap_or(0) != 0 || n.node.int("input_forget").unwrap_or(0) != 0
+    }),
+    ("MaxPool", "dilations", dilated),
+    ("MaxPool", "indices", |n| n.uses(1)),
+    (
+        "MaxPool",
+        "other than 1 to 3 spatial dimensions",
+        pools_more,
+    ),
+    ("OneHot", "depth that is computed", |n| n.computed(1)),
+    ("QuantizeLinear", "zero points", |n| !n.zero(2)),
+    ("ReduceL1", "axes that are computed", axes_computed),
+    ("ReduceL2", "axes that are computed", axes_computed),
+    ("ReduceLogSum", "axes that are computed", axes_computed),
+    ("ReduceLogSumExp", "axes that are computed", axes_computed),
+    ("ReduceMax", "axes that are computed", axes_computed),
+    ("ReduceMean", "axes that are computed", axes_computed),
+    ("ReduceMin", "axes that are computed", axes_computed),
+    ("ReduceProd", "axes that are computed", axes_computed),
+    ("ReduceSum", "axes that are computed", axes_computed),
+    ("ReduceSumSquare", "axes that are computed", axes_computed),
+    ("Resize", "such modes", |n| {
+        let modes = ["nearest", "linear"];
+        let roundings = ["round_prefer_floor", "floor", "ceil", "round_prefer_ceil"];
+        let coordinates = [
+            "half_pixel",
+            "pytorch_half_pixel",
+            "tf_half_pixel_for_nn",
+            "asymmetric",
+            "align_corners",
+        ];
+        !n.text_in("mode", &modes)
+            || !n.text_in("nearest_mode", &roundings)
+            || !n.text_in("coordinate_transformation_mode", &coordinates)
+            || !n.text_in("keep_aspect_ratio_policy", &["stretch"])
+            || n.node.int("antialias").unwrap_or(0) != 0
+    }),
+    ("ScatterND", "reduction", |n| {
+        !n.text_in("reduction", &["none"])
+    }),
+    ("Squeeze", "axes that are computed", axes_computed),
+    ("STFT", "steps or windows that are computed", |n| {
+        n.computed(1) || n.computed(2)
+    }),
+    ("TensorScatter", "other than 4 dimensions", |n| {
+        n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
+    }),
+    ("TopK", "unsorted results", |n| {
+        n.node.int("sorted") == Some(0)
+    }),
+    ("TopK", "more than 3839 results", |n| {
+        let k = n.constant(1).and_then(|k| k.to_vec::<i64>());
+        k.is_some_and(|k| k.iter().any(|&k| k >= 3840))
+    }),
+    ("Unsqueeze", "axes that are computed", axes_computed),
+];
+
+fn dilated(n: &Seen) -> bool {
+    n.not_ones("dilations")
+}
+
+fn pools_more(n: &Seen) -> bool {
+    let rank = n.node.input(0).and_then(|v| n.rank(v));
+    rank.is_some_and(|rank| !(3..=5).contains(&rank))
+}
+
+fn axes_computed(n: &Seen) -> bool {
+    n.computed(1)
+}
