@@ -33,6 +33,8 @@ pub fn convert(args: Convert) -> Result<(), Report> {
                 Ok(saved) => report.saved(&output, saved, start.elapsed()),
                 Err(error) => report.failed(error),
             }
+            // The process ends: to take apart what is many small pieces would only take time.
+            std::mem::forget(program);
             (report, saved)
         }
         Err(failed) => (*failed.report, Err(failed.error)),

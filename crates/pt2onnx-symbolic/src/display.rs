@@ -171,8 +171,10 @@ fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
                 }
                 below.push(den.to_string());
             }
+            // The power of a sum would be multiplied out below the line.
             View::Pow(base, exponent)
-                if let Some(n) = exponent.as_int().filter(|n| (-i64::MAX..0).contains(n)) =>
+                if let Some(n) = exponent.as_int().filter(|n| (-i64::MAX..0).contains(n))
+                    && (n == -1 || !matches!(base.view(), View::Add(_))) =>
             {
                 let base = Wrapped(base, precedence::POW);
                 below.push(match n.unsigned_abs() {

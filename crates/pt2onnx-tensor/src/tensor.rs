@@ -468,22 +468,30 @@ fn gather<const W: usize>(
         }
         _ => return,
     };
-    let mut copy = |row: usize, column: usize, count: usize| {
+    if across == 1 {
+        for (row, to) in out.chunks_exact_mut(columns * W).enumerate() {
+            let from = (start + row * down) * W;
+            if let Some(from) = bytes.get(from..from + to.len()) {
+                to.copy_from_slice(from);
+            }
+        }
+        return;
+    }
+    let mut copy = |row: usize, column: usize| {
         let (to, from) = (row * columns + column, start + row * down + column * across);
-        let to = out.get_mut(to * W..(to + count) * W);
-        let from = bytes.get(from * W..(from + count) * W);
+        let to = out
+            .get_mut(to * W..)
+            .and_then(|to| to.first_chunk_mut::<W>());
+        let from = bytes.get(from * W..).and_then(|from| from.first_chunk());
         if let (Some(to), Some(from)) = (to, from) {
-            to.copy_from_slice(from);
+            *to = *from;
         }
     };
-    if across == 1 {
-        return (0..rows).for_each(|row| copy(row, 0, columns));
-    }
     for top in (0..rows).step_by(BLOCK) {
         for left in (0..columns).step_by(BLOCK) {
             for row in top..rows.min(top + BLOCK) {
                 for column in left..columns.min(left + BLOCK) {
-                    copy(row, column, 1);
+                    copy(row, column);
                 }
             }
         }

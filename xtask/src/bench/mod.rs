@@ -11,16 +11,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use clap::Args;
-use xtask::synth::{self, Decoder, Extent};
+use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
 use crate::python::run;
 use measure::{Measured, Run, in_turns};
 
-/// What to measure.
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Part {
+    Layers,
+    Models,
+    Gigabytes,
+}
+
+/// What to measure, and how.
 #[derive(Args)]
 pub struct Options {
+    /// Only these parts.
+    #[arg(value_enum)]
+    parts: Vec<Part>,
     /// Numbers of layers.
     #[arg(long, value_delimiter = ',', default_values_t = [32, 128, 512, 2048, 4096])]
     layers: Vec<u64>,
@@ -30,6 +40,9 @@ pub struct Options {
     /// How often each is run; medians are told.
     #[arg(long, default_value_t = 5)]
     runs: usize,
+    /// The command to measure; a release is built otherwise.
+    #[arg(long)]
+    pt2onnx: Option<PathBuf>,
     /// Folder for archives and models; below `target/` by default. What PyTorch made stays there for the next run.
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -45,10 +58,16 @@ struct Row {
 
 /// The task.
 pub fn bench(options: &Options) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
+    let pt2onnx = match &options.pt2onnx {
+        Some(built) => built.clone(),
+        None => {
+            let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
+            target().join("release/pt2onnx")
+        }
+    };
     let bench = Bench {
-        pt2onnx: target().join("release/pt2onnx"),
+        pt2onnx,
         python: env::var_os("PT2ONNX_TORCH_PYTHON").map(PathBuf::from),
         folder: options
             .folder
@@ -57,10 +76,25 @@ pub fn bench(options: &Options) -> Result<()> {
         runs: options.runs,
     };
     fs::create_dir_all(&bench.folder)?;
-    let layers = bench.layers(&options.layers)?;
-    let gigabytes = bench.gigabytes(&options.gigabytes)?;
-    let models = bench.models()?;
-    page::write(&layers, &gigabytes, &models)
+    let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
+    if wanted(Part::Layers) {
+        page::layers(&bench.layers(&options.layers)?)?;
+    }
+    if wanted(Part::Models) {
+        page::models(&bench.models()?)?;
+    }
+    if wanted(Part::Gigabytes) {
+        page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
+    }
+    Ok(())
+}
+
+/// Makes an archive, in a process of its own: the memory of this one is where that of those it starts begins.
+fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<()> {
+    run(Command::new(env::current_exe()?)
+        .arg("synth")
+        .args(args)
+        .arg(archive))
 }
 
 struct Bench {
@@ -76,7 +110,7 @@ impl Bench {
     fn layers(&self, layers: &[u64]) -> Result<Vec<(u64, Row)>> {
         let rows = layers.iter().map(|&layers| {
             let archive = self.folder.join(format!("{layers} layers.pt2"));
-            synth::write(&Decoder::new(layers, 16)?, &archive)?;
+            synth([layers.to_string().as_str(), "--hidden", "16"], &archive)?;
             let mut runs = vec![self.convert(&archive, "embed")];
             // Beyond, PyTorch takes minutes and more.
             if layers <= 32 {
@@ -93,8 +127,12 @@ impl Bench {
     fn gigabytes(&self, gigabytes: &[u64]) -> Result<Vec<(u64, Row)>> {
         let rows = gigabytes.iter().map(|&gigabytes| {
             let archive = self.folder.join(format!("{gigabytes} GB.pt2"));
-            synth::synth(Extent::Bytes(gigabytes * 1_000_000_000), None, &archive)?;
-            let runs = vec![self.copy(&archive), self.convert(&archive, "external")];
+            synth([format!("{gigabytes}GB").as_str()], &archive)?;
+            let runs = vec![
+                self.copy(&archive),
+                self.convert(&archive, "external"),
+                self.convert(&archive, "link"),
+            ];
             let row = self.row(&archive, runs)?;
             fs::remove_file(archive)?;
             Ok((gigabytes, row))
@@ -164,6 +202,10 @@ impl Bench {
             .arg("-o")
             .arg(self.out().join("model.onnx"))
             .args(["--weights", weights]);
+        if weights == "link" {
+            // The archive lies beside the folder that is written to.
+            command.arg("--link-outside");
+        }
         Run::new(weights, self.out(), &command)
     }
 

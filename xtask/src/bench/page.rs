@@ -1,4 +1,4 @@
-//! The measured part of docs/benchmarks.md, between its two markers, and its plots.
+//! The measured parts of docs/benchmarks.md, each between two markers, and its plots.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,46 +10,18 @@ use super::Row;
 use super::plot::{Plot, Series};
 use crate::generate::root;
 
-const BEGIN: &str = "<!-- cargo xtask bench: begin -->\n";
-const END: &str = "<!-- cargo xtask bench: end -->\n";
-
-/// Writes the section and the plots.
-pub fn write(layers: &[(u64, Row)], gigabytes: &[(u64, Row)], models: &[Row]) -> Result<()> {
-    let docs = root().join("docs");
-    let page = docs.join("benchmarks.md");
-    let text = fs::read_to_string(&page)?;
-    let (head, rest) = text
-        .split_once(BEGIN)
-        .context("docs/benchmarks.md has no marker")?;
-    let (_, tail) = rest
-        .split_once(END)
-        .context("docs/benchmarks.md has no end marker")?;
-    let section = section(layers, gigabytes, models)?;
-    fs::write(&page, format!("{head}{BEGIN}{section}{END}{tail}"))?;
-    fs::create_dir_all(docs.join("benchmarks"))?;
-    fs::write(
-        docs.join("benchmarks/layers.svg"),
-        plot("Seconds by layers", "layers", layers).svg(),
-    )?;
-    fs::write(
-        docs.join("benchmarks/gigabytes.svg"),
-        plot("Seconds by size of the archive", "GB", gigabytes).svg(),
-    )?;
-    println!("{}", page.display());
-    Ok(())
+/// Tables of whole models.
+pub fn models(rows: &[Row]) -> Result<()> {
+    let mut text = String::new();
+    table(&mut text, rows)?;
+    section("models", &text)
 }
 
-fn section(layers: &[(u64, Row)], gigabytes: &[(u64, Row)], models: &[Row]) -> Result<String> {
-    let mut text = format!(
-        "\nMeasured on {} cores of `{}`; the machine had other work to do, so that seconds of CPU tell more than seconds.\n",
-        available_parallelism()?,
-        processor(),
-    );
-    text += "\n## Models\n\nFrom the archive to the saved model, each in a process of its own.\n\n";
-    table(&mut text, models)?;
-    text += "\n## By layers\n\nA decoder of narrow layers, so that its graph is nearly all there is to do.\n\n";
-    text += "| layers | ms of CPU | ms of CPU per layer |\n| ---: | ---: | ---: |\n";
-    for (count, row) in layers {
+/// Layers: how long each takes, a plot, all figures.
+pub fn layers(rows: &[(u64, Row)]) -> Result<()> {
+    let mut text =
+        "| layers | ms of CPU | ms of CPU per layer |\n| ---: | ---: | ---: |\n".to_owned();
+    for (count, row) in rows {
         let ms = row
             .runs
             .first()
@@ -57,14 +29,43 @@ fn section(layers: &[(u64, Row)], gigabytes: &[(u64, Row)], models: &[Row]) -> R
         writeln!(text, "| {count} | {ms:.0} | {:.2} |", ms / *count as f64)?;
     }
     text += "\n![Seconds by layers](benchmarks/layers.svg)\n\n";
-    let rows: Vec<&Row> = layers.iter().map(|(_, row)| row).collect();
-    table(&mut text, rows)?;
-    text += "\n## By size\n\nA decoder of wide layers, nearly all weights.\n\n";
-    text += "![Seconds by size](benchmarks/gigabytes.svg)\n\n";
-    let rows: Vec<&Row> = gigabytes.iter().map(|(_, row)| row).collect();
-    table(&mut text, rows)?;
-    text += "\n";
-    Ok(text)
+    table(&mut text, rows.iter().map(|(_, row)| row))?;
+    picture("layers", plot("Seconds by layers", "layers", rows))?;
+    section("layers", &text)
+}
+
+/// Gigabytes: a plot, all figures.
+pub fn gigabytes(rows: &[(u64, Row)]) -> Result<()> {
+    let mut text = "![Seconds by size](benchmarks/gigabytes.svg)\n\n".to_owned();
+    table(&mut text, rows.iter().map(|(_, row)| row))?;
+    picture(
+        "gigabytes",
+        plot("Seconds by size of the archive", "GB", rows),
+    )?;
+    section("gigabytes", &text)
+}
+
+fn picture(name: &str, plot: Plot) -> Result<()> {
+    let folder = root().join("docs/benchmarks");
+    fs::create_dir_all(&folder)?;
+    Ok(fs::write(
+        folder.join(name).with_extension("svg"),
+        plot.svg(),
+    )?)
+}
+
+/// Replaces what stands between the markers of that name.
+fn section(name: &str, text: &str) -> Result<()> {
+    let path = root().join("docs/benchmarks.md");
+    let page = fs::read_to_string(&path)?;
+    let begin = format!("<!-- cargo xtask bench {name}: begin -->\n");
+    let end = format!("<!-- cargo xtask bench {name}: end -->\n");
+    let missing = || format!("docs/benchmarks.md lacks the markers of `{name}`");
+    let (head, rest) = page.split_once(&begin).with_context(missing)?;
+    let (_, tail) = rest.split_once(&end).with_context(missing)?;
+    let machine = format!("On {} cores of {}.", available_parallelism()?, processor());
+    let page = format!("{head}{begin}\n{machine}\n\n{text}\n{end}{tail}");
+    Ok(fs::write(path, page)?)
 }
 
 fn table<'a>(text: &mut String, rows: impl IntoIterator<Item = &'a Row>) -> Result<()> {

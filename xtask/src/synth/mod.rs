@@ -55,14 +55,6 @@ pub fn synth(extent: Extent, hidden: Option<u64>, path: &Path) -> Result<()> {
         Extent::Layers(layers) => Decoder::new(layers, hidden.unwrap_or(256))?,
         Extent::Bytes(bytes) => Decoder::of_bytes(bytes, hidden.unwrap_or(2048))?,
     };
-    write(&decoder, path)
-}
-
-/// Writes the archive of a decoder.
-///
-/// # Errors
-/// The file cannot be written.
-pub fn write(decoder: &Decoder, path: &Path) -> Result<()> {
     let program = decoder.program();
     let mut archive = Archive::create(path)?;
     archive.weights(&program.weights)?;
