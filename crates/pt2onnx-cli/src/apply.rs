@@ -2,7 +2,7 @@
 
 use crate::{
     args::ApplyWeights,
-    convert::{data, refuse_to_overwrite, tell},
+    convert::{data, refuse_to_overwrite, tell, watched},
     log,
     report::{self, Report},
 };
@@ -14,14 +14,15 @@ pub fn apply(args: ApplyWeights) -> Result<(), Report> {
     let output = args.output.as_ref().unwrap_or(&args.model);
     let data = data(output, args.saving.weights_file.as_deref());
     refuse_to_overwrite("weights", &args.weights, [output, &data])?;
+    let options = args.saving.options(args.to.into())?;
     let mut model = writer::read(&args.model).map_err(|e| report::model(&args.model, &e))?;
     let weights = read_weights(&args.weights).map_err(report::weights)?;
     let surplus = apply_weights(&mut model, &weights).map_err(Error::Weights)?;
     if !surplus.is_empty() {
         tracing::info!("the model has no use for {}", surplus.join(", "));
     }
-    let options = args.saving.options(args.to.into());
-    let saved = writer::save(&model, output, options).map_err(Error::Write)?;
+    let saved = watched(|progress| writer::save_observed(&model, output, options, progress));
+    let saved = saved.map_err(Error::Write)?;
     tell(output, &saved);
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! The command line.
 
-use crate::passes::Passes;
+use crate::{
+    passes::Passes,
+    report::{Code, Report},
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pt2onnx::{DEFAULT_OPSET, DynamicAxes, IR_VERSIONS, OPSETS, OutputNames, SaveOptions};
 use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
@@ -278,43 +281,72 @@ pub struct Options {
 
 /// How data files are written.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Weights")]
 pub struct Saving {
     /// Name of the file with external weights, beside the model [default: OUT.onnx.data]
     #[arg(long, value_name = "NAME")]
     pub weights_file: Option<String>,
+    /// Weights of fewer bytes stay in the model file
+    #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = bytes)]
+    pub external_threshold: u64,
+    /// The most bytes of a data file: 4096, 500MB, 2GiB; above it there are several
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub shard_size: Option<u64>,
+    /// External weights begin at multiples of this; 64KiB lets them be mapped on Windows
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = alignment)]
+    pub alignment: u64,
+    /// Let `link` refer to files outside of the model's folder, which many runtimes refuse
+    #[arg(long)]
+    pub link_outside: bool,
 }
 
 impl Saving {
-    pub fn options(self, weights: pt2onnx::Weights) -> SaveOptions {
-        SaveOptions {
-            data_file: self.weights_file,
-            ..weights.into()
+    pub fn options(self, weights: pt2onnx::Weights) -> Result<SaveOptions, Report> {
+        use pt2onnx::Weights::{Embed, Link};
+        let named = self.weights_file.is_some() || self.shard_size.is_some();
+        if named && matches!(weights, Embed | Link) {
+            let what = "--weights-file and --shard-size are given, but there will be no data file";
+            return Err(
+                Report::new(Code::Usage, what).help("leave them out, or let weights be external")
+            );
         }
+        Ok(SaveOptions {
+            weights,
+            data_file: self.weights_file,
+            threshold: self.external_threshold,
+            shard_size: self.shard_size,
+            alignment: self.alignment,
+            link_outside: self.link_outside,
+        })
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Weights {
-    /// Into the model file; above 2 GiB or with a name for their file, external
+    /// Into the model file; above 2 GiB, or with a name or size for data files, external
     #[default]
     Auto,
     /// Into the model file
     Embed,
     /// Into a file of their own, which must stay beside OUT.onnx
     External,
+    /// Nowhere: OUT.onnx refers to the archive, which must stay where it is, in the same folder or below
+    Link,
     /// Nowhere: `pt2onnx apply-weights` completes the model
     None,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Place {
-    /// Into the model file; above 2 GiB or with a name for their file, external
+    /// Into the model file; above 2 GiB, or with a name or size for data files, external
     #[default]
     Auto,
     /// Into the model file
     Embed,
     /// Into a file of their own, which must stay beside OUT.onnx
     External,
+    /// Nowhere: OUT.onnx refers to the files given, which must stay where they are, in the same folder or below
+    Link,
 }
 
 impl From<Place> for pt2onnx::Weights {
@@ -323,6 +355,7 @@ impl From<Place> for pt2onnx::Weights {
             Place::Auto => Self::Auto,
             Place::Embed => Self::Embed,
             Place::External => Self::External,
+            Place::Link => Self::Link,
         }
     }
 }
@@ -430,8 +463,35 @@ impl From<Weights> for pt2onnx::Weights {
             Weights::Auto => Self::Auto,
             Weights::Embed => Self::Embed,
             Weights::External => Self::External,
+            Weights::Link => Self::Link,
             Weights::None => Self::None,
         }
+    }
+}
+
+/// A number of bytes, with a unit or without.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => 0,
+    };
+    let count: Option<u64> = digits.parse().ok();
+    let bytes = count.and_then(|n| n.checked_mul(unit)).filter(|_| unit > 0);
+    bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
+}
+
+fn alignment(text: &str) -> Result<u64, String> {
+    let aligned = bytes(text)?;
+    match aligned.is_power_of_two() {
+        true => Ok(aligned),
+        false => Err("an alignment is a power of two".to_owned()),
     }
 }
 

@@ -5,8 +5,10 @@ use crate::{
     log,
     report::{self, Code, Report},
 };
+use indicatif::{ProgressBar, ProgressStyle};
 use pt2onnx::{Error, Exporter, Saved, writer};
 use std::{
+    cell::OnceCell,
     fs,
     path::{Path, PathBuf},
     time::Instant,
@@ -26,7 +28,7 @@ pub fn convert(args: Convert) -> Result<(), Report> {
                 tracing::warn!("{warning}");
             }
             let (mut report, start) = (program.report().clone(), Instant::now());
-            let saved = program.save(&output);
+            let saved = watched(|progress| program.save_observed(&output, progress));
             match &saved {
                 Ok(saved) => report.saved(&output, saved, start.elapsed()),
                 Err(error) => report.failed(error),
@@ -52,10 +54,29 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     Ok(())
 }
 
+/// Writes with a progress bar, on a terminal only, and where it takes its time.
+pub fn watched<T>(write: impl FnOnce(&dyn Fn(u64, u64)) -> T) -> T {
+    const SLOW: u64 = 64 << 20;
+    let template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar: OnceCell<ProgressBar> = OnceCell::new();
+    let written = write(&|done, total| {
+        if total > SLOW {
+            bar.get_or_init(|| ProgressBar::new(total).with_style(style.clone()))
+                .set_position(done);
+        }
+    });
+    if let Some(bar) = bar.into_inner() {
+        bar.finish_and_clear();
+    }
+    written
+}
+
 /// Says what was written.
 pub fn tell(output: &Path, saved: &Saved) {
     tracing::info!("{}: {} bytes", output.display(), saved.bytes);
-    if let Some((data, bytes)) = &saved.data {
+    for (data, bytes) in &saved.data {
         tracing::info!("{}: {bytes} bytes", data.display());
     }
 }
@@ -117,7 +138,7 @@ pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
 pub fn exporter(args: Options) -> Result<Exporter, Report> {
     let mut exporter = Exporter::new()
         .opset(args.opset)
-        .save_options(args.saving.options(args.weights.into()))
+        .save_options(args.saving.options(args.weights.into())?)
         .keep_initializers_as_inputs(args.keep_initializers_as_inputs)
         .target(args.target.into())
         .state(args.state.into())

@@ -28,7 +28,7 @@ pub fn optimize(args: Optimize) -> Result<(), Report> {
     let before = program.model().all_nodes().len();
     program.optimize(args.passes.options());
     let after = program.model().all_nodes().len();
-    let options = args.saving.options(args.weights.into());
+    let options = args.saving.options(args.weights.into())?;
     let saved = program.save_with(&args.output, options)?;
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);

@@ -338,6 +338,9 @@ fn write(error: &writer::Error) -> Report {
             source,
         } => output(format!("cannot {doing}: {source}")).place(path.display()),
         Target { path, what } => output(format!("the output {what}")).place(path.display()),
+        Link { path, what } => output(format!("the file with the weights {what}"))
+            .place(path.display())
+            .help("write the model there, or give --link-outside, or write the weights: `--weights external`"),
         TooLarge(_) => output(
             "with its weights the model has more than the 2 GiB that an ONNX file can have".into(),
         )

@@ -28,6 +28,14 @@ pub enum Error {
         /// What is there instead.
         what: &'static str,
     },
+    /// The model file cannot refer to the file that weights are in.
+    #[error("{}: {what}, so that the model cannot refer to it", .path.display())]
+    Link {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its place.
+        what: &'static str,
+    },
     /// Weights whose values are not in the archive.
     #[error(
         "no values to write for {}: weights saved under FakeTensorMode have none. Save the program with real weights",

@@ -17,13 +17,17 @@
 //! ```
 #![warn(clippy::as_conversions)]
 
+mod copy;
 mod error;
+mod gather;
 mod proto;
 mod read;
 mod save;
 mod stream;
+mod target;
 
 pub use error::Error;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{SaveOptions, Saved, Weights, check, check_file, save, write_file};
+pub use save::{SaveOptions, Saved, Weights, check, goes_external, save, save_observed};
 pub use stream::to_bytes;
+pub use target::{check_file, write_file};

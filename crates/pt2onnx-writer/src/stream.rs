@@ -4,7 +4,9 @@
 //! every message but the two that hold weights, the model and its graph: those are framed here, initialisers last.
 
 use crate::{
-    Error,
+    Error, SaveOptions,
+    copy::{FileSink, Sink, wide},
+    gather::gather,
     proto::{Initialiser, Parts, entry, parts},
 };
 use bytes::Bytes;
@@ -13,24 +15,12 @@ use pt2onnx_ir::Model;
 use pt2onnx_proto::{TensorProto, tensor_proto::DataLocation};
 use pt2onnx_tensor::{FileRange, Tensor};
 use std::{
-    borrow::Cow,
     collections::HashMap,
-    fs::File,
     io::{self, Write},
 };
 
 /// Protobuf counts the bytes of a message in an `int`.
 pub(crate) const MAX_MODEL: u64 = 0x7fff_ffff;
-
-/// Tensors of fewer bytes stay in the model file: shapes and scalars, which runtimes want to see without opening a second
-/// file, and which would waste most of an aligned place.
-pub(crate) const MIN_EXTERNAL: u64 = 1024;
-
-/// External tensors begin at multiples of this, a page, so that runtimes can map them.
-pub(crate) const ALIGNMENT: u64 = 4096;
-
-/// How much of a weight is in memory at a time.
-const PIECE: usize = 1 << 20;
 
 /// Keys of length-delimited fields: `field << 3 | 2`.
 const MODEL_GRAPH: u8 = 7 << 3 | 2;
@@ -56,10 +46,17 @@ pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
 /// A model ready to be written.
 pub(crate) struct Stream<'a> {
     parts: Parts<'a>,
-    external: Vec<External<'a>>,
+    files: Vec<DataFile<'a>>,
 }
 
-/// A tensor that goes to the data file.
+/// A data file.
+#[derive(Default)]
+pub(crate) struct DataFile<'a> {
+    pub name: String,
+    tensors: Vec<External<'a>>,
+}
+
+/// A tensor that goes to a data file.
 struct External<'a> {
     offset: u64,
     tensor: &'a Tensor,
@@ -69,7 +66,7 @@ impl<'a> Stream<'a> {
     pub fn new(model: &'a Model) -> Result<Self, Error> {
         Ok(Self {
             parts: parts(model)?,
-            external: Vec::new(),
+            files: Vec::new(),
         })
     }
 
@@ -81,33 +78,71 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Moves all but the small initialisers to a file of that name. Tensors over the same bytes get one place.
-    pub fn externalise(&mut self, location: &str) {
-        let (mut end, mut places) = (0u64, HashMap::new());
+    /// Moves all but the small initialisers to data files. Tensors that are the same view of the same bytes get one place.
+    /// `name` is that of the only file; several have their number in it.
+    pub fn externalise(&mut self, options: &SaveOptions, name: &str) {
+        let mut places: HashMap<Look, (usize, u64)> = HashMap::new();
+        let mut placed = Vec::new();
         for Initialiser { proto, tensor } in &mut self.parts.initialisers {
-            let length = wide(tensor.nbytes());
-            if length < MIN_EXTERNAL || tensor.storage().is_none() {
+            let Some(length) = external_length(tensor, options.threshold) else {
                 continue;
-            }
+            };
             let mut place = || {
-                let offset = end.next_multiple_of(ALIGNMENT);
-                end = offset + length;
-                self.external.push(External { offset, tensor });
-                offset
+                let end = self.files.last().map_or(0, DataFile::size);
+                let offset = end.next_multiple_of(options.alignment.max(1));
+                let full = options
+                    .shard_size
+                    .is_some_and(|most| offset + length > most);
+                let offset = match self.files.is_empty() || full {
+                    true => {
+                        self.files.push(DataFile::default());
+                        0
+                    }
+                    false => offset,
+                };
+                if let Some(file) = self.files.last_mut() {
+                    file.tensors.push(External { offset, tensor });
+                }
+                (self.files.len() - 1, offset)
             };
-            let offset = match contiguous(tensor) {
-                Some(bytes) => *places
-                    .entry((bytes.as_ptr(), bytes.len()))
-                    .or_insert_with(place),
-                None => place(),
-            };
-            proto.data_location = Some(DataLocation::External.into());
-            proto.external_data = vec![
-                entry("location", location.to_owned()),
-                entry("offset", offset.to_string()),
-                entry("length", length.to_string()),
-            ];
+            let (file, offset) = *places.entry(look(tensor)).or_insert_with(&mut place);
+            placed.push((proto, file, offset, length));
         }
+        let count = self.files.len();
+        for (i, file) in self.files.iter_mut().enumerate() {
+            file.name = match count {
+                1 => name.to_owned(),
+                _ => numbered(name, i + 1, count),
+            };
+        }
+        for (proto, file, offset, length) in placed {
+            let name = self.files.get(file).map_or("", |f| f.name.as_str());
+            refer(proto, name, offset, length);
+        }
+    }
+
+    /// Lets initialisers refer to the files that they come from, under the names that `locate` gives. What lies otherwise
+    /// there than ONNX wants it stays in the model file, as small ones do.
+    pub fn link(
+        &mut self,
+        options: &SaveOptions,
+        mut locate: impl FnMut(&FileRange) -> Result<String, Error>,
+    ) -> Result<(), Error> {
+        for Initialiser { proto, tensor } in &mut self.parts.initialisers {
+            let source = tensor.storage().and_then(|s| s.source());
+            let length = external_length(tensor, options.threshold);
+            let (Some(source), Some(length), true) = (source, length, tensor.is_contiguous())
+            else {
+                continue;
+            };
+            refer(
+                proto,
+                &locate(source)?,
+                source.offset + wide(start(tensor)),
+                length,
+            );
+        }
+        Ok(())
     }
 
     /// Bytes of the model file.
@@ -116,11 +151,9 @@ impl<'a> Stream<'a> {
         wide(self.parts.model.encoded_len()) + framed(graph)
     }
 
-    /// Bytes of the data file, 0 if there is none.
-    pub fn data_size(&self) -> u64 {
-        self.external
-            .last()
-            .map_or(0, |e| e.offset + wide(e.tensor.nbytes()))
+    /// The data files, in order.
+    pub fn files(&self) -> &[DataFile<'a>] {
+        &self.files
     }
 
     fn graph_size(&self) -> u64 {
@@ -129,7 +162,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Writes the model file.
-    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, out: &mut impl Sink) -> io::Result<()> {
         out.write_all(&self.parts.model.encode_to_vec())?;
         frame(out, MODEL_GRAPH, self.graph_size())?;
         out.write_all(&self.parts.graph.encode_to_vec())?;
@@ -143,17 +176,60 @@ impl<'a> Stream<'a> {
         }
         Ok(())
     }
+}
 
-    /// Writes the data file.
-    pub fn write_data(&self, out: &mut impl Write) -> io::Result<()> {
+impl DataFile<'_> {
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        let last = self.tensors.last();
+        last.map_or(0, |e| e.offset + wide(e.tensor.nbytes()))
+    }
+
+    /// Writes it.
+    pub fn write(&self, out: &mut FileSink) -> io::Result<()> {
         let mut at = 0;
-        for External { offset, tensor } in &self.external {
-            io::copy(&mut io::Read::take(io::repeat(0), offset - at), out)?;
+        for External { offset, tensor } in &self.tensors {
+            out.skip(offset - at)?;
             elements(tensor, out)?;
             at = offset + wide(tensor.nbytes());
         }
         Ok(())
     }
+}
+
+/// Bytes of a tensor that goes to a data file; none for strings, and for those that stay in the model file.
+fn external_length(tensor: &Tensor, threshold: u64) -> Option<u64> {
+    let length = wide(tensor.nbytes());
+    (length >= threshold.max(1) && tensor.storage().is_some()).then_some(length)
+}
+
+fn refer(proto: &mut TensorProto, location: &str, offset: u64, length: u64) {
+    proto.data_location = Some(DataLocation::External.into());
+    proto.external_data = vec![
+        entry("location", location.to_owned()),
+        entry("offset", offset.to_string()),
+        entry("length", length.to_string()),
+    ];
+}
+
+/// What two tensors have in common whose elements, written out, are the same bytes: where they begin, how many they are, and how they lie if not
+/// one behind the other.
+type Look = (usize, usize, Option<(Vec<usize>, Vec<usize>)>);
+
+fn look(tensor: &Tensor) -> Look {
+    let begin = tensor.address() + start(tensor);
+    let lie = || (tensor.shape().to_vec(), tensor.strides().into_owned());
+    let strided = (!tensor.is_contiguous()).then(lie);
+    (begin, tensor.nbytes(), strided)
+}
+
+/// `NAME-00001-of-00002.data` for `NAME.data`.
+fn numbered(name: &str, number: usize, count: usize) -> String {
+    let (stem, end) = match name.rsplit_once('.') {
+        Some((stem, end)) => (stem, format!(".{end}")),
+        None => (name, String::new()),
+    };
+    format!("{stem}-{number:05}-of-{count:05}{end}")
 }
 
 impl Initialiser<'_> {
@@ -184,89 +260,19 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
     out.write_all(&head)
 }
 
-/// The bytes of a tensor that lies contiguous.
-fn contiguous(tensor: &Tensor) -> Option<&[u8]> {
-    match tensor.to_bytes() {
-        Cow::Borrowed(bytes) if tensor.is_contiguous() => Some(bytes),
-        _ => None,
+/// Writes a tensor's elements in row-major order. Those of a file are read or copied, not mapped: the memory stays free, and
+/// a file that was cut short meanwhile is an error instead of a fault.
+fn elements(tensor: &Tensor, out: &mut impl Sink) -> io::Result<()> {
+    if !tensor.is_contiguous() {
+        return gather(tensor, out);
+    }
+    match tensor.storage().and_then(|s| s.source()) {
+        Some(source) => out.copy(source, wide(start(tensor)), wide(tensor.nbytes())),
+        None => out.write_all(&tensor.to_bytes()),
     }
 }
 
-/// Writes a tensor's elements in row-major order, in pieces. Those of a file are read, not mapped: the memory stays free,
-/// and a file that was cut short meanwhile is an error instead of a fault.
-fn elements(tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
-    let source = tensor.storage().and_then(|s| s.source());
-    if let (Some(source), true) = (source, tensor.is_contiguous() && tensor.nbytes() > PIECE) {
-        return copy(
-            source,
-            wide(tensor.offset() * tensor.dtype().bits() / 8),
-            tensor.nbytes(),
-            out,
-        );
-    }
-    match (rows(tensor), tensor.nbytes() > PIECE) {
-        (Some(mut rows), true) if !tensor.is_contiguous() => {
-            rows.try_for_each(|row| elements(&row, out))
-        }
-        _ => out.write_all(&tensor.to_bytes()),
-    }
-}
-
-/// The sub-tensors along the first dimension that is not 1.
-fn rows(tensor: &Tensor) -> Option<impl Iterator<Item = Tensor> + '_> {
-    let (storage, strides) = (tensor.storage()?, tensor.strides().into_owned());
-    let axis = tensor.shape().iter().position(|&s| s > 1)?;
-    let (&size, shape) = tensor.shape().get(axis..)?.split_first()?;
-    let (&stride, inner) = strides.get(axis..)?.split_first()?;
-    let inner = inner.to_vec();
-    Some((0..size).filter_map(move |i| {
-        let offset = tensor.offset() + i * stride;
-        // Part of a view that was checked, so it cannot fail.
-        Tensor::strided(
-            tensor.dtype(),
-            shape,
-            inner.clone(),
-            offset,
-            storage.clone(),
-        )
-        .ok()
-    }))
-}
-
-fn copy(source: &FileRange, start: u64, length: usize, out: &mut impl Write) -> io::Result<()> {
-    let mut buffer = vec![0; PIECE.min(length)];
-    let (mut at, mut left) = (source.offset + start, length);
-    while left > 0 {
-        let piece = &mut buffer[..PIECE.min(left)];
-        read_exact_at(&source.file, piece, at)
-            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.path.display())))?;
-        out.write_all(piece)?;
-        at += wide(piece.len());
-        left -= piece.len();
-    }
-    Ok(())
-}
-
-/// Reads without moving the file's cursor, which others share.
-#[cfg(unix)]
-fn read_exact_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        let n = std::os::windows::fs::FileExt::seek_read(file, buffer, at)?;
-        if n == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        buffer = &mut buffer[n..];
-        at += wide(n);
-    }
-    Ok(())
-}
-
-/// No platform has a `usize` of more than 64 bits.
-fn wide(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+/// Bytes from the beginning of the storage to the first element.
+fn start(tensor: &Tensor) -> usize {
+    tensor.offset() * tensor.dtype().bits() / 8
 }

@@ -5,7 +5,7 @@ use prost::Message;
 use pt2onnx_ir::{InsertPoint, Model, Type};
 use pt2onnx_proto::{ModelProto, TensorProto};
 use pt2onnx_tensor::{DType, FileRange, Storage, Tensor};
-use pt2onnx_writer::{Error, Weights, save, to_bytes};
+use pt2onnx_writer::{Error, SaveOptions, Weights, save, to_bytes};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use tempfile::{TempDir, tempdir};
 
@@ -95,7 +95,7 @@ fn external_data_is_aligned_and_shared() {
     );
     assert!(initialisers(&file)[1].raw_data.is_none());
     assert_eq!(saved.bytes, fs::metadata(&file).unwrap().len());
-    assert_eq!(saved.data, Some((folder.path().join("m.onnx.data"), 9216)));
+    assert_eq!(saved.data, [(folder.path().join("m.onnx.data"), 9216)]);
     assert_eq!(files(&folder).len(), 2);
 }
 
@@ -295,4 +295,120 @@ fn files_are_as_open_as_any_new_file() {
         (mode("m.onnx"), mode("m.onnx.data")),
         (mode("plain"), mode("plain"))
     );
+}
+
+#[test]
+fn data_files_of_limited_size() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    let m = model([counting(300), counting(20), counting(5000), counting(200)]);
+    let options = SaveOptions {
+        shard_size: Some(8192 + 800),
+        threshold: 80,
+        alignment: 8192,
+        ..Weights::External.into()
+    };
+    let saved = save(&m, &file, options.clone()).unwrap();
+    let name = |i: u32| format!("m.onnx-0000{i}-of-00003.data");
+    let sizes = [(1, 8192 + 80), (2, 20_000), (3, 800)];
+    let sizes = sizes.map(|(i, size)| (folder.path().join(name(i)), size));
+    assert_eq!(saved.data, sizes);
+    let places: Vec<_> = initialisers(&file).iter().map(place).collect();
+    let at = |i, offset, length| Some((name(i), offset, length));
+    let expected = [
+        at(1, 0, 1200),
+        at(1, 8192, 80),
+        at(2, 0, 20_000),
+        at(3, 0, 800),
+    ];
+    assert_eq!(places, expected);
+    let written = files(&folder);
+    assert_eq!(written[&name(1)][8192..], *counting(20).to_bytes());
+    assert_eq!(written[&name(2)], *counting(5000).to_bytes());
+    assert_eq!(written.len(), 4);
+    // One that is large enough has no number.
+    let options = SaveOptions {
+        shard_size: Some(1 << 20),
+        data_file: Some("w".into()),
+        ..options
+    };
+    let saved = save(&m, &file, options).unwrap();
+    assert_eq!(saved.data, [(folder.path().join("w"), 40_960 + 800)]);
+}
+
+#[test]
+fn names_of_data_files() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    for name in ["", "..", "a/b", "/a", "m.onnx"] {
+        let options = SaveOptions {
+            data_file: Some(name.into()),
+            ..Weights::External.into()
+        };
+        let refused = save(&model([counting(5000)]), &file, options);
+        assert!(matches!(refused, Err(Error::Target { .. })), "{name}");
+    }
+    assert!(files(&folder).is_empty());
+}
+
+/// Contiguous parts of files stay where they are; all else is in the model file.
+#[test]
+fn links() {
+    let folder = tempdir().unwrap();
+    let below = folder.path().join("below");
+    fs::create_dir(&below).unwrap();
+    let base = counting(3000);
+    let mapped = in_file(&folder, &base, 0);
+    let part = Tensor::strided(
+        DType::F32,
+        vec![2, 500],
+        vec![500, 1],
+        16,
+        mapped.storage().unwrap().clone(),
+    );
+    let transposed = Tensor::strided(
+        DType::F32,
+        vec![500, 2],
+        vec![1, 500],
+        0,
+        mapped.storage().unwrap().clone(),
+    );
+    let part = part.unwrap();
+    let m = model([
+        mapped,
+        part,
+        transposed.unwrap(),
+        counting(600),
+        counting(1),
+    ]);
+    let file = folder.path().join("m.onnx");
+    let saved = save(&m, &file, Weights::Link).unwrap();
+    assert!(saved.data.is_empty());
+    let places: Vec<_> = initialisers(&file).iter().map(place).collect();
+    let at = |offset, length| Some(("weights".to_owned(), offset, length));
+    assert_eq!(places, [at(4, 12_000), at(4 + 64, 4000), None, None, None]);
+    let read = pt2onnx_writer::read(&file).unwrap();
+    assert_eq!(to_bytes(&read).unwrap(), to_bytes(&m).unwrap());
+
+    // A model that has its weights itself cannot take its own place.
+    save(&m, &file, Weights::Embed).unwrap();
+    let own = pt2onnx_writer::read(&file).unwrap();
+    assert!(matches!(
+        save(&own, &file, Weights::Link),
+        Err(Error::Link { .. })
+    ));
+
+    let file = below.join("m.onnx");
+    assert!(matches!(
+        save(&m, &file, Weights::Link),
+        Err(Error::Link { .. })
+    ));
+    assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
+    let options = SaveOptions {
+        link_outside: true,
+        ..Weights::Link.into()
+    };
+    save(&m, &file, options).unwrap();
+    let outside = place(&initialisers(&file)[0]).unwrap();
+    assert_eq!(outside.0, "../weights");
 }

@@ -426,6 +426,10 @@ impl Exporter {
         }
         let (fake, all) = weights::without_values(&program);
         let hollow = self.save.weights == Weights::None || fake > 0;
+        // Copying is as fast as the disk, transposing is not, and a link can only show what the archive has.
+        let bytes = program.state.values().map(|t| t.nbytes() as u64).sum();
+        let copied = self.save.weights == Weights::Link
+            || pt2onnx_writer::goes_external(&self.save, bytes).unwrap_or_default();
         // Behind the passes, which look at what memory the weights share.
         let taken = match hollow || self.weights_as_inputs {
             true => weights::leave_out(&mut program),
@@ -466,6 +470,7 @@ impl Exporter {
         report.stage("optimise", || {
             let mut options = self.optimize.clone();
             options.opset = self.opset;
+            options.replace_weights &= !copied;
             options.target = self.target;
             pt2onnx_opt::optimize(&mut model, &options);
         });

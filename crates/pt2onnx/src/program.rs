@@ -210,6 +210,22 @@ impl OnnxProgram {
         self.save_with(path, self.save.clone())
     }
 
+    /// As [`save`](Self::save); `progress` is told how many bytes were written so far, and of how many.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn save_observed(
+        &self,
+        path: impl AsRef<Path>,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Saved, Error> {
+        self.verified()?;
+        Ok(stage("write", || {
+            pt2onnx_writer::save_observed(&self.model, path, self.save.clone(), progress)
+        })
+        .0?)
+    }
+
     /// As [`save`](Self::save), with other options than the exporter's.
     ///
     /// # Errors

@@ -117,7 +117,7 @@ fn a_model_without_weights_is_completed_from_files() {
         };
         let saved = program.save_with(at("full.onnx"), options).unwrap();
         // All are smaller than what goes to the data file.
-        assert_eq!(saved.data, None);
+        assert!(saved.data.is_empty());
         let mut full = OnnxProgram::open(at("full.onnx")).unwrap();
         assert_eq!(outputs(&mut full), expected, "{}", source.display());
     }
@@ -273,4 +273,56 @@ fn an_archive_without_values_is_exported_without() {
             matches!(program.save(&file), Err(Error::Write(pt2onnx::writer::Error::NoData(n))) if n.len() == 2)
         );
     }
+}
+
+/// ONNX Runtime itself reads the archive, and data files in parts.
+#[test]
+fn onnx_runtime_finds_the_weights() {
+    use pt2onnx::ort::{init_from, session::Session, value::TensorRef};
+    let library = std::env::var_os("ORT_DYLIB_PATH").unwrap();
+    let environment = init_from(library).unwrap().build().unwrap();
+    let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("below")).unwrap();
+    fs::copy(mlp(), at("below/archive.pt2")).unwrap();
+    let external = SaveOptions {
+        shard_size: Some(500),
+        ..Weights::External.into()
+    };
+    for options in [external, Weights::Link.into()] {
+        let options = SaveOptions {
+            threshold: 1,
+            ..options
+        };
+        let link = options.weights == Weights::Link;
+        let exporter = Exporter::new().save_options(options);
+        let program = exporter.export(at("below/archive.pt2")).unwrap();
+        let saved = program.save(at("m.onnx")).unwrap();
+        assert_eq!(saved.data.is_empty(), link);
+        assert_eq!(
+            outputs(&mut OnnxProgram::open(at("m.onnx")).unwrap()),
+            expected
+        );
+        let mut session = Session::builder(&environment)
+            .unwrap()
+            .commit_from_file(at("m.onnx"))
+            .unwrap();
+        let elements: Vec<Vec<f32>> = (0..3)
+            .map(|i| (0..16).map(|j| (i + j) as f32 / 16.0 - 0.5).collect())
+            .collect();
+        let input = |i: usize| TensorRef::from_array_view(([2usize, 8], &*elements[i])).unwrap();
+        let given = pt2onnx::ort::inputs![input(0), input(1), input(2)];
+        let run = session.run(given).unwrap();
+        let (_, got) = run[0].try_extract_tensor::<f32>().unwrap();
+        assert_eq!(got, expected);
+    }
+    // Without its archive the linked model is nothing.
+    fs::remove_file(at("below/archive.pt2")).unwrap();
+    assert!(
+        Session::builder(&environment)
+            .unwrap()
+            .commit_from_file(at("m.onnx"))
+            .is_err()
+    );
 }

@@ -134,6 +134,9 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --optimize 3"),
     case(good, "MODEL -o OUT --skip-pass x"),
     case(good, "MODEL -o OUT --fold-limit x"),
+    case(good, "MODEL -o OUT --shard-size 1XB"),
+    case(good, "MODEL -o OUT --alignment 100"),
+    case(good, "MODEL -o OUT --weights link --weights-file w"),
     case(good, "check MODEL --jobs 0"),
     case(good, "MODEL -o MODEL"),
     case(good, "MODEL -o OUT --report OUT.md --report OUT.md"),
@@ -388,5 +391,10 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o FOLDER"),
     case(good, "MODEL -o FOLDER/.."),
     case(good, "MODEL -o /dev/null"),
+    case(good, "MODEL -o OUT --weights-file a/b"),
+    case(
+        good,
+        "MODEL -o HERE/m.onnx --weights link --external-threshold 0",
+    ),
     case(good, "MODEL -o OUT --report FOLDER/none/r.md"),
 ];

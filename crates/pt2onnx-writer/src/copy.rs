@@ -1,0 +1,149 @@
+//! Bytes of files into files: in the kernel where it can, through a buffer otherwise.
+
+use pt2onnx_tensor::FileRange;
+use std::{
+    fs::File,
+    io::{self, BufWriter, Seek, Write},
+};
+
+/// How much goes through memory at a time.
+const PIECE: usize = 1 << 20;
+
+/// Parts of files that are as large do not go through memory.
+#[cfg(target_os = "linux")]
+const IN_KERNEL: u64 = 64 << 10;
+
+/// How much the kernel copies at a time: between two looks at the progress.
+#[cfg(target_os = "linux")]
+const SLICE: usize = 64 << 20;
+
+/// Where a model is written to.
+pub(crate) trait Sink: Write {
+    /// Appends `length` bytes of a file, from `start` behind the beginning of the range.
+    fn copy(&mut self, source: &FileRange, start: u64, length: u64) -> io::Result<()> {
+        buffered(source, start, length, self)
+    }
+}
+
+impl Sink for Vec<u8> {}
+
+/// A file in the making, written from its beginning.
+pub(crate) struct FileSink<'a> {
+    out: BufWriter<&'a File>,
+    /// Is told how many bytes were written.
+    progress: &'a dyn Fn(u64),
+}
+
+impl<'a> FileSink<'a> {
+    pub fn new(file: &'a File, progress: &'a dyn Fn(u64)) -> Self {
+        let out = BufWriter::with_capacity(PIECE, file);
+        Self { out, progress }
+    }
+
+    /// Leaves so many bytes out; they are zero.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        match i64::try_from(bytes).map_err(io::Error::other)? {
+            0 => Ok(()),
+            bytes => self.out.seek_relative(bytes),
+        }
+    }
+}
+
+impl Write for FileSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        (self.progress)(wide(written));
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Sink for FileSink<'_> {
+    #[cfg(target_os = "linux")]
+    fn copy(&mut self, source: &FileRange, start: u64, length: u64) -> io::Result<()> {
+        if length < IN_KERNEL {
+            return buffered(source, start, length, self);
+        }
+        self.out.flush()?;
+        let (mut at, end) = (source.offset + start, source.offset + start + length);
+        while at < end {
+            let slice = usize::try_from(end - at).map_or(SLICE, |left| left.min(SLICE));
+            let into = self.out.get_ref();
+            match rustix::fs::copy_file_range(&source.file, Some(&mut at), into, None, slice) {
+                // The file ends: reading tells so. Or the kernel does not copy between these two.
+                Ok(0) => break,
+                Ok(copied) => (self.progress)(wide(copied)),
+                Err(e) if e == rustix::io::Errno::INTR => {}
+                Err(e) if unable(e) => break,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        buffered(source, at - source.offset, end - at, self)
+    }
+}
+
+/// Whether the kernel or the file systems do not offer this, rather than fail at it.
+#[cfg(target_os = "linux")]
+fn unable(error: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    [
+        Errno::XDEV,
+        Errno::INVAL,
+        Errno::NOSYS,
+        Errno::OPNOTSUPP,
+        Errno::PERM,
+    ]
+    .contains(&error)
+}
+
+fn buffered(
+    source: &FileRange,
+    start: u64,
+    length: u64,
+    out: &mut (impl Write + ?Sized),
+) -> io::Result<()> {
+    let piece = usize::try_from(length).map_or(PIECE, |n| n.min(PIECE));
+    let mut buffer = vec![0; piece];
+    let (mut at, mut left) = (start, length);
+    while left > 0 {
+        let now = usize::try_from(left).map_or(piece, |n| n.min(piece));
+        let part = buffer.get_mut(..now).unwrap_or_default();
+        read_exact_at(source, part, at)?;
+        out.write_all(part)?;
+        at += wide(now);
+        left -= wide(now);
+    }
+    Ok(())
+}
+
+/// Reads from `at` behind the beginning of the range, without moving the file's cursor, which others share.
+pub(crate) fn read_exact_at(source: &FileRange, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    read(&source.file, buffer, source.offset + at)
+        .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.path.display())))
+}
+
+#[cfg(unix)]
+fn read(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let n = std::os::windows::fs::FileExt::seek_read(file, buffer, at)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = &mut buffer[n..];
+        at += wide(n);
+    }
+    Ok(())
+}
+
+/// No platform has a `usize` of more than 64 bits.
+pub(crate) fn wide(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
