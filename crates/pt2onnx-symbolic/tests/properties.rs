@@ -1,7 +1,10 @@
 //! Properties of random expressions: text and value agree, construction keeps values, ranges hold, proofs are right.
 
+mod overflow;
+
+use overflow::has_overflow;
 use proptest::prelude::*;
-use pt2onnx_symbolic::{Constraints, Expr, Func, Range, View};
+use pt2onnx_symbolic::{Constraints, Expr, Func, Range};
 
 const NAMES: [&str; 3] = ["s0", "s1", "u0"];
 
@@ -119,17 +122,6 @@ fn eval(expr: &Expr, env: &[i64; 3]) -> Option<i64> {
         let index = NAMES.iter().position(|known| *known == name)?;
         Some(env[index])
     })
-}
-
-/// Whether numbers stand side by side that do not fit into one: there the order of operations shows.
-fn has_overflow(expr: &Expr) -> bool {
-    let loose = match expr.view() {
-        View::Mul([_, rest @ ..]) => rest.iter().any(Expr::is_static),
-        View::Add([.., a, b]) => a.is_static() && b.is_static(),
-        View::Pow(base, _) => base.is_static(),
-        _ => false,
-    };
-    loose || expr.children().any(has_overflow)
 }
 
 /// Constraints that hold under `env`, with bounds that far away.

@@ -110,8 +110,7 @@ fn fill(
 ) -> io::Result<()> {
     let all = span(dims, width);
     let Some((first, inner)) = dims.split_first().filter(|_| all > WINDOW) else {
-        scatter(dims, width, source.read(at, all)?, to);
-        return Ok(());
+        return scatter(dims, width, source.read(at, all)?, to);
     };
     let row = span(inner, width);
     let rows = match first.from > row + GAP {
@@ -134,7 +133,12 @@ fn fill(
 }
 
 /// Puts elements where they belong.
-fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) {
+fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result<()> {
+    // Once for all elements, so that none is left out.
+    let end = width + dims.iter().map(|d| (d.size - 1) * d.to).sum::<usize>();
+    if from.len() < span(dims, width) || to.len() < end {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     match width {
         1 => scattered::<1>(dims, from, to),
         2 => scattered::<2>(dims, from, to),
@@ -142,6 +146,7 @@ fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) {
         8 => scattered::<8>(dims, from, to),
         _ => scattered::<16>(dims, from, to),
     }
+    Ok(())
 }
 
 fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
@@ -212,11 +217,10 @@ impl Source<'_> {
     /// Bytes of the storage, read if they are in a file.
     fn read(&mut self, start: usize, length: usize) -> io::Result<&[u8]> {
         match self.storage.source() {
-            None => Ok(self
-                .storage
-                .bytes()
-                .get(start..start + length)
-                .unwrap_or_default()),
+            None => {
+                let bytes = self.storage.bytes().get(start..start + length);
+                bytes.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+            }
             Some(source) => {
                 self.window.resize(length.max(self.window.len()), 0);
                 let window = self.window.get_mut(..length).unwrap_or_default();

@@ -429,7 +429,7 @@ impl Exporter {
         // Copying is as fast as the disk, transposing is not, and a link can only show what the archive has.
         let bytes = program.state.values().map(|t| t.nbytes() as u64).sum();
         let copied = self.save.weights == Weights::Link
-            || pt2onnx_writer::goes_external(&self.save, bytes).unwrap_or_default();
+            || pt2onnx_writer::goes_external(&self.save, bytes).is_ok_and(|external| external);
         // Behind the passes, which look at what memory the weights share.
         let taken = match hollow || self.weights_as_inputs {
             true => weights::leave_out(&mut program),

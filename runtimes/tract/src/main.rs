@@ -5,7 +5,7 @@
 
 #[path = "../../../crates/pt2onnx/tests/bundles/mod.rs"]
 mod bundles;
-#[allow(dead_code, reason = "not all of it is used here")]
+#[expect(dead_code, reason = "not all of it is used here")]
 #[path = "../../../crates/pt2onnx/tests/conformance/case.rs"]
 mod case;
 

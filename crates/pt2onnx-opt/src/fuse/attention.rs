@@ -271,7 +271,7 @@ fn length(cx: &Builder, x: Value) -> Option<Expr> {
 }
 
 /// The mask for each query and each key: `Attention` broadcasts over batch and heads only, as runtimes have it.
-fn full(cx: &Builder, mask: Value, sizes: &[Expr]) -> Option<Value> {
+pub(super) fn full(cx: &Builder, mask: Value, sizes: &[Expr]) -> Option<Value> {
     let shape = cx.known_shape(mask)?;
     let fits =
         |(have, want): (&Expr, &Expr)| have.as_int() == Some(1) || (have == want && known(have));

@@ -1,76 +1,85 @@
 //! Attention as ONNX Runtime's own operator, which needs no transposed copies of its operands.
 
-use super::{Fusion, Rule, ints, pattern};
-use pt2onnx_ir::{Attribute, Attributes, Builder, Type, Value, attrs};
+use super::{Fusion, Rule, Seen, attention::full, ints, pattern};
+use crate::cleanup::known;
+use pt2onnx_ir::{Attribute, Attributes, Builder, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `com.microsoft.MultiHeadAttention` of operands that are `(batch, length, heads, size)` before they are transposed, in
-/// float32. A query whose every key is masked gives zeros: the operator gives NaN there, which is replaced.
+/// float32. Where every key is masked it gives NaN, as the formula does without a guard; with one, zeros take its place.
 pub(crate) static MULTI_HEAD: Fusion = Fusion {
     since: 9,
     rules: &[Rule {
-        pattern: "tr:Transpose(MatMul({\
-                    Where(mask, Softmax(Where(mask, MatMul({Mul(tq:Transpose(q), scale) | tq:Transpose(q)}, tk:Transpose(k)), -inf)), 0) \
-                  | w:Softmax(Where(causal, MatMul({Mul(tq:Transpose(q), scale) | tq:Transpose(q)}, tk:Transpose(k)), -inf)) \
-                  | w:Softmax(MatMul({Mul(tq:Transpose(q), scale) | tq:Transpose(q)}, tk:Transpose(k)))}, tv:Transpose(v)))",
-        rewrite: |cx, seen| {
-            let transposed = |name, perm: &[i64]| {
-                let node = seen.node(cx, name)?;
-                (ints(&node, "perm") == Some(perm)).then_some(())
-            };
-            for name in ["tr", "tq", "tv"] {
-                transposed(name, &[0, 2, 1, 3])?;
-            }
-            transposed("tk", &[0, 2, 3, 1])?;
-            let [q, k, v] = [seen.value("q")?, seen.value("k")?, seen.value("v")?];
-            let heads = same_heads(cx, [q, k, v])?;
-            let scale = match seen.value("scale") {
-                Some(_) => seen.number(cx, "scale")? as f32,
-                None => 1.0,
-            };
-            let mask = seen.value("mask").or(seen.value("causal"));
-            let mask = match mask {
-                Some(mask) => Some(Mask::new(cx, mask, q, k)?),
-                None => None,
-            };
-            let bias = mask.as_ref().map(|m| m.bias);
-            let [flat_q, flat_k, flat_v] = [flat(cx, q)?, flat(cx, k)?, flat(cx, v)?];
-            let inputs = [Some(flat_q), Some(flat_k), Some(flat_v), None, None, bias];
-            let attributes = [
-                ("num_heads".into(), Attribute::Int(heads)),
-                ("scale".into(), Attribute::Float(scale)),
-            ];
-            let [batch, length, ..] = &cx.shape(q)[..] else {
-                return None;
-            };
-            let width = cx.dim(flat_v, 2);
-            let ty = Type::tensor(DType::F32, [batch.clone(), length.clone(), width]);
-            let attributes = Attributes::from_iter(attributes);
-            let op = "MultiHeadAttention";
-            let mut y = cx.emit_custom("com.microsoft", op, &inputs, attributes, &[Some(ty)])[0];
-            if let Some(mask) = mask.filter(|_| seen.value("mask").is_some()) {
-                y = cx.select(mask.sees_any(cx), y, 0.0);
-            }
-            let apart = cx.ints(&[0, 0, heads, cx.dim(v, 3).as_int()?]);
-            Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
-        },
+        pattern: "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
+                  MatMul(?Mul(tq:Transpose(q), scale), tk:Transpose(k)), -inf)), 0), tv:Transpose(v)))",
+        rewrite: multi_head,
     }],
 };
 
-/// The number of heads of float32 operands with four dimensions of which batches and heads agree.
-fn same_heads(cx: &Builder, [q, k, v]: [Value; 3]) -> Option<i64> {
-    let shape = |x| {
-        let model = cx.model();
-        let (dtype, shape) = pattern::tensor_type(&model, x)?;
-        (dtype == DType::F32 && shape.len() == 4).then(|| shape.clone())
+fn multi_head(cx: &Builder, seen: &Seen) -> Option<Value> {
+    let moved = |name, perm: &[i64]| Some(ints(&seen.node(cx, name)?, "perm")? == perm);
+    let swapped = |name| moved(name, &[0, 2, 1, 3]);
+    let last = matches!(seen.node(cx, "s")?.int("axis"), None | Some(-1 | 3));
+    if !(swapped("tr")? && swapped("tq")? && swapped("tv")? && moved("tk", &[0, 2, 3, 1])? && last)
+    {
+        return None;
+    }
+    let operands = [seen.value("q")?, seen.value("k")?, seen.value("v")?];
+    let [q, k, v] = operands.map(|x| sizes(cx, x));
+    let (q, k, v) = (q?, k?, v?);
+    let heads = q[2].as_int()?;
+    if [&k, &v].iter().any(|x| x[0] != q[0] || x[2] != q[2]) {
+        return None;
+    }
+    let scale = match seen.value("scale") {
+        Some(_) => seen.number(cx, "scale")? as f32,
+        None => 1.0,
     };
-    let [q, k, v] = [shape(q)?, shape(k)?, shape(v)?];
-    let same = |axis: usize| q[axis] == k[axis] && q[axis] == v[axis];
-    let known = q.iter().chain(&k).chain(&v).all(crate::cleanup::known);
-    (known && same(0) && same(2))
-        .then(|| q[2].as_int())
-        .flatten()
+    // Zero would stand for the default.
+    if !scale.is_normal() {
+        return None;
+    }
+    // A guard without the mask that it guards is something else.
+    let guarded = seen.value("guard").is_some();
+    if guarded && seen.value("masked").is_none() {
+        return None;
+    }
+    let added = match seen.value("mask") {
+        Some(mask) => Some(four_dimensions(cx, mask)?),
+        None => None,
+    };
+    let scores = [&q[0], &q[2], &q[1], &k[1]].map(Expr::clone);
+    let bias = match added {
+        Some(added) => Some(full(cx, added, &scores)?),
+        None => None,
+    };
+    let mut inputs = Vec::with_capacity(6);
+    for x in operands {
+        inputs.push(Some(flat(cx, x)?));
+    }
+    inputs.extend([None, None, bias]);
+    let width = v[2].as_int()?.checked_mul(v[3].as_int()?)?;
+    let ty = Type::tensor(DType::F32, [q[0].clone(), q[1].clone(), Expr::int(width)]);
+    let attributes = Attributes::from_iter([
+        ("num_heads".into(), Attribute::Int(heads)),
+        ("scale".into(), Attribute::Float(scale)),
+    ]);
+    let op = "MultiHeadAttention";
+    let mut y = cx.emit_custom("com.microsoft", op, &inputs, attributes, &[Some(ty)])[0];
+    if let Some(added) = added.filter(|_| guarded) {
+        y = cx.select(sees_any(cx, added)?, y, 0.0);
+    }
+    let apart = cx.ints(&[0, 0, heads, v[3].as_int()?]);
+    Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
+}
+
+/// The sizes of a float32 operand with four known dimensions.
+fn sizes(cx: &Builder, x: Value) -> Option<Shape> {
+    let model = cx.model();
+    let (dtype, shape) = pattern::tensor_type(&model, x)?;
+    let fits = dtype == DType::F32 && shape.len() == 4 && shape.iter().all(known);
+    fits.then(|| shape.clone())
 }
 
 /// `(batch, length, heads * size)`
@@ -80,46 +89,16 @@ fn flat(cx: &Builder, x: Value) -> Option<Value> {
     Some(cx.reshape_op(x, sizes, attrs::Reshape::default()))
 }
 
-/// Which keys a query sees, as the operator wants it.
-struct Mask {
-    /// `(batch or 1, 1, queries or 1, keys or 1)`, added to the scores.
-    added: Value,
-    /// `(batch or 1, 1, queries, keys)`
-    bias: Value,
+/// What a mask adds to the scores, which have four dimensions.
+fn four_dimensions(cx: &Builder, mask: Value) -> Option<Value> {
+    let missing = 4usize.checked_sub(cx.known_shape(mask)?.len())?;
+    let mask = cx.unsqueeze(mask, &(0..missing).collect::<Vec<_>>());
+    Some(cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY))
 }
 
-impl Mask {
-    /// Of a mask that is the same for all heads.
-    fn new(cx: &Builder, mask: Value, q: Value, k: Value) -> Option<Self> {
-        let shape = cx.known_shape(mask)?;
-        if !shape.iter().all(crate::cleanup::known) || shape.len() > 4 {
-            return None;
-        }
-        let missing: Vec<usize> = (0..4 - shape.len()).collect();
-        let mask = cx.unsqueeze(mask, &missing);
-        let (batch, queries, keys) = (cx.dim(q, 0), cx.dim(q, 1), cx.dim(k, 1));
-        let is = |axis, wanted: &Expr| {
-            let size = cx.dim(mask, axis);
-            size.as_int() == Some(1) || size == *wanted
-        };
-        if !is(0, &batch)
-            || cx.dim(mask, 1).as_int() != Some(1)
-            || !is(2, &queries)
-            || !is(3, &keys)
-        {
-            return None;
-        }
-        let added = cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY);
-        cx.bind_dims(q);
-        cx.bind_dims(k);
-        let whole = [cx.dim(mask, 0), Expr::int(1), queries, keys];
-        let bias = cx.expand(added, &whole);
-        Some(Self { added, bias })
-    }
-
-    /// `(batch or 1, queries or 1, 1)`: whether a query sees a key at all.
-    fn sees_any(&self, cx: &Builder) -> Value {
-        let largest = cx.reduce("ReduceMax", self.added, &[3], true);
-        cx.equal(cx.squeeze(largest, &[1]), 0.0)
-    }
+/// `(batch or 1, queries or 1, 1)`: whether a query sees a key at all, the same one for all heads.
+fn sees_any(cx: &Builder, added: Value) -> Option<Value> {
+    let one = cx.dim(added, 1).as_int() == Some(1);
+    let largest = cx.reduce("ReduceMax", added, &[3], true);
+    one.then(|| cx.equal(cx.squeeze(largest, &[1]), 0.0))
 }

@@ -1,6 +1,7 @@
 //! What nodes say, and moving it between attributes and inputs.
 
 use super::{Done, replace};
+pub(super) use crate::target::dtype;
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
@@ -13,10 +14,6 @@ pub(super) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) 
 pub(super) fn input(node: &Node, index: usize) -> Result<Value, String> {
     let missing = || format!("it has no input {index}");
     node.input(index).ok_or_else(missing)
-}
-
-pub(super) fn dtype(model: &Model, value: Value) -> Option<DType> {
-    Some(model[value].ty.as_ref()?.as_tensor()?.dtype)
 }
 
 pub(super) fn rank(model: &Model, value: Value) -> Option<usize> {

@@ -21,19 +21,27 @@ fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), String> {
     Ok((x, cx.cast(x, stash)))
 }
 
+/// The dimensions from `axis` on.
+fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, String> {
+    let shape = cx
+        .known_shape(x)
+        .ok_or("the rank of the input is not known")?;
+    let axis = node.int("axis").unwrap_or(-1);
+    let first = if axis < 0 {
+        axis + shape.len() as i64
+    } else {
+        axis
+    };
+    let first = usize::try_from(first).map_err(|_| "its axis is out of range")?;
+    Ok((first..shape.len()).collect())
+}
+
 /// `x / sqrt(mean(x²) + epsilon) * scale` over the dimensions from `axis` on.
 pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
         let scale = node.input(1).ok_or("it has no scale")?;
-        let rank = cx
-            .known_shape(x)
-            .ok_or("the rank of the input is not known")?
-            .len();
-        let axis = node.int("axis").unwrap_or(-1);
-        let axis = if axis < 0 { axis + rank as i64 } else { axis };
-        let axes: Vec<usize> =
-            (usize::try_from(axis).map_err(|_| "its axis is out of range")?..rank).collect();
+        let axes = normalised(cx, node, x)?;
         let square = cx.reduce("ReduceMean", cx.mul(wide, wide), &axes, true);
         let norm = cx.div(wide, cx.sqrt(cx.add(square, epsilon(node))));
         Ok(vec![cx.mul(
@@ -100,14 +108,7 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
         let scale = node.input(1).ok_or("it has no scale")?;
-        let rank = cx
-            .known_shape(x)
-            .ok_or("the rank of the input is not known")?
-            .len();
-        let axis = node.int("axis").unwrap_or(-1);
-        let axis = if axis < 0 { axis + rank as i64 } else { axis };
-        let axes: Vec<usize> =
-            (usize::try_from(axis).map_err(|_| "its axis is out of range")?..rank).collect();
+        let axes = normalised(cx, node, x)?;
         let mean = cx.reduce("ReduceMean", wide, &axes, true);
         let centred = cx.sub(wide, mean);
         let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), &axes, true);

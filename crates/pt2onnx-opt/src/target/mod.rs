@@ -25,7 +25,7 @@ pub enum Target {
     /// The standard, whatever runs it.
     #[default]
     Standard,
-    /// ONNX Runtime with its own operators where they are faster; its kernels as [`Target::OrtCpu`] takes them.
+    /// ONNX Runtime with its own operator for attention; its kernels as [`Target::OrtCpu`] takes them.
     Ort,
     /// ONNX Runtime on the CPU, in the standard's operators: casts around nodes whose element type it has no kernel for.
     OrtCpu,
@@ -160,8 +160,8 @@ pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str
     inputs.chain(outputs).find_map(|v| dtype(model, v))
 }
 
-fn dtype(model: &Model, value: Value) -> Option<DType> {
-    model[value].ty.as_ref()?.as_tensor().map(|t| t.dtype)
+pub(crate) fn dtype(model: &Model, value: Value) -> Option<DType> {
+    Some(model[value].ty.as_ref()?.as_tensor()?.dtype)
 }
 
 /// Lets the node compute in `to` where its variable stands for `from`.

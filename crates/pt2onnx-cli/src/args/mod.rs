@@ -1,12 +1,16 @@
 //! The command line.
 
+mod choices;
+mod values;
+
 use crate::{
     passes::Passes,
     report::{Code, Report},
 };
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use pt2onnx::{DEFAULT_OPSET, DynamicAxes, IR_VERSIONS, OPSETS, OutputNames, SaveOptions};
-use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
+use choices::{Metadata, Operators, Place, State, Target, Weights};
+use clap::{Args, Parser, Subcommand};
+use pt2onnx::{DEFAULT_OPSET, DynamicAxes, OutputNames, SaveOptions};
+use std::{num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
 Examples:
@@ -104,7 +108,7 @@ pub struct Check {
     #[arg(long)]
     pub json: bool,
     /// Archives to look at at once; by default as many as there are processors
-    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs)]
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
@@ -183,7 +187,7 @@ pub struct Convert {
     #[arg(short, long, value_name = "OUT.onnx", required = true)]
     pub output: Option<PathBuf>,
     /// Write a report of the conversion or its failure, as Markdown or JSON; may be given several times
-    #[arg(long, value_name = "FILE.md|FILE.json", value_parser = report)]
+    #[arg(long, value_name = "FILE.md|FILE.json", value_parser = values::report)]
     pub report: Vec<PathBuf>,
     /// Say what is done and how long it takes; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count)]
@@ -197,10 +201,10 @@ pub struct Convert {
 #[command(next_help_heading = "Model")]
 pub struct Options {
     /// Opset of ONNX's operators
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = opset)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_OPSET, value_parser = values::opset)]
     pub opset: u32,
     /// Version of the file format, for runtimes that refuse newer ones; by default the lowest that serves
-    #[arg(long, value_name = "N", value_parser = ir_version)]
+    #[arg(long, value_name = "N", value_parser = values::ir_version)]
     pub ir_version: Option<u32>,
     /// Where weights go
     #[arg(long, value_enum, default_value_t)]
@@ -223,13 +227,13 @@ pub struct Options {
     #[arg(long, value_name = "FILE.onnxtxt", help_heading = "Custom ops")]
     pub functions: Vec<PathBuf>,
     /// Version at which the model imports a domain of custom ops, 1 by default; may be given several times
-    #[arg(long, value_name = "DOMAIN=N", value_parser = version, help_heading = "Custom ops")]
+    #[arg(long, value_name = "DOMAIN=N", value_parser = values::version, help_heading = "Custom ops")]
     pub custom_opset: Vec<(String, u32)>,
     /// Write nothing where there are warnings, and exit with code 4
     #[arg(long)]
     pub warnings_as_errors: bool,
     /// Seed for nodes that draw random numbers, so that runs repeat
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", value_parser = values::seed)]
     pub seed: Option<u32>,
     /// Names for the inputs, in order; inputs behind the last name keep theirs
     #[arg(
@@ -240,19 +244,19 @@ pub struct Options {
     )]
     pub input_names: Vec<String>,
     /// Names for the outputs, in order; `from-tree`: by the keys of the dict or dataclass that the program returns
-    #[arg(long, value_name = "A,B", value_parser = output_names, help_heading = "Names")]
+    #[arg(long, value_name = "A,B", value_parser = values::output_names, help_heading = "Names")]
     pub output_names: Option<OutputNames>,
     /// Rename any value; may be given several times
-    #[arg(long, value_name = "OLD=NEW", value_parser = pair, help_heading = "Names")]
+    #[arg(long, value_name = "OLD=NEW", value_parser = values::pair, help_heading = "Names")]
     pub rename: Vec<(String, String)>,
     /// Name a dynamic dimension everywhere, given its symbol or an axis: `s77=batch`, `x.0=batch`
-    #[arg(long, value_name = "DIM=NAME", value_parser = pair, help_heading = "Dimensions")]
+    #[arg(long, value_name = "DIM=NAME", value_parser = values::pair, help_heading = "Dimensions")]
     pub dim: Vec<(String, String)>,
     /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for `x_dynamic_axes_1`
     #[arg(long, value_name = "JSON", help_heading = "Dimensions")]
     pub dynamic_axes: Option<DynamicAxes>,
     /// Make a dynamic dimension static, and fold what follows: `batch=1`, `s77=1`, `x.0=1`
-    #[arg(long, value_name = "DIM=N", value_parser = size, help_heading = "Dimensions")]
+    #[arg(long, value_name = "DIM=N", value_parser = values::size, help_heading = "Dimensions")]
     pub fix: Vec<(String, i64)>,
     #[command(flatten)]
     pub passes: Passes,
@@ -263,13 +267,13 @@ pub struct Options {
     #[arg(long, help_heading = "Metadata")]
     pub strip_paths: bool,
     /// Add an entry to the model's metadata; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Metadata")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::key_value, help_heading = "Metadata")]
     pub meta: Vec<(String, String)>,
     /// What the model is, in your words
     #[arg(long, value_name = "TEXT", help_heading = "Metadata")]
     pub doc_string: Option<String>,
     /// Your version of the model
-    #[arg(long, value_name = "N", value_parser = model_version, help_heading = "Metadata")]
+    #[arg(long, value_name = "N", value_parser = values::model_version, help_heading = "Metadata")]
     pub model_version: Option<i64>,
     /// Who made the model, instead of pt2onnx
     #[arg(long, value_name = "NAME", help_heading = "Metadata")]
@@ -287,13 +291,13 @@ pub struct Saving {
     #[arg(long, value_name = "NAME")]
     pub weights_file: Option<String>,
     /// Weights of fewer bytes stay in the model file
-    #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = values::bytes)]
     pub external_threshold: u64,
     /// The most bytes of a data file: 4096, 500MB, 2GiB; above it there are several
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     pub shard_size: Option<u64>,
     /// External weights begin at multiples of this; 64KiB lets them be mapped on Windows
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = alignment)]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = values::alignment)]
     pub alignment: u64,
     /// Let `link` refer to files outside of the model's folder, which many runtimes refuse
     #[arg(long)]
@@ -319,252 +323,6 @@ impl Saving {
             link_outside: self.link_outside,
         })
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum Weights {
-    /// Into the model file; above 2 GiB, or with a name or size for data files, external
-    #[default]
-    Auto,
-    /// Into the model file
-    Embed,
-    /// Into a file of their own, which must stay beside OUT.onnx
-    External,
-    /// Nowhere: OUT.onnx refers to the archive, which must stay where it is, in the same folder or below
-    Link,
-    /// Nowhere: `pt2onnx apply-weights` completes the model
-    None,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum Place {
-    /// Into the model file; above 2 GiB, or with a name or size for data files, external
-    #[default]
-    Auto,
-    /// Into the model file
-    Embed,
-    /// Into a file of their own, which must stay beside OUT.onnx
-    External,
-    /// Nowhere: OUT.onnx refers to the files given, which must stay where they are, in the same folder or below
-    Link,
-}
-
-impl From<Place> for pt2onnx::Weights {
-    fn from(place: Place) -> Self {
-        match place {
-            Place::Auto => Self::Auto,
-            Place::Embed => Self::Embed,
-            Place::External => Self::External,
-            Place::Link => Self::Link,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum State {
-    /// They are lost, with a warning for each
-    #[default]
-    Drop,
-    /// They become outputs, named as the buffer (NAME.next for inputs)
-    Outputs,
-    /// Buffers become inputs NAME and outputs NAME.next, so that a caller can loop
-    Pairs,
-    /// They are an error
-    Error,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum Operators {
-    /// They are errors, all of which are listed
-    #[default]
-    Onnx,
-    /// They become nodes of their own domain; ATen's of org.pytorch.aten
-    Fallthrough,
-    /// ATen's become nodes of org.pytorch.aten, others are errors
-    AtenFallback,
-    /// All ATen ops become nodes of org.pytorch.aten, also those that can be translated
-    Aten,
-}
-
-impl From<Operators> for pt2onnx::Operators {
-    fn from(operators: Operators) -> Self {
-        match operators {
-            Operators::Onnx => Self::Onnx,
-            Operators::Fallthrough => Self::Fallthrough,
-            Operators::AtenFallback => Self::AtenFallback,
-            Operators::Aten => Self::Aten,
-        }
-    }
-}
-
-impl From<State> for pt2onnx::State {
-    fn from(state: State) -> Self {
-        match state {
-            State::Drop => Self::Drop,
-            State::Outputs => Self::Outputs,
-            State::Pairs => Self::Pairs,
-            State::Error => Self::Error,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum Metadata {
-    /// All that torch.onnx.export tells: modules, FX nodes, stack traces, the graph's signature
-    #[default]
-    Full,
-    /// Modules and names, no stack traces and no text of FX nodes
-    Basic,
-    /// Nothing
-    None,
-}
-
-impl From<Metadata> for pt2onnx::Detail {
-    fn from(metadata: Metadata) -> Self {
-        match metadata {
-            Metadata::Full => Self::Full,
-            Metadata::Basic => Self::Basic,
-            Metadata::None => Self::None,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum Target {
-    /// The standard; a warning says what ONNX Runtime has no kernel for
-    #[default]
-    Standard,
-    /// ONNX Runtime: as ort-cpu, and its own operators where they are faster
-    Ort,
-    /// ONNX Runtime on the CPU, in ONNX's operators: casts where it has no kernel for an element type
-    OrtCpu,
-    /// NVIDIA TensorRT: what it cannot run is an error
-    #[value(name = "tensorrt")]
-    TensorRt,
-    /// tract: what it cannot run is an error
-    Tract,
-}
-
-impl From<Target> for pt2onnx::Target {
-    fn from(target: Target) -> Self {
-        match target {
-            Target::Standard => Self::Standard,
-            Target::Ort => Self::Ort,
-            Target::OrtCpu => Self::OrtCpu,
-            Target::TensorRt => Self::TensorRt,
-            Target::Tract => Self::Tract,
-        }
-    }
-}
-
-impl From<Weights> for pt2onnx::Weights {
-    fn from(weights: Weights) -> Self {
-        match weights {
-            Weights::Auto => Self::Auto,
-            Weights::Embed => Self::Embed,
-            Weights::External => Self::External,
-            Weights::Link => Self::Link,
-            Weights::None => Self::None,
-        }
-    }
-}
-
-/// A number of bytes, with a unit or without.
-fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
-        "" | "B" => 1,
-        "kB" | "KB" => 1000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => 0,
-    };
-    let count: Option<u64> = digits.parse().ok();
-    let bytes = count.and_then(|n| n.checked_mul(unit)).filter(|_| unit > 0);
-    bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
-}
-
-fn alignment(text: &str) -> Result<u64, String> {
-    let aligned = bytes(text)?;
-    match aligned.is_power_of_two() {
-        true => Ok(aligned),
-        false => Err("an alignment is a power of two".to_owned()),
-    }
-}
-
-fn seed(text: &str) -> Result<u32, String> {
-    text.parse()
-        .map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
-}
-
-fn model_version(text: &str) -> Result<i64, String> {
-    text.parse()
-        .map_err(|_| "a version is a whole number".to_owned())
-}
-
-fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse()
-        .map_err(|_| "give a number of 1 or more".to_owned())
-}
-
-fn report(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("md" | "json") => Ok(path),
-        _ => Err("the name of a report ends in .md or .json".to_owned()),
-    }
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("it has the form KEY=VALUE".to_owned()),
-    }
-}
-
-fn output_names(text: &str) -> Result<OutputNames, String> {
-    Ok(match text {
-        "from-tree" => OutputNames::FromTree,
-        names => OutputNames::List(names.split(',').map(str::to_owned).collect()),
-    })
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let pair = text
-        .rsplit_once('=')
-        .filter(|(a, b)| !a.is_empty() && !b.is_empty());
-    let (a, b) = pair.ok_or("something on both sides of `=` is needed")?;
-    Ok((a.to_owned(), b.to_owned()))
-}
-
-fn version(text: &str) -> Result<(String, u32), String> {
-    let (domain, version) = pair(text)?;
-    let number = version.parse().ok().filter(|n| *n > 0);
-    let number = number.ok_or_else(|| format!("`{version}` is no version"))?;
-    Ok((domain, number))
-}
-
-fn size(text: &str) -> Result<(String, i64), String> {
-    let (dim, size) = pair(text)?;
-    let size = size.parse().map_err(|_| format!("`{size}` is no size"))?;
-    Ok((dim, size))
-}
-
-fn opset(text: &str) -> Result<u32, String> {
-    among("opsets", &OPSETS, text)
-}
-
-fn ir_version(text: &str) -> Result<u32, String> {
-    among("IR versions", &IR_VERSIONS, text)
-}
-
-fn among(what: &str, supported: &RangeInclusive<u32>, text: &str) -> Result<u32, String> {
-    let (first, last) = (supported.start(), supported.end());
-    let number = text.parse().ok().filter(|n| supported.contains(n));
-    number.ok_or_else(|| format!("{what} {first} to {last} can be written"))
 }
 
 #[cfg(test)]

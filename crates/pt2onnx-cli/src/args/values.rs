@@ -1,0 +1,102 @@
+//! Values of options, read from text.
+
+use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames};
+use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
+
+/// A number of bytes, with a unit or without.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => 0,
+    };
+    let count: Option<u64> = digits.parse().ok();
+    let bytes = count.and_then(|n| n.checked_mul(unit)).filter(|_| unit > 0);
+    bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
+}
+
+pub(super) fn alignment(text: &str) -> Result<u64, String> {
+    let aligned = bytes(text)?;
+    match aligned.is_power_of_two() {
+        true => Ok(aligned),
+        false => Err("an alignment is a power of two".to_owned()),
+    }
+}
+
+pub(super) fn seed(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
+}
+
+pub(super) fn model_version(text: &str) -> Result<i64, String> {
+    text.parse()
+        .map_err(|_| "a version is a whole number".to_owned())
+}
+
+pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "give a number of 1 or more".to_owned())
+}
+
+pub(super) fn report(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("md" | "json") => Ok(path),
+        _ => Err("the name of a report ends in .md or .json".to_owned()),
+    }
+}
+
+pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("it has the form KEY=VALUE".to_owned()),
+    }
+}
+
+pub(super) fn output_names(text: &str) -> Result<OutputNames, String> {
+    Ok(match text {
+        "from-tree" => OutputNames::FromTree,
+        names => OutputNames::List(names.split(',').map(str::to_owned).collect()),
+    })
+}
+
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text
+        .rsplit_once('=')
+        .filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    let (a, b) = pair.ok_or("something on both sides of `=` is needed")?;
+    Ok((a.to_owned(), b.to_owned()))
+}
+
+pub(super) fn version(text: &str) -> Result<(String, u32), String> {
+    let (domain, version) = pair(text)?;
+    let number = version.parse().ok().filter(|n| *n > 0);
+    let number = number.ok_or_else(|| format!("`{version}` is no version"))?;
+    Ok((domain, number))
+}
+
+pub(super) fn size(text: &str) -> Result<(String, i64), String> {
+    let (dim, size) = pair(text)?;
+    let size = size.parse().map_err(|_| format!("`{size}` is no size"))?;
+    Ok((dim, size))
+}
+
+pub(super) fn opset(text: &str) -> Result<u32, String> {
+    among("opsets", &OPSETS, text)
+}
+
+pub(super) fn ir_version(text: &str) -> Result<u32, String> {
+    among("IR versions", &IR_VERSIONS, text)
+}
+
+fn among(what: &str, supported: &RangeInclusive<u32>, text: &str) -> Result<u32, String> {
+    let (first, last) = (supported.start(), supported.end());
+    let number = text.parse().ok().filter(|n| supported.contains(n));
+    number.ok_or_else(|| format!("{what} {first} to {last} can be written"))
+}
