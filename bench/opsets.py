@@ -11,6 +11,7 @@ kernel; *wrong*: anything else. `--show` tells the cases that do not pass.
 import argparse
 import collections
 import concurrent.futures
+import ctypes
 import functools
 import pathlib
 import subprocess
@@ -46,6 +47,15 @@ def fed(array):
     if kind is None:
         return ort.OrtValue.ortvalue_from_numpy(array)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)
+
+
+def fetched(value):
+    """The elements of a value of ONNX Runtime, also where NumPy has no such type."""
+    if value.element_type() != onnx.TensorProto.BFLOAT16:
+        return value.numpy()
+    count = int(np.prod(value.shape()))
+    raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
+    return np.frombuffer(raw, ml_dtypes.bfloat16).reshape(value.shape())
 
 
 def differs(got, wanted, case):
@@ -87,7 +97,7 @@ def outcome(binary, opset, case):
                 values = {n: fed(v)._ortvalue for n, v in zip(names, inputs)}
                 if all(o.type.startswith("tensor(") for o in session.get_outputs()):
                     got = session._sess.run_with_ort_values(values, [o.name for o in session.get_outputs()], None)
-                    got = [ort.OrtValue(v).numpy() for v in got]
+                    got = [fetched(ort.OrtValue(v)) for v in got]
                 else:
                     got = flat(session.run(None, dict(zip(names, inputs))))
                 why = "another number of outputs" if len(got) != len(outputs) else None

@@ -36,7 +36,7 @@ mod target;
 mod types;
 
 pub use aside::OPTIMISED_OPSETS;
-pub use legalise::{Failure, LegaliseError, OPSETS, legalise, means_the_same};
+pub use legalise::{Failure, LegaliseError, OPSETS, legalise, legalise_for, means_the_same};
 pub use target::{Target, TargetError, Unrunnable, fit};
 pub use types::infer_types;
 

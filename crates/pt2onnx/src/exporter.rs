@@ -481,7 +481,9 @@ impl Exporter {
         report.stage("domains", || {
             domains::import(&mut model, &self.custom_opsets, &mut warnings)
         })?;
-        report.stage("legalise", || pt2onnx_opt::legalise(&mut model, self.opset))?;
+        report.stage("legalise", || {
+            pt2onnx_opt::legalise_for(&mut model, self.opset, self.target)
+        })?;
         domains::functions(&mut model)?;
         warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, self.target))?);
         if let Some(version) = self.ir_version {

@@ -31,7 +31,7 @@ mod sorting;
 #[cfg(test)]
 mod steps;
 
-use crate::rewrite;
+use crate::{Target, rewrite};
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, Value, conforms,
     schema::{self, AttributeDefault, OpSchema},
@@ -106,6 +106,14 @@ impl fmt::Display for List<'_> {
 /// Every node that has no form there, and the lowest opset that would do. The model is then in no opset's form: throw
 /// it away.
 pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
+    legalise_for(model, opset, Target::Standard)
+}
+
+/// As [`legalise`]; operators that the runtime lacks are put together from others as well, where there is a rule for it.
+///
+/// # Errors
+/// As [`legalise`].
+pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(), LegaliseError> {
     if !OPSETS.contains(&opset) {
         return Err(LegaliseError::Opset(opset));
     }
@@ -116,7 +124,8 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         });
     }
     let mut descent = Descent {
-        target: opset,
+        opset,
+        target,
         levels: FxHashMap::default(),
     };
     let mut failures = Vec::new();
@@ -195,19 +204,44 @@ enum Done {
 }
 
 struct Descent {
-    target: u32,
+    opset: u32,
+    target: Target,
     /// The opset whose form a node has, where that is not the model's.
     levels: FxHashMap<NodeId, u32>,
 }
 
 impl Descent {
-    /// Takes one node down, step by step.
+    /// Takes one node down to the opset, or below where the runtime lacks its operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
+        let op = model[id].op.clone();
+        let first = schema::versions(&op).first().map_or(0, |s| s.since);
+        let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);
+        if without {
+            let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
+            let done = self.descend(model, id, first - 1);
+            if let Ok(done) = done
+                && (!model.contains(id) || model[id].op != op)
+            {
+                return Ok(done);
+            }
+            // The runtime's pass tells what is in the way.
+            model.set_inputs(id, before.inputs());
+            model[id].attributes = before.attributes;
+            match level {
+                Some(level) => self.levels.insert(id, level),
+                None => self.levels.remove(&id),
+            };
+        }
+        self.descend(model, id, self.opset)
+    }
+
+    /// Takes one node down, step by step.
+    fn descend(&mut self, model: &mut Model, id: NodeId, opset: u32) -> Result<Done, Failure> {
         let op = model[id].op.clone();
         let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
         let mut done = Done::Kept;
         let steps = schema::versions(&op).iter().rev().map(|s| s.since);
-        for since in steps.filter(|&s| self.target < s && s <= newest) {
+        for since in steps.filter(|&s| opset < s && s <= newest) {
             let failure = |model: &Model, reason: String| Failure {
                 place: model.describe(id),
                 reason,

@@ -51,6 +51,12 @@ impl Target {
         first..=newest.unwrap_or(last).min(last)
     }
 
+    /// Whether the runtime has no operator for the node, or one that does not take it, whatever the types.
+    pub(crate) fn lacks(self, model: &Model, id: NodeId) -> bool {
+        let lacking = self.runtime().and_then(|r| r.lacks(model, id));
+        lacking.is_some()
+    }
+
     /// Whether the runtime reads an opset.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ impl Runtime {
     }
 
     /// What of a node it has not, whatever the types.
-    fn lacks(&self, model: &Model, id: NodeId) -> Option<String> {
+    pub fn lacks(&self, model: &Model, id: NodeId) -> Option<String> {
         let node = &model[id];
         if !node.domain.is_empty() || self.operator(&node.op).is_none() {
             return Some(format!("it has no operator {}", node.op));

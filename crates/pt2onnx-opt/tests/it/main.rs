@@ -11,7 +11,7 @@ mod property;
 
 use cases::run;
 use pt2onnx_ir::{Model, verify};
-use pt2onnx_opt::{Options, Pass, Target, fit, legalise, optimize, optimize_foreign};
+use pt2onnx_opt::{Options, Pass, Target, fit, legalise, legalise_for, optimize, optimize_foreign};
 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
@@ -89,7 +89,7 @@ fn targets() {
             ];
             let target = all.into_iter().find(|t| t.to_string() == target).unwrap();
             let mut model = parse::model(text);
-            legalise(&mut model, opset.parse().unwrap()).unwrap();
+            legalise_for(&mut model, opset.parse().unwrap(), target).unwrap();
             match fit(&mut model, target) {
                 Ok(warnings) => {
                     valid(&model);
