@@ -39,6 +39,7 @@ mod parse;
 pub mod schema;
 mod text;
 mod types;
+mod uses;
 mod verify;
 
 pub use attribute::{Attribute, Attributes};
@@ -46,8 +47,9 @@ pub use builder::{Builder, Fault, Operand};
 pub use generated::attrs;
 pub use model::{
     Def, Function, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId,
-    Use, Value, ValueData, is_unknown,
+    Value, ValueData, is_unknown,
 };
 pub use parse::ParseError;
 pub use types::{Shape, TensorType, Type};
+pub use uses::Use;
 pub use verify::{VerifyError, conforms, verify};

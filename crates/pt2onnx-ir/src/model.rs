@@ -3,29 +3,29 @@
 //! Ids are never reused; an erased node leaves its slot empty. Nodes of a region form a linked list, so that inserting
 //! and erasing take constant time wherever they happen. A constant (weights too) has no place: any region may use it.
 
-use crate::{Attribute, Attributes, Type};
-use indexmap::{IndexMap, IndexSet};
+use crate::{Attribute, Attributes, Type, Use, uses::Uses};
+use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, num::NonZeroU32, sync::Arc};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(u32);
+        pub struct $name(NonZeroU32);
 
         impl $name {
             /// Position in the arena: ids count up from 0 in order of creation.
             pub fn index(self) -> usize {
-                self.0 as usize
+                self.0.get() as usize - 1
             }
 
             fn new(index: usize) -> Self {
                 // An arena of 2^32 entries would take hundreds of gigabytes before this could saturate.
-                Self(u32::try_from(index).unwrap_or(u32::MAX))
+                let number = u32::try_from(index).ok().and_then(|i| NonZeroU32::MIN.checked_add(i));
+                Self(number.unwrap_or(NonZeroU32::MAX))
             }
         }
     };
@@ -76,15 +76,6 @@ pub enum Def {
     Constant(Tensor),
 }
 
-/// A place where a value is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Use {
-    /// As that input of a node.
-    Input(NodeId, u32),
-    /// As that output of a region.
-    Output(RegionId, u32),
-}
-
 /// All about a value.
 #[derive(Clone, Debug)]
 pub struct ValueData {
@@ -100,7 +91,7 @@ pub struct ValueData {
     /// For an input of the main graph: what it is where the caller gives nothing.
     pub default: Option<Box<Tensor>>,
     def: Def,
-    uses: IndexSet<Use, FxBuildHasher>,
+    uses: Uses,
 }
 
 impl ValueData {
@@ -111,12 +102,12 @@ impl ValueData {
 
     /// Where it is used.
     pub fn uses(&self) -> impl ExactSizeIterator<Item = Use> + '_ {
-        self.uses.iter().copied()
+        self.uses.as_slice().iter().copied()
     }
 
     /// Whether it is an output that its node leaves out: some operators do other things where all are wanted.
     pub fn is_left_out(&self) -> bool {
-        self.uses.is_empty() && self.name.as_deref() == Some("")
+        self.uses().len() == 0 && self.name.as_deref() == Some("")
     }
 
     /// The tensor, if it is a constant.
@@ -146,6 +137,11 @@ pub struct Node {
     inputs: SmallVec<[Option<Value>; 4]>,
     outputs: SmallVec<[Value; 2]>,
     region: RegionId,
+}
+
+/// Neighbours of a node in its region, apart from the node: who only walks past it does not touch it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Links {
     prev: Option<NodeId>,
     next: Option<NodeId>,
 }
@@ -319,6 +315,7 @@ pub struct Model {
     /// Model-local functions.
     pub functions: Vec<Function>,
     nodes: Vec<Option<Node>>,
+    links: Vec<Links>,
     values: Vec<ValueData>,
     regions: Vec<Region>,
     origins: Vec<Origin>,
@@ -345,6 +342,7 @@ impl Model {
             graph_metadata: Metadata::new(),
             functions: Vec::new(),
             nodes: Vec::new(),
+            links: Vec::new(),
             values: Vec::new(),
             regions: vec![Region::default()],
             origins: Vec::new(),
@@ -354,7 +352,7 @@ impl Model {
     }
 
     /// The main graph.
-    pub const MAIN: RegionId = RegionId(0);
+    pub const MAIN: RegionId = RegionId(NonZeroU32::MIN);
 
     /// A new, empty region; it becomes a body when an attribute or a function refers to it.
     pub fn add_region(&mut self) -> RegionId {
@@ -382,7 +380,7 @@ impl Model {
             doc_string: None,
             default: None,
             def,
-            uses: IndexSet::default(),
+            uses: Uses::default(),
         });
         Value::new(self.values.len() - 1)
     }
@@ -433,7 +431,7 @@ impl Model {
         let (region, prev, next) = match at {
             InsertPoint::End(region) => (region, self.regions[region.index()].last, None),
             InsertPoint::Before(node) => {
-                let (region, prev) = (self[node].region, self[node].prev);
+                let (region, prev) = (self[node].region, self.prev(node));
                 (region, prev, Some(node))
             }
         };
@@ -453,9 +451,8 @@ impl Model {
             inputs: inputs.into(),
             outputs,
             region,
-            prev,
-            next,
         }));
+        self.links.push(Links::default());
         self.link(region, prev, Some(id));
         self.link(region, Some(id), next);
         id
@@ -464,11 +461,11 @@ impl Model {
     /// Makes `a` and `b` neighbours; `None` is the region's boundary.
     fn link(&mut self, region: RegionId, a: Option<NodeId>, b: Option<NodeId>) {
         match a {
-            Some(a) => self[a].next = b,
+            Some(a) => self.links[a.index()].next = b,
             None => self.regions[region.index()].first = b,
         }
         match b {
-            Some(b) => self[b].prev = a,
+            Some(b) => self.links[b.index()].prev = a,
             None => self.regions[region.index()].last = a,
         }
     }
@@ -481,7 +478,7 @@ impl Model {
 
     fn drop_use(&mut self, value: Option<Value>, at: Use) {
         if let Some(v) = value {
-            self.values[v.index()].uses.swap_remove(&at);
+            self.values[v.index()].uses.remove(at);
         }
     }
 
@@ -522,7 +519,8 @@ impl Model {
         if old == new {
             return;
         }
-        for at in std::mem::take(&mut self.values[old.index()].uses) {
+        let uses = std::mem::take(&mut self.values[old.index()].uses);
+        for &at in uses.as_slice() {
             match at {
                 Use::Input(node, i) => self[node].inputs[i as usize] = Some(new),
                 Use::Output(region, i) => self.regions[region.index()].outputs[i as usize] = new,
@@ -536,7 +534,7 @@ impl Model {
         if !self.is_unused(node) {
             return false;
         }
-        let (region, prev, next) = (self[node].region, self[node].prev, self[node].next);
+        let (region, Links { prev, next }) = (self[node].region, self.links[node.index()]);
         for owned in self[node].regions().collect::<Vec<_>>() {
             self.clear(owned);
         }
@@ -553,14 +551,17 @@ impl Model {
         self.set_outputs(region, &[]);
         let mut last = self.regions[region.index()].last;
         while let Some(node) = last {
-            last = self[node].prev;
+            last = self.prev(node);
             self.erase(node);
         }
     }
 
     /// Whether nothing uses any output of the node.
     pub fn is_unused(&self, node: NodeId) -> bool {
-        self[node].outputs.iter().all(|v| self[*v].uses.is_empty())
+        self[node]
+            .outputs
+            .iter()
+            .all(|v| self[*v].uses().len() == 0)
     }
 
     /// Whether the node has not been erased.
@@ -578,22 +579,22 @@ impl Model {
 
     /// The node behind a node in its region.
     pub fn next(&self, node: NodeId) -> Option<NodeId> {
-        self[node].next
+        self.links[node.index()].next
     }
 
     /// The node in front of a node in its region.
     pub fn prev(&self, node: NodeId) -> Option<NodeId> {
-        self[node].prev
+        self.links[node.index()].prev
     }
 
     /// A region's nodes in order.
     pub fn nodes(&self, region: RegionId) -> impl Iterator<Item = NodeId> + '_ {
-        std::iter::successors(self[region].first, |n| self[*n].next)
+        std::iter::successors(self[region].first, |n| self.next(*n))
     }
 
     /// A region's nodes, last first.
     pub fn nodes_rev(&self, region: RegionId) -> impl Iterator<Item = NodeId> + '_ {
-        std::iter::successors(self[region].last, |n| self[*n].prev)
+        std::iter::successors(self[region].last, |n| self.prev(*n))
     }
 
     /// All nodes of the main graph and the functions, a node in front of the nodes of its own regions.
@@ -629,7 +630,11 @@ impl Model {
 
     /// All nodes of regions, a node in front of the nodes of its own regions.
     pub fn nodes_in(&self, regions: &[RegionId]) -> Vec<NodeId> {
-        let mut todo: Vec<NodeId> = regions.iter().flat_map(|r| self.nodes(*r)).collect();
+        let mut todo = Vec::with_capacity(self.nodes.len());
+        todo.extend(regions.iter().flat_map(|r| self.nodes(*r)));
+        if regions.len() == self.regions.len() {
+            return todo;
+        }
         todo.reverse();
         let mut all = Vec::with_capacity(todo.len());
         while let Some(node) = todo.pop() {

@@ -21,7 +21,7 @@ pub enum Type {
     /// A sparse tensor, with the sizes of the dense one.
     Sparse(TensorType),
     /// A type that only its domain knows, by its name there.
-    Opaque(String, String),
+    Opaque(Box<(String, String)>),
 }
 
 /// Type of a tensor.
@@ -80,7 +80,7 @@ impl fmt::Display for Type {
             Type::Optional(t) => write!(f, "optional({t})"),
             Type::Map(key, t) => write!(f, "map({}, {t})", onnx_name(*key)),
             Type::Sparse(t) => write!(f, "sparse_tensor({t})"),
-            Type::Opaque(domain, name) => write!(f, "opaque({domain:?}, {name:?})"),
+            Type::Opaque(names) => write!(f, "opaque({:?}, {:?})", names.0, names.1),
         }
     }
 }

@@ -20,9 +20,11 @@
 mod dtype;
 mod element;
 mod scalar;
+mod storage;
 mod tensor;
 
 pub use dtype::DType;
 pub use element::Element;
 pub use scalar::Scalar;
-pub use tensor::{FileRange, Storage, Tensor, TensorError};
+pub use storage::{FileRange, Storage};
+pub use tensor::{Tensor, TensorError};

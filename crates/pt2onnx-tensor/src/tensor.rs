@@ -1,10 +1,8 @@
-//! Tensors as strided views of byte storages; many tensors may share one storage, and a storage may be
-//! a part of a mapped file whose bytes are never read unless somebody asks.
+//! Tensors as strided views of byte storages; many tensors may share one storage.
 
-use crate::{DType, Element};
+use crate::{DType, Element, Storage};
 use bytes::Bytes;
-use memmap2::Mmap;
-use std::{borrow::Cow, fs::File, io, ops::Range, path::PathBuf, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 /// What is wrong with a tensor's description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,100 +21,6 @@ pub enum TensorError {
     NoLayout(DType),
 }
 
-/// A place in a file.
-#[derive(Clone, Debug)]
-pub struct FileRange {
-    /// Path the file was opened by.
-    pub path: Arc<PathBuf>,
-    /// The open file.
-    pub file: Arc<File>,
-    /// First byte.
-    pub offset: u64,
-}
-
-/// Bytes that tensors are views of. Cloning shares them.
-#[derive(Clone, Debug)]
-pub struct Storage {
-    bytes: Bytes,
-    source: Option<FileRange>,
-}
-
-impl Storage {
-    /// Bytes in memory.
-    pub fn new(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            bytes: bytes.into(),
-            source: None,
-        }
-    }
-
-    /// Bytes that are a mapped part of a file: `bytes` are those at `source`.
-    pub fn mapped(bytes: Bytes, source: FileRange) -> Self {
-        Self {
-            bytes,
-            source: Some(source),
-        }
-    }
-
-    /// All of an open file, mapped: its bytes are read when somebody looks at them. The file must not change while the
-    /// storage or any view of it lives.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn map(file: File, path: impl Into<PathBuf>) -> io::Result<Self> {
-        let bytes = map(&file)?;
-        let source = FileRange {
-            path: Arc::new(path.into()),
-            file: Arc::new(file),
-            offset: 0,
-        };
-        Ok(Self::mapped(bytes, source))
-    }
-
-    /// A part of it, which still knows its place in the file; `None` where it is not inside.
-    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
-        let inside = range.start <= range.end && range.end <= self.bytes.len();
-        let start = u64::try_from(range.start).ok()?;
-        inside.then(|| Self {
-            bytes: self.bytes.slice(range),
-            source: self.source.as_ref().map(|whole| FileRange {
-                offset: whole.offset + start,
-                ..whole.clone()
-            }),
-        })
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    /// Where in which file the bytes are, if in one.
-    pub fn source(&self) -> Option<&FileRange> {
-        self.source.as_ref()
-    }
-
-    /// Whether two storages are the same memory.
-    pub fn same(&self, other: &Storage) -> bool {
-        self.bytes.as_ptr() == other.bytes.as_ptr() && self.bytes.len() == other.bytes.len()
-    }
-}
-
-/// The whole file, mapped.
-#[expect(
-    unsafe_code,
-    reason = "a mapping is the only way to use weights larger than memory"
-)]
-fn map(file: &File) -> io::Result<Bytes> {
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the mapping is private and read-only. Should another process truncate or rewrite the file meanwhile, the bytes
-    // seen are unspecified (or the process is stopped by a signal): all that map files say that these must not change.
-    let map = unsafe { Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
-}
-
 #[derive(Clone, Debug)]
 enum Data {
     Bytes(Storage),
@@ -125,9 +29,12 @@ enum Data {
     Absent(Arc<()>),
 }
 
-/// A tensor: element type, sizes and a view of a storage. Cloning shares the bytes.
+/// A tensor: element type, sizes and a view of a storage. A clone is the same tensor: it costs, and weighs, next to nothing.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub struct Tensor(Arc<View>);
+
+#[derive(Clone, Debug)]
+struct View {
     dtype: DType,
     shape: Vec<usize>,
     /// In elements; `None` where contiguous.
@@ -138,6 +45,10 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    fn of(view: View) -> Self {
+        Self(Arc::new(view))
+    }
+
     /// A contiguous tensor over exactly its bytes (little-endian; sub-byte types packed, low bits first).
     pub fn new(
         dtype: DType,
@@ -154,17 +65,17 @@ impl Tensor {
         storage: Storage,
     ) -> Result<Self, TensorError> {
         let shape = shape.into();
-        let (needed, available) = (byte_size(dtype, &shape)?, storage.bytes.len());
+        let (needed, available) = (byte_size(dtype, &shape)?, storage.bytes().len());
         if available != needed {
             return Err(TensorError::OutOfBounds { needed, available });
         }
-        Ok(Self {
+        Ok(Self::of(View {
             dtype,
             shape,
             strides: None,
             offset: 0,
             data: Data::Bytes(storage),
-        })
+        }))
     }
 
     /// The view of `storage` with these sizes, strides and offset (in elements), all checked against its length.
@@ -199,45 +110,45 @@ impl Tensor {
             let needed = last
                 .and_then(|l| l.checked_add(1)?.checked_mul(width))
                 .ok_or_else(overflow)?;
-            if needed > storage.bytes.len() {
+            if needed > storage.bytes().len() {
                 return Err(TensorError::OutOfBounds {
                     needed,
-                    available: storage.bytes.len(),
+                    available: storage.bytes().len(),
                 });
             }
         }
         let strides = (!contiguous).then_some(strides);
-        Ok(Self {
+        Ok(Self::of(View {
             dtype,
             shape,
             strides,
             offset,
             data: Data::Bytes(storage),
-        })
+        }))
     }
 
     /// Type and shape without values, as a weight saved under FakeTensorMode has. It is the same as its clones and no other.
     pub fn absent(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self, TensorError> {
         let shape = shape.into();
         byte_size(dtype, &shape)?;
-        Ok(Self {
+        Ok(Self::of(View {
             dtype,
             shape,
             strides: None,
             offset: 0,
             data: Data::Absent(Arc::new(())),
-        })
+        }))
     }
 
     /// The same type and shape without values.
     pub fn without_data(&self) -> Self {
-        Self {
-            dtype: self.dtype,
-            shape: self.shape.clone(),
+        Self::of(View {
+            dtype: self.0.dtype,
+            shape: self.0.shape.clone(),
             strides: None,
             offset: 0,
             data: Data::Absent(Arc::new(())),
-        }
+        })
     }
 
     /// A tensor of strings.
@@ -253,13 +164,13 @@ impl Tensor {
                 available: strings.len(),
             });
         }
-        Ok(Self {
+        Ok(Self::of(View {
             dtype: DType::String,
             shape,
             strides: None,
             offset: 0,
             data: Data::Strings(strings),
-        })
+        }))
     }
 
     /// A contiguous tensor of the elements, in row-major order.
@@ -285,51 +196,51 @@ impl Tensor {
     fn from_vec<T: Element>(shape: Vec<usize>, elements: &[T]) -> Self {
         let mut bytes = Vec::with_capacity(size_of_val(elements));
         elements.iter().for_each(|e| e.push_le(&mut bytes));
-        Self {
+        Self::of(View {
             dtype: T::DTYPE,
             shape,
             strides: None,
             offset: 0,
             data: Data::Bytes(Storage::new(bytes)),
-        }
+        })
     }
 
     /// Element type.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.0.dtype
     }
 
     /// Sizes.
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.0.shape
     }
 
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.0.shape.len()
     }
 
     /// Number of elements.
     pub fn numel(&self) -> usize {
-        self.shape.iter().product()
+        self.0.shape.iter().product()
     }
 
     /// Bytes of all elements laid out contiguously; for strings, their lengths' sum.
     pub fn nbytes(&self) -> usize {
-        match &self.data {
+        match &self.0.data {
             Data::Strings(s) => s.iter().map(Bytes::len).sum(),
-            _ => byte_size(self.dtype, &self.shape).unwrap_or(usize::MAX),
+            _ => byte_size(self.0.dtype, &self.0.shape).unwrap_or(usize::MAX),
         }
     }
 
     /// Whether the values are there; false for weights saved under FakeTensorMode.
     pub fn has_data(&self) -> bool {
-        !matches!(self.data, Data::Absent(_))
+        !matches!(self.0.data, Data::Absent(_))
     }
 
     /// The storage viewed; none for strings and absent values.
     pub fn storage(&self) -> Option<&Storage> {
-        match &self.data {
+        match &self.0.data {
             Data::Bytes(s) => Some(s),
             _ => None,
         }
@@ -337,7 +248,7 @@ impl Tensor {
 
     /// The strings of a string tensor.
     pub fn as_strings(&self) -> Option<&[Bytes]> {
-        match &self.data {
+        match &self.0.data {
             Data::Strings(s) => Some(s),
             _ => None,
         }
@@ -345,39 +256,39 @@ impl Tensor {
 
     /// Strides in elements.
     pub fn strides(&self) -> Cow<'_, [usize]> {
-        match &self.strides {
+        match &self.0.strides {
             Some(s) => Cow::Borrowed(s),
-            None => Cow::Owned(contiguous_strides(&self.shape)),
+            None => Cow::Owned(contiguous_strides(&self.0.shape)),
         }
     }
 
     /// First element, counted in elements from the storage's start.
     pub fn offset(&self) -> usize {
-        self.offset
+        self.0.offset
     }
 
     /// Whether the elements lie in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
-        self.strides.is_none()
+        self.0.strides.is_none()
     }
 
     /// Whether two tensors are the same view of the same memory.
     pub fn same(&self, other: &Tensor) -> bool {
-        let same_data = match (&self.data, &other.data) {
+        let same_data = match (&self.0.data, &other.0.data) {
             (Data::Bytes(a), Data::Bytes(b)) => a.same(b),
             (Data::Strings(a), Data::Strings(b)) => Arc::ptr_eq(a, b),
             (Data::Absent(a), Data::Absent(b)) => Arc::ptr_eq(a, b),
             _ => false,
         };
         same_data
-            && (self.dtype, self.offset) == (other.dtype, other.offset)
-            && (&self.shape, &self.strides) == (&other.shape, &other.strides)
+            && (self.0.dtype, self.0.offset) == (other.0.dtype, other.0.offset)
+            && (&self.0.shape, &self.0.strides) == (&other.0.shape, &other.0.strides)
     }
 
     /// Where its memory begins, for tables: tensors that are the same have equal addresses.
     pub fn address(&self) -> usize {
-        match &self.data {
-            Data::Bytes(storage) => storage.bytes.as_ptr().addr(),
+        match &self.0.data {
+            Data::Bytes(storage) => storage.bytes().as_ptr().addr(),
             Data::Strings(strings) => strings.as_ptr().addr(),
             Data::Absent(identity) => Arc::as_ptr(identity).addr(),
         }
@@ -385,16 +296,16 @@ impl Tensor {
 
     /// The elements' bytes, contiguous: borrowed where they lie so, gathered otherwise. Empty without data and for strings.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
-        let Data::Bytes(storage) = &self.data else {
+        let Data::Bytes(storage) = &self.0.data else {
             return Cow::Borrowed(&[]);
         };
-        let bytes = &storage.bytes;
+        let bytes = storage.bytes();
         if self.is_contiguous() {
-            let start = self.offset * self.dtype.bits() / 8;
+            let start = self.0.offset * self.0.dtype.bits() / 8;
             return Cow::Borrowed(bytes.get(start..start + self.nbytes()).unwrap_or_default());
         }
         let mut out = vec![0; self.nbytes()];
-        let gather = match self.dtype.bits() {
+        let gather = match self.0.dtype.bits() {
             8 => gather::<1>,
             16 => gather::<2>,
             32 => gather::<4>,
@@ -402,14 +313,14 @@ impl Tensor {
             // The only other size that views may have: complex128.
             _ => gather::<16>,
         };
-        let strides = self.strides.as_deref().unwrap_or_default();
-        gather(bytes, &self.shape, strides, self.offset, &mut out);
+        let strides = self.0.strides.as_deref().unwrap_or_default();
+        gather(bytes, &self.0.shape, strides, self.0.offset, &mut out);
         Cow::Owned(out)
     }
 
     /// The elements, if they are of this type and there.
     pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
-        (self.dtype == T::DTYPE && self.has_data()).then(|| {
+        (self.0.dtype == T::DTYPE && self.has_data()).then(|| {
             self.to_bytes()
                 .chunks_exact(size_of::<T>())
                 .map(T::from_le)
@@ -419,26 +330,28 @@ impl Tensor {
 
     /// A complex tensor as pairs of real numbers in a trailing dimension of 2, over the same bytes; others as they are.
     pub fn view_as_real(&self) -> Self {
-        if !self.dtype.is_complex() {
+        if !self.0.dtype.is_complex() {
             return self.clone();
         }
         let pairs = |v: &[usize], last| v.iter().map(|s| s * 2).chain([last]).collect::<Vec<_>>();
-        Self {
-            dtype: self.dtype.to_real(),
-            shape: self.shape.iter().copied().chain([2]).collect(),
-            strides: self.strides.as_deref().map(|s| pairs(s, 1)),
-            offset: self.offset * 2,
-            data: self.data.clone(),
-        }
+        Self::of(View {
+            dtype: self.0.dtype.to_real(),
+            shape: self.0.shape.iter().copied().chain([2]).collect(),
+            strides: self.0.strides.as_deref().map(|s| pairs(s, 1)),
+            offset: self.0.offset * 2,
+            data: self.0.data.clone(),
+        })
     }
 
     /// The same elements with other sizes; `None` where the number of elements differs or the view is strided.
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
         let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
-        fits.then(|| Self {
-            shape,
-            ..self.clone()
+        fits.then(|| {
+            Self::of(View {
+                shape,
+                ..View::clone(&self.0)
+            })
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use bytes::Bytes;
+use prost::Message;
 use pt2onnx_ir::{
     Attribute, Function, Metadata, Model, Node, NodeId, RegionId, TensorType, Type, Value,
     schema::AttributeKind,
@@ -25,12 +26,29 @@ const ORIGINS: &str = "pkg.pt2onnx.origins";
 pub(crate) struct Parts<'a> {
     /// All but the graph.
     pub model: ModelProto,
-    /// The main graph without initialisers.
-    pub graph: GraphProto,
+    /// The main graph without initialisers, encoded: as a message of its own, it would be several times as large.
+    pub graph: Encoded,
     /// Its initialisers, in the order the constants were made.
     pub initialisers: Vec<Initialiser<'a>>,
     /// Names of those that have no values: the graph says of what type they are.
     pub declared: Vec<String>,
+}
+
+/// Fields of a graph, in the order of their numbers.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    nodes: Vec<u8>,
+    /// Name, inputs, outputs and all else.
+    rest: Vec<u8>,
+    value_info: Vec<u8>,
+    metadata: Vec<u8>,
+}
+
+impl Encoded {
+    /// The bytes, to be written one after the other.
+    pub fn parts(&self) -> [&[u8]; 4] {
+        [&self.nodes, &self.rest, &self.value_info, &self.metadata]
+    }
 }
 
 /// An initialiser of the main graph.
@@ -50,30 +68,13 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     };
     let used = cx.constants(Model::MAIN);
     cx.around.push(used.iter().map(|(v, _)| *v).collect());
-    let mut graph = cx.graph(Model::MAIN, &model.name)?;
+    let (graph, declared) = cx.encoded(&used)?;
     cx.around.pop();
     let functions = model
         .functions
         .iter()
         .map(|f| cx.function(f))
         .collect::<Result<_, _>>()?;
-    // What is said of initialisers stands with their types, where onnx_ir, and with it PyTorch, writes and reads it.
-    let mut declared = Vec::new();
-    for &(value, tensor) in &used {
-        let data = &model[value];
-        if is_absent(tensor) {
-            declared.push(cx.name(value)?);
-        }
-        if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
-            graph.value_info.push(cx.value_info(value)?);
-        }
-    }
-    // Before IR version 4, initialisers had to be inputs.
-    if model.ir_version() < 4 {
-        for &(value, _) in &used {
-            graph.input.push(cx.value_info(value)?);
-        }
-    }
     let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
     let defaults = model.inputs().iter().filter_map(default);
     let initialisers = used
@@ -197,38 +198,92 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The main graph without its initialisers, or the body of a node.
+    /// The main graph with what is said of its initialisers, and the names of those that have no values. A message is its fields one
+    /// behind the other, so each node is encoded as soon as it is made.
+    fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Encoded, Vec<String>), Error> {
+        let mut encoded = Encoded::default();
+        let mut declared = Vec::new();
+        self.nodes(Model::MAIN, |part| match part {
+            Part::Node(node) => field(
+                GraphProto {
+                    node: vec![node],
+                    ..GraphProto::default()
+                },
+                &mut encoded.nodes,
+            ),
+            Part::Value(value_info) => typed(value_info, &mut encoded.value_info),
+        })?;
+        let mut frame = self.frame(Model::MAIN, &self.model.name)?;
+        // Before IR version 4, initialisers had to be inputs.
+        let are_inputs = self.model.ir_version() < 4;
+        for &(value, tensor) in used {
+            let data = &self.model[value];
+            if is_absent(tensor) {
+                declared.push(self.name(value)?);
+            }
+            // Where onnx_ir, and with it PyTorch, writes and reads it.
+            if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
+                typed(self.value_info(value)?, &mut encoded.value_info);
+            }
+            if are_inputs {
+                frame.input.push(self.value_info(value)?);
+            }
+        }
+        let metadata_props = std::mem::take(&mut frame.metadata_props);
+        field(frame, &mut encoded.rest);
+        field(
+            GraphProto {
+                metadata_props,
+                ..GraphProto::default()
+            },
+            &mut encoded.metadata,
+        );
+        Ok((encoded, declared))
+    }
+
+    /// The body of a node.
     fn graph(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
-        let data = &self.model[region];
-        let outputs: BTreeSet<Value> = data.outputs().iter().copied().collect();
         let (mut node, mut value_info) = (Vec::new(), Vec::new());
+        self.nodes(region, |part| match part {
+            Part::Node(n) => node.push(n),
+            Part::Value(v) => value_info.push(v),
+        })?;
+        Ok(GraphProto {
+            node,
+            value_info,
+            ..self.frame(region, name)?
+        })
+    }
+
+    /// Gives the nodes of a region, each followed by the types of what it makes; outputs of the region have theirs with it.
+    fn nodes(&mut self, region: RegionId, mut give: impl FnMut(Part)) -> Result<(), Error> {
+        let outputs: BTreeSet<Value> = self.model[region].outputs().iter().copied().collect();
         for id in self.model.nodes(region) {
-            node.push(self.node(id)?);
+            give(Part::Node(self.node(id)?));
             for &value in self.model[id].outputs() {
                 let data = &self.model[value];
                 if data.ty.is_some() && !data.is_left_out() && !outputs.contains(&value) {
-                    value_info.push(ValueInfoProto {
+                    give(Part::Value(ValueInfoProto {
                         metadata_props: Vec::new(),
                         ..self.value_info(value)?
-                    });
+                    }));
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A graph without nodes and initialisers.
+    fn frame(&self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
+        let data = &self.model[region];
+        let described = |values: &[Value]| -> Result<_, Error> {
+            values.iter().map(|v| self.value_info(*v)).collect()
+        };
         Ok(GraphProto {
-            node,
             name: Some(data.name.as_deref().unwrap_or(name).to_owned()),
             doc_string: data.doc_string.as_deref().map(str::to_owned),
-            input: data
-                .inputs()
-                .iter()
-                .map(|v| self.value_info(*v))
-                .collect::<Result<_, _>>()?,
-            output: data
-                .outputs()
-                .iter()
-                .map(|v| self.value_info(*v))
-                .collect::<Result<_, _>>()?,
-            value_info,
+            input: described(data.inputs())?,
+            output: described(data.outputs())?,
             metadata_props: if region == Model::MAIN {
                 metadata(&self.model.graph_metadata)
             } else {
@@ -441,6 +496,28 @@ impl<'a> Cx<'a> {
     }
 }
 
+/// What a region's nodes become.
+enum Part {
+    Node(NodeProto),
+    Value(ValueInfoProto),
+}
+
+/// Appends the fields that a graph has.
+fn field(graph: GraphProto, to: &mut Vec<u8>) {
+    // A Vec takes all there is.
+    let _ = graph.encode(to);
+}
+
+/// Appends the type of a value.
+fn typed(value_info: ValueInfoProto, to: &mut Vec<u8>) {
+    let value_info = vec![value_info];
+    let graph = GraphProto {
+        value_info,
+        ..GraphProto::default()
+    };
+    field(graph, to);
+}
+
 /// Whether a tensor has no values where it should have some.
 fn is_absent(tensor: &Tensor) -> bool {
     !tensor.has_data() && tensor.nbytes() > 0
@@ -525,9 +602,9 @@ fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
             key_type: Some(data_type(*key, owner)?),
             value_type: boxed(t)?,
         })),
-        Type::Opaque(domain, name) => type_proto::Value::OpaqueType(type_proto::Opaque {
-            domain: text(domain),
-            name: text(name),
+        Type::Opaque(names) => type_proto::Value::OpaqueType(type_proto::Opaque {
+            domain: text(&names.0),
+            name: text(&names.1),
         }),
         Type::Sequence(t) => type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
             elem_type: boxed(t)?,

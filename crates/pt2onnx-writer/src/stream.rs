@@ -158,14 +158,17 @@ impl<'a> Stream<'a> {
 
     fn graph_size(&self) -> u64 {
         let initialisers = self.parts.initialisers.iter().map(|i| framed(i.size()));
-        wide(self.parts.graph.encoded_len()) + initialisers.sum::<u64>()
+        let graph = self.parts.graph.parts().map(|part| wide(part.len()));
+        graph.iter().sum::<u64>() + initialisers.sum::<u64>()
     }
 
     /// Writes the model file.
     pub fn write(&self, out: &mut impl Sink) -> io::Result<()> {
         out.write_all(&self.parts.model.encode_to_vec())?;
         frame(out, MODEL_GRAPH, self.graph_size())?;
-        out.write_all(&self.parts.graph.encode_to_vec())?;
+        for part in self.parts.graph.parts() {
+            out.write_all(part)?;
+        }
         for initialiser in &self.parts.initialisers {
             frame(out, GRAPH_INITIALIZER, initialiser.size())?;
             out.write_all(&initialiser.proto.encode_to_vec())?;

@@ -356,7 +356,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
                 self.r.require(",")?;
                 let name = self.r.string()?;
                 self.r.require(")")?;
-                Type::Opaque(domain, name)
+                Type::Opaque(Box::new((domain, name)))
             }
             _ => {
                 let dtype = from_onnx_name(name);

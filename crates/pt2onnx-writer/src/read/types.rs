@@ -34,7 +34,10 @@ pub(super) fn type_of(model: &mut Model, proto: TypeProto, place: &str) -> Resul
                 .map(|t| Ok(Type::Map(dtype(key, place)?, Box::new(t))))
                 .transpose()?
         }
-        Value::OpaqueType(t) => Some(Type::Opaque(t.domain().to_owned(), t.name().to_owned())),
+        Value::OpaqueType(t) => {
+            let names = (t.domain().to_owned(), t.name().to_owned());
+            Some(Type::Opaque(Box::new(names)))
+        }
     })
 }
 

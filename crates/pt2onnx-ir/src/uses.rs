@@ -1,0 +1,94 @@
+//! Where a value is used: mostly in one place or two, a shared constant in thousands.
+
+use crate::{NodeId, RegionId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// A place where a value is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// As that input of a node.
+    Input(NodeId, u32),
+    /// As that output of a region.
+    Output(RegionId, u32),
+}
+
+/// As many as are looked through one by one.
+const FEW: usize = 8;
+
+/// The uses of a value, each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uses {
+    list: SmallVec<[Use; 2]>,
+    /// Where in the list each is, once they are more than a few.
+    places: Option<Box<FxHashMap<Use, usize>>>,
+}
+
+impl Uses {
+    pub(crate) fn as_slice(&self) -> &[Use] {
+        &self.list
+    }
+
+    pub(crate) fn insert(&mut self, at: Use) {
+        if self.place(at).is_some() {
+            return;
+        }
+        if let Some(places) = &mut self.places {
+            places.insert(at, self.list.len());
+        }
+        self.list.push(at);
+        if self.places.is_none() && self.list.len() > FEW {
+            let places = self.list.iter().enumerate().map(|(i, at)| (*at, i));
+            self.places = Some(Box::new(places.collect()));
+        }
+    }
+
+    /// The last takes the place of the one that goes.
+    pub(crate) fn remove(&mut self, at: Use) {
+        let Some(i) = self.place(at) else {
+            return;
+        };
+        self.list.swap_remove(i);
+        if let Some(places) = &mut self.places {
+            places.remove(&at);
+            if let Some(moved) = self.list.get(i) {
+                places.insert(*moved, i);
+            }
+        }
+    }
+
+    fn place(&self, at: Use) -> Option<usize> {
+        match &self.places {
+            Some(places) => places.get(&at).copied(),
+            None => self.list.iter().position(|u| *u == at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+    use indexmap::IndexSet;
+
+    #[test]
+    fn few_or_many_they_are_a_set_in_order() {
+        let at = |i: u32| Use::Output(Model::MAIN, i);
+        let (mut uses, mut set) = (Uses::default(), IndexSet::new());
+        // Numbers up and down, some of them twice.
+        for step in 0..200 {
+            let (i, up) = (step * 7 % 40, step % 100 < 60);
+            match up {
+                true => {
+                    uses.insert(at(i));
+                    set.insert(at(i));
+                }
+                false => {
+                    uses.remove(at(i));
+                    set.swap_remove(&at(i));
+                }
+            }
+            assert!(uses.as_slice().iter().eq(&set), "step {step}");
+        }
+    }
+}
