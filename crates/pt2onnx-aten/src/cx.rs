@@ -31,6 +31,14 @@ struct Scope<'a> {
     values: FxHashMap<Arc<str>, Value>,
 }
 
+impl<'a> Scope<'a> {
+    fn of(graph: &'a Graph) -> Self {
+        let mut values = FxHashMap::default();
+        values.reserve(graph.values.len());
+        Self { graph, values }
+    }
+}
+
 impl<'a> Deref for Cx<'a> {
     type Target = Builder<'a>;
     fn deref(&self) -> &Builder<'a> {
@@ -74,10 +82,7 @@ impl<'a> Cx<'a> {
     pub(crate) fn new(builder: Builder<'a>, graph: &'a Graph) -> Self {
         Self {
             builder,
-            scopes: RefCell::new(vec![Scope {
-                graph,
-                values: FxHashMap::default(),
-            }]),
+            scopes: RefCell::new(vec![Scope::of(graph)]),
             outputs: RefCell::default(),
             used: RefCell::default(),
             mode: Cell::new(Mode::Real),
@@ -86,10 +91,7 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) fn enter(&self, graph: &'a Graph) {
-        self.scopes.borrow_mut().push(Scope {
-            graph,
-            values: FxHashMap::default(),
-        });
+        self.scopes.borrow_mut().push(Scope::of(graph));
     }
 
     pub(crate) fn leave(&self) {
@@ -160,6 +162,7 @@ impl<'a> Cx<'a> {
     /// Notes what a graph's nodes and outputs read.
     pub(crate) fn note_uses(&self, graph: &Graph) {
         let mut used = self.used.borrow_mut();
+        used.reserve(graph.values.len());
         let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
         for arg in args.chain(&graph.outputs) {
             arg.for_each_name(&mut |name| {

@@ -59,11 +59,11 @@ fn lowered(
     for (i, (dtype, dims)) in inputs.iter().enumerate() {
         graph.inputs.push(t(i));
         graph
-            .values
+            .values_mut()
             .insert(x(i), ValueMeta::Tensor(meta(*dtype, dims)));
     }
     graph
-        .values
+        .values_mut()
         .insert(y.clone(), ValueMeta::Tensor(meta(out.0, out.1)));
     graph.outputs.push(Argument::Tensor(y.clone()));
     let named = |value: &Argument| NamedArg {

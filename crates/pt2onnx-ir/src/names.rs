@@ -10,6 +10,7 @@ impl Model {
     pub fn assign_names(&mut self) {
         let scopes = self.scopes();
         let mut taken = vec![FxHashSet::default(); self.functions.len() + 1];
+        taken[0].reserve(self.values().count());
         let mut counter = 0;
         let mut order: Vec<Value> = self
             .inputs()
@@ -52,8 +53,9 @@ impl Model {
             }
             self[value].name = Some(name);
         }
-        let (mut taken, mut counter) = (FxHashSet::default(), 0);
-        for node in self.all_nodes() {
+        let (mut taken, mut counter, nodes) = (FxHashSet::default(), 0, self.all_nodes());
+        taken.reserve(nodes.len());
+        for node in nodes {
             let name = match self[node].name.as_ref().filter(|n| !n.is_empty()) {
                 Some(name) => unique(name, &mut taken),
                 None => fresh(&format!("node_{}", self[node].op), &mut counter, &mut taken),

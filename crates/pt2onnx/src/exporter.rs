@@ -9,7 +9,7 @@ use crate::{
     random, report, weights,
 };
 use pt2onnx_aten::emitted;
-use pt2onnx_fx::{ExportedProgram, Graph, archive, passes};
+use pt2onnx_fx::{ExportedProgram, archive, passes};
 use pt2onnx_ir::{Model, ParseError, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{collections::BTreeMap, path::Path};
@@ -413,14 +413,12 @@ impl Exporter {
         }
         self.target.reads(self.opset)?;
         report.program(&program);
-        let archived = (self.metadata == Detail::Full).then(|| nodes_of(&program.graph));
-        let untouched = program.clone();
+        let archived = program.clone();
         for (name, pass) in passes::PASSES {
             if report.stage(name, || pass(&mut program)).is_err() {
-                return Err(self.obstacles(untouched, report));
+                return Err(self.obstacles(archived, report));
             }
         }
-        drop(untouched);
         if let Some(summary) = &mut report.program {
             summary.writes(&program.mutations);
         }
@@ -444,10 +442,11 @@ impl Exporter {
                 operators: self.operators,
                 metadata: self.metadata,
                 strip_paths: self.strip_paths,
-                archived: archived.as_ref(),
+                archived: (self.metadata == Detail::Full).then_some(&archived.graph),
             };
             pt2onnx_aten::lower(&program, &self.registry, options)
         });
+        drop(archived);
         let pt2onnx_aten::Lowering {
             mut model,
             mut warnings,
@@ -565,18 +564,11 @@ fn word(value: &impl std::fmt::Debug) -> String {
     word
 }
 
-/// A copy of a graph without what is known of its values.
-fn nodes_of(graph: &Graph) -> Graph {
-    Graph {
-        nodes: graph.nodes.clone(),
-        inputs: graph.inputs.clone(),
-        outputs: graph.outputs.clone(),
-        ..Graph::default()
-    }
-}
-
 /// Removes what only computes new state; what is written into is still told.
 fn drop_state(program: &mut ExportedProgram) {
+    if program.mutations.is_empty() {
+        return;
+    }
     let mutations = std::mem::take(&mut program.mutations);
     passes::dead::remove_dead(program);
     program.mutations = mutations;

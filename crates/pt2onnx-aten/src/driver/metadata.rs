@@ -91,11 +91,11 @@ struct Stack {
 
 impl<'a> Annotator<'a> {
     pub(super) fn new(options: Options<'a>) -> Self {
-        let nodes = options.archived.into_iter().flat_map(|g| &g.nodes);
+        let nodes = options.archived.map_or(&[][..], |g| &g.nodes);
         Self {
             options,
             printer: None,
-            archived: nodes.map(|n| (&n.name, n)).collect(),
+            archived: nodes.iter().map(|n| (&n.name, n)).collect(),
             archived_printer: None,
             stacks: FxHashMap::default(),
             traces: FxHashMap::default(),

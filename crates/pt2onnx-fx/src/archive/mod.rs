@@ -235,7 +235,10 @@ fn finish(
         let tensor = inline_constant(&name, &blob, place)?;
         // Such constants became inputs: the program says nothing of them.
         let meta = ValueMeta::Tensor(TensorMeta::of(&tensor));
-        program.graph.values.insert(name.as_str().into(), meta);
+        program
+            .graph
+            .values_mut()
+            .insert(name.as_str().into(), meta);
         program.constants.insert(name, Constant::Tensor(tensor));
     }
     let constants = program.constants.values().filter_map(|c| match c {

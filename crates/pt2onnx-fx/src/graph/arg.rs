@@ -97,7 +97,7 @@ pub enum Argument {
     /// An operator, as higher-order ops take.
     Operator(Name),
     /// A dictionary.
-    Dict(IndexMap<Name, Argument>),
+    Dict(Box<IndexMap<Name, Argument>>),
 }
 
 /// A value that is known or the result of a node.

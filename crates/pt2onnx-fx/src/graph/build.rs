@@ -155,12 +155,19 @@ impl<'a> Builder<'a> {
         from: &'a [S],
         build: impl Fn(&mut Self, &'a S) -> Built<T>,
     ) -> Built<Vec<T>> {
-        from.iter().map(|item| build(self, item)).collect()
+        // Results do not tell how many they are: `collect` would take more room than that.
+        let mut all = Vec::with_capacity(from.len());
+        for item in from {
+            all.push(build(self, item)?);
+        }
+        Ok(all)
     }
 
     fn graph(&mut self, g: &'a s::Graph<'a>) -> Built<Graph> {
         let mut values = FxHashMap::default();
-        values.reserve(g.tensor_values.0.len() + g.sym_int_values.0.len());
+        let named = g.tensor_values.0.len() + g.sym_int_values.0.len();
+        values.reserve(named);
+        self.names.reserve(2 * named);
         for (name, meta) in &g.tensor_values.0 {
             let meta = self.tensor_meta(name, meta)?;
             values.insert(self.name(name), ValueMeta::Tensor(meta));
@@ -194,7 +201,7 @@ impl<'a> Builder<'a> {
             inputs: self.all(&g.inputs, Self::argument)?,
             nodes: self.all(&g.nodes, Self::node)?,
             outputs: self.all(&g.outputs, Self::argument)?,
-            values,
+            values: Arc::new(values),
             is_single_tensor_return: g.is_single_tensor_return,
         };
         defined_before_use(&graph)?;
@@ -223,7 +230,7 @@ impl<'a> Builder<'a> {
 
     fn tensor_meta(&mut self, name: &str, m: &'a s::TensorMeta<'a>) -> Built<TensorMeta> {
         let mut exprs = |sizes: &'a [s::SymInt<'a>]| -> Built<Vec<Expr>> {
-            sizes.iter().map(|size| self.size(name, size)).collect()
+            self.all(sizes, |cx, size| cx.size(name, size))
         };
         let (sizes, strides) = (exprs(&m.sizes)?, exprs(&m.strides)?);
         Ok(TensorMeta {
@@ -271,21 +278,21 @@ impl<'a> Builder<'a> {
             }
             (None, _) => target.name.clone(),
         };
-        let args = n.inputs.iter().map(|a| {
+        let args = self.all(&n.inputs, |cx, a| {
             Ok(NamedArg {
-                name: self.name(&a.name),
+                name: cx.name(&a.name),
                 kind: match a.kind {
                     Some(1) => ArgKind::Positional,
                     Some(2) => ArgKind::Keyword,
                     _ => ArgKind::Unknown,
                 },
-                value: self.argument(&a.arg)?,
+                value: cx.argument(&a.arg)?,
             })
-        });
+        })?;
         Ok(Node {
             name,
             target,
-            args: args.collect::<Built<_>>()?,
+            args,
             outputs,
             single_return,
             meta: self.meta(n),
@@ -443,7 +450,7 @@ impl<'a> Builder<'a> {
             s::Argument::Dict(entries) => {
                 let entries = entries.0.iter();
                 let built = entries.map(|(k, v)| Ok((self.name(k), self.argument(v)?)));
-                Argument::Dict(built.collect::<Built<_>>()?)
+                Argument::Dict(Box::new(built.collect::<Built<_>>()?))
             }
         })
     }
@@ -532,7 +539,7 @@ impl<'a> Builder<'a> {
 /// That each value is defined once, and before anything reads it.
 fn defined_before_use(graph: &Graph) -> Built<()> {
     let mut defined = FxHashSet::default();
-    defined.reserve(graph.nodes.len());
+    defined.reserve(graph.values.len());
     let mut wrong = None;
     let define = |argument: &Argument, defined: &mut FxHashSet<Name>| {
         let mut twice = None;

@@ -54,7 +54,9 @@ mod tests {
             },
             layout: Layout::Strided,
         };
-        graph.values.insert("x".into(), ValueMeta::Tensor(meta));
+        graph
+            .values_mut()
+            .insert("x".into(), ValueMeta::Tensor(meta));
         for (guard, expected) in [
             ("L['x'].size()[0] >= 3", Some("s0 >= 3")),
             (

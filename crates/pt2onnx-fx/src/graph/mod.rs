@@ -35,8 +35,8 @@ pub struct Graph {
     pub inputs: Vec<Argument>,
     /// Results.
     pub outputs: Vec<Argument>,
-    /// What is known of each named value; a body lists also the values it is given.
-    pub values: FxHashMap<Name, ValueMeta>,
+    /// What is known of each named value; a body lists also the values it is given. Clones of a graph share it until one is changed.
+    pub values: Arc<FxHashMap<Name, ValueMeta>>,
     /// Whether a body returns a bare tensor rather than a tuple.
     pub is_single_tensor_return: bool,
 }
@@ -161,6 +161,11 @@ impl Node {
 }
 
 impl Graph {
+    /// What is known of each named value, to be changed.
+    pub fn values_mut(&mut self) -> &mut FxHashMap<Name, ValueMeta> {
+        Arc::make_mut(&mut self.values)
+    }
+
     /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
         match self.values.get(name) {

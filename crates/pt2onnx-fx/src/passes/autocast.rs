@@ -415,7 +415,9 @@ fn cast(
             };
             to.dtype = dtype;
             let new = taken.unique(&"_to_copy".into());
-            graph.values.insert(new.clone(), ValueMeta::Tensor(to));
+            graph
+                .values_mut()
+                .insert(new.clone(), ValueMeta::Tensor(to));
             let arg = |name: &str, kind, value| NamedArg {
                 name: name.into(),
                 kind,

@@ -13,6 +13,7 @@ pub fn remove_dead(program: &mut ExportedProgram) {
 }
 
 fn remove(graph: &mut Graph, mut read: FxHashSet<Name>) {
+    read.reserve(graph.nodes.len());
     let mut reads = |arg: &Argument| {
         arg.for_each_name(&mut |name| {
             read.insert(name.clone());

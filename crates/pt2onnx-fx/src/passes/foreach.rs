@@ -52,7 +52,7 @@ fn expand(graph: &mut Graph) -> Result<()> {
                 None => {
                     let new = taken.unique(&name.as_str().into());
                     if let Some(meta) = graph.values.get(x).cloned() {
-                        graph.values.insert(new.clone(), meta);
+                        graph.values_mut().insert(new.clone(), meta);
                     }
                     new
                 }

@@ -9,6 +9,7 @@ use crate::{
     error::{PassProblem, Result},
     graph::{ArgKind, Argument, ExportedProgram, Graph, NamedArg, Node, OutputSpec, SymArg},
 };
+use std::sync::Arc;
 
 /// Where a higher-order op has its body and its operands: the number of arguments before the body, and between it and the operands.
 const INLINED: &[(&str, usize, usize)] = &[
@@ -81,14 +82,14 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
         // The op goes, its names are free.
         taken.release(&node.name);
         for name in node.output_names() {
-            graph.values.remove(&name);
+            graph.values_mut().remove(&name);
             taken.release(&name);
         }
         for inner in &mut body.nodes {
             for name in inner.output_names() {
                 let new = taken.unique(&name);
-                if let Some(meta) = body.values.remove(&name) {
-                    graph.values.insert(new.clone(), meta);
+                if let Some(meta) = Arc::make_mut(&mut body.values).remove(&name) {
+                    graph.values_mut().insert(new.clone(), meta);
                 }
                 if new != name {
                     inside.insert(name, Argument::Tensor(new));

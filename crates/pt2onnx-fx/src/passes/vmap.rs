@@ -14,6 +14,7 @@ use crate::{
 };
 use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Replaces every `vmap` of the program and its bodies, nested ones innermost first.
 pub fn vmap(program: &mut ExportedProgram) -> Result<()> {
@@ -130,7 +131,7 @@ impl Parts {
             };
             if *dim != 0 {
                 let moved = moved_meta(tensor(graph, removal, &result)?, (*dim, 0));
-                graph.values.insert(
+                graph.values_mut().insert(
                     stacked.clone(),
                     ValueMeta::Tensor(moved.ok_or_else(|| problem(removal, PassProblem::Body))?),
                 );
@@ -156,7 +157,7 @@ impl Parts {
             nodes: self.body,
             inputs,
             outputs: results,
-            values,
+            values: Arc::new(values),
             is_single_tensor_return: false,
         };
         let positional = |value| NamedArg {
@@ -234,7 +235,9 @@ fn move_dim(
     let meta = moved_meta(tensor(graph, node, name)?, (from, to))
         .ok_or_else(|| problem(node, PassProblem::Body))?;
     let moved = taken.unique(&format!("{name}_moved").into());
-    graph.values.insert(moved.clone(), ValueMeta::Tensor(meta));
+    graph
+        .values_mut()
+        .insert(moved.clone(), ValueMeta::Tensor(meta));
     outside.push(movedim(moved.clone(), name, (from, to), node.meta.clone()));
     Ok(moved)
 }

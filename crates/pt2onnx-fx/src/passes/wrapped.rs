@@ -164,7 +164,9 @@ fn unwrap_bases(
         let whole = graph.tensor(&of)?.clone();
         let mut value = |hint: &str, meta: TensorMeta| {
             let name = taken.unique(&hint.into());
-            graph.values.insert(name.clone(), ValueMeta::Tensor(meta));
+            graph
+                .values_mut()
+                .insert(name.clone(), ValueMeta::Tensor(meta));
             name
         };
         let result = if last {

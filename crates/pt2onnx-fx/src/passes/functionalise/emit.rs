@@ -67,7 +67,7 @@ impl<'a> Emitter<'a> {
         let result = |meta| {
             let result = self.taken.unique(&name.into());
             let meta = ValueMeta::Tensor(meta);
-            self.graph.values.insert(result.clone(), meta);
+            self.graph.values_mut().insert(result.clone(), meta);
             result
         };
         let results: Vec<Name> = results.into_iter().map(result).collect();
@@ -337,7 +337,7 @@ impl<'a> Emitter<'a> {
         let places = self.replay(view, &numbers, like, from)?;
         let places_meta = of(&shown.sizes, DType::I64);
         self.graph
-            .values
+            .values_mut()
             .insert(places.clone(), ValueMeta::Tensor(places_meta));
         let mut flatten = |x: &Name, sizes: &[Expr], dtype| {
             let args = [("self", tensor(x)), flat()];
@@ -379,7 +379,7 @@ impl<'a> Emitter<'a> {
             let results = node.output_names();
             if self.made.contains(&node.name) && !results.iter().any(|r| used.contains(r)) {
                 for result in results {
-                    self.graph.values.remove(&result);
+                    self.graph.values_mut().remove(&result);
                 }
                 continue;
             }

@@ -74,7 +74,7 @@ impl Pass<'_> {
         let name = self.emit.taken.unique(&node.target.name);
         self.emit
             .graph
-            .values
+            .values_mut()
             .insert(name.clone(), ValueMeta::Tensor(meta));
         node.outputs = vec![Argument::Tensor(name.clone())];
         node.name = name.clone();
