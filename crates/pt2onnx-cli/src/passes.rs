@@ -20,6 +20,9 @@ pub struct Passes {
     /// Fold constants into new ones of up to so many bytes; larger ones only where the file gets no larger
     #[arg(long, value_name = "BYTES", help_heading = OPTIMISATION)]
     fold_limit: Option<usize>,
+    /// Let weights of equal content be one; `apply-weights` then knows it by the name of the first
+    #[arg(long, help_heading = OPTIMISATION)]
+    merge_weights: bool,
 }
 
 impl Passes {
@@ -32,6 +35,7 @@ impl Passes {
             _ => Level::Fuse,
         });
         options.skip.clone_from(&self.skip_pass);
+        options.merge_weights = self.merge_weights;
         if let Some(limit) = self.fold_limit {
             options.max_folded_bytes = limit;
         }

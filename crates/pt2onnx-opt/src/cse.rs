@@ -1,8 +1,8 @@
 //! Common subexpressions: of nodes that do the same with the same inputs one stays. Nodes of a body see those outside.
 
 use crate::{Changed, Options, rewrite};
-use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Value};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Use, Value};
+use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -10,34 +10,36 @@ use std::hash::{Hash, Hasher};
 /// Constants up to this many bytes are compared by content, larger ones by where their bytes are.
 const COMPARED_BYTES: usize = 1 << 10;
 
-pub(crate) fn run(model: &mut Model, _: &Options) -> Changed {
-    let mut changed = constants(model);
+pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
+    let mut changed = constants(model, options.merge_weights);
     changed |= Walk::default().walk(model, model.root());
     changed
 }
 
-/// Merges small nameless constants of equal content. What has a name is a weight that may be given other contents.
-fn constants(model: &mut Model) -> Changed {
-    let mut firsts: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value> = FxHashMap::default();
+/// Merges small nameless constants of equal content; weights too where that is wished: what has a name may be given other
+/// contents later.
+fn constants(model: &mut Model, weights: bool) -> Changed {
+    let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
     let mut doubles = Vec::new();
-    for (value, data) in model
-        .values()
-        .filter(|(_, d)| d.name.is_none() && d.uses().len() > 0)
-    {
-        let Some(t) = data
-            .constant()
-            .filter(|t| t.storage().is_some() && t.nbytes() <= COMPARED_BYTES)
-        else {
+    let used = |named: bool| {
+        let values = model.values().filter(|(_, d)| d.uses().len() > 0);
+        values.filter(move |(_, d)| d.name.is_some() == named)
+    };
+    // What has a name is first, so that it stays.
+    for (value, data) in used(true).filter(|_| weights).chain(used(false)) {
+        let compared = |t: &&Tensor| is_small(t) || (weights && t.storage().is_some());
+        let Some(t) = data.constant().filter(compared) else {
             continue;
         };
-        let key = (t.dtype(), t.shape().to_vec(), t.to_bytes().into_owned());
-        match firsts.entry(key) {
-            std::collections::hash_map::Entry::Occupied(first) => {
-                doubles.push((value, *first.get()))
-            }
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(value);
-            }
+        let mut content = FxHasher::default();
+        (t.dtype(), t.shape(), t.to_bytes()).hash(&mut content);
+        let alike = firsts.entry(content.finish()).or_default();
+        let same = |v: &&Value| model[**v].constant().is_some_and(|u| same_content(t, u));
+        let is_output = || data.uses().any(|u| matches!(u, Use::Output(..)));
+        match alike.iter().find(same) {
+            Some(_) if data.name.is_some() && is_output() => {}
+            Some(first) => doubles.push((value, *first)),
+            None => alike.push(value),
         }
     }
     for &(double, first) in &doubles {
@@ -105,11 +107,7 @@ impl Walk {
             return rewrite::bypass(model, node, *new);
         }
         // Of several outputs, those that a region gives out stay with their node.
-        let given_out = |v: &Value| {
-            model[*v]
-                .uses()
-                .any(|u| matches!(u, pt2onnx_ir::Use::Output(..)))
-        };
+        let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
         if old.iter().any(given_out) {
             return false;
         }
@@ -195,8 +193,14 @@ fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
     }
 }
 
+fn is_small(t: &Tensor) -> bool {
+    t.storage().is_some() && t.nbytes() <= COMPARED_BYTES
+}
+
 fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
-    let small = |t: &Tensor| t.storage().is_some() && t.nbytes() <= COMPARED_BYTES;
-    let alike = a.dtype() == b.dtype() && a.shape() == b.shape() && small(a) && small(b);
-    a.same(b) || (alike && a.to_bytes() == b.to_bytes())
+    a.same(b) || (is_small(a) && is_small(b) && same_content(a, b))
+}
+
+fn same_content(a: &Tensor, b: &Tensor) -> bool {
+    (a.dtype(), a.shape()) == (b.dtype(), b.shape()) && a.to_bytes() == b.to_bytes()
 }

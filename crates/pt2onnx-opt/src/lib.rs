@@ -73,6 +73,9 @@ pub struct Options {
     /// Whether a larger result may take the place of its operands, where those would then be needed no more and are
     /// not smaller: a transposed weight instead of the weight and a `Transpose`.
     pub replace_weights: bool,
+    /// Whether weights of equal content become one, whose name is that of the first. Who gives the model other weights later
+    /// then gives all of them the same; their bytes are read to compare them.
+    pub merge_weights: bool,
     /// How often all passes run at most.
     pub max_rounds: usize,
     /// Passes that are left out.
@@ -112,6 +115,7 @@ impl Default for Options {
             max_folded_bytes: 8 << 10,
             max_read_bytes: 1 << 20,
             replace_weights: true,
+            merge_weights: false,
             max_rounds: 16,
             skip: Vec::new(),
         }

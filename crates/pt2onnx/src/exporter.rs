@@ -383,6 +383,7 @@ impl Exporter {
             ("optimize", level.to_string()),
             ("skip_pass", skipped.join(", ")),
             ("fold_limit", self.optimize.max_folded_bytes.to_string()),
+            ("merge_weights", self.optimize.merge_weights.to_string()),
             ("operators", word(&self.operators)),
             ("custom_opset", list(&opsets)),
             ("strip_paths", self.strip_paths.to_string()),

@@ -55,8 +55,12 @@ fn fold() {
 
 #[test]
 fn cse() {
-    run("cse", include_str!("cases/cse.txt"), |text, _| {
-        with_pass("cse", text, &Options::default())
+    run("cse", include_str!("cases/cse.txt"), |text, argument| {
+        let options = Options {
+            merge_weights: argument == "merge weights",
+            ..Options::default()
+        };
+        with_pass("cse", text, &options)
     });
 }
 
