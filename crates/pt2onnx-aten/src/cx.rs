@@ -20,7 +20,7 @@ pub struct Cx<'a> {
     scopes: RefCell<Vec<Scope<'a>>>,
     outputs: RefCell<SmallVec<[Recorded<'a>; 2]>>,
     /// Names that some node or output reads.
-    used: RefCell<FxHashSet<Arc<str>>>,
+    used: RefCell<FxHashSet<&'a str>>,
     mode: Cell<Mode>,
     /// Of pairs that were made of two parts, the parts.
     parts: RefCell<FxHashMap<Value, [Value; 2]>>,
@@ -28,7 +28,7 @@ pub struct Cx<'a> {
 
 struct Scope<'a> {
     graph: &'a Graph,
-    values: FxHashMap<Arc<str>, Value>,
+    values: FxHashMap<&'a str, Value>,
 }
 
 impl<'a> Scope<'a> {
@@ -120,9 +120,9 @@ impl<'a> Cx<'a> {
         self.scopes.borrow().last()?.values.get(name).copied()
     }
 
-    pub(crate) fn define(&self, name: &Arc<str>, value: Value) {
+    pub(crate) fn define(&self, name: &'a str, value: Value) {
         if let Some(scope) = self.scopes.borrow_mut().last_mut() {
-            scope.values.insert(name.clone(), value);
+            scope.values.insert(name, value);
         }
     }
 
@@ -155,18 +155,18 @@ impl<'a> Cx<'a> {
     }
 
     /// Whether something reads an FX value.
-    pub(crate) fn reads(&self, name: &Arc<str>) -> bool {
+    pub(crate) fn reads(&self, name: &str) -> bool {
         self.used.borrow().contains(name)
     }
 
     /// Notes what a graph's nodes and outputs read.
-    pub(crate) fn note_uses(&self, graph: &Graph) {
+    pub(crate) fn note_uses(&self, graph: &'a Graph) {
         let mut used = self.used.borrow_mut();
         used.reserve(graph.values.len());
         let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
         for arg in args.chain(&graph.outputs) {
             arg.for_each_name(&mut |name| {
-                used.insert(name.clone());
+                used.insert(&**name);
             });
         }
     }

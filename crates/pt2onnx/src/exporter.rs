@@ -63,6 +63,7 @@ impl Head {
 /// What becomes of a program.
 struct Translated {
     model: Model,
+    source: ExportedProgram,
     warnings: Vec<String>,
     /// Weights from which nothing was computed.
     untouched: FxHashSet<Value>,
@@ -339,7 +340,8 @@ impl Exporter {
             Ok(made) => {
                 report.done(&made.model, &made.warnings);
                 let save = self.save.clone();
-                Ok(OnnxProgram::new(made.model, report, save, made.untouched))
+                let program = OnnxProgram::new(made.model, report, save, made.untouched);
+                Ok(program.of(made.source))
             }
             Err(error) => {
                 report.failed(&error);
@@ -447,7 +449,6 @@ impl Exporter {
             };
             pt2onnx_aten::lower(&program, &self.registry, options)
         });
-        drop(archived);
         let pt2onnx_aten::Lowering {
             mut model,
             mut warnings,
@@ -504,6 +505,7 @@ impl Exporter {
         { report.stage("verify", || pt2onnx_ir::verify(&model)) }.map_err(Error::Verify)?;
         Ok(Translated {
             model,
+            source: archived,
             warnings,
             untouched,
         })

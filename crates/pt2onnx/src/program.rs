@@ -8,6 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use indexmap::IndexMap;
+use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Model, Value, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
@@ -17,6 +18,7 @@ use std::{collections::BTreeMap, path::Path};
 /// An ONNX model with what there is to say about it.
 pub struct OnnxProgram {
     model: Model,
+    source: Option<ExportedProgram>,
     report: Report,
     save: SaveOptions,
     /// Weights that nothing was computed from yet.
@@ -39,6 +41,7 @@ impl OnnxProgram {
     ) -> Self {
         Self {
             model,
+            source: None,
             report,
             save,
             replaceable,
@@ -46,6 +49,13 @@ impl OnnxProgram {
             foreign: false,
             #[cfg(feature = "ort")]
             session: None,
+        }
+    }
+
+    pub(crate) fn of(self, source: ExportedProgram) -> Self {
+        Self {
+            source: Some(source),
+            ..self
         }
     }
 
@@ -102,6 +112,19 @@ impl OnnxProgram {
     /// The model. Its weights are views of the archive's file.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The program it was made from, as the archive has it; none for a model that was read.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/archives/torch-2.15.pt2");
+    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// let source = program.exported_program().map(|p| p.graph.nodes.len());
+    /// assert!(source.is_some_and(|nodes| nodes > 0));
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn exported_program(&self) -> Option<&ExportedProgram> {
+        self.source.as_ref()
     }
 
     /// The model, to change it: it is verified once more when it is written. New values need names

@@ -357,7 +357,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Checks a result against the recorded type, which says more of its sizes, and names it.
-    fn tensor(&mut self, i: usize, name: &Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
+    fn tensor(&mut self, i: usize, name: &'a Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
         let recorded = onnx_type(meta);
         let emitted = self.cx.type_of(value);
         if !emitted
@@ -404,7 +404,7 @@ impl<'a> Driver<'a> {
     }
 
     /// A result that is a Python number: whoever needs it finds it by its expression.
-    fn number(&mut self, name: &Name, value: Value) {
+    fn number(&mut self, name: &'a Name, value: Value) {
         let expr = match self.cx.meta(name) {
             Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
             _ => return self.cx.define(name, value),

@@ -77,7 +77,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn user_input(&mut self, spec: &InputSpec, arg: &Argument) -> Result<(), SignatureError> {
+    fn user_input(&mut self, spec: &InputSpec, arg: &'a Argument) -> Result<(), SignatureError> {
         let unsupported = |name: &str, reason: &str| SignatureError {
             what: "input",
             name: name.to_owned(),
@@ -122,7 +122,7 @@ impl<'a> Driver<'a> {
     }
 
     /// A Python value that was fixed at export: no input of the model.
-    fn constant_input(&self, name: &Name, value: &ConstantValue) {
+    fn constant_input(&self, name: &'a Name, value: &ConstantValue) {
         let scalar = match value {
             ConstantValue::Int(i) => Scalar::Int(*i),
             ConstantValue::Float(f) => Scalar::Float(*f),

@@ -536,27 +536,29 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Notes what an argument defines.
+fn define<'a>(argument: &'a Argument, defined: &mut FxHashSet<&'a str>) -> Built<()> {
+    let mut twice = None;
+    argument.for_each_name(&mut |name| {
+        if !defined.insert(name) {
+            twice = Some(Invalid::DefinedTwice(name.clone()));
+        }
+    });
+    twice.map_or(Ok(()), Err)
+}
+
 /// That each value is defined once, and before anything reads it.
 fn defined_before_use(graph: &Graph) -> Built<()> {
     let mut defined = FxHashSet::default();
     defined.reserve(graph.values.len());
     let mut wrong = None;
-    let define = |argument: &Argument, defined: &mut FxHashSet<Name>| {
-        let mut twice = None;
-        argument.for_each_name(&mut |name| {
-            if !defined.insert(name.clone()) {
-                twice = Some(Invalid::DefinedTwice(name.clone()));
-            }
-        });
-        twice.map_or(Ok(()), Err)
-    };
     for input in &graph.inputs {
         define(input, &mut defined)?;
     }
     for node in &graph.nodes {
         for arg in &node.args {
             arg.value.for_each_name(&mut |name| {
-                if !defined.contains(name) {
+                if !defined.contains(&**name) {
                     wrong = Some(name.clone());
                 }
             });

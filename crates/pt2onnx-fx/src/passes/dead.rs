@@ -12,29 +12,25 @@ pub fn remove_dead(program: &mut ExportedProgram) {
     remove(&mut program.graph, values.collect());
 }
 
-fn remove(graph: &mut Graph, mut read: FxHashSet<Name>) {
-    read.reserve(graph.nodes.len());
-    let mut reads = |arg: &Argument| {
-        arg.for_each_name(&mut |name| {
-            read.insert(name.clone());
-        });
-    };
-    graph.outputs.iter().for_each(&mut reads);
-    let mut kept = Vec::with_capacity(graph.nodes.len());
-    while let Some(mut node) = graph.nodes.pop() {
-        if !node.output_names().iter().any(|name| read.contains(name)) {
-            continue;
+fn remove(graph: &mut Graph, wanted: FxHashSet<Name>) {
+    let mut read: FxHashSet<&str> = wanted.iter().map(|name| &**name).collect();
+    read.reserve(graph.values.len());
+    let outputs = graph.outputs.iter();
+    outputs.for_each(|o| o.for_each_name(&mut |name| _ = read.insert(name)));
+    let mut is_read = vec![false; graph.nodes.len()];
+    for (node, is_read) in graph.nodes.iter().zip(&mut is_read).rev() {
+        let outputs = node.outputs.iter();
+        outputs.for_each(|o| o.for_each_name(&mut |name| *is_read |= read.contains(&**name)));
+        if *is_read {
+            let args = node.args.iter();
+            args.for_each(|a| a.value.for_each_name(&mut |name| _ = read.insert(name)));
         }
-        for arg in &mut node.args {
-            arg.value.for_each_name(&mut |name| {
-                read.insert(name.clone());
-            });
-            if let Argument::Graph { graph: body, .. } = &mut arg.value {
-                remove(body, FxHashSet::default());
-            }
-        }
-        kept.push(node);
     }
-    kept.reverse();
-    graph.nodes = kept;
+    let mut is_read = is_read.into_iter();
+    graph.nodes.retain(|_| is_read.next().unwrap_or(true));
+    for arg in graph.nodes.iter_mut().flat_map(|node| &mut node.args) {
+        if let Argument::Graph { graph: body, .. } = &mut arg.value {
+            remove(body, FxHashSet::default());
+        }
+    }
 }
