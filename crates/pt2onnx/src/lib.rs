@@ -64,7 +64,7 @@ pub use report::{
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
 };
 #[cfg(feature = "ort")]
-pub use runtime::{RunError, Session, SessionOptions};
+pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};

@@ -132,8 +132,12 @@ pub struct Session {
     _weights: Option<TempDir>,
 }
 
-/// One for the process. ONNX Runtime's own messages are off: what goes wrong comes back as errors.
-fn environment() -> Result<Environment, RunError> {
+/// ONNX Runtime, loaded from `ORT_DYLIB_PATH` or as the system finds it. A process has one environment: who makes sessions of
+/// their own makes them in this. Its own messages are off: what goes wrong comes back as errors.
+///
+/// # Errors
+/// [`RunError::Library`].
+pub fn ort_environment() -> Result<Environment, RunError> {
     static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
     let mut known = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = &*known {
@@ -165,7 +169,7 @@ impl Session {
     ) -> Result<Self, Error> {
         let load = |e: ort::Error| RunError::Load(e);
         let configure = || -> Result<_, RunError> {
-            let mut builder = OrtSession::builder(&environment()?).map_err(load)?;
+            let mut builder = OrtSession::builder(&ort_environment()?).map_err(load)?;
             if options.threads > 0 {
                 let set = builder.with_intra_threads(options.threads);
                 builder = set.map_err(|e| load(e.into()))?;

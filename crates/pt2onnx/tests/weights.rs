@@ -278,9 +278,8 @@ fn an_archive_without_values_is_exported_without() {
 /// ONNX Runtime itself reads the archive, and data files in parts.
 #[test]
 fn onnx_runtime_finds_the_weights() {
-    use pt2onnx::ort::{init_from, session::Session, value::TensorRef};
-    let library = std::env::var_os("ORT_DYLIB_PATH").unwrap();
-    let environment = init_from(library).unwrap().build().unwrap();
+    use pt2onnx::ort::{session::Session, value::TensorRef};
+    let environment = pt2onnx::ort_environment().unwrap();
     let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
     let folder = tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
