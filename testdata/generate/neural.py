@@ -107,6 +107,13 @@ def register(case):
     program("fold", lambda x: F.fold(x, (6, 5), (3, 2), stride=(2, 1), padding=1), (r(2, 12, 18),))
     program("affine_grid", lambda t: F.affine_grid(t, [2, 3, 4, 5], align_corners=False), (r(2, 2, 3),))
     program("instance_norm_running", torch.nn.InstanceNorm2d(3, affine=True, track_running_stats=True), (r(2, 3, 4, 5),))
+    def apart(x, w=None, b=None):
+        n, c, *spatial = x.shape
+        w, b = (v if v is None else v.repeat(n) for v in (w, b))
+        return a._native_batch_norm_legit.no_stats(x.reshape(1, n * c, *spatial), w, b, True, 0.1, 1e-3)[0].reshape(x.shape)
+    program("instance_norm_apart", apart, (r(2, 3, 4, 5), r(3), r(3)), ({0: dyn}, None, None), (r(3, 3, 4, 5), r(3), r(3)))
+    program("instance_norm_apart_plain", apart, (r(2, 3, 4),), ({0: dyn},), (r(3, 3, 4),))
+    program("batch_norm_of_one", lambda x, w, b: a._native_batch_norm_legit.no_stats(x, w, b, True, 0.1, 1e-3), (r(1, 3, 4), r(3), r(3)))
     program("batch_norm_functional", lambda x, w, b, m, v: a._native_batch_norm_legit_functional(x, w, b, m, v, True, 0.1, 1e-5), (r(2, 3, 4), r(3), r(3), r(3), r(3).abs()))
     program("fused_rms_norm", lambda x, w: a._fused_rms_norm(x, [4], w, None), (r(2, 3, 4), r(4)))
     program("lp_pool", lambda x: F.lp_pool2d(x, 2.0, 2), (r(1, 2, 6, 6),))

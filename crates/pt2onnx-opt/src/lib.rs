@@ -239,6 +239,12 @@ pub const PASSES: &[Pass] = &[
         |m, o| fuse::run(m, o, &fuse::RMS_NORM),
     ),
     fuse(
+        "instance-norm",
+        "Makes InstanceNormalization of the batch of one, with as many channels as the whole batch has, that PyTorch takes it \
+         apart to. The channels must be known.",
+        |m, o| fuse::run(m, o, &fuse::INSTANCE_NORM),
+    ),
+    fuse(
         "multi-head",
         "For `--target ort`: makes com.microsoft.MultiHeadAttention of scaled dot-product attention whose heads are \
          transposed from and to `(batch, length, heads, size)`. Of float32, with no mask, a causal one, or a boolean one \

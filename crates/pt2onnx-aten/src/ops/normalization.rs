@@ -214,11 +214,18 @@ fn batch_norm(
     let dtype = weight.or(bias).map_or(cx.dtype(x), |v| cx.dtype(v));
     let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, dtype));
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, dtype));
-    let options = attrs::BatchNormalization {
-        epsilon: eps as f32,
-        ..Default::default()
+    let epsilon = eps as f32;
+    // With moments of its own, a batch of one is an instance.
+    let one = training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
+    let result = if one && dtype == cx.dtype(x) {
+        cx.instance_normalization(x, scale, shift, attrs::InstanceNormalization { epsilon })
+    } else {
+        let options = attrs::BatchNormalization {
+            epsilon,
+            ..Default::default()
+        };
+        cx.batch_normalization(x, scale, shift, mean, variance, options)
     };
-    let result = cx.batch_normalization(x, scale, shift, mean, variance, options);
     Ok(BatchNorm {
         result,
         mean,

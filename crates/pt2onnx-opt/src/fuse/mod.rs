@@ -18,7 +18,7 @@ pub(crate) use attention::{ATTENTION, cache};
 pub(crate) use batch_norm::BATCH_NORM;
 pub(crate) use linear::GEMM;
 pub(crate) use multi_head::MULTI_HEAD;
-pub(crate) use normalization::{LAYER_NORM, RMS_NORM};
+pub(crate) use normalization::{INSTANCE_NORM, LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
 pub(crate) use rotary::ROTARY;
 

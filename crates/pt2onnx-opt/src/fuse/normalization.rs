@@ -1,6 +1,6 @@
 //! Normalisations written out.
 
-use super::{Fusion, Rule, Seen, ints, pattern};
+use super::{Fusion, Rule, Seen, float, ints, pattern};
 use pt2onnx_ir::{Builder, Model, Node, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -66,6 +66,53 @@ pub(crate) static LAYER_NORM: Fusion = Fusion {
         },
     ],
 };
+
+/// Batches laid beside each other as channels of one, as PyTorch takes instance normalisation apart.
+pub(crate) static INSTANCE_NORM: Fusion = Fusion {
+    since: 9,
+    rules: &[
+        Rule {
+            pattern: "Reshape(i:InstanceNormalization(r:Reshape(x), Tile(scale), Tile(bias)))",
+            rewrite: |cx, seen| {
+                let channels = [batched(cx, seen)?];
+                let of_channels = |value| cx.known_shape(value).is_some_and(|s| *s == channels);
+                let (scale, bias) = (seen.value("scale")?, seen.value("bias")?);
+                (of_channels(scale) && of_channels(bias))
+                    .then(|| instances(cx, seen, scale, bias))?
+            },
+        },
+        Rule {
+            pattern: "Reshape(i:InstanceNormalization(r:Reshape(x), Expand(scale), Expand(bias)))",
+            rewrite: |cx, seen| {
+                let channels = [batched(cx, seen)?];
+                let (dtype, _) = pattern::tensor_type(&cx.model(), seen.value("x")?)?;
+                let all = |name| Some(cx.full(&channels, seen.number(cx, name)?, dtype));
+                instances(cx, seen, all("scale")?, all("bias")?)
+            },
+        },
+    ],
+};
+
+/// The channels of `x`, known, if `r` lays its batch beside each other as more of them, and the result has its sizes again.
+fn batched(cx: &Builder, seen: &Seen) -> Option<Expr> {
+    let x = seen.value("x")?;
+    let (given, laid) = (cx.known_shape(x)?, cx.known_shape(seen.value("r")?)?);
+    let [_, channels, spatial @ ..] = given.as_slice() else {
+        return None;
+    };
+    let [one, _, same @ ..] = laid.as_slice() else {
+        return None;
+    };
+    let fits = *one == Expr::int(1) && same == spatial && channels.is_static();
+    (fits && !spatial.is_empty() && seen.keeps_shape(cx, x)).then(|| channels.clone())
+}
+
+fn instances(cx: &Builder, seen: &Seen, scale: Value, bias: Value) -> Option<Value> {
+    let options = attrs::InstanceNormalization {
+        epsilon: float(&seen.node(cx, "i")?, "epsilon", 1e-5),
+    };
+    Some(cx.instance_normalization(seen.value("x")?, scale, bias, options))
+}
 
 /// Input, first axis and epsilon of a normalisation over the last dimensions: `n` of `x`, which has `m`'s mean; `c`, if
 /// there, goes back to the type that `x` was cast from.

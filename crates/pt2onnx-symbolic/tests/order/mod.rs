@@ -2,19 +2,19 @@
 
 use pt2onnx_symbolic::{Expr, View};
 
-/// Whether numbers stand side by side that do not fit into one, or sums in a product that would be too large multiplied
-/// out ([`MAX_TERMS`](pt2onnx_symbolic::MAX_TERMS)).
+/// Whether there are numbers so large that not all can be multiplied or added, or sums in a product that would be too large
+/// multiplied out ([`MAX_TERMS`](pt2onnx_symbolic::MAX_TERMS)).
 pub fn depends_on_order(expr: &Expr) -> bool {
-    let number = |e: &Expr| matches!(e.view(), View::Int(_) | View::Rational(..));
+    let large = |i: i64| i.unsigned_abs() >= 1 << 31;
     let sum = |e: &Expr| match e.view() {
         View::Pow(base, _) => matches!(base.view(), View::Add(_)),
         view => matches!(view, View::Add(_)),
     };
-    let loose = match expr.view() {
-        View::Mul(factors @ [_, rest @ ..]) => rest.iter().any(number) || factors.iter().any(sum),
-        View::Add([.., a, b]) => number(a) && number(b),
-        View::Pow(base, _) => number(base),
+    let shows = match expr.view() {
+        View::Int(i) => large(i),
+        View::Rational(p, q) => large(p) || large(q),
+        View::Mul(factors) => factors.iter().any(sum),
         _ => false,
     };
-    loose || expr.children().any(depends_on_order)
+    shows || expr.children().any(depends_on_order)
 }
