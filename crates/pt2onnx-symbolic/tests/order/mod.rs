@@ -6,6 +6,7 @@ use pt2onnx_symbolic::{Expr, View};
 /// multiplied out ([`MAX_TERMS`](pt2onnx_symbolic::MAX_TERMS)).
 pub fn depends_on_order(expr: &Expr) -> bool {
     let large = |i: i64| i.unsigned_abs() >= 1 << 31;
+    let number = |e: &Expr| matches!(e.view(), View::Int(_) | View::Rational(..));
     let sum = |e: &Expr| match e.view() {
         View::Pow(base, _) => matches!(base.view(), View::Add(_)),
         view => matches!(view, View::Add(_)),
@@ -13,6 +14,7 @@ pub fn depends_on_order(expr: &Expr) -> bool {
     let shows = match expr.view() {
         View::Int(i) => large(i),
         View::Rational(p, q) => large(p) || large(q),
+        View::Pow(base, _) => number(base),
         View::Mul(factors) => factors.iter().any(sum),
         _ => false,
     };
