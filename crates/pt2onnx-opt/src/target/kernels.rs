@@ -9,16 +9,36 @@ use pt2onnx_ir::{
 use pt2onnx_tensor::DType;
 use std::collections::BTreeSet;
 
-/// Casts around each node that ONNX Runtime's CPU provider has no kernel for at the model's opset. Expects a legal model.
-pub(super) fn bridge_all(model: &mut Model) {
+/// Casts around each node that ONNX Runtime's CPU provider has no kernel for at the model's opset; a warning where the type that
+/// is computed in does not hold all values. Expects a legal model.
+pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
+    let mut narrower = BTreeSet::new();
     for id in model.graph_nodes() {
         for (variable, from, to) in gaps(model, id) {
             let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
                 continue;
             };
+            if narrows(from, to) {
+                narrower.insert(format!("{} of {from} (in {to})", model[id].op));
+            }
             bridge(model, id, schema, variable, from, to);
         }
     }
+    let list = Vec::from_iter(narrower).join(", ");
+    (!list.is_empty()).then(|| {
+        format!(
+            "ONNX Runtime has no CPU kernel for {list}: computed in a type that holds fewer numbers"
+        )
+    })
+}
+
+/// Whether a type that another is computed in does not hold all its values.
+fn narrows(from: DType, to: DType) -> bool {
+    use DType::*;
+    matches!(
+        (from, to),
+        (F64, F32) | (I64 | U64, F64 | F32) | (I32 | U32, F32) | (U64, I64)
+    )
 }
 
 /// What of the model ONNX Runtime's CPU provider has no kernel for: `Conv of float64`, ...

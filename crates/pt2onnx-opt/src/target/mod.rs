@@ -148,8 +148,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
         };
         return Ok((!lacking.is_empty()).then(warning).into_iter().collect());
     }
-    kernels::bridge_all(model);
-    Ok(Vec::new())
+    Ok(kernels::bridge_all(model).into_iter().collect())
 }
 
 /// The element type that a variable stands for in a node.
