@@ -630,8 +630,8 @@ impl Model {
 
     /// All nodes of regions, a node in front of the nodes of its own regions.
     pub fn nodes_in(&self, regions: &[RegionId]) -> Vec<NodeId> {
-        let mut todo = Vec::with_capacity(self.nodes.len());
-        todo.extend(regions.iter().flat_map(|r| self.nodes(*r)));
+        let mut todo: Vec<NodeId> = regions.iter().flat_map(|r| self.nodes(*r)).collect();
+        // There are no bodies to look for.
         if regions.len() == self.regions.len() {
             return todo;
         }
