@@ -30,6 +30,7 @@
 mod attribute;
 mod builder;
 mod copy;
+mod function;
 mod generated;
 mod infer;
 mod ir_version;
@@ -44,10 +45,11 @@ mod verify;
 
 pub use attribute::{Attribute, Attributes};
 pub use builder::{Builder, Fault, Operand};
+pub use function::Function;
 pub use generated::attrs;
 pub use model::{
-    Def, Function, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId,
-    Value, ValueData, is_unknown,
+    Def, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId, Value,
+    ValueData, is_unknown,
 };
 pub use parse::ParseError;
 pub use types::{Shape, TensorType, Type};

@@ -3,7 +3,7 @@
 //! Ids are never reused; an erased node leaves its slot empty. Nodes of a region form a linked list, so that inserting
 //! and erasing take constant time wherever they happen. A constant (weights too) has no place: any region may use it.
 
-use crate::{Attribute, Attributes, Type, Use, uses::Uses};
+use crate::{Attribute, Attributes, Function, Type, Use, uses::Uses};
 use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -222,57 +222,6 @@ impl Region {
     /// Outputs in order.
     pub fn outputs(&self) -> &[Value] {
         &self.outputs
-    }
-}
-
-/// A model-local function: a body that nodes of its domain and name call.
-#[derive(Clone, Debug)]
-pub struct Function {
-    /// Domain of the nodes that call it.
-    pub domain: String,
-    /// Operator type of the nodes that call it.
-    pub name: String,
-    /// Tells functions of one domain and name apart; mostly empty.
-    pub overload: String,
-    /// Names of the attributes that its body may refer to.
-    pub attributes: Vec<String>,
-    /// More of them, with what they are where a call does not give them.
-    pub defaults: Attributes,
-    /// Opsets that the body is written for, by domain; the model's where there are none.
-    pub imports: IndexMap<String, u32>,
-    /// Words about it.
-    pub doc_string: Option<String>,
-    /// `metadata_props` of it.
-    pub metadata: Metadata,
-    /// Its body; inputs and outputs are the function's.
-    pub body: RegionId,
-}
-
-impl Function {
-    /// A function without attributes.
-    pub fn new(domain: impl Into<String>, name: impl Into<String>, body: RegionId) -> Self {
-        Self {
-            domain: domain.into(),
-            name: name.into(),
-            overload: String::new(),
-            attributes: Vec::new(),
-            defaults: Attributes::new(),
-            imports: IndexMap::new(),
-            doc_string: None,
-            metadata: Metadata::new(),
-            body,
-        }
-    }
-
-    /// Whether the node calls it.
-    pub fn is_called_by(&self, node: &Node) -> bool {
-        (&*node.domain, &*node.op, &*node.overload) == (&self.domain, &self.name, &self.overload)
-    }
-
-    /// Whether the same nodes call both.
-    pub fn is_same_as(&self, other: &Function) -> bool {
-        let name = |f: &Function| [f.domain.clone(), f.name.clone(), f.overload.clone()];
-        name(self) == name(other)
     }
 }
 

@@ -25,6 +25,7 @@ mod read;
 mod save;
 mod stream;
 mod target;
+mod types;
 
 pub use error::Error;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};

@@ -1,22 +1,19 @@
 //! From the IR to protobuf messages. The elements of initialisers stay behind: `stream` writes them.
 
-use crate::Error;
+use crate::{
+    Error,
+    types::{data_type, type_proto},
+};
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::{
-    Attribute, Function, Metadata, Model, Node, NodeId, RegionId, TensorType, Type, Value,
-    schema::AttributeKind,
+    Attribute, Function, Metadata, Model, Node, NodeId, RegionId, Value, schema::AttributeKind,
 };
 use pt2onnx_proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
-    attribute_proto::AttributeType,
-    tensor_proto::DataType,
-    tensor_shape_proto::{Dimension, dimension},
-    type_proto,
+    StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto::AttributeType,
 };
-use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 use std::{borrow::Cow, collections::BTreeSet};
 
 /// The key under which a node of several origins lists them.
@@ -27,28 +24,11 @@ pub(crate) struct Parts<'a> {
     /// All but the graph.
     pub model: ModelProto,
     /// The main graph without initialisers, encoded: as a message of its own, it would be several times as large.
-    pub graph: Encoded,
+    pub graph: Vec<u8>,
     /// Its initialisers, in the order the constants were made.
     pub initialisers: Vec<Initialiser<'a>>,
     /// Names of those that have no values: the graph says of what type they are.
     pub declared: Vec<String>,
-}
-
-/// Fields of a graph, in the order of their numbers.
-#[derive(Default)]
-pub(crate) struct Encoded {
-    nodes: Vec<u8>,
-    /// Name, inputs, outputs and all else.
-    rest: Vec<u8>,
-    value_info: Vec<u8>,
-    metadata: Vec<u8>,
-}
-
-impl Encoded {
-    /// The bytes, to be written one after the other.
-    pub fn parts(&self) -> [&[u8]; 4] {
-        [&self.nodes, &self.rest, &self.value_info, &self.metadata]
-    }
 }
 
 /// An initialiser of the main graph.
@@ -200,18 +180,17 @@ impl<'a> Cx<'a> {
 
     /// The main graph with what is said of its initialisers, and the names of those that have no values. A message is its fields one
     /// behind the other, so each node is encoded as soon as it is made.
-    fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Encoded, Vec<String>), Error> {
-        let mut encoded = Encoded::default();
-        let mut declared = Vec::new();
+    fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Vec<u8>, Vec<String>), Error> {
+        let (mut encoded, mut types, mut declared) = (Vec::new(), Vec::new(), Vec::new());
         self.nodes(Model::MAIN, |part| match part {
             Part::Node(node) => field(
                 GraphProto {
                     node: vec![node],
                     ..GraphProto::default()
                 },
-                &mut encoded.nodes,
+                &mut encoded,
             ),
-            Part::Value(value_info) => typed(value_info, &mut encoded.value_info),
+            Part::Value(value_info) => typed(value_info, &mut types),
         })?;
         let mut frame = self.frame(Model::MAIN, &self.model.name)?;
         // Before IR version 4, initialisers had to be inputs.
@@ -223,21 +202,14 @@ impl<'a> Cx<'a> {
             }
             // Where onnx_ir, and with it PyTorch, writes and reads it.
             if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
-                typed(self.value_info(value)?, &mut encoded.value_info);
+                typed(self.value_info(value)?, &mut types);
             }
             if are_inputs {
                 frame.input.push(self.value_info(value)?);
             }
         }
-        let metadata_props = std::mem::take(&mut frame.metadata_props);
-        field(frame, &mut encoded.rest);
-        field(
-            GraphProto {
-                metadata_props,
-                ..GraphProto::default()
-            },
-            &mut encoded.metadata,
-        );
+        field(frame, &mut encoded);
+        encoded.extend(types);
         Ok((encoded, declared))
     }
 
@@ -529,7 +501,7 @@ fn body_name(owner: &str, attribute: &str) -> String {
 }
 
 /// A text that is not written where it is empty.
-fn text(text: &str) -> Option<String> {
+pub(crate) fn text(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -580,92 +552,4 @@ pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
         key: Some(key.to_owned()),
         value: Some(value),
     }
-}
-
-fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
-    let boxed = |inner: &Type| type_proto(inner, owner).map(|t| Some(Box::new(t)));
-    let sizes = |t: &TensorType| {
-        t.shape.as_ref().map(|dims| TensorShapeProto {
-            dim: dims.iter().map(dimension).collect(),
-        })
-    };
-    let value = match ty {
-        Type::Tensor(t) => type_proto::Value::TensorType(type_proto::Tensor {
-            elem_type: Some(data_type(t.dtype, owner)?),
-            shape: sizes(t),
-        }),
-        Type::Sparse(t) => type_proto::Value::SparseTensorType(type_proto::SparseTensor {
-            elem_type: Some(data_type(t.dtype, owner)?),
-            shape: sizes(t),
-        }),
-        Type::Map(key, t) => type_proto::Value::MapType(Box::new(type_proto::Map {
-            key_type: Some(data_type(*key, owner)?),
-            value_type: boxed(t)?,
-        })),
-        Type::Opaque(names) => type_proto::Value::OpaqueType(type_proto::Opaque {
-            domain: text(&names.0),
-            name: text(&names.1),
-        }),
-        Type::Sequence(t) => type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
-            elem_type: boxed(t)?,
-        })),
-        Type::Optional(t) => type_proto::Value::OptionalType(Box::new(type_proto::Optional {
-            elem_type: boxed(t)?,
-        })),
-    };
-    Ok(TypeProto {
-        value: Some(value),
-        denotation: None,
-    })
-}
-
-/// A number, a text over the program's symbols, or nothing where the IR had to invent a symbol (`?7`).
-fn dimension(dim: &Expr) -> Dimension {
-    let invented = || dim.symbols().iter().any(|s| s.starts_with('?'));
-    let value = match dim.as_int() {
-        Some(known) => Some(dimension::Value::DimValue(known)),
-        None if invented() => None,
-        None => Some(dimension::Value::DimParam(dim.to_string())),
-    };
-    Dimension {
-        value,
-        denotation: None,
-    }
-}
-
-fn data_type(dtype: DType, owner: &str) -> Result<i32, Error> {
-    Ok(i32::from(match dtype {
-        DType::F32 => DataType::Float,
-        DType::U8 => DataType::Uint8,
-        DType::I8 => DataType::Int8,
-        DType::U16 => DataType::Uint16,
-        DType::I16 => DataType::Int16,
-        DType::I32 => DataType::Int32,
-        DType::I64 => DataType::Int64,
-        DType::String => DataType::String,
-        DType::Bool => DataType::Bool,
-        DType::F16 => DataType::Float16,
-        DType::F64 => DataType::Double,
-        DType::U32 => DataType::Uint32,
-        DType::U64 => DataType::Uint64,
-        DType::C64 => DataType::Complex64,
-        DType::C128 => DataType::Complex128,
-        DType::BF16 => DataType::Bfloat16,
-        DType::F8E4M3FN => DataType::Float8e4m3fn,
-        DType::F8E4M3FNUZ => DataType::Float8e4m3fnuz,
-        DType::F8E5M2 => DataType::Float8e5m2,
-        DType::F8E5M2FNUZ => DataType::Float8e5m2fnuz,
-        DType::F8E8M0 => DataType::Float8e8m0,
-        DType::F4E2M1 => DataType::Float4e2m1,
-        DType::U4 => DataType::Uint4,
-        DType::I4 => DataType::Int4,
-        DType::U2 => DataType::Uint2,
-        DType::I2 => DataType::Int2,
-        DType::C32 => {
-            return Err(Error::NoSuchType {
-                name: owner.to_owned(),
-                dtype,
-            });
-        }
-    }))
 }

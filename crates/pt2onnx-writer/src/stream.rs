@@ -158,17 +158,14 @@ impl<'a> Stream<'a> {
 
     fn graph_size(&self) -> u64 {
         let initialisers = self.parts.initialisers.iter().map(|i| framed(i.size()));
-        let graph = self.parts.graph.parts().map(|part| wide(part.len()));
-        graph.iter().sum::<u64>() + initialisers.sum::<u64>()
+        wide(self.parts.graph.len()) + initialisers.sum::<u64>()
     }
 
     /// Writes the model file.
     pub fn write(&self, out: &mut impl Sink) -> io::Result<()> {
         out.write_all(&self.parts.model.encode_to_vec())?;
         frame(out, MODEL_GRAPH, self.graph_size())?;
-        for part in self.parts.graph.parts() {
-            out.write_all(part)?;
-        }
+        out.write_all(&self.parts.graph)?;
         for initialiser in &self.parts.initialisers {
             frame(out, GRAPH_INITIALIZER, initialiser.size())?;
             out.write_all(&initialiser.proto.encode_to_vec())?;

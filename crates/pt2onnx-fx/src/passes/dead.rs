@@ -9,10 +9,10 @@ use rustc_hash::FxHashSet;
 /// For functionalised programs: every node is taken to do nothing but compute its results.
 pub fn remove_dead(program: &mut ExportedProgram) {
     let values = program.mutations.iter().map(|m| m.value.clone());
-    remove(&mut program.graph, values.collect());
+    remove(&mut program.graph, &values.collect::<Vec<_>>());
 }
 
-fn remove(graph: &mut Graph, wanted: FxHashSet<Name>) {
+fn remove(graph: &mut Graph, wanted: &[Name]) {
     let mut read: FxHashSet<&str> = wanted.iter().map(|name| &**name).collect();
     read.reserve(graph.values.len());
     let outputs = graph.outputs.iter();
@@ -30,7 +30,7 @@ fn remove(graph: &mut Graph, wanted: FxHashSet<Name>) {
     graph.nodes.retain(|_| is_read.next().unwrap_or(true));
     for arg in graph.nodes.iter_mut().flat_map(|node| &mut node.args) {
         if let Argument::Graph { graph: body, .. } = &mut arg.value {
-            remove(body, FxHashSet::default());
+            remove(body, &[]);
         }
     }
 }

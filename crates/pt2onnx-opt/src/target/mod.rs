@@ -53,8 +53,8 @@ impl Target {
 
     /// Whether the runtime has no operator for the node, or one that does not take it, whatever the types.
     pub(crate) fn lacks(self, model: &Model, id: NodeId) -> bool {
-        let lacking = self.runtime().and_then(|r| r.lacks(model, id));
-        lacking.is_some()
+        let lacks = |r: &Runtime| r.lacks(model, id).is_some();
+        self.runtime().is_some_and(lacks)
     }
 
     /// Whether the runtime reads an opset.
