@@ -1,16 +1,15 @@
 //! What a lowering works with: the builder, the node it translates and what PyTorch recorded of its outputs.
 
 use crate::{LowerError, Lowered, complex::Mode};
-use pt2onnx_fx::graph::{Graph, TensorMeta, ValueMeta};
+use pt2onnx_fx::graph::{Graph, Name, TensorMeta, ValueMap, ValueMeta};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::{
     cell::{Cell, RefCell},
     ops::Deref,
-    sync::Arc,
 };
 
 /// Context of a lowering. Derefs to the [`Builder`], so that formulas read `cx.add(x, cx.mul(a, b))`.
@@ -19,8 +18,6 @@ pub struct Cx<'a> {
     /// The graphs being lowered, a body behind the graph whose node it belongs to. Bodies are closed: each knows its own names.
     scopes: RefCell<Vec<Scope<'a>>>,
     outputs: RefCell<SmallVec<[Recorded<'a>; 2]>>,
-    /// Names that some node or output reads.
-    used: RefCell<FxHashSet<&'a str>>,
     mode: Cell<Mode>,
     /// Of pairs that were made of two parts, the parts.
     parts: RefCell<FxHashMap<Value, [Value; 2]>>,
@@ -28,14 +25,23 @@ pub struct Cx<'a> {
 
 struct Scope<'a> {
     graph: &'a Graph,
-    values: FxHashMap<&'a str, Value>,
+    values: ValueMap<'a, Value>,
+    /// Values that some node or output reads.
+    read: ValueMap<'a, ()>,
 }
 
 impl<'a> Scope<'a> {
     fn of(graph: &'a Graph) -> Self {
-        let mut values = FxHashMap::default();
-        values.reserve(graph.values.len());
-        Self { graph, values }
+        let mut read = ValueMap::new(graph);
+        let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
+        for arg in args.chain(&graph.outputs) {
+            arg.for_each_name(&mut |name| _ = read.insert(name, ()));
+        }
+        Self {
+            graph,
+            values: ValueMap::new(graph),
+            read,
+        }
     }
 }
 
@@ -47,7 +53,7 @@ impl<'a> Deref for Cx<'a> {
 }
 
 /// Name and recorded type of an output; no name where nobody uses it, no type where it is not a tensor.
-pub(crate) type Recorded<'a> = (Option<&'a Arc<str>>, Option<&'a TensorMeta>);
+pub(crate) type Recorded<'a> = (Option<&'a Name>, Option<&'a TensorMeta>);
 
 /// Outputs of a lowering, in the order of the schema's returns; `None` for those that nobody uses.
 pub struct Outputs(pub SmallVec<[Option<Value>; 2]>);
@@ -84,7 +90,6 @@ impl<'a> Cx<'a> {
             builder,
             scopes: RefCell::new(vec![Scope::of(graph)]),
             outputs: RefCell::default(),
-            used: RefCell::default(),
             mode: Cell::new(Mode::Real),
             parts: RefCell::default(),
         }
@@ -120,7 +125,7 @@ impl<'a> Cx<'a> {
         self.scopes.borrow().last()?.values.get(name).copied()
     }
 
-    pub(crate) fn define(&self, name: &'a str, value: Value) {
+    pub(crate) fn define(&self, name: &str, value: Value) {
         if let Some(scope) = self.scopes.borrow_mut().last_mut() {
             scope.values.insert(name, value);
         }
@@ -156,19 +161,8 @@ impl<'a> Cx<'a> {
 
     /// Whether something reads an FX value.
     pub(crate) fn reads(&self, name: &str) -> bool {
-        self.used.borrow().contains(name)
-    }
-
-    /// Notes what a graph's nodes and outputs read.
-    pub(crate) fn note_uses(&self, graph: &'a Graph) {
-        let mut used = self.used.borrow_mut();
-        used.reserve(graph.values.len());
-        let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
-        for arg in args.chain(&graph.outputs) {
-            arg.for_each_name(&mut |name| {
-                used.insert(&**name);
-            });
-        }
+        let scopes = self.scopes.borrow();
+        scopes.last().is_some_and(|s| s.read.get(name).is_some())
     }
 
     /// How many outputs PyTorch recorded for the node being translated: of ops that give lists, the list's length.

@@ -77,7 +77,7 @@ fn lowered(
         args: args.iter().map(named).collect(),
         outputs: graph.outputs.clone(),
         single_return: None,
-        meta: NodeMeta::default(),
+        meta: NodeMeta::default().into(),
     });
     let mut constraints = Constraints::new();
     for symbol in ["s0", "s1", "s2"] {

@@ -32,7 +32,7 @@ pub use error::{
 pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
-    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OutputSpec, Site,
-    SourceLine, SymArg, TensorMeta, ValueMeta,
+    ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OpParts,
+    OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values,
 };
 pub use schema::MAJOR as SCHEMA_MAJOR;

@@ -6,9 +6,8 @@
 
 use crate::graph::{
     ArgKind, Argument, ConstantValue, ExportedProgram, Graph, GraphSignature, InputSpec, Name,
-    Node, OpName, OutputSpec, SymArg,
+    Node, OpName, OutputSpec, SymArg, ValueMap,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::{self, Display, Write, from_fn};
 
 /// Prints the nodes of one graph; holds the number of users of each value.
@@ -16,7 +15,15 @@ use std::fmt::{self, Display, Write, from_fn};
 pub struct Printer<'a> {
     graph: &'a Graph,
     inputs: Vec<Option<&'a Name>>,
-    users: FxHashMap<&'a Name, usize>,
+    users: ValueMap<'a, Users>,
+}
+
+/// The users of a value that were counted: one that reads it twice counts once.
+#[derive(Debug)]
+struct Users {
+    count: usize,
+    /// Position of the last one.
+    last: usize,
 }
 
 impl<'a> Printer<'a> {
@@ -34,26 +41,21 @@ impl<'a> Printer<'a> {
 
     /// For a body of a higher-order op.
     pub fn of_body(graph: &'a Graph) -> Self {
-        let mut users = FxHashMap::<&Name, usize>::default();
-        let mut seen = FxHashSet::default();
-        for node in &graph.nodes {
-            seen.clear();
-            node.args.iter().for_each(|arg| {
-                arg.value.for_each_name(&mut |name| {
-                    if seen.insert(name) {
-                        *users.entry(name).or_default() += 1;
-                    }
-                });
-            });
-        }
-        seen.clear();
-        graph.outputs.iter().for_each(|output| {
-            output.for_each_name(&mut |name| {
-                if seen.insert(name) {
-                    *users.entry(name).or_default() += 1;
+        let mut users = ValueMap::new(graph);
+        let mut note = |user: usize, argument: &Argument| {
+            argument.for_each_name(&mut |name| match users.get(name) {
+                Some(Users { last, .. }) if *last == user => {}
+                known => {
+                    let count = known.map_or(1, |u| u.count + 1);
+                    users.insert(name, Users { count, last: user });
                 }
             });
-        });
+        };
+        for (user, node) in graph.nodes.iter().enumerate() {
+            node.args.iter().for_each(|arg| note(user, &arg.value));
+        }
+        let output = graph.nodes.len();
+        graph.outputs.iter().for_each(|value| note(output, value));
         let inputs = graph.inputs.iter().map(Argument::name).collect();
         Self {
             graph,
@@ -63,7 +65,7 @@ impl<'a> Printer<'a> {
     }
 
     fn users_of(&self, name: &Name) -> usize {
-        self.users.get(name).copied().unwrap_or_default()
+        self.users.get(name).map_or(0, |users| users.count)
     }
 
     /// `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})`

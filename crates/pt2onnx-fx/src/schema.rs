@@ -323,17 +323,17 @@ record! {
 union! {
     /// A size.
     SymInt {
-        "as_expr" => Expr(SymExpr<'a>),
+        "as_expr" => Expr(Box<SymExpr<'a>>),
         "as_int" => Int(i64),
     }
     /// A float.
     SymFloat {
-        "as_expr" => Expr(SymExpr<'a>),
+        "as_expr" => Expr(Box<SymExpr<'a>>),
         "as_float" => Float(Float),
     }
     /// A truth value.
     SymBool {
-        "as_expr" => Expr(SymExpr<'a>),
+        "as_expr" => Expr(Box<SymExpr<'a>>),
         "as_bool" => Bool(bool),
     }
     /// An integer or the name of one.

@@ -36,6 +36,7 @@ mod infer;
 mod ir_version;
 mod model;
 mod names;
+mod op_set;
 mod parse;
 pub mod schema;
 mod text;
@@ -48,9 +49,10 @@ pub use builder::{Builder, Fault, Operand};
 pub use function::Function;
 pub use generated::attrs;
 pub use model::{
-    Def, InsertPoint, Metadata, Model, Node, NodeId, Origin, OriginId, Region, RegionId, Value,
-    ValueData, is_unknown,
+    Def, InsertPoint, Metadata, Model, Name, Node, NodeId, Origin, OriginId, Region, RegionId,
+    Value, ValueData, is_unknown,
 };
+pub use op_set::OpSet;
 pub use parse::ParseError;
 pub use types::{Shape, TensorType, Type};
 pub use uses::Use;

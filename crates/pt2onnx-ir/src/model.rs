@@ -3,11 +3,12 @@
 //! Ids are never reused; an erased node leaves its slot empty. Nodes of a region form a linked list, so that inserting
 //! and erasing take constant time wherever they happen. A constant (weights too) has no place: any region may use it.
 
-use crate::{Attribute, Attributes, Function, Type, Use, uses::Uses};
+use crate::{Attribute, Attributes, Function, Type, Use, op_set::OpTag, uses::Uses};
 use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 use std::{borrow::Cow, num::NonZeroU32, sync::Arc};
 
 macro_rules! id {
@@ -47,6 +48,9 @@ id!(
     OriginId
 );
 
+/// Name of a value, node or body. Cheap to clone; a short one lies in place.
+pub type Name = SmolStr;
+
 /// Key and value pairs that end up in `metadata_props`.
 pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
 
@@ -54,7 +58,7 @@ pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Name of the source node.
-    pub node: Arc<str>,
+    pub node: Name,
     /// What it did, such as `aten.relu.default`.
     pub op: Arc<str>,
     /// The user's source line, as `file.py:12`.
@@ -81,7 +85,7 @@ pub enum Def {
 pub struct ValueData {
     /// Its name; unnamed ones get one before the model is written. An output of a node that nothing uses may be left out
     /// of the file: its name is empty then.
-    pub name: Option<Arc<str>>,
+    pub name: Option<Name>,
     /// Its type, if known.
     pub ty: Option<Type>,
     /// For `metadata_props` of inputs, outputs and initialisers.
@@ -122,8 +126,7 @@ impl ValueData {
 /// A node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Operator type.
-    pub op: Cow<'static, str>,
+    pub(crate) op: Cow<'static, str>,
     /// Domain; empty for ONNX's own operators.
     pub domain: Cow<'static, str>,
     /// Which of several functions of that domain and name it calls; mostly empty.
@@ -131,7 +134,7 @@ pub struct Node {
     /// Attributes. Regions in them belong to this node.
     pub attributes: Attributes,
     /// Its name, if it has one already.
-    pub name: Option<Arc<str>>,
+    pub name: Option<Name>,
     /// Where it comes from; several for a fused node, first that whose result it makes.
     pub origins: SmallVec<[OriginId; 1]>,
     inputs: SmallVec<[Option<Value>; 4]>,
@@ -147,6 +150,11 @@ struct Links {
 }
 
 impl Node {
+    /// Operator type.
+    pub fn op(&self) -> &str {
+        &self.op
+    }
+
     /// Inputs in order; `None` where an optional one is left out.
     pub fn inputs(&self) -> &[Option<Value>] {
         &self.inputs
@@ -202,7 +210,7 @@ pub(crate) fn attribute<'a>(attributes: &'a Attributes, name: &str) -> Option<&'
 #[derive(Clone, Debug, Default)]
 pub struct Region {
     /// Name of a body; one is made where there is none. The main graph's is [`Model::name`].
-    pub name: Option<Arc<str>>,
+    pub name: Option<Name>,
     /// Words about it.
     pub doc_string: Option<Arc<str>>,
     /// `metadata_props` of a body. The main graph's are [`Model::graph_metadata`].
@@ -265,6 +273,8 @@ pub struct Model {
     pub functions: Vec<Function>,
     nodes: Vec<Option<Node>>,
     links: Vec<Links>,
+    /// None of those that are gone.
+    pub(crate) tags: Vec<Option<OpTag>>,
     values: Vec<ValueData>,
     regions: Vec<Region>,
     origins: Vec<Origin>,
@@ -292,6 +302,7 @@ impl Model {
             functions: Vec::new(),
             nodes: Vec::new(),
             links: Vec::new(),
+            tags: Vec::new(),
             values: Vec::new(),
             regions: vec![Region::default()],
             origins: Vec::new(),
@@ -302,6 +313,15 @@ impl Model {
 
     /// The main graph.
     pub const MAIN: RegionId = RegionId(NonZeroU32::MIN);
+
+    /// Makes room for so many more nodes, with an output and an origin each: lists that grow are moved.
+    pub fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve(nodes);
+        self.links.reserve(nodes);
+        self.tags.reserve(nodes);
+        self.values.reserve(nodes);
+        self.origins.reserve(nodes);
+    }
 
     /// A new, empty region; it becomes a body when an attribute or a function refers to it.
     pub fn add_region(&mut self) -> RegionId {
@@ -390,8 +410,10 @@ impl Model {
         for (i, input) in inputs.iter().enumerate() {
             self.note_use(*input, Use::Input(id, i as u32));
         }
+        let op = op.into();
+        self.tags.push(Some(OpTag::of(&op)));
         self.nodes.push(Some(Node {
-            op: op.into(),
+            op,
             domain: Cow::Borrowed(""),
             overload: Cow::Borrowed(""),
             attributes,
@@ -405,6 +427,13 @@ impl Model {
         self.link(region, prev, Some(id));
         self.link(region, Some(id), next);
         id
+    }
+
+    /// Makes a node one of another operator type.
+    pub fn set_op(&mut self, node: NodeId, op: impl Into<Cow<'static, str>>) {
+        let op = op.into();
+        self.tags[node.index()] = Some(OpTag::of(&op));
+        self[node].op = op;
     }
 
     /// Makes `a` and `b` neighbours; `None` is the region's boundary.
@@ -488,6 +517,7 @@ impl Model {
             self.clear(owned);
         }
         self.link(region, prev, next);
+        self.tags[node.index()] = None;
         if let Some(gone) = self.nodes[node.index()].take() {
             for (i, value) in gone.inputs.into_iter().enumerate() {
                 self.drop_use(value, Use::Input(node, i as u32));
@@ -515,7 +545,7 @@ impl Model {
 
     /// Whether the node has not been erased.
     pub fn contains(&self, node: NodeId) -> bool {
-        self.nodes.get(node.index()).is_some_and(Option::is_some)
+        self.tags.get(node.index()).is_some_and(Option::is_some)
     }
 
     /// The node that makes a value.

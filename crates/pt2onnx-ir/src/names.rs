@@ -1,17 +1,21 @@
 //! Names: what has none gets one, and no name stands twice.
 
-use crate::{Model, Value, model::Def};
-use rustc_hash::FxHashSet;
-use std::sync::Arc;
+use crate::{Model, Name, Value, model::Def};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+use smol_str::format_smolstr;
+
+/// Names that are given: in order, as those asked for next are mostly near those asked for last.
+pub(crate) type Taken = IndexSet<Name, FxBuildHasher>;
 
 impl Model {
-    /// Names everything that is used and has no name, and renames what would clash. Inputs and outputs of the main
+    /// Renames what would clash, and names everything that is used and has no name. Inputs and outputs of the main
     /// graph keep theirs first, then constants, then the others in the order they were made. Functions have names of their own.
     pub fn assign_names(&mut self) {
         let scopes = self.scopes();
-        let mut taken = vec![FxHashSet::default(); self.functions.len() + 1];
+        let mut taken = vec![Taken::default(); self.functions.len() + 1];
         taken[0].reserve(self.values().count());
-        let mut counter = 0;
+        let mut nameless = Vec::new();
         let mut order: Vec<Value> = self
             .inputs()
             .iter()
@@ -41,26 +45,43 @@ impl Model {
             if data.is_left_out() {
                 continue;
             }
-            let taken_here = &mut taken[scopes[value.index()]];
-            let name = match data.name.as_ref().filter(|n| !n.is_empty()) {
-                Some(name) => unique(name, taken_here),
-                None => fresh("val", &mut counter, taken_here),
+            let Some(name) = data.name.as_ref().filter(|n| !n.is_empty()) else {
+                nameless.push(value);
+                continue;
             };
+            let new = another(name, &mut taken[scopes[value.index()]]);
             if let Def::Constant(_) = data.def() {
-                taken.iter_mut().for_each(|t| {
-                    t.insert(name.clone());
-                });
+                let name = new.as_ref().unwrap_or(name);
+                let others = taken.iter_mut().skip(1);
+                others.for_each(|taken| _ = taken.insert(name.clone()));
             }
-            self[value].name = Some(name);
+            if let Some(new) = new {
+                self[value].name = Some(new);
+            }
         }
-        let (mut taken, mut counter, nodes) = (FxHashSet::default(), 0, self.all_nodes());
-        taken.reserve(nodes.len());
-        for node in nodes {
-            let name = match self[node].name.as_ref().filter(|n| !n.is_empty()) {
-                Some(name) => unique(name, &mut taken),
-                None => fresh(&format!("node_{}", self[node].op), &mut counter, &mut taken),
+        let mut counter = 0;
+        for value in nameless {
+            let taken = match self[value].def() {
+                Def::Constant(_) => &taken[..],
+                _ => std::slice::from_ref(&taken[scopes[value.index()]]),
             };
-            self[node].name = Some(name);
+            self[value].name = Some(fresh("val", &mut counter, taken));
+        }
+        let (mut taken, mut nameless) = (Taken::default(), Vec::new());
+        for node in self.all_nodes() {
+            let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) else {
+                nameless.push(node);
+                continue;
+            };
+            if let Some(new) = another(name, &mut taken) {
+                self[node].name = Some(new);
+            }
+        }
+        let mut counter = 0;
+        for node in nameless {
+            let prefix = format_smolstr!("node_{}", self[node].op);
+            let taken = std::slice::from_ref(&taken);
+            self[node].name = Some(fresh(&prefix, &mut counter, taken));
         }
     }
 }
@@ -83,25 +104,27 @@ impl Model {
     }
 }
 
-fn unique(name: &Arc<str>, taken: &mut FxHashSet<Arc<str>>) -> Arc<str> {
+/// Another name for what has this one, where that is taken.
+fn another(name: &Name, taken: &mut Taken) -> Option<Name> {
     if taken.insert(name.clone()) {
-        return name.clone();
+        return None;
     }
     let mut n = 1;
     loop {
-        let candidate: Arc<str> = format!("{name}_{n}").into();
+        let candidate = format_smolstr!("{name}_{n}");
         if taken.insert(candidate.clone()) {
-            return candidate;
+            return Some(candidate);
         }
         n += 1;
     }
 }
 
-fn fresh(prefix: &str, counter: &mut usize, taken: &mut FxHashSet<Arc<str>>) -> Arc<str> {
+/// A name that is taken nowhere. It need not be noted: the next has another number.
+fn fresh(prefix: &str, counter: &mut usize, taken: &[Taken]) -> Name {
     loop {
-        let candidate: Arc<str> = format!("{prefix}_{counter}").into();
+        let candidate = format_smolstr!("{prefix}_{counter}");
         *counter += 1;
-        if taken.insert(candidate.clone()) {
+        if taken.iter().all(|taken| !taken.contains(&candidate)) {
             return candidate;
         }
     }

@@ -3,9 +3,9 @@
 use crate::{
     Model, Node, NodeId, RegionId, Type, Value,
     model::Def,
+    names::Taken,
     schema::{self, OpSchema, ParamKind},
 };
-use rustc_hash::FxHashSet;
 
 /// What is wrong, and in which node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,17 +70,20 @@ impl Verifier<'_> {
 
     fn names(&mut self) {
         let scopes = self.model.scopes();
-        let mut taken = FxHashSet::default();
+        let mut taken = vec![Taken::default(); self.model.functions.len() + 1];
+        taken[0].reserve(scopes.len());
         for (value, data) in self.model.values() {
             let live = data.uses().len() > 0 || self.model.inputs().contains(&value);
             if let Some(name) = data.name.as_ref().filter(|_| live)
-                && !taken.insert((scopes[value.index()], name.clone()))
+                && !taken[scopes[value.index()]].insert(name.clone())
             {
                 self.error(format!("value `{name}`"), "two values have this name");
             }
         }
-        let mut taken = FxHashSet::default();
-        for node in self.model.all_nodes() {
+        let nodes = self.model.all_nodes();
+        let mut taken = Taken::default();
+        taken.reserve(nodes.len());
+        for node in nodes {
             if let Some(name) = &self.model[node].name
                 && !taken.insert(name.clone())
             {

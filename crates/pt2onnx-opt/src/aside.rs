@@ -88,6 +88,6 @@ fn same(model: &Model, id: NodeId, written: u32, other: u32) -> bool {
         return means_the_same(model, id, written, other);
     }
     // What changed since, no rule tells.
-    let since = |opset| schema::lookup(&model[id].op, opset).map(|s| s.since);
+    let since = |opset| schema::lookup(model[id].op(), opset).map(|s| s.since);
     since(written).is_some() && since(written) == since(other)
 }

@@ -12,7 +12,9 @@ const COMPARED_BYTES: usize = 1 << 10;
 
 pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
     let mut changed = constants(model, options.merge_weights);
-    changed |= Walk::default().walk(model, model.root());
+    let mut walk = Walk::default();
+    walk.seen.reserve(model.nodes(model.root()).count());
+    changed |= walk.walk(model, model.root());
     changed
 }
 
@@ -122,7 +124,7 @@ impl Walk {
 fn repeatable(model: &Model, node: NodeId) -> bool {
     let node = &model[node];
     let random = matches!(
-        &*node.op,
+        node.op(),
         "RandomNormal"
             | "RandomNormalLike"
             | "RandomUniform"
@@ -131,18 +133,18 @@ fn repeatable(model: &Model, node: NodeId) -> bool {
             | "Bernoulli"
     );
     // `Dropout` with its third input may be in training. An `Identity` that the clean-up left is there for its name.
-    let dropout = node.op == "Dropout" && node.inputs().len() > 2;
+    let dropout = node.op() == "Dropout" && node.inputs().len() > 2;
     node.domain.is_empty()
         && !random
         && !dropout
-        && node.op != "Identity"
+        && node.op() != "Identity"
         && !node.outputs().is_empty()
 }
 
 fn hash(model: &Model, node: NodeId) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
-    (&node.op, node.inputs(), node.outputs().len()).hash(&mut h);
+    (node.op(), node.inputs(), node.outputs().len()).hash(&mut h);
     for (name, value) in &node.attributes {
         (name, value.kind() as u32).hash(&mut h);
         match value {
@@ -161,7 +163,7 @@ fn hash(model: &Model, node: NodeId) -> u64 {
 
 fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
     let (a, b) = (&model[a], &model[b]);
-    a.op == b.op
+    a.op() == b.op()
         && a.inputs() == b.inputs()
         && a.outputs().len() == b.outputs().len()
         && same_attributes(&a.attributes, &b.attributes)

@@ -45,7 +45,7 @@ impl Fold<'_> {
         if !node.domain.is_empty() || model.is_unused(id) {
             return None;
         }
-        match &*node.op {
+        match node.op() {
             "Constant" => return Some(vec![constant(node)?]),
             "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
             // What the clean-up leaves of these has a reason.
@@ -64,7 +64,7 @@ impl Fold<'_> {
         conforms(
             model,
             node,
-            schema::lookup(&node.op, schema::CANONICAL_OPSET)?,
+            schema::lookup(node.op(), schema::CANONICAL_OPSET)?,
         )
         .ok()?;
         let small = self.options.max_folded_bytes;

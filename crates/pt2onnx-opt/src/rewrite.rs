@@ -68,7 +68,7 @@ pub(crate) fn become_node(
     attributes: pt2onnx_ir::Attributes,
 ) {
     model.set_inputs(node, inputs);
-    model[node].op = op.into();
+    model.set_op(node, op);
     model[node].domain = "".into();
     model[node].attributes = attributes;
 }

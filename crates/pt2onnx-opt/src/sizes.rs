@@ -29,7 +29,7 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
             .map(Expr::as_int)
             .collect::<Option<Vec<i64>>>()
     };
-    let elements = match &*node.op {
+    let elements = match node.op() {
         "Shape" => {
             let dims = cx.known_shape(node.input(0)?)?;
             let (start, end) = (node.int("start").unwrap_or(0), node.int("end"));
@@ -111,7 +111,7 @@ pub(crate) fn spell_out(model: &mut Model, contents: &Contents) {
         };
         if let Ok(tensor) = Tensor::from_slice(sizes, &numbers)
             && model[output].uses().len() > 0
-            && model[id].op != "Identity"
+            && model[id].op() != "Identity"
         {
             let constant = model.add_constant(tensor);
             rewrite::substitute(model, output, constant);

@@ -54,7 +54,7 @@ fn region(cx: &Builder, region_id: RegionId, found: &mut Contents) {
 fn known(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     // Values that a loop carries may change their sizes; how many windows there are with `ceil_mode`, opsets differ in.
-    let carries = matches!(&*node.op, "Loop" | "Scan");
+    let carries = matches!(node.op(), "Loop" | "Scan");
     let rounds = node.int("ceil_mode").is_some_and(|c| c != 0);
     node.domain.is_empty() && !carries && !rounds
 }

@@ -51,7 +51,8 @@ impl<'a> FileSink<'a> {
 
 impl Write for FileSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
+        let piece = bytes.get(..PIECE).unwrap_or(bytes);
+        let written = self.out.write(piece)?;
         (self.progress)(wide(written));
         Ok(written)
     }

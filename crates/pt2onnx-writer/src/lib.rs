@@ -20,6 +20,7 @@
 mod copy;
 mod error;
 mod gather;
+mod pieces;
 mod proto;
 mod read;
 mod save;

@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    pieces::Pieces,
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
@@ -24,7 +25,7 @@ pub(crate) struct Parts<'a> {
     /// All but the graph.
     pub model: ModelProto,
     /// The main graph without initialisers, encoded: as a message of its own, it would be several times as large.
-    pub graph: Vec<u8>,
+    pub graph: Pieces,
     /// Its initialisers, in the order the constants were made.
     pub initialisers: Vec<Initialiser<'a>>,
     /// Names of those that have no values: the graph says of what type they are.
@@ -180,8 +181,9 @@ impl<'a> Cx<'a> {
 
     /// The main graph with what is said of its initialisers, and the names of those that have no values. A message is its fields one
     /// behind the other, so each node is encoded as soon as it is made.
-    fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Vec<u8>, Vec<String>), Error> {
-        let (mut encoded, mut types, mut declared) = (Vec::new(), Vec::new(), Vec::new());
+    fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Pieces, Vec<String>), Error> {
+        let (mut encoded, mut types, mut declared) =
+            (Pieces::default(), Pieces::default(), Vec::new());
         self.nodes(Model::MAIN, |part| match part {
             Part::Node(node) => field(
                 GraphProto {
@@ -209,7 +211,7 @@ impl<'a> Cx<'a> {
             }
         }
         field(frame, &mut encoded);
-        encoded.extend(types);
+        encoded.append(types);
         Ok((encoded, declared))
     }
 
@@ -320,7 +322,7 @@ impl<'a> Cx<'a> {
             input: node.inputs().iter().map(input).collect::<Result<_, _>>()?,
             output: self.names(node.outputs())?,
             name: node.name.as_deref().map(str::to_owned),
-            op_type: Some(node.op.to_string()),
+            op_type: Some(node.op().to_string()),
             domain: text(&node.domain),
             overload: text(&node.overload),
             doc_string: self.doc_string(node),
@@ -329,7 +331,7 @@ impl<'a> Cx<'a> {
                 .attributes
                 .iter()
                 .map(|(name, value)| {
-                    let owner = node.name.as_deref().unwrap_or(&node.op);
+                    let owner = node.name.as_deref().unwrap_or(node.op());
                     self.attribute((&node.domain, owner), name, value)
                 })
                 .collect::<Result<_, _>>()?,
@@ -475,13 +477,13 @@ enum Part {
 }
 
 /// Appends the fields that a graph has.
-fn field(graph: GraphProto, to: &mut Vec<u8>) {
+fn field(graph: GraphProto, to: &mut Pieces) {
     // A Vec takes all there is.
-    let _ = graph.encode(to);
+    let _ = graph.encode(to.end());
 }
 
 /// Appends the type of a value.
-fn typed(value_info: ValueInfoProto, to: &mut Vec<u8>) {
+fn typed(value_info: ValueInfoProto, to: &mut Pieces) {
     let value_info = vec![value_info];
     let graph = GraphProto {
         value_info,

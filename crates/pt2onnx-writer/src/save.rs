@@ -134,6 +134,12 @@ pub fn save_observed(
     for (target, file) in data.iter().zip(stream.files()) {
         written.push(target.write(sync, |out| file.write(&mut FileSink::new(out, &advance)))?);
     }
+    let files = stream.files().iter().map(DataFile::size);
+    let files = data.iter().map(|t| t.path().to_owned()).zip(files);
+    let saved = Saved {
+        bytes: stream.size(),
+        data: files.collect(),
+    };
     let model = target.write(sync, |out| stream.write(&mut FileSink::new(out, &advance)))?;
     // Dropped, and so undone, when something fails.
     let mut replaced = Vec::new();
@@ -151,11 +157,7 @@ pub fn save_observed(
             data_path.display()
         );
     }
-    let sizes = stream.files().iter().map(DataFile::size);
-    Ok(Saved {
-        bytes: stream.size(),
-        data: data.into_iter().map(Target::into_path).zip(sizes).collect(),
-    })
+    Ok(saved)
 }
 
 /// Whether [`save`] could write the model: whether its weights have values and everything fits. No file is touched.

@@ -161,12 +161,14 @@ impl<'a> Stream<'a> {
         wide(self.parts.graph.len()) + initialisers.sum::<u64>()
     }
 
-    /// Writes the model file.
-    pub fn write(&self, out: &mut impl Sink) -> io::Result<()> {
+    /// Writes the model file. What is written is dropped.
+    pub fn write(self, out: &mut impl Sink) -> io::Result<()> {
         out.write_all(&self.parts.model.encode_to_vec())?;
         frame(out, MODEL_GRAPH, self.graph_size())?;
-        out.write_all(&self.parts.graph)?;
-        for initialiser in &self.parts.initialisers {
+        for piece in self.parts.graph.into_pieces() {
+            out.write_all(&piece)?;
+        }
+        for initialiser in self.parts.initialisers {
             frame(out, GRAPH_INITIALIZER, initialiser.size())?;
             out.write_all(&initialiser.proto.encode_to_vec())?;
             if let Some(length) = initialiser.raw() {

@@ -73,11 +73,6 @@ impl Target {
         &self.path
     }
 
-    /// As [`path`](Self::path).
-    pub fn into_path(self) -> PathBuf {
-        self.path
-    }
-
     /// Whether there is something already.
     pub fn exists(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok()

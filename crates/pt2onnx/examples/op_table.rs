@@ -57,7 +57,7 @@ fn look(path: &Path, registry: &Registry, rows: &mut Rows) -> Option<()> {
             operators
                 .entry(&model[origin].op)
                 .or_default()
-                .insert(model[node].op.to_string());
+                .insert(model[node].op().to_string());
         }
     }
     note(&program.graph, &operators, rows);
@@ -67,11 +67,7 @@ fn look(path: &Path, registry: &Registry, rows: &mut Rows) -> Option<()> {
 fn note(graph: &fx::Graph, operators: &BTreeMap<&str, BTreeSet<String>>, rows: &mut Rows) {
     let mut seen = BTreeSet::new();
     for node in &graph.nodes {
-        for arg in &node.args {
-            if let fx::Argument::Graph { graph, .. } = &arg.value {
-                note(graph, operators, rows);
-            }
-        }
+        node.bodies().for_each(|body| note(body, operators, rows));
         let row = rows.entry(node.target.schema_name()).or_default();
         if seen.insert(node.target.schema_name()) {
             row.cases += 1;

@@ -224,8 +224,8 @@ fn operators(model: &Model) -> Vec<(String, String)> {
     for id in model.all_nodes() {
         let node = &model[id];
         let operator = match &*node.domain {
-            "" => node.op.to_string(),
-            domain => format!("{domain}.{}", node.op),
+            "" => node.op().to_string(),
+            domain => format!("{domain}.{}", node.op()),
         };
         *counts.entry(operator).or_default() += 1;
     }

@@ -72,7 +72,7 @@ pub(crate) fn functions(model: &mut Model) -> Result<(), DomainError> {
         if let Some(node) = nodes.find(|n| !means_the_same(model, *n, written, opset)) {
             return Err(DomainError::Opset {
                 function: format!("{}.{}", function.domain, function.name),
-                operator: model[node].op.to_string(),
+                operator: model[node].op().to_string(),
                 written,
                 opset,
             });

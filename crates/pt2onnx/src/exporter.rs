@@ -468,6 +468,8 @@ impl Exporter {
         report.stage("dimensions", || {
             dims::apply(&mut model, &program.constraints, &self.dims)
         })?;
+        // The passes can have its memory.
+        drop(program);
         report.stage("optimise", || {
             let mut options = self.optimize.clone();
             options.opset = self.opset;

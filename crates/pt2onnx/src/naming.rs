@@ -192,6 +192,9 @@ fn called(data: &ValueData) -> String {
 
 /// Gives all names at once, so that two values may swap theirs.
 fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> {
+    if plan.is_empty() {
+        return Ok(());
+    }
     let mut new_names: HashMap<Value, String> = HashMap::new();
     let mut values: HashMap<String, Value> = HashMap::new();
     for (value, new) in plan {
@@ -241,10 +244,10 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
             continue;
         };
         if data.constant().is_some() && target(data).is_none() {
-            data.metadata.push((TARGET.into(), old.clone()));
+            data.metadata.push((TARGET.into(), old.as_str().into()));
         }
         if original(data).is_none() {
-            data.metadata.push((ORIGINAL.into(), old));
+            data.metadata.push((ORIGINAL.into(), old.as_str().into()));
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<Stri
         if !DRAWING.iter().any(|op| model[id].is(op)) {
             continue;
         }
-        operators.insert(model[id].op.to_string());
+        operators.insert(model[id].op().to_string());
         if let Some(seed) = &mut next {
             model[id].attributes.retain(|(name, _)| name != "seed");
             model[id]

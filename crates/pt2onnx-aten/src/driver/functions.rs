@@ -118,11 +118,11 @@ fn needs(library: &Model, value: Value) -> Option<String> {
         Use::Output(..) => Some("output".to_owned()),
         Use::Input(node, i) => {
             let node = &library[node];
-            let schema = schema::lookup(&node.op, schema::CANONICAL_OPSET);
+            let schema = schema::lookup(node.op(), schema::CANONICAL_OPSET);
             let formal = schema.filter(|_| node.domain.is_empty());
             let formal = formal.and_then(|s| s.input(i as usize));
             let optional = formal.is_some_and(|p| p.kind == ParamKind::Optional);
-            (!optional).then(|| node.op.to_string())
+            (!optional).then(|| node.op().to_string())
         }
     })
 }

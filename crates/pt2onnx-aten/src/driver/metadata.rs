@@ -71,15 +71,60 @@ pub(super) struct Annotator<'a> {
     options: Options<'a>,
     /// Of the graph whose nodes are translated.
     printer: Option<Printer<'a>>,
-    archived: FxHashMap<&'a Name, &'a Node>,
+    archived: Archived<'a>,
     /// Made when a node first needs it.
     archived_printer: Option<Printer<'a>>,
     /// By address of the module stack.
     stacks: FxHashMap<usize, Stack>,
     /// By address of the trace, those without folders.
     traces: FxHashMap<usize, Arc<str>>,
-    targets: FxHashMap<&'a OpName, Arc<str>>,
+    ops: FxHashMap<&'a OpName, Op>,
     scratch: String,
+}
+
+/// What an operator is called.
+#[derive(Clone)]
+struct Op {
+    /// As PyTorch prints it.
+    printed: Arc<str>,
+    /// As `str(node.target)` gives it.
+    target: Arc<str>,
+}
+
+/// The archive's nodes.
+struct Archived<'a> {
+    nodes: &'a [Node],
+    /// Behind the one that was asked for last. Passes mostly keep the order, so that the one asked for now is mostly here or soon after.
+    next: usize,
+    /// Made when a node is not.
+    places: Option<FxHashMap<&'a Name, usize>>,
+}
+
+impl<'a> Archived<'a> {
+    /// How far a node is looked for without the table.
+    const SOON: usize = 8;
+
+    fn new(graph: Option<&'a Graph>) -> Self {
+        Self {
+            nodes: graph.map_or(&[], |g| &g.nodes),
+            next: 0,
+            places: None,
+        }
+    }
+
+    fn node(&mut self, name: &Name) -> Option<&'a Node> {
+        let soon = self.nodes.iter().skip(self.next).take(Self::SOON);
+        let place = match { soon }.position(|n| n.name == *name) {
+            Some(ahead) => self.next + ahead,
+            None => {
+                let nodes = self.nodes.iter().enumerate();
+                let places = || nodes.map(|(i, n)| (&n.name, i)).collect();
+                *self.places.get_or_insert_with(places).get(name)?
+            }
+        };
+        self.next = place + 1;
+        self.nodes.get(place)
+    }
 }
 
 /// What the modules around a node are in its metadata.
@@ -91,15 +136,14 @@ struct Stack {
 
 impl<'a> Annotator<'a> {
     pub(super) fn new(options: Options<'a>) -> Self {
-        let nodes = options.archived.map_or(&[][..], |g| &g.nodes);
         Self {
             options,
             printer: None,
-            archived: nodes.iter().map(|n| (&n.name, n)).collect(),
+            archived: Archived::new(options.archived),
             archived_printer: None,
             stacks: FxHashMap::default(),
             traces: FxHashMap::default(),
-            targets: FxHashMap::default(),
+            ops: FxHashMap::default(),
             scratch: String::new(),
         }
     }
@@ -121,7 +165,7 @@ impl<'a> Annotator<'a> {
     pub(super) fn origin(&mut self, node: &'a Node) -> Origin {
         Origin {
             node: node.name.clone(),
-            op: node.target.to_string().into(),
+            op: self.op(&node.target).printed,
             location: node.meta.source_line().map(|l| l.to_string().into()),
             doc_string: None,
             metadata: self.metadata(node),
@@ -132,10 +176,10 @@ impl<'a> Annotator<'a> {
         if self.options.metadata == Detail::None {
             return Metadata::new();
         }
-        let rewritten = self.archived.get(&node.name).copied();
+        let rewritten = self.archived.node(&node.name);
         let rewritten = rewritten.filter(|was| was.target != node.target);
         let node = rewritten.unwrap_or(node);
-        let target = self.target(&node.target);
+        let target = self.op(&node.target).target;
         let frames = &node.meta.nn_module_stack;
         let stack = self
             .stacks
@@ -175,12 +219,13 @@ impl<'a> Annotator<'a> {
         vec![namespace, classes, text, scopes, trace]
     }
 
-    /// The operator's name, as `str` gives it.
-    fn target(&mut self, op: &'a OpName) -> Arc<str> {
-        let known = self.targets.entry(op);
-        known
-            .or_insert_with(|| printer::target_str(op).to_string().into())
-            .clone()
+    fn op(&mut self, op: &'a OpName) -> Op {
+        let known = self.ops.entry(op);
+        let texts = || Op {
+            printed: op.to_string().into(),
+            target: printer::target_str(op).to_string().into(),
+        };
+        known.or_insert_with(texts).clone()
     }
 
     fn trace(&mut self, node: &Node) -> Arc<str> {
@@ -227,7 +272,7 @@ impl<'a> Annotator<'a> {
                 push(INPUT_KIND, spec.kind().into());
                 push(PERSISTENT, spec.persistent().into());
                 if let Some(original) = spec.name().filter(|original| **original != *name) {
-                    push(ORIGINAL_NAME, original.clone());
+                    push(ORIGINAL_NAME, original.as_str().into());
                 }
             }
             Role::Output(kind) => push(OUTPUT_KIND, kind.into()),

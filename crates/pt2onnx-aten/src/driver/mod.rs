@@ -53,6 +53,7 @@ pub fn lower<'a>(
     let options = options.into();
     let state = options.state;
     let mut model = Model::new(CANONICAL_OPSET);
+    model.reserve(program.graph.nodes.len());
     let builder = Builder::new(
         &mut model,
         InsertPoint::End(Model::MAIN),
@@ -107,7 +108,6 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn nodes(&mut self, graph: &'a Graph) {
-        self.cx.note_uses(graph);
         let outer = self.annotator.enter(graph);
         for node in &graph.nodes {
             self.node(node);

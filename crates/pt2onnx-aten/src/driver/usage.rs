@@ -2,10 +2,11 @@
 
 use crate::Registry;
 use pt2onnx_fx::{
-    graph::{Argument, Graph, Node},
+    graph::{Argument, Graph, Node, OpName},
     passes::is_aside,
 };
 use pt2onnx_ir::Model;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The operators that nodes of each op became, by op as FX prints it: `aten.linear.default`, `Gemm`.
@@ -14,19 +15,25 @@ pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 /// `Gemm`, `com.microsoft::Gelu`.
 fn qualified(node: &pt2onnx_ir::Node) -> String {
     match &*node.domain {
-        "" => node.op.to_string(),
-        domain => format!("{domain}::{}", node.op),
+        "" => node.op().to_string(),
+        domain => format!("{domain}::{}", node.op()),
     }
 }
 
 /// What a program's nodes are in the model.
 pub fn emitted(model: &Model) -> Emitted {
-    let mut emitted = Emitted::new();
-    for node in model.all_nodes() {
-        for origin in &model[node].origins {
-            let operators = emitted.entry(model[*origin].op.to_string()).or_default();
-            operators.insert(qualified(&model[node]));
+    // What is the same for thousands of nodes is made a text once.
+    let mut pairs: FxHashMap<(&str, &str, &str), &pt2onnx_ir::Node> = FxHashMap::default();
+    for node in model.all_nodes().into_iter().map(|n| &model[n]) {
+        for origin in &node.origins {
+            let pair = (&*model[*origin].op, &*node.domain, node.op());
+            pairs.entry(pair).or_insert(node);
         }
+    }
+    let mut emitted = Emitted::new();
+    for ((op, ..), node) in pairs {
+        let operators = emitted.entry(op.to_owned()).or_default();
+        operators.insert(qualified(node));
     }
     emitted
 }
@@ -48,31 +55,29 @@ pub struct OpUse {
 
 /// The ops that a program uses, by name.
 pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
-    let mut uses: BTreeMap<String, OpUse> = BTreeMap::new();
+    let mut uses: FxHashMap<&OpName, OpUse> = FxHashMap::default();
     visit(graph, &mut |node| {
-        let op = node.target.schema_name();
-        let supported = super::control::needs_no_lowering(node) || registry.is_registered(&op);
-        let target = node.target.to_string();
-        let used = uses.entry(op.clone()).or_insert(OpUse {
-            op,
-            target,
-            count: 0,
-            supported,
-            aside: is_aside(node),
-        });
-        used.count += 1;
+        let first = || {
+            let op = node.target.schema_name();
+            OpUse {
+                target: node.target.to_string(),
+                count: 0,
+                supported: super::control::needs_no_lowering(node) || registry.is_registered(&op),
+                aside: is_aside(node),
+                op,
+            }
+        };
+        uses.entry(&node.target).or_insert_with(first).count += 1;
     });
-    uses.into_values().collect()
+    let mut uses: Vec<OpUse> = uses.into_values().collect();
+    uses.sort_by(|a, b| a.op.cmp(&b.op));
+    uses
 }
 
-fn visit(graph: &Graph, f: &mut impl FnMut(&Node)) {
+fn visit<'a>(graph: &'a Graph, f: &mut impl FnMut(&'a Node)) {
     for node in &graph.nodes {
         f(node);
-        for arg in &node.args {
-            if let Argument::Graph { graph, .. } = &arg.value {
-                visit(graph, f);
-            }
-        }
+        node.bodies().for_each(|body| visit(body, f));
     }
 }
 

@@ -77,7 +77,9 @@ type Built<T> = Result<T, Invalid>;
 
 #[derive(Default)]
 struct Builder<'a> {
+    /// Those too long to lie in place.
     names: FxHashSet<Name>,
+    texts: FxHashMap<&'a str, Arc<str>>,
     exprs: FxHashMap<&'a str, Expr>,
     targets: FxHashMap<&'a str, OpName>,
     stacks: FxHashMap<&'a str, Arc<[ModuleFrame]>>,
@@ -85,14 +87,22 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn name(&mut self, text: &str) -> Name {
-        match self.names.get(text) {
-            Some(name) => name.clone(),
-            None => {
-                let name = Name::from(text);
+        let known = || self.names.get(text).cloned();
+        match (text.len() > Name::INLINE_CAP).then(known) {
+            None => Name::new(text),
+            Some(Some(name)) => name,
+            Some(None) => {
+                let name = Name::new(text);
                 self.names.insert(name.clone());
                 name
             }
         }
+    }
+
+    /// A text that nodes may share.
+    fn text(&mut self, text: &'a str) -> Arc<str> {
+        let known = self.texts.entry(text);
+        known.or_insert_with(|| text.into()).clone()
     }
 
     fn program(&mut self, p: &'a s::ExportedProgram<'a>) -> Built<ExportedProgram> {
@@ -164,10 +174,13 @@ impl<'a> Builder<'a> {
     }
 
     fn graph(&mut self, g: &'a s::Graph<'a>) -> Built<Graph> {
-        let mut values = FxHashMap::default();
+        let mut values = Values::default();
         let named = g.tensor_values.0.len() + g.sym_int_values.0.len();
         values.reserve(named);
-        self.names.reserve(2 * named);
+        // A table that grows looks at all its texts again. Long names are mostly those of weights.
+        self.names.reserve(g.inputs.len());
+        self.texts.reserve(g.nodes.len());
+        self.stacks.reserve(g.nodes.len());
         for (name, meta) in &g.tensor_values.0 {
             let meta = self.tensor_meta(name, meta)?;
             values.insert(self.name(name), ValueMeta::Tensor(meta));
@@ -295,7 +308,7 @@ impl<'a> Builder<'a> {
             args,
             outputs,
             single_return,
-            meta: self.meta(n),
+            meta: self.meta(n).into(),
         })
     }
 
@@ -303,9 +316,9 @@ impl<'a> Builder<'a> {
         let mut meta = NodeMeta::default();
         for (key, text) in &n.metadata.0 {
             match &**key {
-                "stack_trace" => meta.stack_trace = Some(self.name(text)),
-                "from_node" => meta.from_node = Some(Name::from(&**text)),
-                "custom" => meta.custom = Some(self.name(text)),
+                "stack_trace" => meta.stack_trace = Some(self.text(text)),
+                "from_node" => meta.from_node = Some((&**text).into()),
+                "custom" => meta.custom = Some(self.text(text)),
                 "torch_fn" => {
                     meta.torch_fn = text
                         .split_once(';')
@@ -537,10 +550,10 @@ impl<'a> Builder<'a> {
 }
 
 /// Notes what an argument defines.
-fn define<'a>(argument: &'a Argument, defined: &mut FxHashSet<&'a str>) -> Built<()> {
+fn define(argument: &Argument, defined: &mut ValueMap<()>) -> Built<()> {
     let mut twice = None;
     argument.for_each_name(&mut |name| {
-        if !defined.insert(name) {
+        if defined.insert(name, ()).is_some() {
             twice = Some(Invalid::DefinedTwice(name.clone()));
         }
     });
@@ -549,8 +562,7 @@ fn define<'a>(argument: &'a Argument, defined: &mut FxHashSet<&'a str>) -> Built
 
 /// That each value is defined once, and before anything reads it.
 fn defined_before_use(graph: &Graph) -> Built<()> {
-    let mut defined = FxHashSet::default();
-    defined.reserve(graph.values.len());
+    let mut defined = ValueMap::new(graph);
     let mut wrong = None;
     for input in &graph.inputs {
         define(input, &mut defined)?;
@@ -558,7 +570,7 @@ fn defined_before_use(graph: &Graph) -> Built<()> {
     for node in &graph.nodes {
         for arg in &node.args {
             arg.value.for_each_name(&mut |name| {
-                if !defined.contains(&**name) {
+                if defined.get(name).is_none() {
                     wrong = Some(name.clone());
                 }
             });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeMeta {
     /// Python's text of the stack at the call, outermost frame first.
-    pub stack_trace: Option<Name>,
+    pub stack_trace: Option<Arc<str>>,
     /// The modules whose `forward` was running, outermost first.
     pub nn_module_stack: Arc<[ModuleFrame]>,
     /// The function that was traced: (`linear_1`, `builtin_function_or_method.linear`).
@@ -15,9 +15,9 @@ pub struct NodeMeta {
     /// Strict mode: (name, operator), outermost first.
     pub source_fn_stack: Vec<(Name, Name)>,
     /// JSON, as written: what the node was before each pass.
-    pub from_node: Option<Name>,
+    pub from_node: Option<Arc<str>>,
     /// JSON, as written: the user's annotations.
-    pub custom: Option<Name>,
+    pub custom: Option<Arc<str>>,
 }
 
 /// A module on the stack.
@@ -91,7 +91,7 @@ pub struct Site {
     pub target: OpName,
     /// Path of the module it ran in: `layer1.0`; empty for the root, `None` if not known.
     pub module: Option<Name>,
-    stack_trace: Option<Name>,
+    stack_trace: Option<Arc<str>>,
 }
 
 impl Site {

@@ -9,22 +9,30 @@ mod guards;
 mod meta;
 mod op_name;
 mod program;
+mod value_map;
 
 pub use arg::{ArgKind, Argument, CustomObj, Device, Layout, MemoryFormat, NamedArg, SymArg};
 pub use meta::{ModuleFrame, NodeMeta, Site, SourceLine};
-pub use op_name::OpName;
+pub use op_name::{OpName, OpParts};
 pub use program::{
     Constant, ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,
     ModuleCallSignature, Mutation, MutationKind, OutputSpec,
 };
 
+pub use value_map::ValueMap;
+
+use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// Name of a node or value: an FX name, unique in its graph. Cheap to clone.
-pub type Name = Arc<str>;
+/// Name of a node or value: an FX name, unique in its graph. Cheap to clone; a short one lies in place.
+pub type Name = SmolStr;
+
+/// What is known of each value of a graph.
+pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
 
 /// A graph: that of a program, or a body of a higher-order op.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +44,7 @@ pub struct Graph {
     /// Results.
     pub outputs: Vec<Argument>,
     /// What is known of each named value; a body lists also the values it is given. Clones of a graph share it until one is changed.
-    pub values: Arc<FxHashMap<Name, ValueMeta>>,
+    pub values: Arc<Values>,
     /// Whether a body returns a bare tensor rather than a tuple.
     pub is_single_tensor_return: bool,
 }
@@ -129,7 +137,7 @@ pub struct Node {
     /// Whether a higher-order op returns a bare tensor rather than a tuple; `None` for ordinary operators.
     pub single_return: Option<bool>,
     /// Where it came from.
-    pub meta: NodeMeta,
+    pub meta: Arc<NodeMeta>,
 }
 
 impl Node {
@@ -139,6 +147,26 @@ impl Node {
             .iter()
             .find(|a| &*a.name == name)
             .map(|a| &a.value)
+    }
+
+    /// The bodies that it is given: a higher-order op; others have none.
+    pub fn bodies(&self) -> impl Iterator<Item = &Graph> {
+        let args = self.target.is_higher_order().then_some(&self.args);
+        args.into_iter().flatten().filter_map(|a| match &a.value {
+            Argument::Graph { graph, .. } => Some(&**graph),
+            _ => None,
+        })
+    }
+
+    /// As [`bodies`](Self::bodies), to be changed.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
+        let args = self.target.is_higher_order().then_some(&mut self.args);
+        args.into_iter()
+            .flatten()
+            .filter_map(|a| match &mut a.value {
+                Argument::Graph { graph, .. } => Some(&mut **graph),
+                _ => None,
+            })
     }
 
     /// Names of all values the node defines, in order.
@@ -162,7 +190,7 @@ impl Node {
 
 impl Graph {
     /// What is known of each named value, to be changed.
-    pub fn values_mut(&mut self) -> &mut FxHashMap<Name, ValueMeta> {
+    pub fn values_mut(&mut self) -> &mut Values {
         Arc::make_mut(&mut self.values)
     }
 

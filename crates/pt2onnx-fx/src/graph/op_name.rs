@@ -1,11 +1,15 @@
 //! Names of what a node calls.
 
 use super::Name;
-use std::fmt;
+use std::{fmt, ops::Deref, sync::Arc};
 
-/// Name of an operator or function: `aten.add.Tensor`, `_operator.add`, `torch.sym_max`, `higher_order.cond`.
+/// Name of an operator or function: `aten.add.Tensor`, `_operator.add`, `torch.sym_max`, `higher_order.cond`. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OpName {
+pub struct OpName(Arc<OpParts>);
+
+/// What an [`OpName`] is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpParts {
     /// `aten`, `prims`, `higher_order`, the library of a custom op; for plain functions their module:
     /// `_operator`, `math`, `torch`, `torch.sym_int`.
     pub namespace: Name,
@@ -31,20 +35,16 @@ impl OpName {
                 (module, name, "")
             }
         };
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-            overload: overload.into(),
-        }
+        Self::new(namespace, name, overload)
     }
 
-    /// Of an operator with an overload.
+    /// Of an operator with an overload; without, that of a function or higher-order op.
     pub fn new(namespace: &str, name: &str, overload: &str) -> Self {
-        Self {
+        Self(Arc::new(OpParts {
             namespace: namespace.into(),
             name: name.into(),
             overload: overload.into(),
-        }
+        }))
     }
 
     /// Whether it is ATen's operator of this name, whatever the overload.
@@ -78,6 +78,14 @@ impl OpName {
         } else {
             self.to_string()
         }
+    }
+}
+
+impl Deref for OpName {
+    type Target = OpParts;
+
+    fn deref(&self) -> &OpParts {
+        &self.0
     }
 }
 

@@ -50,11 +50,8 @@ fn assume(node: &Node, graph: &Graph, constraints: &mut Constraints) {
 
 fn clean(graph: &mut Graph) {
     graph.nodes.retain(|node| !is_assertion(node));
-    for arg in graph.nodes.iter_mut().flat_map(|n| &mut n.args) {
-        if let Argument::Graph { graph, .. } = &mut arg.value {
-            clean(graph);
-        }
-    }
+    let nodes = graph.nodes.iter_mut();
+    nodes.flat_map(Node::bodies_mut).for_each(clean);
 }
 
 fn is_assertion(node: &Node) -> bool {

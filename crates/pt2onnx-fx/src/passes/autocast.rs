@@ -305,11 +305,7 @@ fn write(graph: &mut Graph, within: &[Autocast]) {
             "wrap_with_autocast" => entered(node, within),
             _ => within.to_vec(),
         };
-        for arg in &mut node.args {
-            if let Argument::Graph { graph: body, .. } = &mut arg.value {
-                write(body, &inside);
-            }
-        }
+        node.bodies_mut().for_each(|body| write(body, &inside));
     }
     if within.is_empty() || !graph.nodes.iter().any(|n| &*n.target.namespace == "aten") {
         return;

@@ -17,17 +17,8 @@ fn is_foreach(node: &Node) -> bool {
 }
 
 fn expand(graph: &mut Graph) -> Result<()> {
-    for node in graph
-        .nodes
-        .iter_mut()
-        .filter(|n| n.target.is_higher_order())
-    {
-        for arg in &mut node.args {
-            if let Argument::Graph { graph: body, .. } = &mut arg.value {
-                expand(body)?;
-            }
-        }
-    }
+    let nodes = graph.nodes.iter_mut();
+    nodes.flat_map(Node::bodies_mut).try_for_each(expand)?;
     if !graph.nodes.iter().any(is_foreach) {
         return Ok(());
     }

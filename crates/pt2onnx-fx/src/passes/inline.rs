@@ -67,9 +67,9 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             if !substitute(&mut arg.value, &replaced) {
                 return Err(problem(&node, PassProblem::Body));
             }
-            if let Argument::Graph { graph: body, .. } = &mut arg.value {
-                inline_graph(body)?;
-            }
+        }
+        for body in node.bodies_mut() {
+            inline_graph(body)?;
         }
         let (Some(layout), Some(taken)) = (layout(&node), &mut taken) else {
             nodes.push(node);
@@ -82,13 +82,13 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
         // The op goes, its names are free.
         taken.release(&node.name);
         for name in node.output_names() {
-            graph.values_mut().remove(&name);
+            graph.values_mut().swap_remove(&name);
             taken.release(&name);
         }
         for inner in &mut body.nodes {
             for name in inner.output_names() {
                 let new = taken.unique(&name);
-                if let Some(meta) = Arc::make_mut(&mut body.values).remove(&name) {
+                if let Some(meta) = Arc::make_mut(&mut body.values).swap_remove(&name) {
                     graph.values_mut().insert(new.clone(), meta);
                 }
                 if new != name {

@@ -95,12 +95,8 @@ fn find<'a>(graph: &'a mut Graph, site: &Site) -> Option<&'a mut Node> {
     if let Some(at) = at {
         return graph.nodes.get_mut(at);
     }
-    let args = graph.nodes.iter_mut().flat_map(|n| &mut n.args);
-    args.filter_map(|arg| match &mut arg.value {
-        Argument::Graph { graph, .. } => find(graph, site),
-        _ => None,
-    })
-    .next()
+    let mut bodies = graph.nodes.iter_mut().flat_map(Node::bodies_mut);
+    bodies.find_map(|body| find(body, site))
 }
 
 fn problem(node: &Node, problem: PassProblem) -> Error {

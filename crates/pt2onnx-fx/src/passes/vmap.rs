@@ -9,11 +9,11 @@ use crate::{
     error::{PassProblem, Result},
     graph::{
         ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName, SymArg,
-        TensorMeta, ValueMeta,
+        TensorMeta, ValueMeta, Values,
     },
 };
 use pt2onnx_symbolic::Expr;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// Replaces every `vmap` of the program and its bodies, nested ones innermost first.
@@ -22,13 +22,8 @@ pub fn vmap(program: &mut ExportedProgram) -> Result<()> {
 }
 
 fn vmap_graph(graph: &mut Graph) -> Result<()> {
-    for node in &mut graph.nodes {
-        for arg in &mut node.args {
-            if let Argument::Graph { graph, .. } = &mut arg.value {
-                vmap_graph(graph)?;
-            }
-        }
-    }
+    let nodes = graph.nodes.iter_mut();
+    nodes.flat_map(Node::bodies_mut).try_for_each(vmap_graph)?;
     if !graph.nodes.iter().any(|n| is(n, "_vmap_increment_nesting")) {
         return Ok(());
     }
@@ -192,7 +187,7 @@ fn captures(
     body: &[Node],
     results: &[Argument],
     elements: &[Name],
-) -> (Vec<Name>, FxHashMap<Name, ValueMeta>) {
+) -> (Vec<Name>, Values) {
     let mut defined: FxHashSet<Name> = elements.iter().cloned().collect();
     defined.extend(body.iter().flat_map(Node::output_names));
     let mut used: Vec<Name> = body.iter().flat_map(Node::input_names).collect();
@@ -269,7 +264,7 @@ fn moved_meta(meta: &TensorMeta, (from, to): (i64, i64)) -> Option<TensorMeta> {
 }
 
 /// `aten::movedim.int`.
-fn movedim(result: Name, of: &Name, (from, to): (i64, i64), meta: NodeMeta) -> Node {
+fn movedim(result: Name, of: &Name, (from, to): (i64, i64), meta: Arc<NodeMeta>) -> Node {
     let arg = |name: &str, value| NamedArg {
         name: name.into(),
         kind: ArgKind::Positional,

@@ -39,10 +39,8 @@ fn unwrap(graph: &mut Graph) -> Result<()> {
             if !substitute(&mut arg.value, &tokens) {
                 return Err(problem(&node, PassProblem::Body));
             }
-            if let Argument::Graph { graph: body, .. } = &mut arg.value {
-                unwrap(body)?;
-            }
         }
+        node.bodies_mut().try_for_each(unwrap)?;
         match taken.as_mut().filter(|_| wraps(&node)) {
             None => nodes.push(node),
             Some(taken) => {

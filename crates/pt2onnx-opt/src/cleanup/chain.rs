@@ -7,7 +7,7 @@ use pt2onnx_tensor::DType;
 
 pub(super) fn rule(n: &Seen) -> Option<Action> {
     let x = n.node.input(0)?;
-    match &*n.node.op {
+    match n.node.op() {
         "Transpose" => transposes(n, x),
         "Cast" => casts(n, x),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
@@ -88,7 +88,7 @@ fn widens(from: DType, to: DType) -> bool {
 fn views(n: &Seen, x: Value) -> Option<Action> {
     let inner = n
         .producer(x)
-        .filter(|i| matches!(&*i.node.op, "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze"))?;
+        .filter(|i| matches!(i.node.op(), "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze"))?;
     let source = inner.node.input(0)?;
     if n.same_shape(source, n.output()) || cancels(n, &inner) {
         return Some(Action::Forward(source));

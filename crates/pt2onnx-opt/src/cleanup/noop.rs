@@ -7,7 +7,7 @@ use pt2onnx_tensor::{DType, Tensor};
 /// The input that the node's output equals.
 pub(super) fn rule(n: &Seen) -> Option<Value> {
     let x = n.node.input(0)?;
-    let same = match &*n.node.op {
+    let same = match n.node.op() {
         "Identity" => true,
         "Cast" | "CastLike" => n.dtype(x)? == n.dtype(n.output())?,
         // The elements in the same order, so that nothing is left to change.

@@ -67,7 +67,7 @@ pub fn evaluate(node: &Node, inputs: &[Option<&Tensor>], max_bytes: usize) -> Op
         inputs,
         max_bytes,
     };
-    let outputs = match TABLE.get(&*node.op)? {
+    let outputs = match TABLE.get(node.op())? {
         Eval::One(eval) => vec![eval(&call)?],
         Eval::Many(eval) => eval(&call)?,
     };

@@ -355,7 +355,7 @@ fn is_choice(model: &Model, mask: Value) -> bool {
     let producer = |v| model.producer(v).map(|n| &model[n]);
     let mut node = producer(mask);
     while let Some(moved) =
-        node.filter(|n| matches!(&*n.op, "Unsqueeze" | "Squeeze" | "Expand" | "Reshape"))
+        node.filter(|n| matches!(n.op(), "Unsqueeze" | "Squeeze" | "Expand" | "Reshape"))
     {
         node = moved.input(0).and_then(producer);
     }

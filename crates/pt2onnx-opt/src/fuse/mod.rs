@@ -25,7 +25,7 @@ pub(crate) use rotary::ROTARY;
 use crate::{Changed, Options, aside, rewrite};
 use pattern::{Found, Pattern};
 use pt2onnx_ir::{
-    Attribute, Builder, InsertPoint, Model, Node, NodeId, OriginId, Value, conforms, schema,
+    Attribute, Builder, InsertPoint, Model, Node, NodeId, OpSet, OriginId, Value, conforms, schema,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use smallvec::SmallVec;
@@ -107,19 +107,23 @@ pub(crate) fn run(model: &mut Model, options: &Options, fusion: &Fusion) -> Chan
     if fusion.since > options.opset.min(model.opset) {
         return false;
     }
-    let rules: Vec<(Pattern, &Rule)> = fusion
+    let rules: Vec<(Vec<&str>, Pattern, &Rule)> = fusion
         .rules
         .iter()
-        .filter_map(|r| Some((Pattern::parse(r.pattern)?, r)))
+        .filter_map(|rule| {
+            let pattern = Pattern::parse(rule.pattern)?;
+            Some((pattern.ends(), pattern, rule))
+        })
         .collect();
+    let ends: OpSet = rules.iter().flat_map(|r| &r.0).copied().collect();
     let mut changed = false;
     for id in model.graph_nodes() {
-        if !model.contains(id) || !model[id].domain.is_empty() {
+        if !model.may_be(id, ends) || !model[id].domain.is_empty() {
             continue;
         }
-        let candidates = rules.iter().filter(|(p, _)| p.ends_in(&model[id].op));
+        let candidates = rules.iter().filter(|r| r.0.contains(&model[id].op()));
         let matches: Vec<_> = candidates
-            .filter_map(|(pattern, rule)| Some((pattern.find(model, id)?, *rule)))
+            .filter_map(|(_, pattern, rule)| Some((pattern.find(model, id)?, *rule)))
             .collect();
         changed |= matches
             .into_iter()
@@ -179,7 +183,7 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
 /// Whether a node has the form of the model's opset: rewrites write the newest. Other domains have none.
 fn legal(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let schema = schema::lookup(&node.op, model.opset);
+    let schema = schema::lookup(node.op(), model.opset);
     let fits = schema.is_some_and(|s| conforms(model, node, s).is_ok());
     !node.domain.is_empty() || fits && aside::holds_in(model, id, model.opset)
 }

@@ -45,12 +45,12 @@ impl Pattern {
         parser.text.is_empty().then_some(pattern)
     }
 
-    /// Whether a node of this operator can be the last of the pattern.
-    pub fn ends_in(&self, op: &str) -> bool {
+    /// The operators that the last node of the pattern can be.
+    pub fn ends(&self) -> Vec<&'static str> {
         match self {
-            Self::Node(_, own, _) => *own == op,
-            Self::Either(all) => all.iter().any(|p| p.ends_in(op)),
-            _ => false,
+            Self::Node(_, op, _) => vec![op],
+            Self::Either(all) => all.iter().flat_map(Self::ends).collect(),
+            _ => Vec::new(),
         }
     }
 

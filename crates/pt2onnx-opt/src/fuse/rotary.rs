@@ -77,7 +77,7 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     let source = loop {
         let step = node(value)?;
         let first = step.input(0)?;
-        let op = match &*step.op {
+        let op = match step.op() {
             "Concat" => {
                 let twice = step.inputs().len() == 2 && step.input(1) == Some(first);
                 let last =

@@ -69,7 +69,7 @@ pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
     if axis + 1 == rank {
         return Ok(Done::Kept);
     }
-    let op: &'static str = match &*model[id].op {
+    let op: &'static str = match model[id].op() {
         "LogSoftmax" => "LogSoftmax",
         "Hardmax" => "Hardmax",
         _ => "Softmax",

@@ -138,7 +138,7 @@ pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
     let node = &model[*node];
     let input = |i: usize| node.input(i).is_some_and(|v| nonnegative(model, v, depth));
     unsigned
-        || match &*node.op {
+        || match node.op() {
             "Abs" | "ArgMax" | "ArgMin" | "NonZero" | "Shape" | "Size" => true,
             "TopK" => {
                 super::forms::dtype(model, value) == Some(DType::I64) && {

@@ -23,7 +23,7 @@ pub(super) fn binary(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let kind = cx.dtype(a);
         let combined = |a: Value, b: Value, bits: usize| {
             let both = and(cx, a, b, bits);
-            match &*node.op {
+            match node.op() {
                 "BitwiseAnd" => both,
                 "BitwiseOr" => cx.sub(cx.add(a, b), both),
                 _ => cx.sub(cx.add(a, b), cx.mul(both, 2)),

@@ -30,7 +30,7 @@ pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn or_equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
-        let strictly = match &*node.op {
+        let strictly = match node.op() {
             "GreaterOrEqual" => cx.greater(a, b),
             _ => cx.less(a, b),
         };
@@ -47,7 +47,7 @@ pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let mut chosen = input(node, 0)?;
         for other in node.inputs().iter().flatten().skip(1) {
             let smaller = cx.less(chosen, *other);
-            chosen = match &*node.op {
+            chosen = match node.op() {
                 "Max" => cx.select(smaller, *other, chosen),
                 _ => cx.select(smaller, chosen, *other),
             };

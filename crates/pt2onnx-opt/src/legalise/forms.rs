@@ -148,7 +148,7 @@ pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, String
             "ReduceProd",
             "ReduceSum",
         ];
-        return match same.contains(&&*model[id].op) {
+        return match same.contains(&model[id].op()) {
             true => replace(model, id, |cx, node| Ok(vec![cx.identity(input(node, 0)?)])),
             false => Err("`noop_with_empty_axes` is newer".to_owned()),
         };

@@ -124,7 +124,7 @@ pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
     if known.is_some_and(|s| s.iter().all(|&s| s >= 1.0)) {
-        model[id].op = "Upsample".into();
+        model.set_op(id, "Upsample");
         return Ok(Done::Kept);
     }
     model.set_inputs(id, &[Some(x), None, Some(scales)]);

@@ -172,7 +172,7 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
 /// Whether a node that was written for opset `written` means the same in `other`: where forms of its operator come and go
 /// between them, all of them take it, and what it says has kept its meaning.
 pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> bool {
-    let op = &model[node].op;
+    let op = model[node].op();
     let (low, high) = (written.min(other), written.max(other));
     let since = |opset| schema::lookup(op, opset).map(|s| s.since);
     if !model[node].domain.is_empty() || (since(low).is_some() && since(low) == since(high)) {
@@ -213,14 +213,14 @@ struct Descent {
 impl Descent {
     /// Takes one node down to the opset, or below where the runtime lacks its operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
-        let op = model[id].op.clone();
+        let op = model[id].op().to_owned();
         let first = schema::versions(&op).first().map_or(0, |s| s.since);
         let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);
         if without {
             let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
             let done = self.descend(model, id, first - 1);
             if let Ok(done) = done
-                && (!model.contains(id) || model[id].op != op)
+                && (!model.contains(id) || model[id].op() != op)
             {
                 return Ok(done);
             }
@@ -237,7 +237,7 @@ impl Descent {
 
     /// Takes one node down, step by step.
     fn descend(&mut self, model: &mut Model, id: NodeId, opset: u32) -> Result<Done, Failure> {
-        let op = model[id].op.clone();
+        let op = model[id].op().to_owned();
         let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
         let mut done = Done::Kept;
         let steps = schema::versions(&op).iter().rev().map(|s| s.since);
@@ -257,7 +257,7 @@ impl Descent {
                     Done::Kept => {}
                 }
                 // As another operator, which has steps of its own.
-                if model[id].op != op {
+                if model[id].op() != op {
                     self.levels.insert(id, since - 1);
                     return Ok(Done::Fed);
                 }
@@ -284,7 +284,7 @@ impl Descent {
 fn fits(model: &Model, id: NodeId, schema: Option<&OpSchema>) -> Result<(), String> {
     match schema.filter(|s| !s.deprecated) {
         Some(schema) => conforms(model, &model[id], schema),
-        None => Err(format!("there is no {}", model[id].op)),
+        None => Err(format!("there is no {}", model[id].op())),
     }
 }
 

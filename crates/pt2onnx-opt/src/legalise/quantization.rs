@@ -14,7 +14,7 @@ pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let scale = input(&model[id], 1)?;
     match rank(model, scale) {
         Some(0) => without(model, id, "axis"),
-        Some(1) if model[id].op == "QuantizeLinear" => quantize(model, id),
+        Some(1) if model[id].op() == "QuantizeLinear" => quantize(model, id),
         Some(1) => dequantize(model, id),
         _ => Err("scales of blocks are newer".to_owned()),
     }

@@ -29,7 +29,7 @@ pub(super) fn along(model: &mut Model, id: NodeId) -> Result<Done, String> {
             .filter(|(i, _)| *i != place)
             .map(|(_, d)| d.clone())
             .collect();
-        let sum = node.op == "CumSum";
+        let sum = node.op() == "CumSum";
         let start = cx.full(&slice, i64::from(!sum), kind);
         let exclusive = node.int("exclusive") == Some(1);
         let types = [

@@ -16,7 +16,7 @@ pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<D
     if !newer.contains(&string(&model[id], "reduction", "none")) {
         return Ok(Done::Kept);
     }
-    match &*model[id].op {
+    match model[id].op() {
         "ScatterND" => replace(model, id, by_tuples),
         _ => replace(model, id, by_elements),
     }
@@ -156,6 +156,6 @@ pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
     drop(cx);
     model.replace_input(id, 1, Some(index));
     set(model, id, "axis", (axis as i64).into());
-    model[id].op = "Scatter".into();
+    model.set_op(id, "Scatter");
     Ok(Done::Fed)
 }

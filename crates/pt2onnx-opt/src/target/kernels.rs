@@ -15,11 +15,11 @@ pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
     let mut narrower = BTreeSet::new();
     for id in model.graph_nodes() {
         for (variable, from, to) in gaps(model, id) {
-            let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
+            let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
                 continue;
             };
             if narrows(from, to) {
-                narrower.insert(format!("{} of {from} (in {to})", model[id].op));
+                narrower.insert(format!("{} of {from} (in {to})", model[id].op()));
             }
             bridge(model, id, schema, variable, from, to);
         }
@@ -48,7 +48,7 @@ pub(super) fn lacking(model: &Model) -> Vec<String> {
         found.extend(
             gaps(model, id)
                 .iter()
-                .map(|(_, from, _)| format!("{} of {from}", model[id].op)),
+                .map(|(_, from, _)| format!("{} of {from}", model[id].op())),
         );
     }
     found.into_iter().collect()
@@ -59,7 +59,7 @@ type Gap = (&'static str, DType, DType);
 /// The type variables of a node that stand for a type without kernel: variable, that type, the one to compute in.
 fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let node = &model[id];
-    let Some(schema) = schema::lookup(&node.op, model.opset).filter(|_| node.domain.is_empty())
+    let Some(schema) = schema::lookup(node.op(), model.opset).filter(|_| node.domain.is_empty())
     else {
         return Vec::new();
     };
@@ -97,7 +97,7 @@ fn reduces(node: &pt2onnx_ir::Node) -> bool {
         .attributes
         .iter()
         .find(|(name, _)| &**name == "reduction");
-    matches!(&*node.op, "ScatterElements" | "ScatterND")
+    matches!(node.op(), "ScatterElements" | "ScatterND")
         && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
 }
 

@@ -42,7 +42,7 @@ impl Runtime {
                 failures.push(Unrunnable { place, reason });
                 continue;
             }
-            let Some(schema) = schema::lookup(&model[id].op, model.opset) else {
+            let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
                 continue;
             };
             for (variable, from, to) in self.gaps(model, id, schema) {
@@ -50,7 +50,7 @@ impl Runtime {
                     Some(to) => bridge(model, id, schema, variable, from, to),
                     None => failures.push(Unrunnable {
                         place: place.clone(),
-                        reason: format!("it has no {} of {from}", model[id].op),
+                        reason: format!("it has no {} of {from}", model[id].op()),
                     }),
                 }
             }
@@ -66,14 +66,14 @@ impl Runtime {
     /// What of a node it has not, whatever the types.
     pub fn lacks(&self, model: &Model, id: NodeId) -> Option<String> {
         let node = &model[id];
-        if !node.domain.is_empty() || self.operator(&node.op).is_none() {
-            return Some(format!("it has no operator {}", node.op));
+        if !node.domain.is_empty() || self.operator(node.op()).is_none() {
+            return Some(format!("it has no operator {}", node.op()));
         }
         let seen = Seen { model, node };
         let broken = self
             .limits
             .iter()
-            .find(|(op, _, is)| *op == node.op && is(&seen));
+            .find(|(op, _, is)| *op == node.op() && is(&seen));
         if let Some((op, what, _)) = broken {
             return Some(format!("its {op} takes no {what}"));
         }
@@ -92,7 +92,7 @@ impl Runtime {
         id: NodeId,
         schema: &OpSchema,
     ) -> Vec<(&'static str, DType, Option<DType>)> {
-        let types = self.operator(&model[id].op).unwrap_or_default();
+        let types = self.operator(model[id].op()).unwrap_or_default();
         // Variables of data can be floats.
         let data = schema
             .constraints

@@ -32,7 +32,7 @@ fn origins(model: &Model) -> Vec<(String, String)> {
     nodes
         .map(|n| {
             let sources = n.origins.iter().map(|o| &*model[*o].node);
-            (n.op.to_string(), sources.collect::<Vec<_>>().join(" "))
+            (n.op().to_string(), sources.collect::<Vec<_>>().join(" "))
         })
         .collect()
 }

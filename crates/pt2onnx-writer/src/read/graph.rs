@@ -9,7 +9,7 @@ use super::{
 };
 use indexmap::IndexMap;
 use pt2onnx_ir::{
-    Attribute, Attributes, Function, InsertPoint, Metadata, Model, Origin, RegionId, Value,
+    Attribute, Attributes, Function, InsertPoint, Metadata, Model, Name, Origin, RegionId, Value,
     schema::AttributeKind,
 };
 use pt2onnx_proto::{
@@ -18,7 +18,7 @@ use pt2onnx_proto::{
 };
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet};
 
 /// A model in the making.
 pub(super) struct Reader {
@@ -26,7 +26,7 @@ pub(super) struct Reader {
     model: Model,
     ir_version: i64,
     /// What names stand for: those of a graph, and in front of it those of the graphs around.
-    scopes: Vec<FxHashMap<Arc<str>, Value>>,
+    scopes: Vec<FxHashMap<Name, Value>>,
     /// What the file has and the IR does not.
     lost: BTreeSet<&'static str>,
 }
@@ -272,7 +272,7 @@ impl Reader {
         if name.is_empty() {
             return Err(Invalid::Unnamed.at(format!("{place}: an input or initialiser")));
         }
-        let name: Arc<str> = name.into();
+        let name = Name::from(name);
         self.model[value].name = Some(name.clone());
         let taken = self
             .scopes
@@ -327,7 +327,7 @@ impl Reader {
                 self.inform(value, info)?;
             }
         }
-        let name: Option<Arc<str>> = words(proto.name);
+        let name: Option<Name> = words(proto.name);
         let origin = Origin {
             node: name.clone().unwrap_or_default(),
             doc_string: words(proto.doc_string),
@@ -474,7 +474,7 @@ fn metadata(entries: Vec<StringStringEntryProto>) -> Metadata {
 }
 
 /// A text, if there is one.
-fn words(text: Option<String>) -> Option<Arc<str>> {
+fn words<T: From<String>>(text: Option<String>) -> Option<T> {
     text.filter(|t| !t.is_empty()).map(Into::into)
 }
 

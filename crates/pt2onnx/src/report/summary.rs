@@ -171,8 +171,8 @@ impl ModelSummary {
         for id in &nodes {
             let node = &model[*id];
             let name = match &*node.domain {
-                "" => node.op.to_string(),
-                domain => format!("{domain}::{}", node.op),
+                "" => node.op().to_string(),
+                domain => format!("{domain}::{}", node.op()),
             };
             *operators.entry(name).or_insert(0) += 1;
         }

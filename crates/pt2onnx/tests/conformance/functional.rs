@@ -1,7 +1,7 @@
 //! Functionalisation leaves programs alone that write nowhere: checked on every case that does not.
 
 use crate::case::Case;
-use pt2onnx::fx::{Argument, Graph, archive, passes};
+use pt2onnx::fx::{Graph, archive, passes};
 use std::sync::Arc;
 
 /// Whether no op of the program, by its name, writes into a tensor.
@@ -11,10 +11,7 @@ fn writes_nowhere(graph: &Graph) -> bool {
         let in_place = name.ends_with('_') && !name.ends_with("__");
         let statistics = name.contains("batch_norm") || name.contains("instance_norm");
         let aten = &*node.target.namespace == "aten" || node.target.is_higher_order();
-        let bodies = node.args.iter().all(|a| match &a.value {
-            Argument::Graph { graph, .. } => writes_nowhere(graph),
-            _ => true,
-        });
+        let bodies = node.bodies().all(writes_nowhere);
         aten && bodies
             && !in_place
             && !statistics

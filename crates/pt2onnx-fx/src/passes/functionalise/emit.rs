@@ -11,6 +11,7 @@ use crate::{
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// Makes nodes.
 pub(super) struct Emitter<'a> {
@@ -61,7 +62,7 @@ impl<'a> Emitter<'a> {
         (name, overload): (&str, &str),
         args: [(&str, Argument); N],
         results: Vec<TensorMeta>,
-        from: &NodeMeta,
+        from: &Arc<NodeMeta>,
     ) -> Vec<Name> {
         let several = results.len() > 1;
         let result = |meta| {
@@ -93,7 +94,7 @@ impl<'a> Emitter<'a> {
         op: (&str, &str),
         args: [(&str, Argument); N],
         result: TensorMeta,
-        from: &NodeMeta,
+        from: &Arc<NodeMeta>,
     ) -> Name {
         let mut names = self.node(op, args, vec![result], from);
         names.pop().unwrap_or_default()
@@ -105,7 +106,7 @@ impl<'a> Emitter<'a> {
         view: &View,
         base: &Name,
         like: &Name,
-        from: &NodeMeta,
+        from: &Arc<NodeMeta>,
     ) -> Result<Name, PassProblem> {
         let meta = self.meta(like)?;
         let x = ("self", tensor(base));
@@ -201,7 +202,7 @@ impl<'a> Emitter<'a> {
         base: &Name,
         new: &Name,
         like: &Name,
-        from: &NodeMeta,
+        from: &Arc<NodeMeta>,
     ) -> Result<Name, PassProblem> {
         let meta = self.meta(base)?;
         let (x, src) = (("self", tensor(base)), ("src", tensor(new)));
@@ -313,7 +314,7 @@ impl<'a> Emitter<'a> {
         base: &Name,
         new: &Name,
         like: &Name,
-        from: &NodeMeta,
+        from: &Arc<NodeMeta>,
     ) -> Result<Name, PassProblem> {
         let (meta, shown) = (self.meta(base)?, self.meta(like)?);
         let of = |sizes: &[Expr], dtype: DType| TensorMeta {
@@ -379,7 +380,7 @@ impl<'a> Emitter<'a> {
             let results = node.output_names();
             if self.made.contains(&node.name) && !results.iter().any(|r| used.contains(r)) {
                 for result in results {
-                    self.graph.values_mut().remove(&result);
+                    self.graph.values_mut().swap_remove(&result);
                 }
                 continue;
             }

@@ -9,6 +9,7 @@ use crate::{
     graph::{Name, Node, NodeMeta, Site},
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A tensor: some way to look at a storage.
 pub(super) type Id = usize;
@@ -52,7 +53,7 @@ struct Storage {
 #[derive(Clone)]
 pub(super) struct Write {
     pub(super) site: Site,
-    meta: NodeMeta,
+    meta: Arc<NodeMeta>,
 }
 
 impl Write {

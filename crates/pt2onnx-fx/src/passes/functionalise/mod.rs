@@ -204,20 +204,16 @@ struct Final {
 
 /// Functionalises one graph; returns which inputs it writes into.
 fn graph(graph: &mut Graph, known: &Constraints, tied: &Tied) -> Result<Vec<Final>> {
-    for node in graph
-        .nodes
-        .iter_mut()
-        .filter(|n| n.target.is_higher_order())
-    {
-        for arg in &mut node.args {
-            if let Argument::Graph { graph: body, .. } = &mut arg.value {
-                let finals = self::graph(body, known, &Tied::default())?;
-                if let Some(written) = finals.first() {
-                    let name = body.inputs.get(written.input).and_then(Argument::name);
-                    let name = name.cloned().unwrap_or_default();
-                    return Err(problem(node, PassProblem::WriteToOperand { name }));
-                }
-            }
+    let written = |body: &mut Graph| -> Result<Option<Name>> {
+        let finals = self::graph(body, known, &Tied::default())?;
+        let name = |w: &Final| body.inputs.get(w.input).and_then(Argument::name).cloned();
+        Ok(finals.first().map(|w| name(w).unwrap_or_default()))
+    };
+    for node in &mut graph.nodes {
+        let mut written = node.bodies_mut().map(written).filter_map(Result::transpose);
+        if let Some(name) = written.next().transpose()? {
+            drop(written);
+            return Err(problem(node, PassProblem::WriteToOperand { name }));
         }
     }
     if graph.nodes.iter().all(|n| twins::write(n) == Write::None) {

@@ -1,0 +1,44 @@
+//! Tables with an entry for some values of a graph.
+
+use super::{Graph, Values};
+use rustc_hash::FxHashMap;
+
+/// Something about values of a graph, by name. It lies in the order of [`Graph::values`]: in a long graph, what is said of
+/// neighbours are neighbours too, which they are in no table of names.
+#[derive(Clone, Debug)]
+pub struct ValueMap<'a, T> {
+    values: &'a Values,
+    entries: Vec<Option<T>>,
+    /// Of names that the graph says nothing of.
+    others: FxHashMap<Box<str>, T>,
+}
+
+impl<'a, T> ValueMap<'a, T> {
+    /// A table for the values of a graph, empty.
+    pub fn new(graph: &'a Graph) -> Self {
+        let mut entries = Vec::new();
+        entries.resize_with(graph.values.len(), || None);
+        Self {
+            values: &graph.values,
+            entries,
+            others: FxHashMap::default(),
+        }
+    }
+
+    /// What is said of a value.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        match self.values.get_index_of(name) {
+            Some(index) => self.entries.get(index)?.as_ref(),
+            None => self.others.get(name),
+        }
+    }
+
+    /// Says something of a value; gives what was said before.
+    pub fn insert(&mut self, name: &str, entry: T) -> Option<T> {
+        let index = self.values.get_index_of(name);
+        match index.and_then(|i| self.entries.get_mut(i)) {
+            Some(place) => place.replace(entry),
+            None => self.others.insert(name.into(), entry),
+        }
+    }
+}
