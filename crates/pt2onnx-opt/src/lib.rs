@@ -194,6 +194,11 @@ pub const PASSES: &[Pass] = &[
          Names of constants are kept: they may be given other contents later.",
         cse::run,
     ),
+    simplify(
+        "dead",
+        "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",
+        dead::run,
+    ),
     fuse(
         "batch-norm",
         "Moves the factors of a BatchNormalization into the weights of the Conv, ConvTranspose, Gemm or MatMul in \
@@ -263,11 +268,6 @@ pub const PASSES: &[Pass] = &[
          halves and all heads.",
         |m, o| fuse::run(m, o, &fuse::ROTARY),
     ),
-    simplify(
-        "dead",
-        "Erases nodes whose outputs nothing uses. No ONNX operator has side effects.",
-        dead::run,
-    ),
 ];
 
 /// Runs [`PASSES`] until none changes the model any more, or `max_rounds` times: on the main graph and on the bodies of
@@ -278,12 +278,20 @@ pub const PASSES: &[Pass] = &[
 /// types, constants that have names keep them.
 pub fn optimize(model: &mut Model, options: &Options) {
     aside::each_graph(model, |model| {
+        // How often the model was changed: before anything, and when each pass last found nothing to do.
+        let (mut changes, mut idle) = (0, [None; PASSES.len()]);
         for round in 0..options.max_rounds {
-            let mut changed = false;
-            for pass in options.passes() {
-                changed |= run(pass, model, options, round);
+            let before = changes;
+            for (pass, idle) in options.passes().zip(&mut idle) {
+                if *idle == Some(changes) {
+                    continue;
+                }
+                match run(pass, model, options, round) {
+                    true => changes += 1,
+                    false => *idle = Some(changes),
+                }
             }
-            if !changed {
+            if changes == before {
                 break;
             }
         }
