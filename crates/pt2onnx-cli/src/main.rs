@@ -24,6 +24,10 @@ use std::{
     process::ExitCode,
 };
 
+/// Graphs are many small pieces: it keeps those of one size together, in the order they came.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
         Ok(cli) => match catch_unwind(|| run(cli)) {
