@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use pt2onnx_aten::lower;
 use pt2onnx_fx::graph::{
     ArgKind, Argument, Device, ExportedProgram, Graph, GraphSignature, InputSpec, Layout, Name,
-    NamedArg, Node, NodeMeta, OpName, OutputSpec, TensorMeta, ValueMeta,
+    NamedArg, Node, NodeMeta, OpName, OutputSpec, TensorMeta,
 };
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 use pt2onnx_tensor::DType;
@@ -58,13 +58,11 @@ fn lowered(
     let mut graph = Graph::default();
     for (i, (dtype, dims)) in inputs.iter().enumerate() {
         graph.inputs.push(t(i));
-        graph
-            .values_mut()
-            .insert(x(i), ValueMeta::Tensor(meta(*dtype, dims)));
+        graph.values_mut().insert(x(i), meta(*dtype, dims).into());
     }
     graph
         .values_mut()
-        .insert(y.clone(), ValueMeta::Tensor(meta(out.0, out.1)));
+        .insert(y.clone(), meta(out.0, out.1).into());
     graph.outputs.push(Argument::Tensor(y.clone()));
     let named = |value: &Argument| NamedArg {
         name: "".into(),

@@ -2,11 +2,10 @@
 
 use crate::{RegionId, Type, schema::AttributeKind};
 use pt2onnx_tensor::Tensor;
-use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// A node's attributes, in the order they were given.
-pub type Attributes = SmallVec<[(Cow<'static, str>, Attribute); 2]>;
+pub type Attributes = Vec<(Cow<'static, str>, Attribute)>;
 
 /// An attribute's value.
 #[derive(Clone, Debug)]

@@ -44,6 +44,7 @@ pub(crate) struct Initialiser<'a> {
 pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let mut cx = Cx {
         model,
+        ir_version: model.ir_version(),
         absent: Vec::new(),
         around: Vec::new(),
     };
@@ -68,7 +69,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         return Err(Error::NoData(cx.absent));
     }
     let proto = ModelProto {
-        ir_version: Some(model.ir_version().into()),
+        ir_version: Some(cx.ir_version.into()),
         opset_import: cx.imports(),
         producer_name: Some(model.producer.as_deref().unwrap_or("pt2onnx").to_owned()),
         // The version is ours, not another producer's.
@@ -93,6 +94,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
 
 struct Cx<'a> {
     model: &'a Model,
+    ir_version: u32,
     /// Tensors without values, by name.
     absent: Vec<String>,
     /// The constants of what is being written, and of the bodies around that have their own.
@@ -196,7 +198,7 @@ impl<'a> Cx<'a> {
         })?;
         let mut frame = self.frame(Model::MAIN, &self.model.name)?;
         // Before IR version 4, initialisers had to be inputs.
-        let are_inputs = self.model.ir_version() < 4;
+        let are_inputs = self.ir_version < 4;
         for &(value, tensor) in used {
             let data = &self.model[value];
             if is_absent(tensor) {

@@ -13,7 +13,6 @@ use pt2onnx_proto::{
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_writer::{Error, to_bytes};
-use smallvec::smallvec;
 
 fn written(model: &Model) -> ModelProto {
     ModelProto::decode(to_bytes(model).unwrap()).unwrap()
@@ -82,21 +81,21 @@ fn types_of_values() {
     ];
     let x = m.add_input(Model::MAIN, float(dims));
     named(&mut m, x, "x");
-    let y = node(&mut m, Model::MAIN, "Relu", &[x], smallvec![]);
+    let y = node(&mut m, Model::MAIN, "Relu", &[x], vec![]);
     named(&mut m, y, "y").ty = Some(Type::tensor(DType::BF16, []));
-    let z = node(&mut m, Model::MAIN, "Neg", &[y], smallvec![]);
+    let z = node(&mut m, Model::MAIN, "Neg", &[y], vec![]);
     named(&mut m, z, "z").ty = Some(Type::Tensor(pt2onnx_ir::TensorType {
         dtype: DType::I64,
         shape: None,
     }));
-    let untyped = node(&mut m, Model::MAIN, "Abs", &[y], smallvec![]);
+    let untyped = node(&mut m, Model::MAIN, "Abs", &[y], vec![]);
     named(&mut m, untyped, "untyped");
     let s = node(
         &mut m,
         Model::MAIN,
         "SequenceConstruct",
         &[z, untyped],
-        smallvec![],
+        vec![],
     );
     named(&mut m, s, "s").ty = Some(Type::Sequence(Box::new(Type::Optional(Box::new(
         Type::tensor(DType::I4, []),
@@ -138,7 +137,7 @@ fn head_and_metadata() {
     named(&mut m, w, "w")
         .metadata
         .push(("role".into(), "weight".into()));
-    let y = node(&mut m, Model::MAIN, "Mul", &[x, w], smallvec![]);
+    let y = node(&mut m, Model::MAIN, "Mul", &[x, w], vec![]);
     let id = m.producer(y).unwrap();
     for (key, value) in [
         ("a", "1"),
@@ -233,11 +232,11 @@ fn constants_in_use_are_initialisers_in_order() {
         named(&mut m, v, name);
     }
     // Used in reverse; `b` only inside a body.
-    let t = node(&mut m, Model::MAIN, "Identity", &[text], smallvec![]);
+    let t = node(&mut m, Model::MAIN, "Identity", &[text], vec![]);
     let body = m.add_region();
-    let inner = node(&mut m, body, "Not", &[b], smallvec![]);
+    let inner = node(&mut m, body, "Not", &[b], vec![]);
     m.set_outputs(body, &[inner]);
-    let branches = smallvec![("then_branch".into(), body.into())];
+    let branches = vec![("then_branch".into(), body.into())];
     let y = node(&mut m, Model::MAIN, "If", &[a], branches);
     m.set_outputs(Model::MAIN, &[t, y]);
     m.assign_names();
@@ -350,7 +349,7 @@ fn functions() {
     let x = m.add_input(body, None);
     let two = m.add_constant(Tensor::scalar(2f32));
     named(&mut m, two, "two");
-    let y = node(&mut m, body, "Mul", &[x, two], smallvec![]);
+    let y = node(&mut m, body, "Mul", &[x, two], vec![]);
     let alpha = Attribute::Reference {
         name: "slope".into(),
         kind: AttributeKind::Float,
@@ -360,7 +359,7 @@ fn functions() {
         body,
         "LeakyRelu",
         &[y],
-        smallvec![("alpha".into(), alpha)],
+        vec![("alpha".into(), alpha)],
     );
     m.set_outputs(body, &[z]);
     m.functions.push(Function {
@@ -372,7 +371,7 @@ fn functions() {
         InsertPoint::End(Model::MAIN),
         "Twice",
         &[Some(a)],
-        smallvec![],
+        vec![],
         1,
     );
     m[call].domain = "my.domain".into();
@@ -426,7 +425,7 @@ fn identity(tensor: Tensor) -> Model {
     let mut m = Model::new(20);
     let w = m.add_constant(tensor);
     named(&mut m, w, "w");
-    let y = node(&mut m, Model::MAIN, "Identity", &[w], smallvec![]);
+    let y = node(&mut m, Model::MAIN, "Identity", &[w], vec![]);
     m.set_outputs(Model::MAIN, &[y]);
     m.assign_names();
     m

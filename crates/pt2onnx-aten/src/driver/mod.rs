@@ -303,7 +303,7 @@ impl<'a> Driver<'a> {
         let mut results = Vec::with_capacity(node.outputs.len());
         let mut push = |name: Option<&'a Name>| {
             let meta = name.and_then(|n| match self.cx.meta(n)? {
-                ValueMeta::Tensor(meta) => Some(meta),
+                ValueMeta::Tensor(meta) => Some(&**meta),
                 _ => None,
             });
             results.push((name, meta));

@@ -156,11 +156,7 @@ fn by_operator(cx: &Cx, x: Num, window: Value, frames: &Frames) -> Value {
     // Spelled out, as ONNX's own shape inference takes the default for the opposite of what it is.
     let onesided = i64::from(frames.onesided).into();
     let inputs = [signal, hop, window, length].map(Some);
-    let result = cx.emit1(
-        "STFT",
-        &inputs,
-        smallvec::smallvec![("onesided".into(), onesided)],
-    );
+    let result = cx.emit1("STFT", &inputs, vec![("onesided".into(), onesided)]);
     let shape = [
         cx.dim(x.re, 0),
         count,

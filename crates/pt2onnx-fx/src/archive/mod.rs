@@ -234,7 +234,7 @@ fn finish(
     for (name, blob) in parsed.constants {
         let tensor = inline_constant(&name, &blob, place)?;
         // Such constants became inputs: the program says nothing of them.
-        let meta = ValueMeta::Tensor(TensorMeta::of(&tensor));
+        let meta = ValueMeta::from(TensorMeta::of(&tensor));
         program
             .graph
             .values_mut()

@@ -5,9 +5,10 @@ use crate::{
     error::{Error, Invalid, Place, Result},
     schema::{self as s, upgrade},
 };
+use indexmap::{IndexMap, IndexSet};
 use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::DType;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::borrow::Cow;
 
 /// A program without its tensors.
@@ -75,14 +76,16 @@ fn is_current(version: s::SchemaVersion) -> bool {
 
 type Built<T> = Result<T, Invalid>;
 
+/// What was met already. Texts are long, and the tables of those that may be many hold the hashes too: they grow without
+/// another look at the texts.
 #[derive(Default)]
 struct Builder<'a> {
     /// Those too long to lie in place.
-    names: FxHashSet<Name>,
-    texts: FxHashMap<&'a str, Arc<str>>,
+    names: IndexSet<Name, FxBuildHasher>,
+    texts: IndexMap<&'a str, Arc<str>, FxBuildHasher>,
     exprs: FxHashMap<&'a str, Expr>,
     targets: FxHashMap<&'a str, OpName>,
-    stacks: FxHashMap<&'a str, Arc<[ModuleFrame]>>,
+    stacks: IndexMap<&'a str, Arc<[ModuleFrame]>, FxBuildHasher>,
 }
 
 impl<'a> Builder<'a> {
@@ -177,13 +180,9 @@ impl<'a> Builder<'a> {
         let mut values = Values::default();
         let named = g.tensor_values.0.len() + g.sym_int_values.0.len();
         values.reserve(named);
-        // A table that grows looks at all its texts again. Long names are mostly those of weights.
-        self.names.reserve(g.inputs.len());
-        self.texts.reserve(g.nodes.len());
-        self.stacks.reserve(g.nodes.len());
         for (name, meta) in &g.tensor_values.0 {
             let meta = self.tensor_meta(name, meta)?;
-            values.insert(self.name(name), ValueMeta::Tensor(meta));
+            values.insert(self.name(name), meta.into());
         }
         for (name, value) in &g.sym_int_values.0 {
             let (expr, hint) = match value {

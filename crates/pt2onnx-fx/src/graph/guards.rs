@@ -36,7 +36,7 @@ fn condition(guard: &str, graph: &Graph) -> Option<Expr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Device, Layout, TensorMeta, ValueMeta};
+    use crate::graph::{Device, Layout, TensorMeta};
     use pt2onnx_tensor::DType;
 
     #[test]
@@ -54,9 +54,7 @@ mod tests {
             },
             layout: Layout::Strided,
         };
-        graph
-            .values_mut()
-            .insert("x".into(), ValueMeta::Tensor(meta));
+        graph.values_mut().insert("x".into(), meta.into());
         for (guard, expected) in [
             ("L['x'].size()[0] >= 3", Some("s0 >= 3")),
             (

@@ -53,7 +53,7 @@ pub struct Graph {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueMeta {
     /// A tensor.
-    Tensor(TensorMeta),
+    Tensor(Box<TensorMeta>),
     /// An integer that may be symbolic.
     SymInt {
         /// Its value.
@@ -80,6 +80,12 @@ pub enum ValueMeta {
         /// Qualified name of its class.
         class: Name,
     },
+}
+
+impl From<TensorMeta> for ValueMeta {
+    fn from(meta: TensorMeta) -> Self {
+        Self::Tensor(Box::new(meta))
+    }
 }
 
 /// The value an expression had for the example inputs.

@@ -3,9 +3,7 @@
 //! Which operators: those with a kernel for the keys `AutocastCPU` and `AutocastCUDA` in PyTorch 2.15.
 
 use super::names::Taken;
-use crate::graph::{
-    ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, ValueMeta,
-};
+use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName};
 use pt2onnx_tensor::DType;
 
 /// In which type an operator takes its tensors.
@@ -411,9 +409,7 @@ fn cast(
             };
             to.dtype = dtype;
             let new = taken.unique(&"_to_copy".into());
-            graph
-                .values_mut()
-                .insert(new.clone(), ValueMeta::Tensor(to));
+            graph.values_mut().insert(new.clone(), to.into());
             let arg = |name: &str, kind, value| NamedArg {
                 name: name.into(),
                 kind,

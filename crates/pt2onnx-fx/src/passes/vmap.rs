@@ -9,7 +9,7 @@ use crate::{
     error::{PassProblem, Result},
     graph::{
         ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName, SymArg,
-        TensorMeta, ValueMeta, Values,
+        TensorMeta, Values,
     },
 };
 use pt2onnx_symbolic::Expr;
@@ -128,7 +128,9 @@ impl Parts {
                 let moved = moved_meta(tensor(graph, removal, &result)?, (*dim, 0));
                 graph.values_mut().insert(
                     stacked.clone(),
-                    ValueMeta::Tensor(moved.ok_or_else(|| problem(removal, PassProblem::Body))?),
+                    moved
+                        .ok_or_else(|| problem(removal, PassProblem::Body))?
+                        .into(),
                 );
                 after.push(movedim(
                     result.clone(),
@@ -230,9 +232,7 @@ fn move_dim(
     let meta = moved_meta(tensor(graph, node, name)?, (from, to))
         .ok_or_else(|| problem(node, PassProblem::Body))?;
     let moved = taken.unique(&format!("{name}_moved").into());
-    graph
-        .values_mut()
-        .insert(moved.clone(), ValueMeta::Tensor(meta));
+    graph.values_mut().insert(moved.clone(), meta.into());
     outside.push(movedim(moved.clone(), name, (from, to), node.meta.clone()));
     Ok(moved)
 }

@@ -6,10 +6,7 @@ use super::{
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{
-        ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta,
-        ValueMeta,
-    },
+    graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta},
 };
 use pt2onnx_symbolic::Expr;
 
@@ -162,9 +159,7 @@ fn unwrap_bases(
         let whole = graph.tensor(&of)?.clone();
         let mut value = |hint: &str, meta: TensorMeta| {
             let name = taken.unique(&hint.into());
-            graph
-                .values_mut()
-                .insert(name.clone(), ValueMeta::Tensor(meta));
+            graph.values_mut().insert(name.clone(), meta.into());
             name
         };
         let result = if last {

@@ -3,9 +3,7 @@
 use super::views::{self, View, size, sizes};
 use crate::{
     error::PassProblem,
-    graph::{
-        ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta, ValueMeta,
-    },
+    graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta},
     passes::names::Taken,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -65,10 +63,9 @@ impl<'a> Emitter<'a> {
         from: &Arc<NodeMeta>,
     ) -> Vec<Name> {
         let several = results.len() > 1;
-        let result = |meta| {
+        let result = |meta: TensorMeta| {
             let result = self.taken.unique(&name.into());
-            let meta = ValueMeta::Tensor(meta);
-            self.graph.values_mut().insert(result.clone(), meta);
+            self.graph.values_mut().insert(result.clone(), meta.into());
             result
         };
         let results: Vec<Name> = results.into_iter().map(result).collect();
@@ -339,7 +336,7 @@ impl<'a> Emitter<'a> {
         let places_meta = of(&shown.sizes, DType::I64);
         self.graph
             .values_mut()
-            .insert(places.clone(), ValueMeta::Tensor(places_meta));
+            .insert(places.clone(), places_meta.into());
         let mut flatten = |x: &Name, sizes: &[Expr], dtype| {
             let args = [("self", tensor(x)), flat()];
             self.op(("reshape", "default"), args, of(sizes, dtype), from)

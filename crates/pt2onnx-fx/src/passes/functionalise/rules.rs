@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{ArgKind, Argument, Name, NamedArg, Node, OpName, TensorMeta, ValueMeta},
+    graph::{ArgKind, Argument, Name, NamedArg, Node, OpName, TensorMeta},
     passes::problem,
 };
 use pt2onnx_symbolic::Expr;
@@ -75,7 +75,7 @@ impl Pass<'_> {
         self.emit
             .graph
             .values_mut()
-            .insert(name.clone(), ValueMeta::Tensor(meta));
+            .insert(name.clone(), meta.into());
         node.outputs = vec![Argument::Tensor(name.clone())];
         node.name = name.clone();
         Ok(name)
