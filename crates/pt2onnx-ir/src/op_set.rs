@@ -44,3 +44,25 @@ impl Model {
         tag.is_some_and(|tag| ops.contains(tag))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attributes, InsertPoint};
+
+    #[test]
+    fn what_a_node_may_be() {
+        let mut model = Model::new(20);
+        let end = InsertPoint::End(Model::MAIN);
+        let node = model.add_node(end, "Relu", &[], Attributes::new(), 1);
+        let (relu, others) = (
+            OpSet::from_iter(["Relu", "Add"]),
+            OpSet::from_iter(["Mul", "Tanh"]),
+        );
+        assert!(model.may_be(node, relu) && !model.may_be(node, others));
+        model.set_op(node, "Tanh");
+        assert!(!model.may_be(node, relu) && model.may_be(node, others));
+        assert!(model.erase(node));
+        assert!(!model.may_be(node, others) && !model.contains(node));
+    }
+}

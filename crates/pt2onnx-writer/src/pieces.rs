@@ -38,3 +38,24 @@ impl Pieces {
         self.full.into_iter().chain([self.last])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_in_order() {
+        let (mut pieces, mut other) = (Pieces::default(), Pieces::default());
+        for byte in 0..3 {
+            pieces.end().resize(PIECE, byte);
+        }
+        other.end().push(9);
+        pieces.append(other);
+        assert_eq!(pieces.len(), 3 * PIECE + 1);
+        let all = pieces.into_pieces().map(|p| (p[0], p.len()));
+        assert_eq!(
+            all.collect::<Vec<_>>(),
+            [(0, PIECE), (1, PIECE), (2, PIECE), (9, 1)]
+        );
+    }
+}

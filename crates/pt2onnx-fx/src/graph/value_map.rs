@@ -42,3 +42,25 @@ impl<'a, T> ValueMap<'a, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::ValueMeta;
+
+    #[test]
+    fn names_that_the_graph_knows_and_others() {
+        let mut graph = Graph::default();
+        let class = "C".into();
+        graph
+            .values_mut()
+            .insert("known".into(), ValueMeta::CustomObj { class });
+        let mut map = ValueMap::new(&graph);
+        for name in ["known", "other"] {
+            assert_eq!(map.get(name), None);
+            assert_eq!(map.insert(name, 1), None);
+            assert_eq!(map.insert(name, 2), Some(1));
+            assert_eq!(map.get(name), Some(&2));
+        }
+    }
+}
