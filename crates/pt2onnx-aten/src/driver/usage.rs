@@ -69,9 +69,15 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
         };
         uses.entry(&node.target).or_insert_with(first).count += 1;
     });
-    let mut uses: Vec<OpUse> = uses.into_values().collect();
-    uses.sort_by(|a, b| a.op.cmp(&b.op));
-    uses
+    // `aten.relu` and `aten.relu.default` have one schema.
+    let mut by_schema: BTreeMap<String, OpUse> = BTreeMap::new();
+    for used in uses.into_values() {
+        let known = by_schema.entry(used.op.clone());
+        known
+            .and_modify(|known| known.count += used.count)
+            .or_insert(used);
+    }
+    by_schema.into_values().collect()
 }
 
 fn visit<'a>(graph: &'a Graph, f: &mut impl FnMut(&'a Node)) {
@@ -95,4 +101,29 @@ pub(super) fn is_symbolic(node: &Node) -> bool {
         "_operator" | "math" | "torch" | "builtins"
     ) || node.target.name.starts_with("sym_");
     sizes && !node.outputs.is_empty() && node.outputs.iter().all(symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pt2onnx_fx::graph::{Argument, NodeMeta};
+
+    #[test]
+    fn names_of_one_schema_are_one_op() {
+        let node = |overload| Node {
+            name: "relu".into(),
+            target: OpName::new("aten", "relu", overload),
+            args: Vec::new(),
+            outputs: vec![Argument::None],
+            single_return: None,
+            meta: NodeMeta::default().into(),
+        };
+        let graph = Graph {
+            nodes: vec![node("default"), node(""), node("default")],
+            ..Graph::default()
+        };
+        let uses = ops_used(&graph, &Registry::default());
+        let found: Vec<_> = uses.iter().map(|u| (u.op.as_str(), u.count)).collect();
+        assert_eq!(found, [("aten::relu", 3)]);
+    }
 }
