@@ -1,9 +1,6 @@
 //! Each stage of a conversion, and all of them: from a program's JSON to the bytes of the model, whose weights are
 //! as small as can be.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a bench that fails says so best by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a bench that fails says so best by panicking")]
 
 use std::hint::black_box;
 
@@ -22,10 +19,7 @@ fn state(program: &Program) -> IndexMap<String, Tensor> {
     let weight = |weight: &Weight| {
         let sizes: Vec<usize> = weight.sizes.iter().map(|size| *size as usize).collect();
         let bytes = vec![1; weight.bytes() as usize];
-        (
-            weight.name.clone(),
-            Tensor::new(DType::F32, sizes, bytes).unwrap(),
-        )
+        (weight.name.clone(), Tensor::new(DType::F32, sizes, bytes).unwrap())
     };
     program.weights.iter().map(weight).collect()
 }
@@ -52,11 +46,7 @@ fn stages(c: &mut Criterion) {
         let prepared = prepare(program.clone());
 
         let registry = Registry::default();
-        let lower = || {
-            aten::lower(&prepared, &registry, aten::Options::default())
-                .unwrap()
-                .model
-        };
+        let lower = || aten::lower(&prepared, &registry, aten::Options::default()).unwrap().model;
         group.bench_function("lower", |b| b.iter(lower));
 
         let options = opt::Options::default();
@@ -64,16 +54,13 @@ fn stages(c: &mut Criterion) {
             opt::optimize(&mut model, &options);
             model
         };
-        group.bench_function("optimise", |b| {
-            b.iter_batched(lower, optimise, BatchSize::LargeInput)
-        });
+        group
+            .bench_function("optimise", |b| b.iter_batched(lower, optimise, BatchSize::LargeInput));
 
         let exporter = Exporter::new();
         let finished = exporter.export_program(program.clone()).unwrap();
         let model = finished.model();
-        group.bench_function("verify", |b| {
-            b.iter(|| ir::verify(black_box(model)).unwrap())
-        });
+        group.bench_function("verify", |b| b.iter(|| ir::verify(black_box(model)).unwrap()));
         group.bench_function("write", |b| b.iter(|| writer::to_bytes(model).unwrap()));
 
         group.bench_function("all", |b| {

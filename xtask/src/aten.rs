@@ -26,10 +26,7 @@ pub fn regen(check: bool) -> Result<()> {
     let output = python::script(Path::new(&interpreter), "aten_schemas.py")?;
     let mut lines = output.lines();
     let versions = lines.next().unwrap_or_default();
-    ensure!(
-        versions == PINNED,
-        "torch and torchvision are {versions}, pinned are {PINNED}"
-    );
+    ensure!(versions == PINNED, "torch and torchvision are {versions}, pinned are {PINNED}");
     let mut schemas: Vec<_> = lines.collect();
     schemas.sort_unstable();
     let text = list(&schemas);
@@ -102,10 +99,7 @@ mod tests {
     fn schemas_are_recognised() {
         for (line, expected) in [
             ("aten::relu(Tensor self) -> Tensor", true),
-            (
-                "aten::add_.Tensor(Tensor(a!) self, *, Scalar alpha=1) -> Tensor(a!)",
-                true,
-            ),
+            ("aten::add_.Tensor(Tensor(a!) self, *, Scalar alpha=1) -> Tensor(a!)", true),
             ("aten::copysign.Scalar_out(Tensor(a!) out) -> ()", true),
             ("aten::relu(Tensor self)", false),
             ("aten::relu(Tensor(a! self) -> Tensor", false),
@@ -118,10 +112,7 @@ mod tests {
 
     #[test]
     fn edits_are_noticed() {
-        let text = list(&[
-            "aten::abs(Tensor self) -> Tensor",
-            "prims::sin(Tensor self) -> Tensor",
-        ]);
+        let text = list(&["aten::abs(Tensor self) -> Tensor", "prims::sin(Tensor self) -> Tensor"]);
         verify(&text).unwrap();
         verify(&text.replace("sin", "cos")).unwrap_err();
         verify(&list(&["aten::b() -> int", "aten::a() -> int"])).unwrap_err();

@@ -34,10 +34,7 @@ pub fn backend() -> Result<()> {
     models.sort();
     let count = models.len();
     let refused = optimize(&command, models, &after)?;
-    println!(
-        "{:5} of {count} models were optimised",
-        count - refused.len()
-    );
+    println!("{:5} of {count} models were optimised", count - refused.len());
     ensure!(refused.is_empty(), "refused:\n{}", refused.join("\n"));
     script("check")?;
     fs::remove_dir_all(&folder)?;
@@ -70,9 +67,7 @@ fn optimize(command: &Path, models: Vec<PathBuf>, after: &Path) -> Result<Vec<St
         let threads = thread::available_parallelism()?.get();
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            worker
-                .join()
-                .map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            worker.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
         }
         anyhow::Ok(())
     })?;

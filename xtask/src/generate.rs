@@ -86,18 +86,9 @@ fn difference(path: &Path, old: Option<&str>, new: &str) -> String {
     let Some(old) = old else {
         return format!("{path}: missing");
     };
-    let same = old
-        .lines()
-        .zip(new.lines())
-        .take_while(|(old, new)| old == new)
-        .count();
+    let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
     let line = |text: &str| text.lines().nth(same).unwrap_or("(end of file)").to_owned();
-    format!(
-        "{path}:{}:\n  committed: {}\n  generated: {}",
-        same + 1,
-        line(old),
-        line(new)
-    )
+    format!("{path}:{}:\n  committed: {}\n  generated: {}", same + 1, line(old), line(new))
 }
 
 /// Every file below `folder`, as paths from the workspace root.

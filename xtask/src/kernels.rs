@@ -33,16 +33,9 @@ pub fn regen(check: bool) -> Result<()> {
         serde_json::from_str(&python::script(&python::interpreter()?, "ort_kernels.py")?)?;
     let mut rows = String::new();
     for row in &dump.rows {
-        let types = row
-            .lacking
-            .iter()
-            .map(|t| dtype(t).with_context(|| t.clone()));
+        let types = row.lacking.iter().map(|t| dtype(t).with_context(|| t.clone()));
         let types = types.collect::<Result<Vec<_>>>()?.join(", ");
-        writeln!(
-            rows,
-            "({:?}, {}, {:?}, bits(&[{types}])),",
-            row.name, row.since, row.variable
-        )?;
+        writeln!(rows, "({:?}, {}, {:?}, bits(&[{types}])),", row.name, row.since, row.variable)?;
     }
     let source = format!(
         "//! Element types that the standard allows and ONNX Runtime's CPU kernels lack.\n\

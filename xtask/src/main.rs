@@ -79,11 +79,7 @@ fn main() -> Result<()> {
         Task::RegenOps(args) => ops::regen(args.check),
         Task::Coverage => ops::coverage(),
         Task::Bench(options) => bench::bench(&options),
-        Task::Synth {
-            extent,
-            out,
-            hidden,
-        } => xtask::synth::synth(extent, hidden, &out),
+        Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
         Task::Backend => backend::backend(),
         Task::Test { args } => test::test(&args),
     }

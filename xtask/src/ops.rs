@@ -23,19 +23,11 @@ pub fn regen(check: bool) -> Result<()> {
     for line in table.lines() {
         let mut cells = line.split('\t');
         let name = cells.next().context("an empty line")?;
-        writeln!(
-            page,
-            "| `{name}` | {} |",
-            cells.collect::<Vec<_>>().join(" | ")
-        )?;
+        writeln!(page, "| `{name}` | {} |", cells.collect::<Vec<_>>().join(" | "))?;
     }
-    let files = [
-        ("docs/supported-ops.md", page),
-        ("crates/pt2onnx-cli/src/generated/ops.tsv", table),
-    ];
-    let files: Files = files
-        .map(|(path, content)| (PathBuf::from(path), content))
-        .into();
+    let files =
+        [("docs/supported-ops.md", page), ("crates/pt2onnx-cli/src/generated/ops.tsv", table)];
+    let files: Files = files.map(|(path, content)| (PathBuf::from(path), content)).into();
     publish(&files, None, check)
 }
 
@@ -52,24 +44,13 @@ pub fn coverage() -> Result<()> {
 /// What the example prints: the table, and the list of what is missed.
 fn run() -> Result<(String, String)> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "pt2onnx",
-            "--example",
-            "op_table",
-        ])
+        .args(["run", "--quiet", "--package", "pt2onnx", "--example", "op_table"])
         .current_dir(root())
         .stdin(Stdio::null())
         .output()
         .context("starting cargo")?;
     let text = |bytes| String::from_utf8(bytes).context("UTF-8");
     let (table, missed) = (text(output.stdout)?, text(output.stderr)?);
-    ensure!(
-        output.status.success(),
-        "op_table: {}\n{missed}",
-        output.status
-    );
+    ensure!(output.status.success(), "op_table: {}\n{missed}", output.status);
     Ok((table, missed))
 }

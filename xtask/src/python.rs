@@ -21,9 +21,7 @@ pub fn interpreter() -> Result<PathBuf> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements) {
         return Ok(python);
     }
-    run(Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&venv))?;
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     run(Command::new(&python)
         .args(["-m", "pip", "install", "--quiet", "--requirement"])
         .arg(requirements_file()))?;
@@ -57,9 +55,7 @@ pub fn pinned(package: &str) -> Result<String> {
 /// Runs `command` to its end; an error if it cannot start or does not succeed.
 pub fn run(command: &mut Command) -> Result<()> {
     let name = format!("{:?}", command.get_program());
-    let status = command
-        .status()
-        .with_context(|| format!("starting {name}"))?;
+    let status = command.status().with_context(|| format!("starting {name}"))?;
     if !status.success() {
         bail!("{name}: {status}");
     }

@@ -46,14 +46,7 @@ fn onnxruntime() -> Result<PathBuf> {
     fs::create_dir_all(&folder)?;
     let wheel = tempfile::tempdir_in(&folder)?;
     run(Command::new("python3")
-        .args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-        ])
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"])
         .arg(format!("onnxruntime=={version}"))
         .arg("--dest")
         .arg(wheel.path()))?;
@@ -63,9 +56,7 @@ fn onnxruntime() -> Result<PathBuf> {
         .args([&archive, wheel.path()]))?;
     // libonnxruntime.so.1.2.3, libonnxruntime.1.2.3.dylib or onnxruntime.dll.
     let prefix = format!("{DLL_PREFIX}onnxruntime.");
-    let inside = find(&wheel.path().join("onnxruntime/capi"), |name| {
-        name.starts_with(&prefix)
-    })?;
+    let inside = find(&wheel.path().join("onnxruntime/capi"), |name| name.starts_with(&prefix))?;
     // Renamed into place: a fetch that is broken off leaves nothing that looks complete.
     fs::rename(inside, &library)?;
     Ok(library)

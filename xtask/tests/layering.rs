@@ -50,10 +50,7 @@ fn arrows_go_down() {
             continue;
         };
         // Tests may look up; what is shipped may not.
-        let shipped = package
-            .dependencies
-            .iter()
-            .filter(|d| d.kind != DependencyKind::Development);
+        let shipped = package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development);
         for target in shipped.map(|d| d.name.as_str()) {
             let below = layers.get(target).is_none_or(|lower| lower < layer);
             if !below || FORBIDDEN.contains(&(name, target)) {

@@ -43,10 +43,8 @@ pub struct Args<'a> {
 impl<'a> Args<'a> {
     /// Binds named arguments, and positional ones in order; fills in the defaults.
     pub(crate) fn bind(schema: &'a Schema, given: &[NamedArg]) -> Lowered<Self> {
-        let error = |name: &str, what: &str| ArgError {
-            name: name.to_owned(),
-            what: what.to_owned(),
-        };
+        let error =
+            |name: &str, what: &str| ArgError { name: name.to_owned(), what: what.to_owned() };
         let mut bound = Vec::with_capacity(schema.params.len());
         let known = |arg: &NamedArg| schema.params.iter().any(|p| *p.name == *arg.name);
         // The functional twin of an in-place op may name its first parameter otherwise (`input`, not `self`).
@@ -60,9 +58,7 @@ impl<'a> Args<'a> {
             let given = by_name().or_else(by_place).map(|a| a.value.clone());
             let at_default = given.is_none() || given == param.default;
             let value = given.or_else(|| param.default.clone());
-            let of_pytorch = ["aten::", "prims::"]
-                .iter()
-                .any(|n| schema.name.starts_with(n));
+            let of_pytorch = ["aten::", "prims::"].iter().any(|n| schema.name.starts_with(n));
             if !(of_pytorch && WITHOUT_MEANING.contains(&&*param.name)) {
                 let value = value.ok_or_else(|| error(&param.name, "is missing"))?;
                 bound.push((&*param.name, value, at_default));
@@ -75,20 +71,10 @@ impl<'a> Args<'a> {
     pub(crate) fn next<T: FromArg>(&mut self, cx: &Cx) -> Lowered<T> {
         let Some((name, value, _)) = self.bound.get(self.next) else {
             let what = "the lowering takes more parameters than the schema has".to_owned();
-            return Err(ArgError {
-                name: format!("#{}", self.next),
-                what,
-            }
-            .into());
+            return Err(ArgError { name: format!("#{}", self.next), what }.into());
         };
         self.next += 1;
-        T::from_arg(cx, value).map_err(|what| {
-            ArgError {
-                name: (*name).to_owned(),
-                what,
-            }
-            .into()
-        })
+        T::from_arg(cx, value).map_err(|what| ArgError { name: (*name).to_owned(), what }.into())
     }
 
     /// The argument of that name as what the lowering wants.
@@ -96,10 +82,7 @@ impl<'a> Args<'a> {
     /// # Errors
     /// Where the schema has no such parameter, or the argument does not fit.
     pub fn get<T: FromArg>(&mut self, cx: &Cx, name: &str) -> Lowered<T> {
-        let error = |what: String| ArgError {
-            name: name.to_owned(),
-            what,
-        };
+        let error = |what: String| ArgError { name: name.to_owned(), what };
         let found = self.bound.iter_mut().find(|(n, ..)| *n == name);
         let (_, value, taken) =
             found.ok_or_else(|| error("the schema has no such parameter".to_owned()))?;
@@ -112,11 +95,7 @@ impl<'a> Args<'a> {
         match self.bound.iter().skip(self.next).find(|(_, _, done)| !done) {
             Some((name, value, _)) => {
                 let what = format!("only its default is supported, given is {}", brief(value));
-                Err(ArgError {
-                    name: (*name).to_owned(),
-                    what,
-                }
-                .into())
+                Err(ArgError { name: (*name).to_owned(), what }.into())
             }
             None => Ok(()),
         }
@@ -219,9 +198,9 @@ impl FromArg for Value {
                 .value(name)
                 .ok_or_else(|| format!("the tensor `{name}` is not defined before it is used"))?;
             return match (cx.is_complex(name), cx.mode()) {
-                (true, Mode::Real) => Err(format!(
-                    "`{name}` is complex, which this op is not translated for"
-                )),
+                (true, Mode::Real) => {
+                    Err(format!("`{name}` is complex, which this op is not translated for"))
+                }
                 (true, Mode::Part(part)) => Ok(cx.part(value, part)),
                 // The imaginary parts of a real tensor.
                 (false, Mode::Part(1)) if cx.dtype(value).is_float() => {
@@ -245,18 +224,13 @@ impl FromArg for Expr {
         match arg {
             Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => Ok(Expr::int(*i)),
             Argument::SymInt(SymArg::Expr(e)) => Ok(e.clone()),
-            Argument::SymInt(SymArg::Name(name)) => cx
-                .sym_int(name)
-                .ok_or_else(|| format!("`{name}` has no expression")),
+            Argument::SymInt(SymArg::Name(name)) => {
+                cx.sym_int(name).ok_or_else(|| format!("`{name}` has no expression"))
+            }
             // A tensor of one element where a size is wanted: PyTorch reads it with `item`.
             Argument::Tensor(name) => {
-                let known = cx
-                    .value(name)
-                    .and_then(|v| cx.contents(v))
-                    .filter(|c| c.len() == 1);
-                known
-                    .and_then(|mut c| c.pop())
-                    .ok_or_else(|| wanted("an integer", arg))
+                let known = cx.value(name).and_then(|v| cx.contents(v)).filter(|c| c.len() == 1);
+                known.and_then(|mut c| c.pop()).ok_or_else(|| wanted("an integer", arg))
             }
             _ => Err(wanted("an integer", arg)),
         }
@@ -267,14 +241,12 @@ impl FromArg for Vec<Expr> {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::Ints(v) => Ok(v.iter().map(|&i| Expr::int(i)).collect()),
-            Argument::SymInts(v) => v
-                .iter()
-                .map(|a| Expr::from_arg(cx, &Argument::SymInt(a.clone())))
-                .collect(),
-            Argument::Tensors(v) => v
-                .iter()
-                .map(|n| Expr::from_arg(cx, &Argument::Tensor(n.clone())))
-                .collect(),
+            Argument::SymInts(v) => {
+                v.iter().map(|a| Expr::from_arg(cx, &Argument::SymInt(a.clone()))).collect()
+            }
+            Argument::Tensors(v) => {
+                v.iter().map(|n| Expr::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
+            }
             _ => Expr::from_arg(cx, arg).map(|one| vec![one]),
         }
     }
@@ -282,9 +254,7 @@ impl FromArg for Vec<Expr> {
 
 impl FromArg for i64 {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        Expr::from_arg(cx, arg)?
-            .as_int()
-            .ok_or_else(|| wanted("an integer known at export", arg))
+        Expr::from_arg(cx, arg)?.as_int().ok_or_else(|| wanted("an integer known at export", arg))
     }
 }
 
@@ -410,11 +380,7 @@ impl FromArg for Vec<Value> {
                     let value = Value::from_arg(cx, &Argument::Tensor(n.clone()))?;
                     // Beside complex tensors, real ones of any type have imaginary parts.
                     let zero = cx.mode() == Mode::Part(1) && !cx.is_complex(n);
-                    Ok(if zero {
-                        cx.full(&cx.shape(value), 0, cx.dtype(value))
-                    } else {
-                        value
-                    })
+                    Ok(if zero { cx.full(&cx.shape(value), 0, cx.dtype(value)) } else { value })
                 };
                 v.iter().map(one).collect()
             }
@@ -430,10 +396,9 @@ impl FromArg for Vec<Option<Value>> {
                 .iter()
                 .map(|n| Option::from_arg(cx, &Argument::OptionalTensor(n.clone())))
                 .collect(),
-            Argument::Tensors(v) => v
-                .iter()
-                .map(|n| Option::from_arg(cx, &Argument::Tensor(n.clone())))
-                .collect(),
+            Argument::Tensors(v) => {
+                v.iter().map(|n| Option::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
+            }
             _ => Err(wanted("a list of tensors", arg)),
         }
     }

@@ -38,20 +38,13 @@ impl Cx<'_> {
     pub fn part(&self, pairs: Value, part: usize) -> Value {
         match self.parts_of(pairs) {
             Some(parts) => parts[part],
-            None => self.take(
-                pairs,
-                self.rank(pairs).saturating_sub(1),
-                &Expr::int(part as i64),
-            ),
+            None => self.take(pairs, self.rank(pairs).saturating_sub(1), &Expr::int(part as i64)),
         }
     }
 
     /// Both parts of pairs.
     pub fn parts(&self, pairs: Value) -> Complex {
-        Complex {
-            re: self.part(pairs, 0),
-            im: self.part(pairs, 1),
-        }
+        Complex { re: self.part(pairs, 0), im: self.part(pairs, 1) }
     }
 
     /// Pairs of two parts, broadcast together.
@@ -85,10 +78,7 @@ impl Cx<'_> {
 
     /// A real tensor as a complex one.
     pub fn real(&self, re: Value) -> Complex {
-        Complex {
-            re,
-            im: self.scalar(0, self.dtype(re)),
-        }
+        Complex { re, im: self.scalar(0, self.dtype(re)) }
     }
 }
 
@@ -96,20 +86,13 @@ impl FromArg for Complex {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
             let value = Value::from_arg(cx, arg)?;
-            return Ok(if cx.is_complex(name) {
-                cx.parts(value)
-            } else {
-                cx.real(value)
-            });
+            return Ok(if cx.is_complex(name) { cx.parts(value) } else { cx.real(value) });
         }
         match args::number(cx, arg) {
             // The other operand says how wide: parts of numbers are float32, which promotion then widens.
             Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))) => {
                 let number = |x: f64| cx.scalar(x, pt2onnx_tensor::DType::F32);
-                Ok(Complex {
-                    re: number(re),
-                    im: number(im),
-                })
+                Ok(Complex { re: number(re), im: number(im) })
             }
             _ => Ok(cx.real(Value::from_arg(cx, arg)?)),
         }
@@ -137,9 +120,6 @@ impl FromArg for Paired {
             }
             _ => None,
         };
-        Ok(Self {
-            pairs,
-            parts: Complex::from_arg(cx, arg)?,
-        })
+        Ok(Self { pairs, parts: Complex::from_arg(cx, arg)? })
     }
 }

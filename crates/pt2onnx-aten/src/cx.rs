@@ -37,11 +37,7 @@ impl<'a> Scope<'a> {
         for arg in args.chain(&graph.outputs) {
             arg.for_each_name(&mut |name| _ = read.insert(name, ()));
         }
-        Self {
-            graph,
-            values: ValueMap::new(graph),
-            read,
-        }
+        Self { graph, values: ValueMap::new(graph), read }
     }
 }
 
@@ -204,10 +200,9 @@ impl<'a> Cx<'a> {
         match dims {
             None | Some([]) => Ok((0..self.rank(x)).collect()),
             // A 0-d tensor has one dimension to name, and none to work on.
-            Some(dims) if self.rank(x) == 0 => dims
-                .iter()
-                .try_for_each(|&d| axis_of(1, d).map(drop))
-                .map(|()| vec![]),
+            Some(dims) if self.rank(x) == 0 => {
+                dims.iter().try_for_each(|&d| axis_of(1, d).map(drop)).map(|()| vec![])
+            }
             Some(dims) => dims.iter().map(|&d| axis_of(self.rank(x), d)).collect(),
         }
     }
@@ -221,8 +216,6 @@ pub(crate) fn axis_of(rank: usize, dim: i64) -> Lowered<usize> {
     let axis = if dim < 0 { dim + rank as i64 } else { dim };
     let axis = usize::try_from(axis).ok().filter(|&a| a < rank);
     axis.ok_or_else(|| {
-        LowerError::unsupported(format!(
-            "there is no dimension {dim} in a tensor of rank {rank}"
-        ))
+        LowerError::unsupported(format!("there is no dimension {dim} in a tensor of rank {rank}"))
     })
 }

@@ -49,10 +49,7 @@ impl LowerError {
 }
 
 fn hint(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map(|n| format!(" (the nearest that is: {n})"))
-        .unwrap_or_default()
+    nearest.as_ref().map(|n| format!(" (the nearest that is: {n})")).unwrap_or_default()
 }
 
 /// A node that was not translated.
@@ -99,9 +96,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("parts of the program cannot be translated:")?;
-        self.signature
-            .iter()
-            .try_for_each(|e| write!(f, "\n  {e}"))?;
+        self.signature.iter().try_for_each(|e| write!(f, "\n  {e}"))?;
         self.nodes.iter().try_for_each(|e| write!(f, "\n  {e}"))
     }
 }

@@ -83,11 +83,7 @@ impl Cx<'_> {
     pub fn result_type(&self, operands: &[TensorOrScalar]) -> DType {
         let categorised = operands.iter().map(|o| match o {
             TensorOrScalar::Tensor(v) => {
-                let category = if self.rank(*v) == 0 {
-                    Category::Zero
-                } else {
-                    Category::Dim
-                };
+                let category = if self.rank(*v) == 0 { Category::Zero } else { Category::Dim };
                 (self.dtype(*v), category)
             }
             TensorOrScalar::Scalar(Scalar::Bool(_)) => (DType::Bool, Category::Number),
@@ -122,20 +118,13 @@ impl Cx<'_> {
         let (a, b) = (a.into(), b.into());
         let operands = [a, b];
         let dtype = self.result_type(&operands);
-        (
-            self.as_tensor(&operands[0], dtype),
-            self.as_tensor(&operands[1], dtype),
-        )
+        (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
     }
 
     /// The type of an op that gives floats for integers: the operands' common type, or float32 (PyTorch's default) where
     /// that is no float.
     pub fn float_type(&self, dtype: DType) -> DType {
-        if dtype.is_float() || dtype.is_complex() {
-            dtype
-        } else {
-            DType::F32
-        }
+        if dtype.is_float() || dtype.is_complex() { dtype } else { DType::F32 }
     }
 
     /// `x` as a float, as ops like `sin` take it.
@@ -165,11 +154,7 @@ mod tests {
             (vec![(F16, Dim), (BF16, Dim)], F32),
             (vec![(F64, Dim), (C64, Number)], C128),
         ] {
-            assert_eq!(
-                result_type(operands.clone()),
-                Some(expected),
-                "{operands:?}"
-            );
+            assert_eq!(result_type(operands.clone()), Some(expected), "{operands:?}");
         }
     }
 }

@@ -183,11 +183,7 @@ type Closure = Box<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>;
 /// A translation that came at run time.
 pub(crate) enum Custom {
     /// A function of Rust.
-    Closure {
-        schema: Schema,
-        lower: Closure,
-        complex: bool,
-    },
+    Closure { schema: Schema, lower: Closure, complex: bool },
     /// A function of ONNX: that of that number, of the model of that number.
     Function(usize, usize),
 }
@@ -219,10 +215,7 @@ pub enum RegisterError {
 impl Registry {
     /// The built-in ops and `more`, which replace built-in ones of the same name.
     pub fn with(more: &'static [AtenOp]) -> Self {
-        Self {
-            ops: Ops::with(more),
-            ..Self::default()
-        }
+        Self { ops: Ops::with(more), ..Self::default() }
     }
 
     /// Registers a translation of the op with that schema, for real tensors. It takes the place of others of the op.
@@ -296,19 +289,12 @@ impl Registry {
     /// Copies the functions that a model's nodes call, of those that were registered, into the model.
     pub fn copy_functions(&self, model: &mut Model) {
         for node in model.graph_nodes() {
-            let find = |library: &&Model| {
-                library
-                    .functions
-                    .iter()
-                    .any(|f| f.is_called_by(&model[node]))
-            };
+            let find =
+                |library: &&Model| library.functions.iter().any(|f| f.is_called_by(&model[node]));
             let Some(library) = self.functions.iter().rev().find(find) else {
                 continue;
             };
-            let called = library
-                .functions
-                .iter()
-                .find(|f| f.is_called_by(&model[node]));
+            let called = library.functions.iter().find(|f| f.is_called_by(&model[node]));
             if let Some(function) = called {
                 model.copy_function(library, function);
             }
@@ -326,12 +312,9 @@ impl Registry {
         let custom = self.custom.get(op).into_iter().flatten();
         let custom = custom.filter_map(|c| {
             Some(match c {
-                Custom::Closure {
-                    schema, complex, ..
-                } => Translation::Registered {
-                    schema,
-                    is_complex: *complex,
-                },
+                Custom::Closure { schema, complex, .. } => {
+                    Translation::Registered { schema, is_complex: *complex }
+                }
                 Custom::Function(library, i) => {
                     Translation::Function(self.function(*library, *i)?.1)
                 }

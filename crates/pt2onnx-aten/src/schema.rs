@@ -45,25 +45,16 @@ impl Schema {
         let (name, rest) = text.split_once('(')?;
         let (params, returns) = rest.rsplit_once("->")?;
         let params = params.trim().strip_suffix(')')?;
-        let params = split(params)
-            .into_iter()
-            .filter(|p| *p != "*")
-            .map(param)
-            .collect::<Option<_>>()?;
+        let params =
+            split(params).into_iter().filter(|p| *p != "*").map(param).collect::<Option<_>>()?;
         let returns = returns.trim();
-        let returns = returns
-            .strip_prefix('(')
-            .and_then(|r| r.strip_suffix(')'))
-            .unwrap_or(returns);
+        let returns =
+            returns.strip_prefix('(').and_then(|r| r.strip_suffix(')')).unwrap_or(returns);
         let returns = split(returns)
             .into_iter()
             .map(|r| r.split(' ').next().unwrap_or(r).to_owned())
             .collect();
-        Some(Self {
-            name: name.trim().to_owned(),
-            params,
-            returns,
-        })
+        Some(Self { name: name.trim().to_owned(), params, returns })
     }
 }
 
@@ -107,18 +98,8 @@ fn param(text: &str) -> Option<Param> {
         Some(base) => (base, true),
         None => (element, false),
     };
-    let ty = ParamType {
-        base: base.to_owned(),
-        list,
-        optional_elements,
-        optional,
-    };
-    Some(Param {
-        name: name.to_owned(),
-        ty,
-        default,
-        mutated,
-    })
+    let ty = ParamType { base: base.to_owned(), list, optional_elements, optional };
+    Some(Param { name: name.to_owned(), ty, default, mutated })
 }
 
 /// A default value. Enum names (`Mean`, `contiguous_format`) stand for their numbers.
@@ -135,11 +116,9 @@ fn literal(text: &str) -> Argument {
         "long" => Argument::DType(pt2onnx_tensor::DType::I64),
         "float" => Argument::DType(pt2onnx_tensor::DType::F32),
         _ => match (inner, text.parse(), text.parse()) {
-            (Some(list), _, _) => Argument::Ints(
-                list.split(',')
-                    .filter_map(|i| i.trim().parse().ok())
-                    .collect(),
-            ),
+            (Some(list), _, _) => {
+                Argument::Ints(list.split(',').filter_map(|i| i.trim().parse().ok()).collect())
+            }
             (None, Ok(int), _) => Argument::Int(int),
             (None, _, Ok(float)) => Argument::Float(float),
             _ => Argument::String(text.trim_matches(['"', '\'']).into()),
@@ -157,10 +136,7 @@ mod tests {
             "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], bool ceil_mode=False) -> (Tensor, Tensor)",
         )
         .unwrap();
-        assert_eq!(
-            (s.name.as_str(), s.returns.len()),
-            ("aten::max_pool2d_with_indices", 2)
-        );
+        assert_eq!((s.name.as_str(), s.returns.len()), ("aten::max_pool2d_with_indices", 2));
         assert_eq!(s.params[2].default, Some(Argument::Ints(vec![])));
         assert!(s.params[1].ty.list && s.params[1].ty.base == "int");
 

@@ -31,10 +31,7 @@ fn meta(dtype: DType, dims: Dims) -> TensorMeta {
         sizes,
         storage_offset: Expr::int(0),
         requires_grad: false,
-        device: Device {
-            kind: "cpu".into(),
-            index: None,
-        },
+        device: Device { kind: "cpu".into(), index: None },
         layout: Layout::Strided,
     }
 }
@@ -60,9 +57,7 @@ fn lowered(
         graph.inputs.push(t(i));
         graph.values_mut().insert(x(i), meta(*dtype, dims).into());
     }
-    graph
-        .values_mut()
-        .insert(y.clone(), meta(out.0, out.1).into());
+    graph.values_mut().insert(y.clone(), meta(out.0, out.1).into());
     graph.outputs.push(Argument::Tensor(y.clone()));
     let named = |value: &Argument| NamedArg {
         name: "".into(),
@@ -82,12 +77,7 @@ fn lowered(
         constraints.constrain(&e(symbol), Range::at_least(2));
     }
     let signature = GraphSignature {
-        inputs: graph
-            .inputs
-            .iter()
-            .cloned()
-            .map(InputSpec::UserInput)
-            .collect(),
+        inputs: graph.inputs.iter().cloned().map(InputSpec::UserInput).collect(),
         outputs: vec![OutputSpec::UserOutput(Argument::Tensor(y))],
     };
     let program = ExportedProgram {
@@ -105,9 +95,8 @@ fn lowered(
         verifiers: Vec::new(),
         opset_version: Default::default(),
     };
-    let mut model = lower(&program, &Default::default(), pt2onnx_aten::State::Drop)
-        .expect("a model")
-        .model;
+    let mut model =
+        lower(&program, &Default::default(), pt2onnx_aten::State::Drop).expect("a model").model;
     model.assign_names();
     pt2onnx_ir::verify(&model).expect("a valid model");
     let text = model.to_string();
@@ -296,12 +285,7 @@ main_graph (float[4,s0] x0, float[4,"Max(0, s0 - 5)"] x1) => (float[4,s0] y)
 fn an_element_is_written() {
     let write = |dims: Dims, inner: Dims, dim: i64| {
         let args = [t(0), t(1), Argument::Int(dim), Argument::Int(1)];
-        lowered(
-            ("select_scatter", "default"),
-            &[(F, dims), (F, inner)],
-            &args,
-            (F, dims),
-        )
+        lowered(("select_scatter", "default"), &[(F, dims), (F, inner)], &args, (F, dims))
     };
     assert_snapshot!(write(&["s0", "s1"], &["s1"], 0), @r#"
 main_graph (float[s0,s1] x0, float[s1] x1) => (float[s0,s1] y)
@@ -394,12 +378,7 @@ main_graph (float[s0,4] x0, int64[s0] x1) => (float[u0,4] y)
 #[test]
 fn diagonals_of_any_size() {
     let diagonal = |dims: Dims, out: Dims| {
-        lowered(
-            ("diagonal", "default"),
-            &[(F, dims)],
-            &[t(0), Argument::Int(1)],
-            (F, out),
-        )
+        lowered(("diagonal", "default"), &[(F, dims)], &[t(0), Argument::Int(1)], (F, out))
     };
     assert_snapshot!(diagonal(&["3", "4", "s0"], &["s0", "3"]), @r#"
 main_graph (float[3,4,s0] x0) => (float[s0,3] y)

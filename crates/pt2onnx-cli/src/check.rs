@@ -51,10 +51,9 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
     let failed = verdicts.iter().filter_map(|v| v.error.as_ref());
     let codes: Vec<Code> = failed.map(|e| e.code).collect();
     print(match args.json {
-        true => format!(
-            "{:#}\n",
-            Value::from(verdicts.iter().map(Verdict::json).collect::<Vec<_>>())
-        ),
+        true => {
+            format!("{:#}\n", Value::from(verdicts.iter().map(Verdict::json).collect::<Vec<_>>()))
+        }
         false => text(&verdicts, codes.len()),
     })?;
     Ok(codes.first().copied())
@@ -81,11 +80,7 @@ fn text(verdicts: &[Verdict], failed: usize) -> String {
     }
     if verdicts.len() > 1 {
         let good = verdicts.len() - failed;
-        let _ = writeln!(
-            out,
-            "{good} of {} archives would be converted",
-            verdicts.len()
-        );
+        let _ = writeln!(out, "{good} of {} archives would be converted", verdicts.len());
     }
     out
 }
@@ -113,11 +108,7 @@ impl Verdict {
             }
         };
         let path = path.to_owned();
-        Self {
-            path,
-            report,
-            error,
-        }
+        Self { path, report, error }
     }
 
     pub fn json(&self) -> Value {

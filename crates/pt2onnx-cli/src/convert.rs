@@ -174,9 +174,7 @@ pub fn exporter(args: Options) -> Result<Exporter, Report> {
             Report::new(Code::Input, format!("the functions cannot be read: {e}"))
                 .place(file.display())
         })?;
-        exporter = exporter
-            .functions(&text)
-            .map_err(|e| report::functions(&file, &e))?;
+        exporter = exporter.functions(&text).map_err(|e| report::functions(&file, &e))?;
     }
     for (domain, version) in args.custom_opset {
         exporter = exporter.custom_opset(domain, version);

@@ -69,12 +69,9 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
         }
     }
     match &verdict.error {
-        Some(error) => write!(
-            out,
-            "\nwould not be converted: {}\n{}",
-            error.what(),
-            error.details()
-        ),
+        Some(error) => {
+            write!(out, "\nwould not be converted: {}\n{}", error.what(), error.details())
+        }
         None => writeln!(out, "\nwould be converted"),
     }
 }
@@ -131,10 +128,7 @@ impl Weights {
             Constant::Opaque { .. } => None,
         });
         let all: Vec<&Tensor> = program.state.values().chain(constants).collect();
-        let mut weights = Self {
-            tensors: all.len(),
-            ..Self::default()
-        };
+        let mut weights = Self { tensors: all.len(), ..Self::default() };
         let mut storages = HashSet::new();
         for storage in all.iter().filter_map(|t| t.storage()) {
             let data = storage.bytes();
@@ -151,11 +145,7 @@ impl Weights {
     }
 
     fn describe(&self, out: &mut String) -> fmt::Result {
-        write!(
-            out,
-            "\nweights: {} tensors, {} bytes",
-            self.tensors, self.bytes
-        )?;
+        write!(out, "\nweights: {} tensors, {} bytes", self.tensors, self.bytes)?;
         if self.shared > 0 {
             write!(out, ", {} sharing the storage of others", self.shared)?;
         }

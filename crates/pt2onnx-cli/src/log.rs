@@ -14,10 +14,8 @@ pub fn init(verbose: u8) {
         1 => Level::INFO,
         _ => Level::DEBUG,
     };
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .event_format(Line);
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).event_format(Line);
     // Only fails where there is one already.
     let _ = subscriber.try_init();
 }

@@ -77,10 +77,9 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
 fn print(text: String) -> Result<(), Report> {
     let mut out = BufWriter::new(io::stdout().lock());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Report::new(
-            Code::Output,
-            format!("cannot write to standard output: {e}"),
-        )),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Report::new(Code::Output, format!("cannot write to standard output: {e}")))
+        }
         _ => Ok(()),
     }
 }

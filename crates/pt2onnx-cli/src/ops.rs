@@ -18,15 +18,9 @@ struct Tested<'a> {
 
 fn table() -> HashMap<&'static str, Tested<'static>> {
     let row = |line: &'static str| match line.split('\t').collect::<Vec<_>>()[..] {
-        [name, cases, operators, opset, types] => Some((
-            name,
-            Tested {
-                cases,
-                operators,
-                opset,
-                types,
-            },
-        )),
+        [name, cases, operators, opset, types] => {
+            Some((name, Tested { cases, operators, opset, types }))
+        }
         _ => None,
     };
     TABLE.lines().filter_map(row).collect()
@@ -36,16 +30,9 @@ fn table() -> HashMap<&'static str, Tested<'static>> {
 pub fn list(json: bool) -> String {
     let (ops, table) = (Registry::default().ops(), table());
     if !json {
-        return ops
-            .into_iter()
-            .map(|op| format!("{}\n", op.schema))
-            .collect();
+        return ops.into_iter().map(|op| format!("{}\n", op.schema)).collect();
     }
-    let words = |text: &str| {
-        text.split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let entry = |op: &&AtenOp| {
         let tested = table.get(op.name()).copied().unwrap_or_default();
         serde_json::json!({
@@ -65,11 +52,7 @@ pub fn list(json: bool) -> String {
 /// All overloads of an op, or one of them.
 pub fn explain(op: &str) -> Result<String, Report> {
     let (registry, table) = (Registry::default(), table());
-    let wanted = op
-        .strip_prefix("torch.ops.")
-        .unwrap_or(op)
-        .strip_suffix(".default")
-        .unwrap_or(op);
+    let wanted = op.strip_prefix("torch.ops.").unwrap_or(op).strip_suffix(".default").unwrap_or(op);
     let wanted = if wanted.contains("::") {
         wanted.to_owned()
     } else {
@@ -80,25 +63,17 @@ pub fn explain(op: &str) -> Result<String, Report> {
     let all = registry.ops();
     let found: Vec<_> = all.iter().filter(is_it).collect();
     if found.is_empty() {
-        let near = registry
-            .nearest(&wanted)
-            .map(|n| format!("the nearest that is: {n}"));
-        return Err(Report::new(
-            Code::Program,
-            format!("there is no translation of {wanted}"),
-        )
-        .help(near.unwrap_or_else(|| "`pt2onnx ops` lists what there is".to_owned())));
+        let near = registry.nearest(&wanted).map(|n| format!("the nearest that is: {n}"));
+        return Err(Report::new(Code::Program, format!("there is no translation of {wanted}"))
+            .help(near.unwrap_or_else(|| "`pt2onnx ops` lists what there is".to_owned())));
     }
     let mut out = String::new();
     for op in found {
         let tested = table.get(op.name()).copied().unwrap_or_default();
         // A String takes whatever is written to it.
         let _ = writeln!(out, "{}", op.schema);
-        let _ = writeln!(
-            out,
-            "  complex tensors: {}",
-            if op.takes_complex() { "yes" } else { "no" }
-        );
+        let _ =
+            writeln!(out, "  complex tensors: {}", if op.takes_complex() { "yes" } else { "no" });
         if !tested.operators.is_empty() {
             let _ = writeln!(
                 out,
@@ -106,11 +81,8 @@ pub fn explain(op: &str) -> Result<String, Report> {
                 tested.operators, tested.opset
             );
         }
-        let _ = writeln!(
-            out,
-            "  tested by {} cases, results of type: {}",
-            tested.cases, tested.types
-        );
+        let _ =
+            writeln!(out, "  tested by {} cases, results of type: {}", tested.cases, tested.types);
     }
     Ok(out)
 }

@@ -46,10 +46,7 @@ impl Passes {
 /// The passes, each with its level and what it does.
 pub fn list() -> String {
     let mut text = String::new();
-    for Pass {
-        name, level, doc, ..
-    } in PASSES
-    {
+    for Pass { name, level, doc, .. } in PASSES {
         text += &format!("{name} (level {})\n    {doc}\n", *level as u8);
     }
     text

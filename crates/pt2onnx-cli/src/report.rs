@@ -40,12 +40,7 @@ pub struct Report {
 
 impl Report {
     pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self {
-            code,
-            what: what.into(),
-            places: Vec::new(),
-            help: None,
-        }
+        Self { code, what: what.into(), places: Vec::new(), help: None }
     }
 
     /// Adds where it is.
@@ -173,15 +168,11 @@ fn archive(error: &fx::Error) -> Report {
 pub fn model(path: &Path, error: &ReadError) -> Report {
     let input = |what: String| Report::new(Code::Input, what);
     match error {
-        ReadError::Io {
-            path,
-            doing,
-            source,
-        } => input(format!("the file cannot be {doing}: {source}")).place(path.display()),
+        ReadError::Io { path, doing, source } => {
+            input(format!("the file cannot be {doing}: {source}")).place(path.display())
+        }
         ReadError::Decode { source } => {
-            let report = input(format!(
-                "this is not an ONNX model, or a damaged one: {source}"
-            ));
+            let report = input(format!("this is not an ONNX model, or a damaged one: {source}"));
             let report = report.place(path.display());
             let zip = File::open(path).and_then(|mut file| {
                 let mut magic = [0; 2];
@@ -208,29 +199,29 @@ pub fn weights(error: WeightsError) -> Report {
         Io { path, source } => {
             input(format!("the weights cannot be read: {source}")).place(path.display())
         }
-        Safetensors { path, source } => input(format!(
-            "the weights are neither safetensors nor an archive: {source}"
-        ))
-        .place(path.display()),
+        Safetensors { path, source } => {
+            input(format!("the weights are neither safetensors nor an archive: {source}"))
+                .place(path.display())
+        }
         Tensor { path, name, source } => {
             input(format!("weight {name}: {source}")).place(path.display())
         }
-        Type { path, name, dtype } => input(format!(
-            "weight {name} has elements of type {dtype}, which are not supported"
-        ))
-        .place(path.display()),
-        Index { path, source } => input(format!(
-            "the index of the weights is not understood: {source}"
-        ))
-        .place(path.display()),
+        Type { path, name, dtype } => {
+            input(format!("weight {name} has elements of type {dtype}, which are not supported"))
+                .place(path.display())
+        }
+        Index { path, source } => {
+            input(format!("the index of the weights is not understood: {source}"))
+                .place(path.display())
+        }
         Outside { path, file } => input(format!(
             "the index refers to `{file}`, which is not the name of a file beside it"
         ))
         .place(path.display()),
-        NotThere { path, name, file } => input(format!(
-            "weight {name} is not in {file}, where the index says it is"
-        ))
-        .place(path.display()),
+        NotThere { path, name, file } => {
+            input(format!("weight {name} is not in {file}, where the index says it is"))
+                .place(path.display())
+        }
         Twice { folder, name } => input(format!("weight {name} is in several files of the folder"))
             .place(folder.display()),
         NoFile(folder) => {
@@ -261,14 +252,9 @@ fn program(failures: &[Failure]) -> Report {
         }
         all => format!("{} parts of the program cannot be translated", all.len()),
     };
-    let report = failures
-        .iter()
-        .fold(Report::new(Code::Program, what), Report::place);
+    let report = failures.iter().fold(Report::new(Code::Program, what), Report::place);
     let bug = |f: &Failure| {
-        matches!(
-            f.reason,
-            Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_))
-        )
+        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_)))
     };
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
     if failures.iter().all(bug) {
@@ -297,24 +283,15 @@ pub fn functions(file: &Path, error: &ParseError) -> Report {
 }
 
 fn legalise(error: &LegaliseError) -> Report {
-    let LegaliseError::Nodes {
-        opset,
-        lowest,
-        failures,
-    } = error
-    else {
+    let LegaliseError::Nodes { opset, lowest, failures } = error else {
         return Report::new(Code::Program, error.to_string());
     };
     let report = Report::new(
         Code::Program,
         format!("the model needs operators that opset {opset} does not have"),
     );
-    let places = failures
-        .iter()
-        .map(|f| format!("{}: {}", f.place, f.reason));
-    places
-        .fold(report, Report::place)
-        .help(format!("use `--opset {lowest}`"))
+    let places = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
+    places.fold(report, Report::place).help(format!("use `--opset {lowest}`"))
 }
 
 fn target(error: &TargetError) -> Report {

@@ -49,18 +49,11 @@ fn verbose_names_the_stages() {
         "verify",
         "write",
     ];
-    let lines: Vec<&str> = run
-        .stderr
-        .lines()
-        .filter_map(|l| l.split_once(": "))
-        .map(|(stage, _)| stage)
-        .collect();
+    let lines: Vec<&str> =
+        run.stderr.lines().filter_map(|l| l.split_once(": ")).map(|(stage, _)| stage).collect();
     assert_eq!(lines[..stages.len()], stages);
     assert!(
-        run.stderr.contains(&format!(
-            "m.onnx: {} bytes",
-            fs::metadata(&output).unwrap().len()
-        )),
+        run.stderr.contains(&format!("m.onnx: {} bytes", fs::metadata(&output).unwrap().len())),
         "{run:?}"
     );
 }
@@ -83,10 +76,7 @@ fn options_change_the_model() {
     assert_eq!(plain, write(&["--optimize", "2", "--fold-limit", "8192"]));
     let unoptimised = write(&["--no-optimize"]);
     assert_eq!(unoptimised, write(&["--optimize", "0"]));
-    assert_eq!(
-        unoptimised,
-        write(&["--optimize", "0", "--skip-pass", "gelu"])
-    );
+    assert_eq!(unoptimised, write(&["--optimize", "0", "--skip-pass", "gelu"]));
     assert_eq!(plain, write(&["--metadata", "full"]));
     let has = |model: &[u8], text: &str| model.windows(text.len()).any(|w| w == text.as_bytes());
     let folder_of_source = "/opt/src/seedcase.py";
@@ -111,13 +101,7 @@ fn options_change_the_model() {
         "--doc-strings",
     ];
     let model = write(&said);
-    for text in [
-        "author",
-        "me=you",
-        "some words",
-        "a maker",
-        "seedcase.py:8: ",
-    ] {
+    for text in ["author", "me=you", "some words", "a maker", "seedcase.py:8: "] {
         assert!(has(&model, text), "{text}");
     }
     assert!(!has(&model, "pt2onnx"));
@@ -147,13 +131,9 @@ fn inspect() {
     let (from, to) = ("aten.sigmoid.default", "mylib.foo.default");
     fs::write(&unknown, with_json(&mlp(), from, to)).unwrap();
     let mut all = String::new();
-    for model in [
-        mlp(),
-        unknown,
-        data("writes_buffer"),
-        data("writes_repeated"),
-        data("fake_weights"),
-    ] {
+    for model in
+        [mlp(), unknown, data("writes_buffer"), data("writes_repeated"), data("fake_weights")]
+    {
         let run = pt2onnx([Path::new("inspect"), &model]);
         assert_eq!((run.code, &*run.stderr), (0, ""));
         let name = model.file_name().unwrap().to_str().unwrap();
@@ -235,9 +215,5 @@ fn a_full_disk_is_an_error() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = command().arg("ops").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(5));
-    assert!(
-        output
-            .stderr
-            .starts_with(b"error: cannot write to standard output")
-    );
+    assert!(output.stderr.starts_with(b"error: cannot write to standard output"));
 }

@@ -11,19 +11,11 @@ use std::{
 use tempfile::tempdir;
 
 /// Of `testdata/cases/models.tar.zst`: small and large, with state, of halves, with sequences.
-const MODELS: &[&str] = &[
-    "bert.Model.fp16",
-    "dac",
-    "gpt2.past",
-    "llama.past.eager",
-    "longt5",
-    "mixtral",
-];
+const MODELS: &[&str] =
+    &["bert.Model.fp16", "dac", "gpt2.past", "llama.past.eager", "longt5", "mixtral"];
 
-const OPTIONS: &[&str] = &[
-    "--weights embed --opset 23",
-    "--weights external --opset 18 --target ort-cpu",
-];
+const OPTIONS: &[&str] =
+    &["--weights embed --opset 23", "--weights external --opset 18 --target ort-cpu"];
 
 /// Archives of each version of PyTorch, and models out of the bundle, unpacked into the folder.
 fn archives(folder: &Path) -> Vec<PathBuf> {
@@ -36,9 +28,7 @@ fn archives(folder: &Path) -> Vec<PathBuf> {
     for entry in tar::Archive::new(stream).entries().unwrap() {
         let mut entry = entry.unwrap();
         let path = entry.path().unwrap().into_owned();
-        let model = path
-            .parent()
-            .and_then(|p| p.file_name()?.to_str().map(str::to_owned));
+        let model = path.parent().and_then(|p| p.file_name()?.to_str().map(str::to_owned));
         let model = model.filter(|model| MODELS.contains(&model.as_str()));
         if let (Some(model), true) = (model, path.ends_with("model.pt2")) {
             let unpacked = folder.join(model).with_added_extension("pt2");

@@ -12,11 +12,7 @@ fn fails(model: &Path) -> Run {
     let folder = tempdir().unwrap();
     let output = folder.path().join("m.onnx");
     let run = convert(model, &output);
-    assert!(
-        files(folder.path()).is_empty(),
-        "{run:?} left {:?}",
-        files(folder.path()).keys()
-    );
+    assert!(files(folder.path()).is_empty(), "{run:?} left {:?}", files(folder.path()).keys());
 
     fs::write(&output, "a model").unwrap();
     fs::write(folder.path().join("m.onnx.data"), "its weights").unwrap();
@@ -29,14 +25,8 @@ fn fails(model: &Path) -> Run {
 
 fn one_error(run: &Run) {
     let first: Vec<&str> = run.stderr.lines().filter(|l| !l.starts_with(' ')).collect();
-    assert!(
-        first.len() == 1 && first[0].starts_with("error: ") && first[0].len() > 20,
-        "{run:?}"
-    );
-    assert!(
-        run.stdout.is_empty() && !run.stderr.contains("panicked"),
-        "{run:?}"
-    );
+    assert!(first.len() == 1 && first[0].starts_with("error: ") && first[0].len() > 20, "{run:?}");
+    assert!(run.stdout.is_empty() && !run.stderr.contains("panicked"), "{run:?}");
 }
 
 fn fails_with(archive: &[u8], code: i32, words: &[&str]) {
@@ -65,35 +55,25 @@ fn no_archive() {
         (b"", "empty"),
         (&zip([("hello.txt", &b"hello"[..])]), "hello.txt"),
         (&zip([]), ""),
-        (
-            &zip([("model/data.pkl", &b"."[..]), ("model/version", b"3")]),
-            "torch.save",
-        ),
+        (&zip([("model/data.pkl", &b"."[..]), ("model/version", b"3")]), "torch.save"),
     ] {
-        fails_with(
-            content,
-            3,
-            &["not a .pt2 archive", word, "torch.export.save"],
-        );
+        fails_with(content, 3, &["not a .pt2 archive", word, "torch.export.save"]);
     }
 }
 
 #[test]
 fn damaged_programs() {
     let json = "models/model.json";
-    let cut = edited(&mlp(), |name, bytes| {
-        if name == json {
-            bytes[..bytes.len() / 2].to_vec()
-        } else {
-            bytes
-        }
-    });
+    let cut = edited(
+        &mlp(),
+        |name, bytes| {
+            if name == json { bytes[..bytes.len() / 2].to_vec() } else { bytes }
+        },
+    );
     fails_with(&cut, 3, &["models/model.json", "help: "]);
     for content in ["", "{}", "[1, 2]", "{\"graph_module\": 1}", "\u{fffd}"] {
-        let archive = edited(
-            &mlp(),
-            |name, bytes| if name == json { content.into() } else { bytes },
-        );
+        let archive =
+            edited(&mlp(), |name, bytes| if name == json { content.into() } else { bytes });
         fails_with(&archive, 3, &["models/model.json"]);
     }
     let short = edited(&mlp(), |name, bytes| match name {
@@ -105,30 +85,19 @@ fn damaged_programs() {
 
 #[test]
 fn a_schema_of_the_future() {
-    let archive = with_json(
-        &mlp(),
-        r#""schema_version": {"major": 8"#,
-        r#""schema_version": {"major": 9"#,
-    );
+    let archive =
+        with_json(&mlp(), r#""schema_version": {"major": 8"#, r#""schema_version": {"major": 9"#);
     fails_with(
         &archive,
         3,
-        &[
-            "schema 9.",
-            "reads up to 8.x",
-            "torch 2.15",
-            "help: use a newer pt2onnx",
-        ],
+        &["schema 9.", "reads up to 8.x", "torch 2.15", "help: use a newer pt2onnx"],
     );
 }
 
 #[test]
 fn unknown_ops_are_all_listed() {
-    let archive = with_json(
-        &mlp(),
-        "torch.ops.aten.sigmoid.default",
-        "torch.ops.mylib.foo.default",
-    );
+    let archive =
+        with_json(&mlp(), "torch.ops.aten.sigmoid.default", "torch.ops.mylib.foo.default");
     let places = [
         "4 nodes",
         "mylib.foo.default (node `sigmoid`",
@@ -153,11 +122,7 @@ fn unwritable_outputs() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("file"), "content").unwrap();
     let before = files(folder.path());
-    for (output, word) in [
-        ("none/m.onnx", "none"),
-        ("file/m.onnx", "file"),
-        (".", "folder"),
-    ] {
+    for (output, word) in [("none/m.onnx", "none"), ("file/m.onnx", "file"), (".", "folder")] {
         let run = convert(&mlp(), &folder.path().join(output));
         one_error(&run);
         assert!(run.code == 5 && run.stderr.contains(word), "{run:?}");
@@ -168,11 +133,7 @@ fn unwritable_outputs() {
 #[test]
 fn the_archive_is_not_overwritten() {
     let folder = tempdir().unwrap();
-    for (name, output) in [
-        ("m.pt2", "m.pt2"),
-        ("m.pt2", "./m.pt2"),
-        ("m.onnx.data", "m.onnx"),
-    ] {
+    for (name, output) in [("m.pt2", "m.pt2"), ("m.pt2", "./m.pt2"), ("m.onnx.data", "m.onnx")] {
         let model = folder.path().join(name);
         fs::copy(mlp(), &model).unwrap();
         let run = convert(&model, &folder.path().join(output));
@@ -218,15 +179,9 @@ fn names_and_dimensions_that_cannot_be() {
             &["--input-names", "a,b,c,d"][..],
             "4 input names are given, but the program has 3: tensor_x, input_dict_tensor_x, input_list_0",
         ),
-        (
-            &["--output-names", "a,b"],
-            "2 output names are given, but the program has 1: linear_4",
-        ),
+        (&["--output-names", "a,b"], "2 output names are given, but the program has 1: linear_4"),
         (&["--input-names", "a,a"], "the name `a` is given twice"),
-        (
-            &["--input-names", "a,,c"],
-            "`input_dict_tensor_x` is given an empty name",
-        ),
+        (&["--input-names", "a,,c"], "`input_dict_tensor_x` is given an empty name"),
         (
             &["--input-names", "a", "--rename", "tensor_x=b"],
             "`tensor_x` is given two names, `a` and `b`",
@@ -247,10 +202,7 @@ fn names_and_dimensions_that_cannot_be() {
             &["--dim", "s77=n"],
             "`s77` is no dynamic dimension: give one of `s18`, or VALUE.AXIS such as `x.0`",
         ),
-        (
-            &["--dim", "tensor_x.2=n"],
-            "`tensor_x` has 2 axes, there is no axis 2",
-        ),
+        (&["--dim", "tensor_x.2=n"], "`tensor_x` has 2 axes, there is no axis 2"),
         (
             &["--dim", "tensor_x.1=n"],
             "dimension 1 of `tensor_x` is 8, fixed at export: export with `dynamic_shapes` to make it dynamic",
@@ -267,19 +219,12 @@ fn names_and_dimensions_that_cannot_be() {
             &["--dynamic-axes", r#"{"y": [0]}"#],
             "the dynamic axes name `y`, which is neither input nor output of the model",
         ),
-        (
-            &["--fix", "s18=-1"],
-            "`s18` cannot be -1: the program allows 0 and more",
-        ),
+        (&["--fix", "s18=-1"], "`s18` cannot be -1: the program allows 0 and more"),
     ] {
         let model = mlp();
         let paths = [model.as_path(), Path::new("-o"), &output];
         let run = pt2onnx(paths.into_iter().chain(args.iter().map(Path::new)));
-        assert_eq!(
-            (run.code, &*run.stderr),
-            (2, &*format!("error: {expected}\n")),
-            "{args:?}"
-        );
+        assert_eq!((run.code, &*run.stderr), (2, &*format!("error: {expected}\n")), "{args:?}");
         assert!(!output.exists());
     }
 }

@@ -63,10 +63,8 @@ fn killed_while_writing() {
 fn the_disk_is_full() {
     let folder = tempdir().unwrap();
     let inner = |script: &str| {
-        let mount = format!(
-            "mount -t tmpfs -o size=16k none {} && cd $_ && ",
-            folder.path().display()
-        );
+        let mount =
+            format!("mount -t tmpfs -o size=16k none {} && cd $_ && ", folder.path().display());
         let mut command = Command::new("unshare");
         command.args(["-rm", "bash", "-c", &(mount + script)]);
         command.arg(env!("CARGO_BIN_EXE_pt2onnx")).arg(mlp());

@@ -103,10 +103,7 @@ fn optimize_warns_of_what_it_leaves_alone() {
 fn optimize_refuses_what_contradicts_itself() {
     let folder = tempdir().unwrap();
     for (nodes, what) in [
-        (
-            "a = Shape (x) b = Cast <to = 7> (x) y = MatMul (x, b)",
-            "`node_MatMul_2`",
-        ),
+        ("a = Shape (x) b = Cast <to = 7> (x) y = MatMul (x, b)", "`node_MatMul_2`"),
         (
             "a = Shape (x) y = Abs (a)",
             "output `y`: the graph says that it is float32, its node makes int64",
@@ -118,9 +115,7 @@ fn optimize_refuses_what_contradicts_itself() {
             g (float[1,1,8] x) => (float[n] y) {{ {nodes} }}"#
         );
         let mut model: Model = text.parse().unwrap();
-        let made = model
-            .nodes(Model::MAIN)
-            .flat_map(|n| model[n].outputs().to_vec());
+        let made = model.nodes(Model::MAIN).flat_map(|n| model[n].outputs().to_vec());
         for value in made.collect::<Vec<_>>() {
             if !model.outputs().contains(&value) {
                 model[value].ty = None;
@@ -128,12 +123,7 @@ fn optimize_refuses_what_contradicts_itself() {
         }
         let model = save(&folder, "m.onnx", &model, Weights::Auto);
         let output = folder.path().join("n.onnx");
-        let run = pt2onnx([
-            "optimize",
-            model.to_str().unwrap(),
-            "-o",
-            output.to_str().unwrap(),
-        ]);
+        let run = pt2onnx(["optimize", model.to_str().unwrap(), "-o", output.to_str().unwrap()]);
         match what {
             // Wrong sizes are the runtime's business.
             "" => assert_eq!(run.code, 0, "{run:?}"),
@@ -146,9 +136,8 @@ fn optimize_refuses_what_contradicts_itself() {
 fn diff() {
     let folder = tempdir().unwrap();
     let a = save(&folder, "a.onnx", &foreign(), Weights::External);
-    let text = foreign()
-        .to_string()
-        .replace("{...}", &format!("{{{}}}", vec!["0.5"; 512].join(", ")));
+    let text =
+        foreign().to_string().replace("{...}", &format!("{{{}}}", vec!["0.5"; 512].join(", ")));
     let changes = [
         (r#""" : 18"#, r#""" : 20"#),
         ("bool flag)", "bool flag, float unused)"),
@@ -184,11 +173,6 @@ fn diff() {
     assert_eq!(diff(&[]).code, 3);
     let run = diff(&["--no-weights"]);
     assert!(run.code == 6 && !run.stdout.contains("weights:"), "{run:?}");
-    let same = pt2onnx([
-        "diff",
-        b.to_str().unwrap(),
-        b.to_str().unwrap(),
-        "--metadata",
-    ]);
+    let same = pt2onnx(["diff", b.to_str().unwrap(), b.to_str().unwrap(), "--metadata"]);
     assert_eq!((same.code, &*same.stdout, &*same.stderr), (0, "", ""));
 }

@@ -33,11 +33,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn unknown_op() -> Vec<u8> {
-    with_json(
-        &mlp(),
-        "torch.ops.aten.sigmoid.default",
-        "torch.ops.mylib.foo.default",
-    )
+    with_json(&mlp(), "torch.ops.aten.sigmoid.default", "torch.ops.mylib.foo.default")
 }
 
 #[test]
@@ -72,18 +68,9 @@ fn of_a_success() {
         ("/archive/bytes", "35597"),
         ("/program/torch", r#""2.15.0+cu132""#),
         ("/program/schema", r#""8.20""#),
-        (
-            "/program/inputs/0",
-            r#"{"name":"tensor_x","type":"float32[s18, 8]"}"#,
-        ),
-        (
-            "/program/dimensions",
-            r#"[{"symbol":"s18","min":0,"max":null}]"#,
-        ),
-        (
-            "/program/parameters",
-            r#"{"count":10,"elements":324,"bytes":1296}"#,
-        ),
+        ("/program/inputs/0", r#"{"name":"tensor_x","type":"float32[s18, 8]"}"#),
+        ("/program/dimensions", r#"[{"symbol":"s18","min":0,"max":null}]"#),
+        ("/program/parameters", r#"{"count":10,"elements":324,"bytes":1296}"#),
         (
             "/ops/1",
             r#"{"op":"aten::linear","count":5,"supported":true,"failed":0,"becomes":["Gemm"]}"#,
@@ -91,10 +78,7 @@ fn of_a_success() {
         ("/model/opset", "19"),
         ("/model/operators", r#"{"Concat":1,"Gemm":5,"Sigmoid":4}"#),
         ("/model/weights/bytes", "1296"),
-        (
-            "/model/outputs/0",
-            r#"{"name":"linear_4","type":"float[batch,2]"}"#,
-        ),
+        ("/model/outputs/0", r#"{"name":"linear_4","type":"float[batch,2]"}"#),
     ] {
         assert_eq!(at(pointer), value, "{pointer}");
     }
@@ -132,10 +116,7 @@ fn of_a_failure() {
         ("node", "sigmoid"),
         ("op", "mylib::foo"),
         ("file", "/opt/src/seedcase.py"),
-        (
-            "reason",
-            "no translation is registered for mylib.foo.default",
-        ),
+        ("reason", "no translation is registered for mylib.foo.default"),
     ] {
         assert_eq!(first[key], value);
     }
@@ -144,29 +125,19 @@ fn of_a_failure() {
     let row = "| `mylib::foo` | 4 | **no** |  |";
     assert!(markdown.contains(row), "{markdown}");
     // The ops that were translated are told all the same.
-    assert!(
-        markdown.contains("| `aten::linear` | 5 | yes | Gemm |"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("| `aten::linear` | 5 | yes | Gemm |"), "{markdown}");
 }
 
 #[test]
 fn failures_of_passes_and_of_lowerings_are_told_together() {
     let folder = tempdir().unwrap();
     let from = "torch.ops.aten.mul.Tensor";
-    let both = with_json(
-        &data("writes_repeated"),
-        from,
-        "torch.ops.mylib.foo.default",
-    );
+    let both = with_json(&data("writes_repeated"), from, "torch.ops.mylib.foo.default");
     let model = archive(&folder, "b.pt2", both);
     let (run, json, _) = reported(&model, &folder, &[]);
     assert_eq!(run.code, 4);
     let failures = json["failures"].as_array().unwrap();
-    let kinds: Vec<&str> = failures
-        .iter()
-        .map(|f| f["kind"].as_str().unwrap())
-        .collect();
+    let kinds: Vec<&str> = failures.iter().map(|f| f["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["conversion", "unsupported_operator"], "{json:#}");
     assert!(run.stderr.contains("expand") && run.stderr.contains("mylib.foo"));
 }
@@ -178,12 +149,9 @@ fn reports_that_cannot_be() {
     let model = path("m.md");
     fs::copy(mlp(), &model).unwrap();
     let before = files(folder.path());
-    for (report, code) in [
-        (path("none/r.md"), 5),
-        (path("r.txt"), 2),
-        (model.clone(), 2),
-        (path("m.json"), 2),
-    ] {
+    for (report, code) in
+        [(path("none/r.md"), 5), (path("r.txt"), 2), (model.clone(), 2), (path("m.json"), 2)]
+    {
         let run = pt2onnx([&model, "-o", &path("m.json"), "--report", &report]);
         assert!(run.code == code && !run.stderr.is_empty(), "{run:?}");
         assert!(files(folder.path()) == before, "{report}");
@@ -204,9 +172,7 @@ fn check() {
 
     let all = run(&[&good, &bad, &none, &fake, &good]);
     assert_eq!((all.code, &*all.stderr), (4, ""));
-    let heads: Vec<&str> = { all.stdout.lines() }
-        .filter(|l| !l.starts_with(' '))
-        .collect();
+    let heads: Vec<&str> = { all.stdout.lines() }.filter(|l| !l.starts_with(' ')).collect();
     let ends = [
         "would be converted",
         "4 nodes of the program cannot be translated",
@@ -221,30 +187,18 @@ fn check() {
     }
     for jobs in ["1", "5"] {
         let jobs = [Path::new("--jobs"), Path::new(jobs)];
-        assert_eq!(
-            run(&[&jobs[..], &[&good, &bad, &none, &fake, &good]].concat()),
-            all
-        );
+        assert_eq!(run(&[&jobs[..], &[&good, &bad, &none, &fake, &good]].concat()), all);
     }
     // The first that fails decides.
     assert_eq!(run(&[&good, &none, &bad]).code, 3);
 
     let json = run(&[Path::new("--json"), &good, &bad]);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(
-        (&json[0]["converts"], &json[0]["exit_code"]),
-        (&true.into(), &0.into())
-    );
-    assert_eq!(
-        (&json[1]["converts"], &json[1]["exit_code"]),
-        (&false.into(), &4.into())
-    );
+    assert_eq!((&json[0]["converts"], &json[0]["exit_code"]), (&true.into(), &0.into()));
+    assert_eq!((&json[1]["converts"], &json[1]["exit_code"]), (&false.into(), &4.into()));
     assert_eq!(json[1]["failures"].as_array().unwrap().len(), 4);
 
     // Options count.
     let run = run(&[&good, Path::new("--fix"), Path::new("s18=-1")]);
-    assert!(
-        run.code == 2 && run.stdout.contains("cannot be -1"),
-        "{run:?}"
-    );
+    assert!(run.code == 2 && run.stdout.contains("cannot be -1"), "{run:?}");
 }

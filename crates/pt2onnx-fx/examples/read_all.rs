@@ -76,14 +76,7 @@ fn main() -> io::Result<()> {
             }
         }
     }
-    writeln!(
-        out,
-        "read {read} of {}, {nodes} nodes, in {:?}",
-        found.len(),
-        start.elapsed()
-    )?;
+    writeln!(out, "read {read} of {}, {nodes} nodes, in {:?}", found.len(), start.elapsed())?;
     writeln!(out, "slowest: {:?} {}", slowest.0, slowest.1.display())?;
-    counts
-        .iter()
-        .try_for_each(|(what, n)| writeln!(out, "{n} {what}"))
+    counts.iter().try_for_each(|(what, n)| writeln!(out, "{n} {what}"))
 }

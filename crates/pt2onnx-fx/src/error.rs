@@ -10,17 +10,11 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What is wrong, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
-#[expect(
-    missing_docs,
-    reason = "the messages are the documentation of variants and fields"
-)]
+#[expect(missing_docs, reason = "the messages are the documentation of variants and fields")]
 #[non_exhaustive]
 pub enum Error {
     #[error("{}: {source}", path.display())]
-    Io {
-        path: Arc<PathBuf>,
-        source: std::io::Error,
-    },
+    Io { path: Arc<PathBuf>, source: std::io::Error },
 
     #[error(
         "{place}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`"
@@ -36,50 +30,29 @@ pub enum Error {
     #[error(
         "{place}: the zip directory cannot be read, the file may be truncated or damaged: {source}"
     )]
-    Zip {
-        place: Place,
-        source: zip::result::ZipError,
-    },
+    Zip { place: Place, source: zip::result::ZipError },
 
     #[error("{place}: record `{record}` {problem}")]
-    Record {
-        place: Place,
-        record: String,
-        problem: RecordProblem,
-    },
+    Record { place: Place, record: String, problem: RecordProblem },
 
     #[error("{place}: {problem}")]
-    Pickle {
-        place: Place,
-        problem: PickleProblem,
-    },
+    Pickle { place: Place, problem: PickleProblem },
 
     #[error("{place}: the archive holds several models, name one of: {}", models.join(", "))]
     WhichModel { place: Place, models: Vec<String> },
 
     #[error("{place}: no model `{model}` in the archive, it holds: {}", models.join(", "))]
-    NoModel {
-        place: Place,
-        model: String,
-        models: Vec<String>,
-    },
+    NoModel { place: Place, model: String, models: Vec<String> },
 
     #[error("{place}: not what the export schema asks for: {source}")]
-    Json {
-        place: Place,
-        source: serde_json::Error,
-    },
+    Json { place: Place, source: serde_json::Error },
 
     #[error(
         "{place}: written with export schema {}.{} by torch {torch_version}, this reads up to {}.x. \
          Use a newer pt2onnx, or an older PyTorch to export",
         found.0, found.1, MAJOR
     )]
-    SchemaVersion {
-        place: Place,
-        found: (u32, u32),
-        torch_version: String,
-    },
+    SchemaVersion { place: Place, found: (u32, u32), torch_version: String },
 
     #[error("{place}: {what} {name}: {source}")]
     Tensor {
@@ -94,37 +67,22 @@ pub enum Error {
         "{place}: {what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed. \
          Export the model with plain tensors"
     )]
-    Pickled {
-        place: Place,
-        what: &'static str,
-        name: String,
-    },
+    Pickled { place: Place, what: &'static str, name: String },
 
     #[error("{place}: the program uses {what} {name}, of which there is no data")]
-    MissingTensor {
-        place: Place,
-        what: &'static str,
-        name: String,
-    },
+    MissingTensor { place: Place, what: &'static str, name: String },
 
     #[error(
         "{place}: the tensors take {bytes} bytes more than the records that they are views of hold; \
          an archive that repeats more than {limit} is refused"
     )]
-    Repeated {
-        place: Place,
-        bytes: usize,
-        limit: usize,
-    },
+    Repeated { place: Place, bytes: usize, limit: usize },
 
     #[error("{place}: {invalid}")]
     Invalid { place: Place, invalid: Box<Invalid> },
 
     #[error("{site}: {problem}")]
-    Pass {
-        site: Box<Site>,
-        problem: PassProblem,
-    },
+    Pass { site: Box<Site>, problem: PassProblem },
 }
 
 /// Shorthand.
@@ -153,11 +111,7 @@ impl Place {
 
     /// That something is wrong with a record there.
     pub(crate) fn record(&self, record: &str, problem: RecordProblem) -> Error {
-        Error::Record {
-            place: self.clone(),
-            record: record.to_owned(),
-            problem,
-        }
+        Error::Record { place: self.clone(), record: record.to_owned(), problem }
     }
 }
 
@@ -272,27 +226,15 @@ pub enum PickleProblem {
 #[expect(missing_docs, reason = "the messages are the documentation")]
 pub enum Invalid {
     #[error("{owner}: `{text}` is not understood: {source}")]
-    Expression {
-        owner: String,
-        text: String,
-        source: ParseError,
-    },
+    Expression { owner: String, text: String, source: ParseError },
     #[error("{owner}: {value} is not among the values of {of} that are known")]
-    Enum {
-        owner: String,
-        of: &'static str,
-        value: i64,
-    },
+    Enum { owner: String, of: &'static str, value: i64 },
     #[error("{owner}: {what} should be a known number that is not negative")]
     NotStatic { owner: String, what: &'static str },
     #[error("{owner}: has no `tensor_meta`")]
     NoTensorMeta { owner: String },
     #[error("the signature has {specs} {what} specifications, the graph {what}s: {graph}")]
-    Arity {
-        what: &'static str,
-        specs: usize,
-        graph: usize,
-    },
+    Arity { what: &'static str, specs: usize, graph: usize },
     #[error("the value {0} is defined twice")]
     DefinedTwice(Name),
     #[error("node {node} reads {name}, which nothing before it defines")]

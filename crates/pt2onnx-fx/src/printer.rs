@@ -30,12 +30,7 @@ impl<'a> Printer<'a> {
     /// For the graph of a program.
     pub fn new(program: &'a ExportedProgram) -> Self {
         let mut printer = Self::of_body(&program.graph);
-        printer.inputs = program
-            .signature
-            .inputs
-            .iter()
-            .map(InputSpec::name)
-            .collect();
+        printer.inputs = program.signature.inputs.iter().map(InputSpec::name).collect();
         printer
     }
 
@@ -57,11 +52,7 @@ impl<'a> Printer<'a> {
         let output = graph.nodes.len();
         graph.outputs.iter().for_each(|value| note(output, value));
         let inputs = graph.inputs.iter().map(Argument::name).collect();
-        Self {
-            graph,
-            inputs,
-            users,
-        }
+        Self { graph, inputs, users }
     }
 
     fn users_of(&self, name: &Name) -> usize {
@@ -74,11 +65,7 @@ impl<'a> Printer<'a> {
             let keyword = node.args.iter().filter(|a| a.kind == ArgKind::Keyword);
             let positional = node.args.iter().filter(|a| a.kind != ArgKind::Keyword);
             // A tuple of one has a comma.
-            let comma = if positional.clone().count() == 1 {
-                ","
-            } else {
-                ""
-            };
+            let comma = if positional.clone().count() == 1 { "," } else { "" };
             let parts = parts(node);
             let users = match &parts {
                 Some(parts) => parts.iter().filter(|p| self.is_used_part(p)).count(),
@@ -145,10 +132,7 @@ impl Display for Printer<'_> {
             let made_up: Name = format!("arg{index}").into();
             let name = input.unwrap_or(&made_up);
             let users = self.users_of(name);
-            write!(
-                f,
-                "\n    %{name} : [num_users={users}] = placeholder[target={name}]"
-            )?;
+            write!(f, "\n    %{name} : [num_users={users}] = placeholder[target={name}]")?;
         }
         for node in &self.graph.nodes {
             for arg in &node.args {
@@ -157,9 +141,7 @@ impl Display for Printer<'_> {
                 }
             }
             write!(f, "\n    {}", self.node(node))?;
-            self.getitems(node)
-                .iter()
-                .try_for_each(|line| write!(f, "\n    {line}"))?;
+            self.getitems(node).iter().try_for_each(|line| write!(f, "\n    {line}"))?;
         }
         let outputs: Vec<_> = self.graph.outputs.iter().map(Repr).collect();
         match outputs.as_slice() {
@@ -339,9 +321,9 @@ impl Display for GraphSignature {
                 | InputSpec::CustomObj { target, .. } => {
                     write!(f, " target='{target}'")?;
                 }
-                InputSpec::Buffer {
-                    target, persistent, ..
-                } => write!(f, " target='{target}' persistent={}", PyBool(*persistent))?,
+                InputSpec::Buffer { target, persistent, .. } => {
+                    write!(f, " target='{target}' persistent={}", PyBool(*persistent))?
+                }
                 InputSpec::UserInput(_) | InputSpec::Constant { .. } | InputSpec::Token(_) => {}
             }
         }
@@ -546,11 +528,8 @@ mod tests {
         ] {
             assert_eq!(PyFloat(x).to_string(), text);
         }
-        for (re, im, text) in [
-            (1.0, 2.0, "(1+2j)"),
-            (0.0, 2.5, "2.5j"),
-            (-1.0, -0.5, "(-1-0.5j)"),
-        ] {
+        for (re, im, text) in [(1.0, 2.0, "(1+2j)"), (0.0, 2.5, "2.5j"), (-1.0, -0.5, "(-1-0.5j)")]
+        {
             assert_eq!(PyComplex(re, im).to_string(), text);
         }
     }

@@ -52,10 +52,7 @@ fn assert_error(bytes: &[u8], starts: &str) {
 /// `weights.pt2` with one record's JSON changed.
 fn edited(record: &str, edit: impl Fn(&mut Value)) -> Vec<u8> {
     let mut all = records("weights.pt2");
-    let (_, bytes) = all
-        .iter_mut()
-        .find(|(name, _)| name.ends_with(record))
-        .unwrap();
+    let (_, bytes) = all.iter_mut().find(|(name, _)| name.ends_with(record)).unwrap();
     let mut json = serde_json::from_slice(bytes).unwrap();
     edit(&mut json);
     *bytes = serde_json::to_vec(&json).unwrap();
@@ -63,9 +60,7 @@ fn edited(record: &str, edit: impl Fn(&mut Value)) -> Vec<u8> {
 }
 
 fn set(json: &mut Value, pointer: &str, value: Value) {
-    *json
-        .pointer_mut(pointer)
-        .unwrap_or_else(|| panic!("{pointer}")) = value;
+    *json.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
 }
 
 fn read_bytes(bytes: &[u8]) -> ExportedProgram {
@@ -89,9 +84,7 @@ fn truncated_anywhere() {
 #[test]
 fn other_files() {
     let zip = |records: &[(&str, &str)]| {
-        let records = records
-            .iter()
-            .map(|(n, b)| (n.to_string(), b.as_bytes().to_vec()));
+        let records = records.iter().map(|(n, b)| (n.to_string(), b.as_bytes().to_vec()));
         archive(&records.collect::<Vec<_>>())
     };
     let safetensors = [&56u64.to_le_bytes(), br#"{"w":{"dtype":"F32""#.as_slice()].concat();
@@ -102,35 +95,20 @@ fn other_files() {
         (b"{\"graph_module\": {}}".to_vec(), "it is JSON text"),
         (b"\x80\x02}q\x00.".to_vec(), "it is a Python pickle"),
         (safetensors, "it is a safetensors file"),
-        (
-            b"\x08\x0a\x12\x07pytorch".to_vec(),
-            "it is already an ONNX model",
-        ),
+        (b"\x08\x0a\x12\x07pytorch".to_vec(), "it is already an ONNX model"),
         (torch_save, "it is what `torch.save` writes"),
-        (
-            zip(&[]),
-            "it is a zip file without `models/NAME.json`; it holds nothing",
-        ),
+        (zip(&[]), "it is a zip file without `models/NAME.json`; it holds nothing"),
         (
             zip(&[("a.txt", ""), ("b.txt", "")]),
             "it is a zip file without `models/NAME.json`; it holds a.txt, b.txt",
         ),
-        (
-            zip(&[("m/data.pkl", ""), ("m/code/m.py", "")]),
-            "it is what `torch.jit.save` writes",
-        ),
-        (
-            zip(&[("m/data/aotinductor/m/x.so", "")]),
-            "it holds an AOTInductor package",
-        ),
+        (zip(&[("m/data.pkl", ""), ("m/code/m.py", "")]), "it is what `torch.jit.save` writes"),
+        (zip(&[("m/data/aotinductor/m/x.so", "")]), "it holds an AOTInductor package"),
         (
             zip(&[("m/models/m.json", "{}"), ("m/archive_version", "1")]),
             "it says to be in format `pt2`, version `1`",
         ),
-        (
-            zip(&[("m/models/m.json", "{}"), ("m/byteorder", "big")]),
-            "its data are big-endian",
-        ),
+        (zip(&[("m/models/m.json", "{}"), ("m/byteorder", "big")]), "its data are big-endian"),
     ] {
         assert_error(&bytes, &format!("FILE: not a .pt2 archive: {expected}"));
     }
@@ -151,14 +129,8 @@ fn records_that_are_not_there() {
             "model_constants_config.json",
             "FILE: record `data/constants/model_constants_config.json` is missing",
         ),
-        (
-            "data/weights/weight_0",
-            "FILE: record `data/weights/weight_0` is missing",
-        ),
-        (
-            "data/constants/tensor_0",
-            "FILE: record `data/constants/tensor_0` is missing",
-        ),
+        ("data/weights/weight_0", "FILE: record `data/weights/weight_0` is missing"),
+        ("data/constants/tensor_0", "FILE: record `data/constants/tensor_0` is missing"),
     ] {
         let mut all = records("weights.pt2");
         let before = all.len();
@@ -185,11 +157,7 @@ fn programs_that_lie() {
             json!(null),
             "not what the export schema asks for: invalid type: null",
         ),
-        (
-            "/graph_module".to_owned(),
-            json!([]),
-            "not what the export schema asks for: ",
-        ),
+        ("/graph_module".to_owned(), json!([]), "not what the export schema asks for: "),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_what": 1}),
@@ -246,9 +214,7 @@ fn programs_that_lie() {
             "the program uses parameter nowhere, of which there is no data",
         ),
     ] {
-        let bytes = edited("models/model.json", |json| {
-            set(json, &pointer, value.clone())
-        });
+        let bytes = edited("models/model.json", |json| set(json, &pointer, value.clone()));
         assert_error(&bytes, &format!("{place}{expected}"));
     }
     let mut all = records("weights.pt2");
@@ -257,10 +223,7 @@ fn programs_that_lie() {
             bytes.truncate(bytes.len() / 2);
         }
     }
-    assert_error(
-        &archive(&all),
-        &format!("{place}not what the export schema asks for: EOF"),
-    );
+    assert_error(&archive(&all), &format!("{place}not what the export schema asks for: EOF"));
 }
 
 #[test]
@@ -278,16 +241,8 @@ fn weights_that_lie() {
             json!(-1),
             "weight a.weight: each size should be a known number",
         ),
-        (
-            format!("{meta}/sizes/0/as_int"),
-            json!(i64::MAX),
-            "weight a.weight: a tensor of sizes",
-        ),
-        (
-            format!("{meta}/strides/0/as_int"),
-            json!(i64::MAX),
-            "weight a.weight: a tensor of sizes",
-        ),
+        (format!("{meta}/sizes/0/as_int"), json!(i64::MAX), "weight a.weight: a tensor of sizes"),
+        (format!("{meta}/strides/0/as_int"), json!(i64::MAX), "weight a.weight: a tensor of sizes"),
         (
             format!("{meta}/strides/0/as_int"),
             json!(-3),
@@ -303,11 +258,7 @@ fn weights_that_lie() {
             json!(-1),
             "weight a.weight: the offset should be a known number",
         ),
-        (
-            format!("{meta}/sizes"),
-            json!([]),
-            "weight a.weight: [] and [3, 1] differ in length",
-        ),
+        (format!("{meta}/sizes"), json!([]), "weight a.weight: [] and [3, 1] differ in length"),
         (
             format!("{meta}/sizes/0"),
             json!({"as_expr": {"expr_str": "s0"}}),
@@ -323,20 +274,14 @@ fn weights_that_lie() {
             json!(14),
             "weight a.weight: 14 is not among the values of ScalarType",
         ),
-        (
-            meta.to_owned(),
-            json!(null),
-            "weight a.weight: has no `tensor_meta`",
-        ),
+        (meta.to_owned(), json!(null), "weight a.weight: has no `tensor_meta`"),
         (
             "/config/a.weight/use_pickle".to_owned(),
             json!(true),
             "weight a.weight is stored as a Python pickle",
         ),
     ] {
-        let bytes = edited("model_weights_config.json", |json| {
-            set(json, &pointer, value.clone())
-        });
+        let bytes = edited("model_weights_config.json", |json| set(json, &pointer, value.clone()));
         assert_error(&bytes, &format!("{place}{expected}"));
     }
     // 36 bytes, again and again.
@@ -349,9 +294,7 @@ fn weights_that_lie() {
         "FILE, record `models/model.json`: the tensors take 13194139533276 bytes more than",
     );
     let path = "/config/a.weight/path_name";
-    let bytes = edited("model_weights_config.json", |json| {
-        set(json, path, json!("../../x"))
-    });
+    let bytes = edited("model_weights_config.json", |json| set(json, path, json!("../../x")));
     assert_error(&bytes, "FILE: record `data/weights/../../x` is missing");
 }
 
@@ -359,17 +302,13 @@ fn weights_that_lie() {
 fn what_is_not_used_may_be_unreadable() {
     let unused =
         json!({"path_name": "weight_9", "is_param": true, "use_pickle": true, "tensor_meta": null});
-    let bytes = edited("model_weights_config.json", |json| {
-        json["config"]["other"] = unused.clone()
-    });
+    let bytes =
+        edited("model_weights_config.json", |json| json["config"]["other"] = unused.clone());
     assert!(!read_bytes(&bytes).state.contains_key("other"));
     let object = json!({"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null, "new": {}});
-    let bytes = edited("model_constants_config.json", |json| {
-        json["config"]["object"] = object.clone()
-    });
-    let Constant::Opaque { record } = &read_bytes(&bytes).constants["object"] else {
-        panic!()
-    };
+    let bytes =
+        edited("model_constants_config.json", |json| json["config"]["object"] = object.clone());
+    let Constant::Opaque { record } = &read_bytes(&bytes).constants["object"] else { panic!() };
     assert_eq!(record, "custom_obj_0");
 }
 
@@ -385,10 +324,7 @@ fn newer_minor_versions_are_read() {
 #[test]
 fn schemas_without_node_names_are_read() {
     let bytes = edited("models/model.json", |json| {
-        for node in json["graph_module"]["graph"]["nodes"]
-            .as_array_mut()
-            .unwrap()
-        {
+        for node in json["graph_module"]["graph"]["nodes"].as_array_mut().unwrap() {
             node.as_object_mut().unwrap().remove("name");
         }
     });
@@ -450,10 +386,7 @@ fn zip_directories_that_lie() {
     assert_error(&patched(at + 8, &[1]), &format!("{first}is encrypted"));
     assert_error(&patched(at + 10, &[8]), &format!("{first}is compressed"));
     assert_error(&patched(at + 20, &sizes), &format!("{first}claims bytes"));
-    assert_error(
-        &patched(at + 42, &huge.to_le_bytes()),
-        "FILE: the zip directory cannot be read",
-    );
+    assert_error(&patched(at + 42, &huge.to_le_bytes()), "FILE: the zip directory cannot be read");
     // The first record made to reach into the second.
     let two = [60u32.to_le_bytes(), 60u32.to_le_bytes()].concat();
     let overlap = "FILE: record `weights/data/weights/weight_1` overlaps record `weights/data/weights/weight_0`";
@@ -479,22 +412,12 @@ fn checksums_that_differ() {
         bytes
     };
     let program = "models/model.json";
-    assert_error(
-        &with(program, 7),
-        "FILE: record `models/model.json` is not what was written",
-    );
+    assert_error(&with(program, 7), "FILE: record `models/model.json` is not what was written");
     let config = "data/weights/model_weights_config.json";
-    assert_error(
-        &with(config, 7),
-        &format!("FILE: record `{config}` is not what was written"),
-    );
+    assert_error(&with(config, 7), &format!("FILE: record `{config}` is not what was written"));
     // PyTorch can be told not to compute them; weights are not read at all.
     assert!(!read_bytes(&with(program, 0)).graph.nodes.is_empty());
-    assert!(
-        !read_bytes(&with("data/weights/weight_0", 7))
-            .state
-            .is_empty()
-    );
+    assert!(!read_bytes(&with("data/weights/weight_0", 7)).state.is_empty());
 }
 
 /// Sizes that only zip64 can say, and say wrongly.
@@ -510,12 +433,8 @@ fn zip64_that_lies() {
         bytes[entry + 20..entry + 28].fill(0xff);
         bytes[entry + 42..entry + 46].fill(0xff);
         let length = usize::from(u16::from_le_bytes([bytes[entry + 30], bytes[entry + 31]]));
-        let extra = [
-            &[1u8, 0, 24, 0][..],
-            &size.to_le_bytes(),
-            &size.to_le_bytes(),
-            &at.to_le_bytes(),
-        ];
+        let extra =
+            [&[1u8, 0, 24, 0][..], &size.to_le_bytes(), &size.to_le_bytes(), &at.to_le_bytes()];
         let extra = extra.concat();
         let name = usize::from(u16::from_le_bytes([bytes[entry + 28], bytes[entry + 29]]));
         let old = entry + 46 + name..entry + 46 + name + length;
@@ -596,16 +515,9 @@ fn graphs_that_are_none() {
     });
     assert!(error_of(&itself).contains("which nothing before it defines"));
     let sizes = edited("models/model.json", |json| {
-        set(
-            json,
-            "/graph_module/graph/tensor_values/x/sizes/0",
-            json!({"as_int": 1u64 << 63}),
-        );
+        set(json, "/graph_module/graph/tensor_values/x/sizes/0", json!({"as_int": 1u64 << 63}));
     });
-    assert_error(
-        &sizes,
-        &format!("{place}not what the export schema asks for: invalid value"),
-    );
+    assert_error(&sizes, &format!("{place}not what the export schema asks for: invalid value"));
     // Bodies in bodies, as deep as a file can be long.
     let deep = 100_000;
     let mut all = records("weights.pt2");
@@ -625,10 +537,7 @@ fn graphs_that_are_none() {
 fn flipped_bytes_do_not_panic() {
     let bytes = archive(&records("control_flow.pt2"));
     let (folder, path) = file(&bytes);
-    let json = bytes
-        .windows(14)
-        .position(|w| w == b"{\"graph_module")
-        .unwrap();
+    let json = bytes.windows(14).position(|w| w == b"{\"graph_module").unwrap();
     let directory = directory(&bytes)..bytes.len();
     // Without a checksum, so that the JSON is read at all.
     let mut bytes = bytes;

@@ -40,18 +40,11 @@ fn assert_error(pickle: &[u8], expected: &str) {
 }
 
 fn text(text: &str) -> Vec<u8> {
-    [
-        b"\x8c".as_slice(),
-        &[u8::try_from(text.len()).unwrap()],
-        text.as_bytes(),
-    ]
-    .concat()
+    [b"\x8c".as_slice(), &[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat()
 }
 
 fn ints(values: &[i32]) -> Vec<u8> {
-    let values = values
-        .iter()
-        .flat_map(|v| [b"J".as_slice(), &v.to_le_bytes()].concat());
+    let values = values.iter().flat_map(|v| [b"J".as_slice(), &v.to_le_bytes()].concat());
     [b"(".to_vec(), values.collect(), b"t".to_vec()].concat()
 }
 
@@ -74,13 +67,7 @@ fn tensor(class: &str, offset: i32, sizes: &[i32], strides: &[i32]) -> Vec<u8> {
 
 /// A dict of one entry, `w`.
 fn dict(value: &[u8]) -> Vec<u8> {
-    [
-        b"\x80\x02}".to_vec(),
-        text("w"),
-        value.to_vec(),
-        b"s.".to_vec(),
-    ]
-    .concat()
+    [b"\x80\x02}".to_vec(), text("w"), value.to_vec(), b"s.".to_vec()].concat()
 }
 
 #[test]
@@ -102,29 +89,14 @@ fn tensors_are_views_of_storages() {
 fn other_values_are_errors() {
     let number = dict(b"K\x01");
     for (pickle, expected) in [
-        (
-            b"\x80\x02].".to_vec(),
-            "holds a list, not a dict of tensors",
-        ),
-        (
-            b"\x80\x02}K\x01K\x02s.".to_vec(),
-            "a name in the dict is an int",
-        ),
+        (b"\x80\x02].".to_vec(), "holds a list, not a dict of tensors"),
+        (b"\x80\x02}K\x01K\x02s.".to_vec(), "a name in the dict is an int"),
         (number, "`w` is an int, not a plain tensor"),
         (dict(b"G12345678"), "`w` is a float, not a plain tensor"),
         (dict(b"}"), "`w` is a dict, not a plain tensor"),
-        (
-            dict(b"ctorch\nfloat32\n"),
-            "`w` is torch.float32, not a plain tensor",
-        ),
-        (
-            dict(b"ctorch\nSize\n)R"),
-            "`w` is torch.Size, not a plain tensor",
-        ),
-        (
-            dict(b"ctorch._utils\n_rebuild_tensor_v2\n)R"),
-            "`w` is torch._utils._rebuild_tensor_v2",
-        ),
+        (dict(b"ctorch\nfloat32\n"), "`w` is torch.float32, not a plain tensor"),
+        (dict(b"ctorch\nSize\n)R"), "`w` is torch.Size, not a plain tensor"),
+        (dict(b"ctorch._utils\n_rebuild_tensor_v2\n)R"), "`w` is torch._utils._rebuild_tensor_v2"),
         (
             dict(&tensor("UntypedStorage", 0, &[1], &[1])),
             "`w` is described in a way that is not understood",
@@ -153,19 +125,10 @@ fn other_values_are_errors() {
 #[test]
 fn nothing_is_called() {
     for (pickle, expected) in [
-        (
-            b"cos\nsystem\n\x8c\x04true\x85R.".as_slice(),
-            "the pickle refers to `os.system`",
-        ),
-        (
-            b"\x8c\x08builtins\x8c\x04eval\x93.",
-            "the pickle refers to `builtins.eval`",
-        ),
+        (b"cos\nsystem\n\x8c\x04true\x85R.".as_slice(), "the pickle refers to `os.system`"),
+        (b"\x8c\x08builtins\x8c\x04eval\x93.", "the pickle refers to `builtins.eval`"),
         (b"ctorch\nload\n.", "the pickle refers to `torch.load`"),
-        (
-            b"ctorch\nNastyStorage\n.",
-            "the pickle refers to `torch.NastyStorage`",
-        ),
+        (b"ctorch\nNastyStorage\n.", "the pickle refers to `torch.NastyStorage`"),
         (b"(ios\nsystem\n.", "the pickle's opcode 105 at byte 1"),
         (b"(cos\nsystem\no.", "the pickle refers to `os.system`"),
         (b"ctorch\nSize\n)\x81.", "the pickle's opcode 129"),
@@ -173,14 +136,8 @@ fn nothing_is_called() {
         (b"Pid\n.", "the pickle's opcode 80"),
         (b"K\x01)R.", "the pickle calls something"),
         (b"ctorch\nSize\nK\x01R.", "the pickle calls something"),
-        (
-            b"ccollections\nOrderedDict\nK\x01\x85R.",
-            "the pickle calls something",
-        ),
-        (
-            b"ctorch\nSize\n)R}b.",
-            "the pickle sets attributes of torch.Size",
-        ),
+        (b"ccollections\nOrderedDict\nK\x01\x85R.", "the pickle calls something"),
+        (b"ctorch\nSize\n)R}b.", "the pickle sets attributes of torch.Size"),
     ] {
         assert_error(pickle, expected);
     }
@@ -201,25 +158,13 @@ fn damage_is_an_error() {
         (b"}(NNNu.", "the pickle takes values that are not there"),
         (b"}Na.", "the pickle takes values that are not there"),
         (b"NN\x93.", "the pickle takes values that are not there"),
-        (
-            b"h\x07.",
-            "the pickle takes value 7 that it has not remembered",
-        ),
+        (b"h\x07.", "the pickle takes value 7 that it has not remembered"),
         (b"j\xff\xff\xff\xff.", "the pickle takes value 4294967295"),
         (b"\x8c\x02\xff\xff.", "text in the pickle is not UTF-8"),
         (b"X\xff\xff\xff\xff.", "ends in the middle"),
-        (
-            b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.",
-            "ends in the middle",
-        ),
-        (
-            b"\x95\xff\xff\xff\xff\xff\xff\xff\xff.",
-            "the pickle takes values that are not there",
-        ),
-        (
-            b"\x8a\x09123456789.",
-            "the pickle has an integer of more than 64 bits",
-        ),
+        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "ends in the middle"),
+        (b"\x95\xff\xff\xff\xff\xff\xff\xff\xff.", "the pickle takes values that are not there"),
+        (b"\x8a\x09123456789.", "the pickle has an integer of more than 64 bits"),
         (b"cabc", "ends in the middle"),
     ] {
         assert_error(pickle, expected);
@@ -246,10 +191,7 @@ fn depth_and_cycles_are_no_danger() {
     assert_error(&dict(&lists), "`w` is a list");
     let tuples = [b")".to_vec(), b"\x85".repeat(deep)].concat();
     assert_error(&dict(&tuples), "`w` is a tuple");
-    assert_error(
-        &[b"}q\0".to_vec(), text("w"), b"h\0s.".to_vec()].concat(),
-        "`w` is a dict",
-    );
+    assert_error(&[b"}q\0".to_vec(), text("w"), b"h\0s.".to_vec()].concat(), "`w` is a dict");
     let wrap = b"ctorch._utils\n_rebuild_parameter\nq\x01";
     let mut parameters = [wrap.to_vec(), b"h\x01".repeat(deep)].concat();
     parameters.extend(tensor("FloatStorage", 0, &[1], &[1]));
@@ -263,37 +205,18 @@ fn other_files() {
     let legacy = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.";
     let tar = [b"tensors".to_vec(), vec![0; 250], b"ustar".to_vec()].concat();
     for (bytes, expected) in [
-        (
-            legacy.as_slice(),
-            "it is a Python pickle, as old versions of `torch.save` wrote",
-        ),
-        (
-            &tar,
-            "it is a tar file, as the oldest versions of `torch.save` wrote",
-        ),
+        (legacy.as_slice(), "it is a Python pickle, as old versions of `torch.save` wrote"),
+        (&tar, "it is a tar file, as the oldest versions of `torch.save` wrote"),
         (b"", "it is empty"),
         (b"hello", "it is not a zip file"),
-        (
-            &std::fs::read("tests/data/weights.pt2").unwrap(),
-            "it is a zip file without `data.pkl`",
-        ),
+        (&std::fs::read("tests/data/weights.pt2").unwrap(), "it is a zip file without `data.pkl`"),
     ] {
         let error = read_file(bytes).map(|_| ()).unwrap_err();
-        assert!(
-            error.starts_with(&format!("FILE: {missing}{expected}")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("FILE: {missing}{expected}")), "{error}");
     }
     let pickle = dict(&tensor("FloatStorage", 0, &[1], &[1]));
     let big = read_records(&[("data.pkl", &pickle), ("byteorder", b"big")]).map(|_| ());
-    assert_eq!(
-        big.unwrap_err(),
-        "FILE, record `data.pkl`: its storages are big-endian"
-    );
+    assert_eq!(big.unwrap_err(), "FILE, record `data.pkl`: its storages are big-endian");
     let without = read_records(&[("data.pkl", &pickle)]).map(|_| ());
-    assert!(
-        without
-            .unwrap_err()
-            .ends_with("`w` is described in a way that is not understood")
-    );
+    assert!(without.unwrap_err().ends_with("`w` is described in a way that is not understood"));
 }

@@ -95,11 +95,7 @@ fn mutations_nobody_wants_leave_no_nodes() {
     let names = program.graph.nodes.iter().map(|n| n.target.to_string());
     assert_eq!(
         names.collect::<Vec<_>>(),
-        [
-            "aten.batch_norm.default",
-            "aten.instance_norm.default",
-            "aten.add.Tensor"
-        ]
+        ["aten.batch_norm.default", "aten.instance_norm.default", "aten.add.Tensor"]
     );
 }
 
@@ -110,26 +106,16 @@ fn what_the_passes_leave_alone_stays_a_program() {
         if passes::prepare(&mut program).is_err() {
             continue;
         }
-        let mut known: Vec<_> = program
-            .graph
-            .inputs
-            .iter()
-            .filter_map(|a| a.name())
-            .collect();
+        let mut known: Vec<_> = program.graph.inputs.iter().filter_map(|a| a.name()).collect();
         for node in &program.graph.nodes {
             for used in node.input_names() {
                 assert!(known.contains(&&used), "{name}: {} uses {used}", node.name);
             }
             for defined in node.outputs.iter().filter_map(|a| a.name()) {
                 assert!(!known.contains(&defined), "{name}: {defined} twice");
-                assert!(
-                    program.graph.values.contains_key(defined),
-                    "{name}: {defined}"
-                );
+                assert!(program.graph.values.contains_key(defined), "{name}: {defined}");
             }
-            node.outputs
-                .iter()
-                .for_each(|o| o.for_each_name(&mut |n| known.push(n)));
+            node.outputs.iter().for_each(|o| o.for_each_name(&mut |n| known.push(n)));
         }
         let outputs = program.graph.outputs.iter().filter_map(|a| a.name());
         let specs = program.signature.outputs.iter().filter_map(|s| s.name());
@@ -145,32 +131,18 @@ fn weights_are_views_of_the_file() {
     let program = archive::read(&path).unwrap();
     let mut names: Vec<_> = program.state.keys().map(String::as_str).collect();
     names.sort();
-    assert_eq!(
-        names,
-        [
-            "a.bias", "a.weight", "b.bias", "b.weight", "none", "row", "t"
-        ]
-    );
-    let (weight, t, row) = (
-        &program.state["a.weight"],
-        &program.state["t"],
-        &program.state["row"],
-    );
+    assert_eq!(names, ["a.bias", "a.weight", "b.bias", "b.weight", "none", "row", "t"]);
+    let (weight, t, row) = (&program.state["a.weight"], &program.state["t"], &program.state["row"]);
     let storage = weight.storage().unwrap();
     for shared in [&program.state["b.weight"], t, row] {
         assert!(shared.storage().unwrap().same(storage));
     }
     let w = weight.to_vec::<f32>().unwrap();
-    assert_eq!(
-        t.to_vec::<f32>().unwrap(),
-        [w[0], w[3], w[6], w[1], w[4], w[7], w[2], w[5], w[8]]
-    );
+    assert_eq!(t.to_vec::<f32>().unwrap(), [w[0], w[3], w[6], w[1], w[4], w[7], w[2], w[5], w[8]]);
     assert_eq!(row.to_vec::<f32>().unwrap(), w[3..6]);
     assert_eq!(program.state["none"].shape(), [0, 4]);
     assert!(program.state["none"].has_data());
-    let pt2onnx_fx::Constant::Tensor(step) = &program.constants["step"] else {
-        panic!()
-    };
+    let pt2onnx_fx::Constant::Tensor(step) = &program.constants["step"] else { panic!() };
     assert_eq!(step.to_vec::<i64>().unwrap(), [7]);
 
     let source = storage.source().unwrap();
@@ -184,10 +156,7 @@ fn weights_are_views_of_the_file() {
 fn fake_weights_are_absent() {
     let program = archive::read(common::data("fake_weights.pt2")).unwrap();
     let weight = &program.state["weight"];
-    assert_eq!(
-        (weight.dtype(), weight.shape()),
-        (DType::F32, [2, 3].as_slice())
-    );
+    assert_eq!((weight.dtype(), weight.shape()), (DType::F32, [2, 3].as_slice()));
     assert!(!weight.has_data());
 }
 
@@ -197,32 +166,19 @@ fn several_models_and_other_records() {
     assert_eq!(archive.models().collect::<Vec<_>>(), ["twice", "thrice"]);
     let program = archive.program(Some("thrice")).unwrap();
     assert_eq!(program.torch_version, "2.15.0+cu132");
-    assert_eq!(
-        (program.schema_version, program.opset_version["aten"]),
-        ((8, 20), 10)
-    );
+    assert_eq!((program.schema_version, program.opset_version["aten"]), ((8, 20), 10));
     assert_eq!(archive.record("extra/notes.txt").unwrap().bytes(), "hello");
     let error = archive.program(None).unwrap_err().to_string();
-    assert!(
-        error.ends_with("several models, name one of: twice, thrice"),
-        "{error}"
-    );
+    assert!(error.ends_with("several models, name one of: twice, thrice"), "{error}");
     let error = archive.program(Some("model")).unwrap_err().to_string();
-    assert!(
-        error.ends_with("no model `model` in the archive, it holds: twice, thrice"),
-        "{error}"
-    );
+    assert!(error.ends_with("no model `model` in the archive, it holds: twice, thrice"), "{error}");
 }
 
 #[test]
 fn from_memory() {
     let from_file = archive::read(common::data("weights.pt2")).unwrap();
     let records = common::records("weights.pt2");
-    let json = &records
-        .iter()
-        .find(|(name, _)| name.ends_with("model.json"))
-        .unwrap()
-        .1;
+    let json = &records.iter().find(|(name, _)| name.ends_with("model.json")).unwrap().1;
     let program =
         archive::from_json(json, from_file.state.clone(), from_file.constants.clone()).unwrap();
     assert_eq!(program.graph, from_file.graph);

@@ -47,14 +47,7 @@ fn every_version_is_read() {
     for &(minor, schema) in VERSIONS {
         let mut program = read(path(minor)).unwrap();
         assert_eq!(program.schema_version, schema, "2.{minor}");
-        for name in [
-            "first.weight",
-            "first.bias",
-            "second.weight",
-            "turned",
-            "calls",
-            "short",
-        ] {
+        for name in ["first.weight", "first.bias", "second.weight", "turned", "calls", "short"] {
             let (tensor, expected) = (state(&program, name), state(&newest, name));
             assert_eq!(tensor.dtype(), expected.dtype(), "2.{minor}: {name}");
             assert_eq!(tensor.shape(), expected.shape(), "2.{minor}: {name}");
@@ -63,14 +56,8 @@ fn every_version_is_read() {
         }
         assert_eq!(state(&program, "short").dtype(), DType::BF16);
         assert_eq!(*state(&program, "turned").strides(), [1, 2]);
-        let (first, second) = (
-            state(&program, "first.weight"),
-            state(&program, "second.weight"),
-        );
-        assert!(
-            first.same(second),
-            "2.{minor}: the shared weight is there twice"
-        );
+        let (first, second) = (state(&program, "first.weight"), state(&program, "second.weight"));
+        assert!(first.same(second), "2.{minor}: the shared weight is there twice");
         let constants: Vec<_> = program.constants.values().collect();
         let [Constant::Tensor(constant)] = constants.as_slice() else {
             panic!("2.{minor}: {constants:?}");
@@ -101,26 +88,13 @@ fn weights_are_mapped() {
 
 #[test]
 fn state_dicts_are_read() {
-    let weights = Archive::open(path(5))
-        .unwrap()
-        .record("serialized_state_dict.pt")
-        .unwrap();
+    let weights = Archive::open(path(5)).unwrap().record("serialized_state_dict.pt").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("weights.pt");
     std::fs::write(&file, weights.bytes()).unwrap();
     let tensors = state_dict(&file).unwrap();
     let names: Vec<&str> = tensors.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "short",
-            "turned",
-            "calls",
-            "first.weight",
-            "first.bias",
-            "second.weight"
-        ]
-    );
+    assert_eq!(names, ["short", "turned", "calls", "first.weight", "first.bias", "second.weight"]);
     let program = read(path(5)).unwrap();
     for (name, tensor) in &tensors {
         assert_eq!(tensor.to_bytes(), state(&program, name).to_bytes());

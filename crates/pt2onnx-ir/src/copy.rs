@@ -13,16 +13,9 @@ impl Model {
             if self.functions.iter().any(|f| f.is_same_as(function)) {
                 continue;
             }
-            let mut copy = Copy {
-                from,
-                to: self,
-                values: FxHashMap::default(),
-            };
+            let mut copy = Copy { from, to: self, values: FxHashMap::default() };
             let body = copy.region(function.body);
-            self.functions.push(Function {
-                body,
-                ..function.clone()
-            });
+            self.functions.push(Function { body, ..function.clone() });
             let called = from.nodes_in(&[function.body]).into_iter().filter_map(|n| {
                 let mut functions = from.functions.iter();
                 functions.find(|f| f.is_called_by(&from[n]))
@@ -49,11 +42,7 @@ impl Copy<'_> {
         }
         for node in self.from.nodes(region) {
             let node = &self.from[node];
-            let inputs: Vec<_> = node
-                .inputs()
-                .iter()
-                .map(|v| v.map(|v| self.value(v)))
-                .collect();
+            let inputs: Vec<_> = node.inputs().iter().map(|v| v.map(|v| self.value(v))).collect();
             let attributes = node.attributes.iter().map(|(name, value)| {
                 let value = match value {
                     Attribute::Region(r) => Attribute::Region(self.region(*r)),

@@ -22,8 +22,7 @@ impl Model {
             28.. => 14,
         };
         let used = self.ir_version_used();
-        self.ir_version
-            .unwrap_or(used.map_or(came_with, |(version, _)| version.max(came_with)))
+        self.ir_version.unwrap_or(used.map_or(came_with, |(version, _)| version.max(came_with)))
     }
 
     /// The lowest IR version that has all that the model uses, and what of it is the newest; `None` where the oldest has it all.

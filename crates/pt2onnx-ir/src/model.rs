@@ -195,9 +195,7 @@ impl Node {
 
     /// The regions it owns.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
-        self.attributes
-            .iter()
-            .flat_map(|(_, a)| a.regions().iter().copied())
+        self.attributes.iter().flat_map(|(_, a)| a.regions().iter().copied())
     }
 }
 
@@ -364,11 +362,7 @@ impl Model {
 
     /// A new constant. It is written when something uses it.
     pub fn add_constant(&mut self, tensor: Tensor) -> Value {
-        let shape: Vec<Expr> = tensor
-            .shape()
-            .iter()
-            .map(|&s| Expr::int(s as i64))
-            .collect();
+        let shape: Vec<Expr> = tensor.shape().iter().map(|&s| Expr::int(s as i64)).collect();
         let ty = Type::tensor(tensor.dtype(), shape);
         self.add_value(Def::Constant(tensor), Some(ty))
     }
@@ -404,9 +398,7 @@ impl Model {
                 (region, prev, Some(node))
             }
         };
-        let outputs = (0..outputs)
-            .map(|i| self.add_value(Def::Node(id, i as u32), None))
-            .collect();
+        let outputs = (0..outputs).map(|i| self.add_value(Def::Node(id, i as u32), None)).collect();
         for (i, input) in inputs.iter().enumerate() {
             self.note_use(*input, Use::Input(id, i as u32));
         }
@@ -537,10 +529,7 @@ impl Model {
 
     /// Whether nothing uses any output of the node.
     pub fn is_unused(&self, node: NodeId) -> bool {
-        self[node]
-            .outputs
-            .iter()
-            .all(|v| self[*v].uses().len() == 0)
+        self[node].outputs.iter().all(|v| self[*v].uses().len() == 0)
     }
 
     /// Whether the node has not been erased.
@@ -627,10 +616,7 @@ impl Model {
 
     /// All values ever made, dead ones too.
     pub fn values(&self) -> impl Iterator<Item = (Value, &ValueData)> {
-        self.values
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (Value::new(i), v))
+        self.values.iter().enumerate().map(|(i, v)| (Value::new(i), v))
     }
 
     /// Adds the origins of `from` to those of `to`, which now does what `from` did.

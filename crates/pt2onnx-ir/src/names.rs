@@ -16,16 +16,9 @@ impl Model {
         let mut taken = vec![Taken::default(); self.functions.len() + 1];
         taken[0].reserve(self.values().count());
         let mut nameless = Vec::new();
-        let mut order: Vec<Value> = self
-            .inputs()
-            .iter()
-            .chain(self.outputs())
-            .copied()
-            .collect();
+        let mut order: Vec<Value> = self.inputs().iter().chain(self.outputs()).copied().collect();
         order.extend(
-            self.values()
-                .filter(|(_, d)| matches!(d.def(), Def::Constant(_)))
-                .map(|(v, _)| v),
+            self.values().filter(|(_, d)| matches!(d.def(), Def::Constant(_))).map(|(v, _)| v),
         );
         order.extend(self.values().map(|(v, _)| v));
         let mut seen = vec![false; self.values().count()];
@@ -96,9 +89,7 @@ impl Model {
             let regions = bodies.chain([function.body]);
             let inputs = regions.flat_map(|r| self[r].inputs().to_vec());
             let outputs = nodes.iter().flat_map(|n| self[*n].outputs().to_vec());
-            inputs
-                .chain(outputs)
-                .for_each(|v| scopes[v.index()] = i + 1);
+            inputs.chain(outputs).for_each(|v| scopes[v.index()] = i + 1);
         }
         scopes
     }

@@ -55,10 +55,7 @@ mod tests {
         let mut model = Model::new(20);
         let end = InsertPoint::End(Model::MAIN);
         let node = model.add_node(end, "Relu", &[], Attributes::new(), 1);
-        let (relu, others) = (
-            OpSet::from_iter(["Relu", "Add"]),
-            OpSet::from_iter(["Mul", "Tanh"]),
-        );
+        let (relu, others) = (OpSet::from_iter(["Relu", "Add"]), OpSet::from_iter(["Mul", "Tanh"]));
         assert!(model.may_be(node, relu) && !model.may_be(node, others));
         model.set_op(node, "Tanh");
         assert!(!model.may_be(node, relu) && model.may_be(node, others));

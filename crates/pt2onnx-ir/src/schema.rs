@@ -173,18 +173,14 @@ impl TypeSet {
     pub fn only_tensor(&self) -> Option<DType> {
         let nothing_else = self.sequence | self.optional | self.optional_sequence == 0;
         let only = nothing_else && self.tensor.is_power_of_two();
-        only.then(|| DType::ALL.iter().copied().find(|&d| self.has_tensor(d)))
-            .flatten()
+        only.then(|| DType::ALL.iter().copied().find(|&d| self.has_tensor(d))).flatten()
     }
 }
 
 impl OpSchema {
     /// The types that the formal type `ty` (a variable or a literal) allows; `None` for a literal type.
     pub fn type_set(&self, ty: &str) -> Option<&TypeSet> {
-        self.constraints
-            .iter()
-            .find(|c| c.name == ty)
-            .map(|c| &c.types)
+        self.constraints.iter().find(|c| c.name == ty).map(|c| &c.types)
     }
 
     /// The formal input that actual input `index` belongs to.
@@ -204,9 +200,7 @@ impl OpSchema {
 }
 
 fn formal(params: &'static [Param], index: usize) -> Option<&'static Param> {
-    params
-        .get(index)
-        .or_else(|| params.last().filter(|p| p.kind == ParamKind::Variadic))
+    params.get(index).or_else(|| params.last().filter(|p| p.kind == ParamKind::Variadic))
 }
 
 /// The operator as it stands at `opset`; `None` where the default domain has none of that name then.
@@ -240,15 +234,10 @@ const NUMBERS: [DType; 26] = {
 
 /// `TensorProto.DataType` of an element type, as attributes like `Cast`'s `to` hold it; 0 (undefined) for complex32.
 pub fn data_type(dtype: DType) -> i64 {
-    NUMBERS
-        .iter()
-        .position(|&d| d == dtype)
-        .map_or(0, |i| i as i64 + 1)
+    NUMBERS.iter().position(|&d| d == dtype).map_or(0, |i| i as i64 + 1)
 }
 
 /// The element type of that `TensorProto.DataType`.
 pub fn dtype(number: i64) -> Option<DType> {
-    NUMBERS
-        .get(usize::try_from(number.checked_sub(1)?).ok()?)
-        .copied()
+    NUMBERS.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }

@@ -67,20 +67,12 @@ impl Model {
                     .map(|(domain, version)| format!("{} : {version}", quoted(domain))),
             ),
         };
-        write!(
-            f,
-            ", opset_import: [{imports}]>\n{}",
-            identifier(&function.name)
-        )?;
+        write!(f, ", opset_import: [{imports}]>\n{}", identifier(&function.name))?;
         if !function.attributes.is_empty() || !function.defaults.is_empty() {
             f.write_str(" <")?;
             f.write_str(&list(function.attributes.iter().map(|a| identifier(a))))?;
             for (i, (name, value)) in function.defaults.iter().enumerate() {
-                f.write_str(if i + function.attributes.len() == 0 {
-                    ""
-                } else {
-                    ", "
-                })?;
+                f.write_str(if i + function.attributes.len() == 0 { "" } else { ", " })?;
                 self.attribute(f, name, value, 0)?;
             }
             f.write_str(">")?;
@@ -91,11 +83,7 @@ impl Model {
         writeln!(f, " ({inputs}) => ({outputs})\n{{")?;
         for (value, constant) in self.constants_of(function.body) {
             let (name, value) = (self.name_of(value), tensor(constant));
-            writeln!(
-                f,
-                "{}{name} = Constant <value: tensor = {value}> ()",
-                indent(1)
-            )?;
+            writeln!(f, "{}{name} = Constant <value: tensor = {value}> ()", indent(1))?;
         }
         self.body(f, function.body, 1)?;
         f.write_str("}\n")
@@ -111,9 +99,7 @@ impl Model {
                 todo.extend(self[node].regions());
             }
         }
-        let constants = used
-            .into_iter()
-            .filter_map(|v| Some((v, self[v].constant()?)));
+        let constants = used.into_iter().filter_map(|v| Some((v, self[v].constant()?)));
         constants.collect()
     }
 
@@ -149,11 +135,7 @@ impl Model {
         writeln!(f, "{}{{", indent(depth))?;
         self.body(f, region, depth + 1)?;
         write!(f, "{}}}", indent(depth))?;
-        if depth == 0 {
-            f.write_char('\n')
-        } else {
-            Ok(())
-        }
+        if depth == 0 { f.write_char('\n') } else { Ok(()) }
     }
 
     fn body(&self, f: &mut Formatter<'_>, region: RegionId, depth: usize) -> fmt::Result {
@@ -167,9 +149,7 @@ impl Model {
         let node = &self[id];
         let outputs = list(node.outputs().iter().map(|v| self.name_of(*v)));
         let inputs = list(
-            node.inputs()
-                .iter()
-                .map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
+            node.inputs().iter().map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
         );
         write!(f, "{}{outputs} = ", indent(depth))?;
         match node.domain.is_empty() {
@@ -201,27 +181,21 @@ impl Model {
             Attribute::Float(v) => write!(f, "{name}: float = {v:?}"),
             Attribute::Int(v) => write!(f, "{name}: int = {v}"),
             Attribute::String(v) => write!(f, "{name}: string = {}", quoted(v)),
-            Attribute::Floats(v) => write!(
-                f,
-                "{name}: floats = [{}]",
-                list(v.iter().map(|x| format!("{x:?}")))
-            ),
+            Attribute::Floats(v) => {
+                write!(f, "{name}: floats = [{}]", list(v.iter().map(|x| format!("{x:?}"))))
+            }
             Attribute::Ints(v) => write!(f, "{name}: ints = [{}]", list(v)),
-            Attribute::Strings(v) => write!(
-                f,
-                "{name}: strings = [{}]",
-                list(v.iter().map(|s| quoted(s)))
-            ),
+            Attribute::Strings(v) => {
+                write!(f, "{name}: strings = [{}]", list(v.iter().map(|s| quoted(s))))
+            }
             Attribute::Tensor(t) => write!(f, "{name}: tensor = {}", tensor(t)),
             Attribute::Tensors(v) => {
                 write!(f, "{name}: tensors = [{}]", list(v.iter().map(tensor)))
             }
             Attribute::Bytes(v) => write!(f, "{name}: string = {}", lossy(v)),
-            Attribute::BytesList(v) => write!(
-                f,
-                "{name}: strings = [{}]",
-                list(v.iter().map(|s| lossy(s)))
-            ),
+            Attribute::BytesList(v) => {
+                write!(f, "{name}: strings = [{}]", list(v.iter().map(|s| lossy(s))))
+            }
             Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
             Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
             Attribute::Reference { name: of, kind } => {
@@ -255,11 +229,7 @@ impl Model {
 }
 
 fn list(items: impl IntoIterator<Item = impl Display>) -> String {
-    items
-        .into_iter()
-        .map(|i| i.to_string())
-        .collect::<Vec<_>>()
-        .join(", ")
+    items.into_iter().map(|i| i.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn indent(depth: usize) -> String {
@@ -278,9 +248,7 @@ fn lossy(bytes: &[u8]) -> String {
 /// A name as it is, quoted where it is no identifier of the grammar.
 fn identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
     if plain { name.to_owned() } else { quoted(name) }
 }
 
@@ -298,22 +266,14 @@ fn elements(t: &Tensor) -> String {
     }
     macro_rules! spell {
         ($t:ty) => {
-            list(
-                t.to_vec::<$t>()
-                    .unwrap_or_default()
-                    .iter()
-                    .map(|v| format!("{v:?}")),
-            )
+            list(t.to_vec::<$t>().unwrap_or_default().iter().map(|v| format!("{v:?}")))
         };
     }
     let spelled = match t.dtype() {
         DType::F64 => spell!(f64),
         DType::F32 => spell!(f32),
         DType::F16 => list(
-            t.to_vec::<half::f16>()
-                .unwrap_or_default()
-                .iter()
-                .map(|v| format!("{:?}", v.to_f32())),
+            t.to_vec::<half::f16>().unwrap_or_default().iter().map(|v| format!("{:?}", v.to_f32())),
         ),
         DType::BF16 => list(
             t.to_vec::<half::bf16>()
@@ -329,17 +289,9 @@ fn elements(t: &Tensor) -> String {
         DType::U32 => spell!(u32),
         DType::U16 => spell!(u16),
         DType::U8 => spell!(u8),
-        DType::Bool => list(
-            t.to_vec::<bool>()
-                .unwrap_or_default()
-                .iter()
-                .map(|&b| u8::from(b)),
-        ),
+        DType::Bool => list(t.to_vec::<bool>().unwrap_or_default().iter().map(|&b| u8::from(b))),
         DType::String => list(
-            t.as_strings()
-                .unwrap_or_default()
-                .iter()
-                .map(|s| quoted(&String::from_utf8_lossy(s))),
+            t.as_strings().unwrap_or_default().iter().map(|s| quoted(&String::from_utf8_lossy(s))),
         ),
         _ => "...".to_owned(),
     };

@@ -36,10 +36,7 @@ pub struct TensorType {
 impl Type {
     /// A tensor of known rank.
     pub fn tensor(dtype: DType, shape: impl Into<Shape>) -> Self {
-        Type::Tensor(TensorType {
-            dtype,
-            shape: Some(shape.into()),
-        })
+        Type::Tensor(TensorType { dtype, shape: Some(shape.into()) })
     }
 
     /// The tensor type, if it is one.

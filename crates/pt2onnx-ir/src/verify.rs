@@ -41,11 +41,7 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
         v.opset = function.imports.get("").copied().unwrap_or(model.opset);
         v.region(function.body);
     }
-    if v.errors.is_empty() {
-        Ok(())
-    } else {
-        Err(v.errors)
-    }
+    if v.errors.is_empty() { Ok(()) } else { Err(v.errors) }
 }
 
 struct Verifier<'a> {
@@ -58,10 +54,7 @@ struct Verifier<'a> {
 
 impl Verifier<'_> {
     fn error(&mut self, place: impl Into<String>, what: impl Into<String>) {
-        self.errors.push(VerifyError {
-            place: place.into(),
-            what: what.into(),
-        });
+        self.errors.push(VerifyError { place: place.into(), what: what.into() });
     }
 
     fn at(&mut self, node: NodeId, what: impl Into<String>) {
@@ -93,10 +86,7 @@ impl Verifier<'_> {
     }
 
     fn signature(&mut self) {
-        for (kind, values) in [
-            ("input", self.model.inputs()),
-            ("output", self.model.outputs()),
-        ] {
+        for (kind, values) in [("input", self.model.inputs()), ("output", self.model.outputs())] {
             for (i, &value) in values.iter().enumerate() {
                 if self.model[value].ty.is_none() {
                     self.error(format!("{kind} {i} of the graph"), "its type is not known");
@@ -126,19 +116,13 @@ impl Verifier<'_> {
         for &value in self.model[region].outputs() {
             self.used(value, || "the graph's outputs".to_owned());
         }
-        scope
-            .into_iter()
-            .for_each(|v| self.defined[v.index()] = false);
+        scope.into_iter().for_each(|v| self.defined[v.index()] = false);
     }
 
     fn used(&mut self, value: Value, place: impl Fn() -> String) {
         let data = &self.model[value];
         if !self.defined[value.index()] && !matches!(data.def(), Def::Constant(_)) {
-            let name = data
-                .name
-                .as_deref()
-                .unwrap_or("an unnamed value")
-                .to_owned();
+            let name = data.name.as_deref().unwrap_or("an unnamed value").to_owned();
             self.error(place(), format!("uses {name} before it is defined"));
         }
     }
@@ -175,11 +159,7 @@ impl Model {
                 None => node.op.to_string(),
             };
         };
-        let place = origin
-            .location
-            .as_deref()
-            .map(|l| format!(" at {l}"))
-            .unwrap_or_default();
+        let place = origin.location.as_deref().map(|l| format!(" at {l}")).unwrap_or_default();
         format!("{} (from {} `{}`{place})", node.op, origin.op, origin.node)
     }
 }
@@ -194,10 +174,7 @@ pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), Str
         let wanted = schema.input(i).is_some_and(|p| p.kind == ParamKind::Single);
         (wanted || i >= node.inputs().len()) && node.input(i).is_none()
     };
-    let variadic_from = schema
-        .inputs
-        .iter()
-        .position(|p| p.kind == ParamKind::Variadic);
+    let variadic_from = schema.inputs.iter().position(|p| p.kind == ParamKind::Variadic);
     if variadic_from.is_none() && node.inputs().len() > schema.inputs.len() {
         return Err(format!(
             "{op} takes {} inputs, {} are given",
@@ -208,25 +185,16 @@ pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), Str
     if let Some(missing) = (0..schema.min_inputs as usize).find(|&i| missing(i)) {
         return Err(format!("{op} needs input {missing}"));
     }
-    let variadic_outputs = schema
-        .outputs
-        .last()
-        .is_some_and(|p| p.kind == ParamKind::Variadic);
+    let variadic_outputs = schema.outputs.last().is_some_and(|p| p.kind == ParamKind::Variadic);
     if node.outputs().len() < schema.min_outputs as usize
         || (!variadic_outputs && node.outputs().len() > schema.outputs.len())
     {
-        return Err(format!(
-            "{op} does not have {} outputs",
-            node.outputs().len()
-        ));
+        return Err(format!("{op} does not have {} outputs", node.outputs().len()));
     }
     for (name, value) in &node.attributes {
         match schema.attribute(name) {
             None => {
-                return Err(format!(
-                    "{op} of opset {} has no attribute {name}",
-                    schema.since
-                ));
+                return Err(format!("{op} of opset {} has no attribute {name}", schema.since));
             }
             Some(formal) if formal.kind != value.kind() => {
                 return Err(format!(
@@ -238,35 +206,21 @@ pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), Str
             Some(_) => {}
         }
     }
-    if let Some(missing) = schema
-        .attributes
-        .iter()
-        .find(|a| a.required && node.attribute(a.name).is_none())
+    if let Some(missing) =
+        schema.attributes.iter().find(|a| a.required && node.attribute(a.name).is_none())
     {
         return Err(format!("{op} needs the attribute {}", missing.name));
     }
     let mut bound: Vec<(&str, pt2onnx_tensor::DType)> = Vec::new();
-    let inputs = node
-        .inputs()
-        .iter()
-        .enumerate()
-        .map(|(i, v)| (*v, schema.input(i)));
-    let outputs = node
-        .outputs()
-        .iter()
-        .enumerate()
-        .map(|(i, v)| (Some(*v), schema.output(i)));
+    let inputs = node.inputs().iter().enumerate().map(|(i, v)| (*v, schema.input(i)));
+    let outputs = node.outputs().iter().enumerate().map(|(i, v)| (Some(*v), schema.output(i)));
     for (value, formal) in inputs.chain(outputs) {
         let (Some(value), Some(formal)) = (value, formal) else {
             continue;
         };
         let t = match &model[value].ty {
             Some(Type::Tensor(t)) => t,
-            Some(other)
-                if schema
-                    .type_set(formal.ty)
-                    .is_some_and(|set| !set.has(other)) =>
-            {
+            Some(other) if schema.type_set(formal.ty).is_some_and(|set| !set.has(other)) => {
                 return Err(format!(
                     "{op} of opset {} does not take {other} as {}",
                     schema.since, formal.name

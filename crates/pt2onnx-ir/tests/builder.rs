@@ -1,9 +1,6 @@
 //! What the builder emits, as text: sizes at run time, legal types, smart emission, regions; and what the verifier refuses.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test: what the cases rely on stops it"
-)]
+#![expect(clippy::unwrap_used, reason = "a test: what the cases rely on stops it")]
 
 use insta::assert_snapshot;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Type, Value, attrs, verify};
@@ -217,11 +214,7 @@ main_graph (float[s0,3] x0, float[3] x1) => (float[3] val_0, float[s0,3] val_1)
 #[test]
 fn faults_name_what_cannot_be_done() {
     let mut model = Model::new(26);
-    let cx = Builder::new(
-        &mut model,
-        InsertPoint::End(Model::MAIN),
-        Constraints::new(),
-    );
+    let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());
     let x = cx.edit(|m| m.add_input(Model::MAIN, Some(Type::tensor(F, [e("2"), e("3")]))));
     cx.dim(x, 2);
     cx.size(&e("s9"));
@@ -237,10 +230,7 @@ sizes 3 and 5 do not broadcast
 #[test]
 fn the_verifier_refuses() {
     let mut model = Model::new(20);
-    let (x, late) = (
-        model.add_input(Model::MAIN, Some(Type::tensor(F, []))),
-        model.add_region(),
-    );
+    let (x, late) = (model.add_input(Model::MAIN, Some(Type::tensor(F, []))), model.add_region());
     let inner = model.add_input(late, Some(Type::tensor(F, [])));
     let at = InsertPoint::End(Model::MAIN);
     for (op, inputs) in [
@@ -252,11 +242,7 @@ fn the_verifier_refuses() {
     ] {
         model.add_node(at, op, &inputs, Default::default(), 1);
     }
-    let errors: Vec<String> = verify(&model)
-        .unwrap_err()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let errors: Vec<String> = verify(&model).unwrap_err().iter().map(ToString::to_string).collect();
     assert_snapshot!(errors.join("\n"), @r#"
 Swish: opset 20 has no operator Swish
 Add: Add needs input 1

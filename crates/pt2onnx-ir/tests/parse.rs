@@ -81,14 +81,8 @@ fn other_forms() {
     assert_eq!(model.producer.as_deref(), Some("me"));
     assert_eq!(model.metadata, [("k".into(), "v".into())]);
     let text = model.to_string();
-    assert!(
-        text.contains("LeakyRelu <alpha: float = 0.5> (x)"),
-        "{text}"
-    );
-    assert!(
-        text.contains("Split <axis: int = 0, num_outputs: int = 2> (u)"),
-        "{text}"
-    );
+    assert!(text.contains("LeakyRelu <alpha: float = 0.5> (x)"), "{text}");
+    assert!(text.contains("Split <axis: int = 0, num_outputs: int = 2> (u)"), "{text}");
     let types: Vec<String> = { model.values() }
         .filter(|(_, d)| d.name.as_deref() == Some("v"))
         .map(|(_, d)| d.ty.as_ref().unwrap().to_string())
@@ -109,14 +103,8 @@ fn what_cannot_be_read_is_told_where() {
             graph("y = Relu (z)"),
             "there is no value `z` at this place (line 2, column 13)\n      y = Relu (z)\n                ^",
         ),
-        (
-            graph("y = Relu x"),
-            "`(` is expected, not `x` (line 2, column 12)",
-        ),
-        (
-            graph("x = Relu (x)\n"),
-            "`x` is defined twice (line 2, column 3)",
-        ),
+        (graph("y = Relu x"), "`(` is expected, not `x` (line 2, column 12)"),
+        (graph("x = Relu (x)\n"), "`x` is defined twice (line 2, column 3)"),
         (
             graph("y = Relu <a: integer = 1> (x)"),
             "attributes of type `integer` are not known (line 2, column 16)",
@@ -137,34 +125,19 @@ fn what_cannot_be_read_is_told_where() {
             graph("y = Relu <a: tensor = int8[1] {128}> (x)"),
             "an element is expected, not `128` (line 2, column 34)",
         ),
-        (
-            graph("y = Relu <a: tensor = int8[2] {1}> (x)"),
-            "(line 2, column 25)",
-        ),
+        (graph("y = Relu <a: tensor = int8[2] {1}> (x)"), "(line 2, column 25)"),
         (
             graph("y = Relu <a: tensor = int8[N] {1}> (x)"),
             "a constant is a tensor whose sizes are known (line 2, column 25)",
         ),
-        (
-            graph("z = Relu (x)"),
-            "there is no value `y` at this place (line 1, column 29)",
-        ),
-        (
-            graph("y = Relu <s = \"open> (x)"),
-            "a text in quotes is expected",
-        ),
+        (graph("z = Relu (x)"), "there is no value `y` at this place (line 1, column 29)"),
+        (graph("y = Relu <s = \"open> (x)"), "a text in quotes is expected"),
         (
             "<opset: 3> g () => () {}".into(),
             "there is no key `opset` in a header (line 1, column 2)",
         ),
-        (
-            "g (flat[2] x) => () {}".into(),
-            "there is no type `flat` (line 1, column 4)",
-        ),
-        (
-            format!("g ({}float", "seq(".repeat(1000)),
-            "nesting of at most 64 levels is expected",
-        ),
+        ("g (flat[2] x) => () {}".into(), "there is no type `flat` (line 1, column 4)"),
+        (format!("g ({}float", "seq(".repeat(1000)), "nesting of at most 64 levels is expected"),
         (
             "g () => () {} f (x) => (x) {} f (x) => (x) {}".into(),
             "the function f stands twice (line 1, column 31)",
@@ -185,69 +158,30 @@ fn functions_alone() {
     "#;
     let model = Model::parse_functions(text).unwrap();
     let names: Vec<_> = { model.functions.iter() }
-        .map(|f| {
-            (
-                f.domain.as_str(),
-                f.name.as_str(),
-                f.overload.as_str(),
-                f.imports[""],
-            )
-        })
+        .map(|f| (f.domain.as_str(), f.name.as_str(), f.overload.as_str(), f.imports[""]))
         .collect();
-    assert_eq!(
-        names,
-        [("mylib", "foo", "Tensor", 18), ("other", "bar", "", 18)]
-    );
+    assert_eq!(names, [("mylib", "foo", "Tensor", 18), ("other", "bar", "", 18)]);
 
     let function = |imports: &str, body: &str| {
         format!("<domain: \"d\", opset_import: [{imports}]> f <a> (x) => (y) {{ {body} }}")
     };
     for (imports, body, error) in [
-        (
-            "",
-            "y = Relu (x)",
-            "the function's opset_import has no version of ONNX's own operators",
-        ),
-        (
-            r#""": 18"#,
-            "y = e.Relu (x)",
-            "the function's opset_import has no version of `e`",
-        ),
-        (
-            r#""": 18"#,
-            "y = Gelu (x)",
-            "opset 18 has no operator `Gelu`",
-        ),
-        (
-            r#""": 18"#,
-            "y = Relu (x, x)",
-            "Relu takes 1 inputs, 2 are given",
-        ),
+        ("", "y = Relu (x)", "the function's opset_import has no version of ONNX's own operators"),
+        (r#""": 18"#, "y = e.Relu (x)", "the function's opset_import has no version of `e`"),
+        (r#""": 18"#, "y = Gelu (x)", "opset 18 has no operator `Gelu`"),
+        (r#""": 18"#, "y = Relu (x, x)", "Relu takes 1 inputs, 2 are given"),
         (
             r#""": 18"#,
             "y = Elu <alpha: int = @a> (x)",
             "attribute alpha of Elu is Float, given is Int",
         ),
-        (
-            r#""": 18"#,
-            "y = Elu <alpha: float = @b> (x)",
-            "the function has no attribute `b`",
-        ),
-        (
-            r#""": 18"#,
-            "y = Elu <beta: float = 1.0> (x)",
-            "Elu of opset 6 has no attribute beta",
-        ),
+        (r#""": 18"#, "y = Elu <alpha: float = @b> (x)", "the function has no attribute `b`"),
+        (r#""": 18"#, "y = Elu <beta: float = 1.0> (x)", "Elu of opset 6 has no attribute beta"),
     ] {
         let text = function(imports, body);
         let found = Model::parse_functions(&text).unwrap_err().to_string();
         assert!(found.contains(error), "{text}\n{found}");
     }
-    let found = Model::parse_functions("f (x) => (x) {}")
-        .unwrap_err()
-        .to_string();
-    assert!(
-        found.contains("the function's domain is not told"),
-        "{found}"
-    );
+    let found = Model::parse_functions("f (x) => (x) {}").unwrap_err().to_string();
+    assert!(found.contains("the function's domain is not told"), "{found}");
 }

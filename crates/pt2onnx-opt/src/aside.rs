@@ -69,10 +69,7 @@ fn understood(model: &Model, id: NodeId, opset: u32) -> bool {
     let node = &model[id];
     // What is said where a function is called is not known in its body.
     let said = node.attributes.iter().all(|(_, a)| {
-        !matches!(
-            a,
-            Attribute::Reference { .. } | Attribute::Bytes(_) | Attribute::BytesList(_)
-        )
+        !matches!(a, Attribute::Reference { .. } | Attribute::Bytes(_) | Attribute::BytesList(_))
     });
     let own = || !model.functions.iter().any(|f| f.is_called_by(node));
     said && own() && same(model, id, opset, CANONICAL_OPSET)

@@ -101,10 +101,7 @@ impl Walk {
             self.entered.push(hash);
             return false;
         };
-        let (old, new) = (
-            model[node].outputs().to_vec(),
-            model[first].outputs().to_vec(),
-        );
+        let (old, new) = (model[node].outputs().to_vec(), model[first].outputs().to_vec());
         if let ([_], [new]) = (old.as_slice(), new.as_slice()) {
             return rewrite::bypass(model, node, *new);
         }
@@ -113,9 +110,7 @@ impl Walk {
         if old.iter().any(given_out) {
             return false;
         }
-        old.into_iter()
-            .zip(new)
-            .for_each(|(old, new)| model.replace_all_uses(old, new));
+        old.into_iter().zip(new).for_each(|(old, new)| model.replace_all_uses(old, new));
         model.erase(node)
     }
 }
@@ -170,10 +165,7 @@ fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
 }
 
 pub(crate) fn same_attributes(a: &Attributes, b: &Attributes) -> bool {
-    a.len() == b.len()
-        && a.iter()
-            .zip(b)
-            .all(|((m, x), (n, y))| m == n && same_attribute(x, y))
+    a.len() == b.len() && a.iter().zip(b).all(|((m, x), (n, y))| m == n && same_attribute(x, y))
 }
 
 fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
@@ -184,10 +176,7 @@ fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
         (String(a), String(b)) => a == b,
         (Ints(a), Ints(b)) => a == b,
         (Strings(a), Strings(b)) => a == b,
-        (Floats(a), Floats(b)) => a
-            .iter()
-            .map(|f| f.to_bits())
-            .eq(b.iter().map(|f| f.to_bits())),
+        (Floats(a), Floats(b)) => a.iter().map(|f| f.to_bits()).eq(b.iter().map(|f| f.to_bits())),
         (Tensor(a), Tensor(b)) => same_tensor(a, b),
         (Type(a), Type(b)) => a == b,
         (Reference { name: a, .. }, Reference { name: b, .. }) => a == b,

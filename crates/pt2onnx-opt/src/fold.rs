@@ -6,10 +6,7 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
-    let mut fold = Fold {
-        options,
-        sharers: None,
-    };
+    let mut fold = Fold { options, sharers: None };
     let mut changed = false;
     for node in model.graph_nodes() {
         if !model.contains(node) {
@@ -61,17 +58,9 @@ impl Fold<'_> {
                     .map_or(Some(None), |t| t.map(Some))
             })
             .collect::<Option<_>>()?;
-        conforms(
-            model,
-            node,
-            schema::lookup(node.op(), schema::CANONICAL_OPSET)?,
-        )
-        .ok()?;
+        conforms(model, node, schema::lookup(node.op(), schema::CANONICAL_OPSET)?).ok()?;
         let small = self.options.max_folded_bytes;
-        let read = inputs
-            .iter()
-            .flatten()
-            .try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
+        let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
         let cheap = read <= self.options.max_read_bytes;
         if cheap && let Some(results) = eval::evaluate(node, &inputs, small) {
             return Some(results);
@@ -84,9 +73,7 @@ impl Fold<'_> {
             return None;
         }
         let results = eval::evaluate(node, &inputs, freed)?;
-        let total = results
-            .iter()
-            .try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
+        let total = results.iter().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
         (total <= freed).then_some(results)
     }
 
@@ -96,9 +83,8 @@ impl Fold<'_> {
         let mut bytes = 0usize;
         for &value in &inputs {
             let data = &model[value];
-            let only_here = data
-                .uses()
-                .all(|u| matches!(u, pt2onnx_ir::Use::Input(user, _) if user == id));
+            let only_here =
+                data.uses().all(|u| matches!(u, pt2onnx_ir::Use::Input(user, _) if user == id));
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
@@ -150,15 +136,11 @@ fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
     }
     let dims = model[input].ty.as_ref()?.as_tensor()?.shape.as_deref()?;
     let known = |dims: &[pt2onnx_symbolic::Expr]| {
-        dims.iter()
-            .map(|d| d.as_int())
-            .collect::<Option<Vec<i64>>>()
+        dims.iter().map(|d| d.as_int()).collect::<Option<Vec<i64>>>()
     };
     if node.is("Size") {
         let sizes = known(dims)?;
-        return Some(Tensor::scalar(
-            sizes.iter().try_fold(1i64, |n, &s| n.checked_mul(s))?,
-        ));
+        return Some(Tensor::scalar(sizes.iter().try_fold(1i64, |n, &s| n.checked_mul(s))?));
     }
     let asked = eval::shape_range(dims, node.int("start").unwrap_or(0), node.int("end"));
     Some(Tensor::vector(&known(asked)?))

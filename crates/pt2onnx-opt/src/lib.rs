@@ -99,10 +99,7 @@ impl Options {
 /// The defaults of a level.
 impl From<Level> for Options {
     fn from(level: Level) -> Self {
-        Self {
-            level,
-            ..Self::default()
-        }
+        Self { level, ..Self::default() }
     }
 }
 
@@ -152,12 +149,7 @@ const fn simplify(
     run: fn(&mut Model, &Options) -> Changed,
 ) -> Pass {
     let level = Level::Simplify;
-    Pass {
-        name,
-        level,
-        doc,
-        run,
-    }
+    Pass { name, level, doc, run }
 }
 
 const fn fuse(
@@ -166,12 +158,7 @@ const fn fuse(
     run: fn(&mut Model, &Options) -> Changed,
 ) -> Pass {
     let level = Level::Fuse;
-    Pass {
-        name,
-        level,
-        doc,
-        run,
-    }
+    Pass { name, level, doc, run }
 }
 
 /// The passes of [`optimize`], in the order they run.
@@ -321,11 +308,7 @@ fn run(pass: &Pass, model: &mut Model, options: &Options, round: usize) -> Chang
     tracing::debug!(pass = pass.name, round, changed, "pass");
     if valid && changed {
         let errors = pt2onnx_ir::verify(model).err();
-        debug_assert!(
-            errors.is_none(),
-            "{} broke the model: {errors:?}\n{model}",
-            pass.name
-        );
+        debug_assert!(errors.is_none(), "{} broke the model: {errors:?}\n{model}", pass.name);
     }
     changed
 }

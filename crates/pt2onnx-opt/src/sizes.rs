@@ -23,12 +23,7 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
         return None;
     }
     let input = |i: usize| cx.contents(node.input(i)?);
-    let numbers = |i: usize| {
-        input(i)?
-            .iter()
-            .map(Expr::as_int)
-            .collect::<Option<Vec<i64>>>()
-    };
+    let numbers = |i: usize| input(i)?.iter().map(Expr::as_int).collect::<Option<Vec<i64>>>();
     let elements = match node.op() {
         "Shape" => {
             let dims = cx.known_shape(node.input(0)?)?;
@@ -83,9 +78,7 @@ fn elementwise(a: Vec<Expr>, b: Vec<Expr>, f: fn(&Expr, &Expr) -> Expr) -> Optio
         _ => return None,
     };
     let at = |v: &[Expr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
-    (0..length)
-        .map(|i| Some(f(&at(&a, i)?, &at(&b, i)?)))
-        .collect()
+    (0..length).map(|i| Some(f(&at(&a, i)?, &at(&b, i)?))).collect()
 }
 
 /// Lets what is known take the place of what computes it: numbers become constants, and `Reshape` takes 0 and -1 for
@@ -98,9 +91,7 @@ pub(crate) fn spell_out(model: &mut Model, contents: &Contents) {
         let [output] = *model[id].outputs() else {
             continue;
         };
-        let elements = contents
-            .get(&output)
-            .map(|all| all.iter().map(Expr::as_int));
+        let elements = contents.get(&output).map(|all| all.iter().map(Expr::as_int));
         let Some(numbers) = elements.and_then(Iterator::collect::<Option<Vec<i64>>>) else {
             continue;
         };
@@ -127,14 +118,11 @@ fn reshape(model: &mut Model, id: NodeId, contents: &Contents) -> Option<()> {
         return None;
     }
     let copied = |i: usize, dim: &Expr| known(dim) && from.get(i) == Some(dim);
-    let sizes = target
-        .iter()
-        .enumerate()
-        .map(|(i, dim)| match dim.as_int() {
-            Some(number) => number,
-            None if copied(i, dim) => 0,
-            None => -1,
-        });
+    let sizes = target.iter().enumerate().map(|(i, dim)| match dim.as_int() {
+        Some(number) => number,
+        None if copied(i, dim) => 0,
+        None => -1,
+    });
     let sizes: Vec<i64> = sizes.collect();
     let count = |wanted: i64| sizes.iter().filter(|&&s| s == wanted).count();
     let written = |wanted: i64| target.iter().any(|d| d.as_int() == Some(wanted));

@@ -138,9 +138,7 @@ pub(crate) fn split_whole(a: &Expr, b: &Expr) -> Option<(Expr, Expr)> {
 
 /// Whether some term holds a number that did not fit into its coefficient.
 fn is_overflow(terms: &[Term]) -> bool {
-    terms
-        .iter()
-        .any(|term| term.mono.iter().any(|(atom, _)| atom.is_static()))
+    terms.iter().any(|term| term.mono.iter().any(|(atom, _)| atom.is_static()))
 }
 
 /// The greatest common monomial of integer terms, unless it is 1.
@@ -155,10 +153,9 @@ fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
         }
         let coef = u128::from(coef.unsigned_abs());
         common = Some(match common {
-            None => Term {
-                coef: Coef::ratio(i128::try_from(coef).ok()?, 1)?,
-                mono: term.mono.clone(),
-            },
+            None => {
+                Term { coef: Coef::ratio(i128::try_from(coef).ok()?, 1)?, mono: term.mono.clone() }
+            }
             Some(held) => {
                 let known = u128::from(held.coef.as_int()?.unsigned_abs());
                 let mut mono = held.mono;
@@ -167,10 +164,7 @@ fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
                     *exponent = other.map_or(0, |(_, n)| *n).min(*exponent);
                     *exponent > 0
                 });
-                Term {
-                    coef: Coef::ratio(i128::try_from(poly::gcd(coef, known)).ok()?, 1)?,
-                    mono,
-                }
+                Term { coef: Coef::ratio(i128::try_from(poly::gcd(coef, known)).ok()?, 1)?, mono }
             }
         });
     }
@@ -178,10 +172,8 @@ fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
 }
 
 fn divide_all(expr: &Expr, divisor: &Term) -> Option<Expr> {
-    let quotients: Option<Vec<Term>> = poly::to_terms(expr)
-        .iter()
-        .map(|term| term.exact_div(divisor))
-        .collect();
+    let quotients: Option<Vec<Term>> =
+        poly::to_terms(expr).iter().map(|term| term.exact_div(divisor)).collect();
     Some(poly::from_terms(poly::collect(quotients?)))
 }
 
@@ -218,10 +210,8 @@ fn round_fraction(func: Func, x: &Expr) -> Option<Expr> {
         let Coef::Exact(_, den) = term.coef else {
             return None;
         };
-        let divisor = poly::gcd(
-            u128::from(den.unsigned_abs()),
-            u128::from(denominator.unsigned_abs()),
-        );
+        let divisor =
+            poly::gcd(u128::from(den.unsigned_abs()), u128::from(denominator.unsigned_abs()));
         denominator = denominator.checked_mul(den / i64::try_from(divisor).ok()?)?;
     }
     let numerator = x * denominator;
@@ -261,11 +251,7 @@ fn extremum(func: Func, args: Vec<Expr>) -> Expr {
             }
         }
     }
-    if flat.len() == 1 {
-        flat.remove(0)
-    } else {
-        raw(func, flat)
-    }
+    if flat.len() == 1 { flat.remove(0) } else { raw(func, flat) }
 }
 
 /// Whether `a > b`, where their difference is a constant other than 0.
@@ -321,10 +307,9 @@ fn relation(func: Func, a: &Expr, b: &Expr) -> Expr {
     } else {
         match poly::as_coef(&(a - b)) {
             Some(Coef::Float(_)) | None => None,
-            Some(coef) => Some((
-                !coef.is_negative() && coef != Coef::Exact(0, 1),
-                coef.is_negative(),
-            )),
+            Some(coef) => {
+                Some((!coef.is_negative() && coef != Coef::Exact(0, 1), coef.is_negative()))
+            }
         }
     };
     if let Some((greater, less)) = decided {

@@ -54,14 +54,8 @@ impl Constraints {
         let expr = self.resolve(expr).normalized();
         let (base, constant) = split_constant(&expr);
         let moved = Interval::from(range).add(Interval::new(-constant, -constant));
-        let negative = poly::to_terms(&base)
-            .first()
-            .is_some_and(|term| term.coef.is_negative());
-        if negative {
-            (-base, moved.neg().into())
-        } else {
-            (base, moved.into())
-        }
+        let negative = poly::to_terms(&base).first().is_some_and(|term| term.coef.is_negative());
+        if negative { (-base, moved.neg().into()) } else { (base, moved.into()) }
     }
 
     /// Adds that the truth value `condition` holds: comparisons, equalities, divisibility, conjunctions of these.
@@ -89,11 +83,7 @@ impl Constraints {
                 }
             }
             View::Call(func @ (Lt | Le | Gt | Ge), [a, b]) => {
-                let (small, large) = if matches!(func, Lt | Le) {
-                    (a, b)
-                } else {
-                    (b, a)
-                };
+                let (small, large) = if matches!(func, Lt | Le) { (a, b) } else { (b, a) };
                 let difference = large - small;
                 // Between whole numbers, less is at least 1 less.
                 let strict = matches!(func, Lt | Gt) && difference.is_integer();
@@ -228,11 +218,8 @@ impl Constraints {
                 return Expr::call(func, kept);
             }
         }
-        let value = if expr.is_integer() {
-            Range::from(self.interval(&expr)).as_int()
-        } else {
-            None
-        };
+        let value =
+            if expr.is_integer() { Range::from(self.interval(&expr)).as_int() } else { None };
         value.map_or(expr, Expr::int)
     }
 
@@ -267,10 +254,9 @@ impl Constraints {
             View::Rational(num, den) => return Interval::new(1, 1).scale(num, den),
             View::Float(value) => return Interval::enclosing(value),
             View::Symbol(name) => return self.range(name).into(),
-            View::Add(args) => args
-                .iter()
-                .map(|arg| self.interval(arg))
-                .fold(Interval::new(0, 0), Interval::add),
+            View::Add(args) => {
+                args.iter().map(|arg| self.interval(arg)).fold(Interval::new(0, 0), Interval::add)
+            }
             View::Mul(args) => {
                 let (number, factors) = match args.split_first() {
                     Some((first, rest))
@@ -292,11 +278,7 @@ impl Constraints {
             },
             View::Call(func, args) => self.call_interval(func, args),
         };
-        if expr.is_integer() {
-            computed.intersect(self.given(expr))
-        } else {
-            computed.as_double()
-        }
+        if expr.is_integer() { computed.intersect(self.given(expr)) } else { computed.as_double() }
     }
 
     fn call_interval(&self, func: Func, args: &[Expr]) -> Interval {
@@ -332,26 +314,18 @@ impl Constraints {
             (Where, [_, yes, no]) => of(yes).union(of(no)),
             (PowByNatural, [base, exponent]) => power(of(base), of(exponent)),
             (BitwiseAnd, [a, b]) => match (of(a), of(b)) {
-                (a, b) if a.lo >= Some(0) && b.lo >= Some(0) => Interval {
-                    lo: Some(0),
-                    hi: a.intersect(b).hi,
-                },
-                (a, _) if a.lo >= Some(0) => Interval {
-                    lo: Some(0),
-                    hi: a.hi,
-                },
-                (_, b) if b.lo >= Some(0) => Interval {
-                    lo: Some(0),
-                    hi: b.hi,
-                },
+                (a, b) if a.lo >= Some(0) && b.lo >= Some(0) => {
+                    Interval { lo: Some(0), hi: a.intersect(b).hi }
+                }
+                (a, _) if a.lo >= Some(0) => Interval { lo: Some(0), hi: a.hi },
+                (_, b) if b.lo >= Some(0) => Interval { lo: Some(0), hi: b.hi },
                 _ => Interval::ANY,
             },
             (Sqrt, [x]) => match of(x) {
                 Interval { lo: Some(1..), hi } => Interval { lo: Some(1), hi },
-                Interval { lo: Some(0), hi } => Interval {
-                    lo: Some(0),
-                    hi: hi.map(|hi| hi.max(1)),
-                },
+                Interval { lo: Some(0), hi } => {
+                    Interval { lo: Some(0), hi: hi.map(|hi| hi.max(1)) }
+                }
                 _ => Interval::ANY,
             },
             _ => Interval::ANY,
@@ -385,10 +359,7 @@ fn power(base: Interval, exponent: Interval) -> Interval {
     let bound = |base: Option<i128>, exponent: Option<i128>| {
         base?.checked_pow(u32::try_from(exponent?).ok()?)
     };
-    Interval {
-        lo: bound(base.lo, exponent.lo).or(Some(1)),
-        hi: bound(base.hi, exponent.hi),
-    }
+    Interval { lo: bound(base.lo, exponent.lo).or(Some(1)), hi: bound(base.hi, exponent.hi) }
 }
 
 /// The expression without its integer constant term, and that term.
@@ -415,9 +386,5 @@ fn divided(range: Range, slope: i64) -> Range {
         let exact = i128::from(bound) % slope == 0;
         floor(bound) + i128::from(!exact)
     };
-    Interval {
-        lo: low.map(ceil),
-        hi: high.map(floor),
-    }
-    .into()
+    Interval { lo: low.map(ceil), hi: high.map(floor) }.into()
 }

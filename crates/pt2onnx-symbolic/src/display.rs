@@ -34,11 +34,7 @@ fn strength(expr: &Expr) -> u32 {
         View::Rational(..) => precedence::MUL,
         View::Mul(args) => {
             let negative = args.first().is_some_and(is_negative_number);
-            if negative {
-                precedence::ADD
-            } else {
-                precedence::MUL
-            }
+            if negative { precedence::ADD } else { precedence::MUL }
         }
         View::Pow(..) => precedence::POW,
         View::Call(func, _) => match func {
@@ -71,11 +67,7 @@ struct Wrapped<'a>(&'a Expr, u32);
 
 impl fmt::Display for Wrapped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if strength(self.0) <= self.1 {
-            write!(f, "({})", self.0)
-        } else {
-            write!(f, "{}", self.0)
-        }
+        if strength(self.0) <= self.1 { write!(f, "({})", self.0) } else { write!(f, "{}", self.0) }
     }
 }
 
@@ -203,12 +195,9 @@ fn write_power(f: &mut fmt::Formatter<'_>, base: &Expr, exponent: &Expr) -> fmt:
         View::Rational(1, 2) => write!(f, "sqrt({base})"),
         View::Rational(-1, 2) => write!(f, "1/sqrt({base})"),
         View::Int(-1) => write!(f, "1/{}", Wrapped(base, precedence::POW)),
-        _ => write!(
-            f,
-            "{}**{}",
-            Wrapped(base, precedence::POW),
-            Wrapped(exponent, precedence::POW)
-        ),
+        _ => {
+            write!(f, "{}**{}", Wrapped(base, precedence::POW), Wrapped(exponent, precedence::POW))
+        }
     }
 }
 

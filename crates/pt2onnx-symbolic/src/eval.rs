@@ -24,10 +24,7 @@ impl Value {
         }
         let divisor = i128::try_from(poly::gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
         let sign = den.signum();
-        let (num, den) = (
-            (num / divisor).checked_mul(sign)?,
-            (den / divisor).checked_mul(sign)?,
-        );
+        let (num, den) = ((num / divisor).checked_mul(sign)?, (den / divisor).checked_mul(sign)?);
         Some(if den == 1 { Int(num) } else { Ratio(num, den) })
     }
 
@@ -65,10 +62,9 @@ impl Value {
 
     fn add(self, other: Value) -> Option<Value> {
         match (self.parts(), other.parts()) {
-            (Some((a, b)), Some((c, d))) => Value::ratio(
-                a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?,
-                b.checked_mul(d)?,
-            ),
+            (Some((a, b)), Some((c, d))) => {
+                Value::ratio(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?)
+            }
             _ => Some(Float(self.as_f64() + other.as_f64())),
         }
     }
@@ -124,11 +120,7 @@ fn floor_div(a: i128, b: i128) -> Option<i128> {
 
 fn floor_mod(a: i128, b: i128) -> Option<i128> {
     let rest = a.checked_rem(b)?;
-    Some(if rest != 0 && (rest < 0) != (b < 0) {
-        rest + b
-    } else {
-        rest
-    })
+    Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
 }
 
 fn round_ratio(num: i128, den: i128, rounding: Rounding) -> Option<i128> {
@@ -178,12 +170,10 @@ fn eval(expr: &Expr, env: Env) -> Option<Value> {
         View::Rational(num, den) => Value::ratio(num.into(), den.into()),
         View::Float(value) => Some(Float(value)),
         View::Symbol(name) => env(name),
-        View::Add(args) => args
-            .iter()
-            .try_fold(Int(0), |sum, arg| sum.add(eval(arg, env)?)),
-        View::Mul(args) => args
-            .iter()
-            .try_fold(Int(1), |product, arg| product.mul(eval(arg, env)?)),
+        View::Add(args) => args.iter().try_fold(Int(0), |sum, arg| sum.add(eval(arg, env)?)),
+        View::Mul(args) => {
+            args.iter().try_fold(Int(1), |product, arg| product.mul(eval(arg, env)?))
+        }
         View::Pow(base, exponent) => eval(base, env)?.pow(eval(exponent, env)?),
         View::Call(func, args) => eval_call(func, args, env),
     }
@@ -379,11 +369,7 @@ impl Expr {
         let env = |name: &str| {
             value(name).map(|value| {
                 let whole = value.fract() == 0.0 && value.abs() < 2f64.powi(63);
-                if symbol_is_integer(name) && whole {
-                    Int(value as i128)
-                } else {
-                    Float(value)
-                }
+                if symbol_is_integer(name) && whole { Int(value as i128) } else { Float(value) }
             })
         };
         eval(self, &env).map(Value::as_f64)

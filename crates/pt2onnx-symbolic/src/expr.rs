@@ -142,12 +142,7 @@ impl Expr {
         if size > MAX_SIZE || depth > MAX_DEPTH {
             return Expr::symbol(&format!("{OPAQUE}{hash:016x}"));
         }
-        Expr(Repr::Node(Arc::new(Shared {
-            hash,
-            size,
-            depth,
-            node,
-        })))
+        Expr(Repr::Node(Arc::new(Shared { hash, size, depth, node })))
     }
 
     fn size(&self) -> u32 {
@@ -293,9 +288,7 @@ impl Expr {
     where
         I: IntoIterator<Item: Borrow<Expr>>,
     {
-        factors
-            .into_iter()
-            .fold(Expr::ONE, |product, factor| &product * factor.borrow())
+        factors.into_iter().fold(Expr::ONE, |product, factor| &product * factor.borrow())
     }
 
     /// `self ** exponent`.

@@ -117,18 +117,9 @@ pub enum Func {
 const NAMES: &[(Func, &[&str])] = &[
     (Func::Abs, &["Abs", "abs"]),
     (Func::And, &["And"]),
-    (
-        Func::BitwiseAnd,
-        &["BitwiseFn_bitwise_and", "bitwise_and", "BitwiseAnd"],
-    ),
-    (
-        Func::BitwiseOr,
-        &["BitwiseFn_bitwise_or", "bitwise_or", "BitwiseOr"],
-    ),
-    (
-        Func::BitwiseXor,
-        &["BitwiseFn_bitwise_xor", "bitwise_xor", "BitwiseXor"],
-    ),
+    (Func::BitwiseAnd, &["BitwiseFn_bitwise_and", "bitwise_and", "BitwiseAnd"]),
+    (Func::BitwiseOr, &["BitwiseFn_bitwise_or", "bitwise_or", "BitwiseOr"]),
+    (Func::BitwiseXor, &["BitwiseFn_bitwise_xor", "bitwise_xor", "BitwiseXor"]),
     (Func::CeilDiv, &["CeilDiv"]),
     (Func::CeilToInt, &["CeilToInt"]),
     (Func::CleanDiv, &["CleanDiv"]),
@@ -141,10 +132,7 @@ const NAMES: &[(Func, &[&str])] = &[
     (Func::Gt, &["Gt", "StrictGreaterThan"]),
     (Func::Identity, &["Identity"]),
     (Func::IntTrueDiv, &["IntTrueDiv"]),
-    (
-        Func::IsNonOverlappingAndDenseIndicator,
-        &["IsNonOverlappingAndDenseIndicator"],
-    ),
+    (Func::IsNonOverlappingAndDenseIndicator, &["IsNonOverlappingAndDenseIndicator"]),
     (Func::LShift, &["LShift"]),
     (Func::Le, &["Le", "LessThan"]),
     (Func::Lt, &["Lt", "StrictLessThan"]),
@@ -194,10 +182,7 @@ impl Func {
 
     /// The function of this name, in the spelling of `str` or of `srepr`.
     pub fn from_name(name: &str) -> Option<Func> {
-        NAMES
-            .iter()
-            .find(|(_, names)| names.contains(&name))
-            .map(|(func, _)| *func)
+        NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(func, _)| *func)
     }
 
     /// Whether the function is defined for this many arguments.

@@ -69,10 +69,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
         };
         let part = |coef: i64, out: &mut Vec<Term>| {
             if coef != 0 {
-                out.push(Term {
-                    coef: Coef::Exact(coef, 1),
-                    mono: term.mono.clone(),
-                });
+                out.push(Term { coef: Coef::Exact(coef, 1), mono: term.mono.clone() });
             }
         };
         part(coef.div_euclid(divisor), &mut whole);
@@ -109,19 +106,14 @@ fn unnest(terms: &[Term], k: i64) -> Option<Expr> {
         },
         _ => None,
     };
-    let mut found = terms
-        .iter()
-        .enumerate()
-        .filter_map(|(index, term)| Some((index, inner(term)?)));
+    let mut found =
+        terms.iter().enumerate().filter_map(|(index, term)| Some((index, inner(term)?)));
     let (index, (x, m)) = found.next()?;
     if found.next().is_some() {
         return None;
     }
-    let others = terms
-        .iter()
-        .enumerate()
-        .filter(|(other, _)| *other != index)
-        .map(|(_, term)| term.clone());
+    let others =
+        terms.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, term)| term.clone());
     let others = poly::from_terms(others.collect());
     let divisor = Expr::int(m.checked_mul(k)?);
     Some(floor_div(&(x + m * others), &divisor))

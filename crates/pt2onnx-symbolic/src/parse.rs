@@ -96,11 +96,7 @@ const INFIX: &[(&str, u8, Infix)] = &[
     ("*", level::MUL, Infix::Mul),
     ("/", level::MUL, Infix::Div),
     ("%", level::MUL, Infix::Call(Func::PythonMod)),
-    (
-        "&",
-        level::BIT_AND,
-        Infix::Logic(Func::And, Func::BitwiseAnd),
-    ),
+    ("&", level::BIT_AND, Infix::Logic(Func::And, Func::BitwiseAnd)),
     ("|", level::BIT_OR, Infix::Logic(Func::Or, Func::BitwiseOr)),
     ("^", level::BIT_XOR, Infix::Xor),
     ("and", level::AND, Infix::Call(Func::And)),
@@ -126,12 +122,7 @@ impl Expr {
         if text.len() > MAX_TEXT {
             return Err(ParseError::TooLong(text.len()));
         }
-        let mut parser = Reader {
-            text,
-            rest: text,
-            depth: 0,
-            read: None,
-        };
+        let mut parser = Reader { text, rest: text, depth: 0, read: None };
         let expr = parser.expression(0)?;
         parser.space();
         if parser.rest.is_empty() {
@@ -171,21 +162,14 @@ fn number<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
 
 /// What stands between quotes; sympy's names have no escapes.
 fn quoted<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
-    alt((
-        delimited('\'', take_till(0.., '\''), '\''),
-        delimited('"', take_till(0.., '"'), '"'),
-    ))
-    .parse_next(input)
+    alt((delimited('\'', take_till(0.., '\''), '\''), delimited('"', take_till(0.., '"'), '"')))
+        .parse_next(input)
 }
 
 /// What follows a name in Python's paths: `['x']`, `.size`, `()`.
 fn path_step(input: &mut &str) -> winnow::Result<()> {
-    alt((
-        ('[', alt((quoted, digit1)), ']').void(),
-        ('.', name).void(),
-        "()".void(),
-    ))
-    .parse_next(input)
+    alt((('[', alt((quoted, digit1)), ']').void(), ('.', name).void(), "()".void()))
+        .parse_next(input)
 }
 
 impl<'a> Reader<'a> {
@@ -194,10 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     fn expected(&self, expected: &'static str) -> ParseError {
-        ParseError::Expected {
-            expected,
-            offset: self.offset(),
-        }
+        ParseError::Expected { expected, offset: self.offset() }
     }
 
     fn space(&mut self) {
@@ -228,11 +209,7 @@ impl<'a> Reader<'a> {
     }
 
     fn require(&mut self, token: &'static str) -> Result<(), ParseError> {
-        if self.accept(token) {
-            Ok(())
-        } else {
-            Err(self.expected(token))
-        }
+        if self.accept(token) { Ok(()) } else { Err(self.expected(token)) }
     }
 
     /// The operator that comes next, if it binds at least as strong as `min`; consumed.
@@ -268,11 +245,8 @@ impl<'a> Reader<'a> {
                 self.read = Some(Expr::int(i64::MIN));
             }
             // `**` groups to the right and takes a signed exponent.
-            let right = self.expression(if infix == Infix::Pow {
-                level::UNARY
-            } else {
-                level + 1
-            })?;
+            let right =
+                self.expression(if infix == Infix::Pow { level::UNARY } else { level + 1 })?;
             if !terms.is_empty() && level < level::ADD {
                 terms.push(left);
                 left = Expr::sum(terms.drain(..));
@@ -455,10 +429,7 @@ impl<'a> Reader<'a> {
         let func =
             Func::from_name(name).ok_or_else(|| ParseError::UnknownFunction(name.to_owned()))?;
         if !func.takes(args.len()) {
-            return Err(ParseError::Arguments {
-                function: name.to_owned(),
-                arguments: args.len(),
-            });
+            return Err(ParseError::Arguments { function: name.to_owned(), arguments: args.len() });
         }
         Ok(Expr::call(func, args))
     }
@@ -494,12 +465,9 @@ impl<'a> Reader<'a> {
         }
         self.require(")")?;
         let otherwise = Expr::float(f64::NAN);
-        Ok(cases
-            .into_iter()
-            .rev()
-            .fold(otherwise, |otherwise, (condition, value)| {
-                Expr::call(Func::Where, vec![condition, value, otherwise])
-            }))
+        Ok(cases.into_iter().rev().fold(otherwise, |otherwise, (condition, value)| {
+            Expr::call(Func::Where, vec![condition, value, otherwise])
+        }))
     }
 }
 

@@ -45,11 +45,8 @@ impl Coef {
         }
         let divisor = i128::try_from(gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
         let (num, den) = (num / divisor, den / divisor);
-        let (num, den) = if den < 0 {
-            (num.checked_neg()?, den.checked_neg()?)
-        } else {
-            (num, den)
-        };
+        let (num, den) =
+            if den < 0 { (num.checked_neg()?, den.checked_neg()?) } else { (num, den) };
         Some(Coef::Exact(num.try_into().ok()?, den.try_into().ok()?))
     }
 
@@ -110,11 +107,7 @@ impl Coef {
                     _ => base.checked_pow(u32::try_from(exponent.unsigned_abs()).ok()?),
                 };
                 let (num, den) = (i128::from(power(num)?), i128::from(power(den)?));
-                if exponent < 0 {
-                    Coef::ratio(den, num)
-                } else {
-                    Coef::ratio(num, den)
-                }
+                if exponent < 0 { Coef::ratio(den, num) } else { Coef::ratio(num, den) }
             }
             Coef::Float(value) => Some(Coef::Float(value.powf(exponent as f64))),
         }
@@ -151,10 +144,7 @@ pub(crate) fn as_coef(expr: &Expr) -> Option<Coef> {
 
 impl Term {
     pub fn constant(coef: Coef) -> Term {
-        Term {
-            coef,
-            mono: Vec::new(),
-        }
+        Term { coef, mono: Vec::new() }
     }
 
     /// Whether the value is surely an integer.
@@ -176,26 +166,18 @@ impl Term {
             held.1 = held.1.checked_sub(*exponent).filter(|left| *left >= 0)?;
         }
         mono.retain(|(_, exponent)| *exponent != 0);
-        Some(Term {
-            coef: Coef::Exact(a / b, 1),
-            mono,
-        })
+        Some(Term { coef: Coef::Exact(a / b, 1), mono })
     }
 }
 
 pub(crate) fn mono_is_integer(mono: &Mono) -> bool {
-    mono.iter()
-        .all(|(atom, exponent)| *exponent > 0 && atom.is_integer())
+    mono.iter().all(|(atom, exponent)| *exponent > 0 && atom.is_integer())
 }
 
 /// Graded by name: sympy's `lex` order, the order in which terms print. `Less` comes first.
 pub(crate) fn cmp_mono(a: &Mono, b: &Mono) -> Ordering {
     let positive_first = |exponent: i64| {
-        if exponent > 0 {
-            Ordering::Less
-        } else {
-            Ordering::Greater
-        }
+        if exponent > 0 { Ordering::Less } else { Ordering::Greater }
     };
     let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
     loop {
@@ -241,15 +223,9 @@ fn to_term(expr: &Expr) -> Term {
                 Some((first, rest)) if let Some(coef) = as_coef(first) => (coef, rest),
                 _ => (Coef::ONE, args),
             };
-            Term {
-                coef,
-                mono: rest.iter().map(factor).collect(),
-            }
+            Term { coef, mono: rest.iter().map(factor).collect() }
         }
-        _ => Term {
-            coef: Coef::ONE,
-            mono: vec![factor(expr)],
-        },
+        _ => Term { coef: Coef::ONE, mono: vec![factor(expr)] },
     }
 }
 
@@ -260,9 +236,7 @@ pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
         match term.mono.as_slice() {
             // A sum that was an atom until its companions cancelled.
             [(atom, 1)] if matches!(atom.view(), View::Add(_)) => flat.extend(
-                to_terms(atom)
-                    .iter()
-                    .map(|inner| mul_term(inner, &Term::constant(term.coef))),
+                to_terms(atom).iter().map(|inner| mul_term(inner, &Term::constant(term.coef))),
             ),
             _ => flat.push(term),
         }
@@ -301,17 +275,9 @@ pub(crate) fn from_term(term: Term) -> Expr {
         args.push(term.coef.to_expr());
     }
     args.extend(term.mono.into_iter().map(|(atom, exponent)| {
-        if exponent == 1 {
-            atom
-        } else {
-            Expr::from_node(Node::Pow(atom, Expr::int(exponent)))
-        }
+        if exponent == 1 { atom } else { Expr::from_node(Node::Pow(atom, Expr::int(exponent))) }
     }));
-    if args.len() == 1 {
-        args.remove(0)
-    } else {
-        Expr::from_node(Node::Mul(args))
-    }
+    if args.len() == 1 { args.remove(0) } else { Expr::from_node(Node::Mul(args)) }
 }
 
 pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
@@ -351,10 +317,7 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
 /// The term; `1/0` for every term that divides by zero, none of which has a value.
 fn defined(term: Term) -> Term {
     match term.mono.iter().find(|(atom, _)| atom.as_int() == Some(0)) {
-        Some((zero, _)) => Term {
-            coef: Coef::ONE,
-            mono: vec![(zero.clone(), -1)],
-        },
+        Some((zero, _)) => Term { coef: Coef::ONE, mono: vec![(zero.clone(), -1)] },
         None => term,
     }
 }
@@ -367,15 +330,12 @@ fn mul_terms(a: &[Term], b: &[Term]) -> Option<Vec<Term>> {
     if too_many || (product(a) && b.len() > 1) || (product(b) && a.len() > 1) {
         return None;
     }
-    let pairs = a
-        .iter()
-        .flat_map(|left| b.iter().map(|right| mul_term(left, right)));
+    let pairs = a.iter().flat_map(|left| b.iter().map(|right| mul_term(left, right)));
     Some(collect(pairs.collect()))
 }
 
 fn has_sum(mono: &Mono) -> bool {
-    mono.iter()
-        .any(|(atom, exponent)| *exponent > 0 && matches!(atom.view(), View::Add(_)))
+    mono.iter().any(|(atom, exponent)| *exponent > 0 && matches!(atom.view(), View::Add(_)))
 }
 
 pub(crate) fn mul(a: &Expr, b: &Expr) -> Expr {
@@ -390,10 +350,7 @@ pub(crate) fn mul(a: &Expr, b: &Expr) -> Expr {
         Some(terms) => from_terms(terms),
         None => {
             let factor = |expr: &Expr| match expr.view() {
-                View::Add(_) => Term {
-                    coef: Coef::ONE,
-                    mono: vec![(expr.clone(), 1)],
-                },
+                View::Add(_) => Term { coef: Coef::ONE, mono: vec![(expr.clone(), 1)] },
                 _ => to_term(expr),
             };
             from_term(mul_term(&factor(a), &factor(b)))
@@ -416,12 +373,7 @@ pub(crate) fn pow(base: &Expr, exponent: &Expr) -> Expr {
 }
 
 fn pow_int(base: &Expr, n: i64) -> Expr {
-    let atom = || {
-        from_term(defined(Term {
-            coef: Coef::ONE,
-            mono: vec![(base.clone(), n)],
-        }))
-    };
+    let atom = || from_term(defined(Term { coef: Coef::ONE, mono: vec![(base.clone(), n)] }));
     if n == 0 {
         return Expr::ONE;
     }

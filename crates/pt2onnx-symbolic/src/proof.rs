@@ -130,9 +130,7 @@ impl Constraints {
         if self.shifted(&terms).is_some_and(reaches) {
             return true;
         }
-        terms
-            .iter()
-            .any(|term| self.split(expr, term, goal, budget))
+        terms.iter().any(|term| self.split(expr, term, goal, budget))
     }
 
     /// Bounds of the polynomial over atoms moved to start at 0, which keeps together what belongs together:
@@ -194,9 +192,7 @@ impl Constraints {
                 let slack = if coef > 0 { k - 1 } else { 0 };
                 let numerator = k * (expr - coef * atom) + coef * (x - slack);
                 // A whole number above goal - 1 is at least goal.
-                let goal = goal
-                    .checked_sub(1)
-                    .and_then(|goal| goal.checked_mul(k)?.checked_add(1));
+                let goal = goal.checked_sub(1).and_then(|goal| goal.checked_mul(k)?.checked_add(1));
                 expr.is_integer()
                     && goal.is_some_and(|goal| self.at_least(&numerator.normalized(), goal, budget))
             }

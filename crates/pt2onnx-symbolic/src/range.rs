@@ -13,10 +13,7 @@ pub struct Range {
 
 impl Range {
     /// All integers.
-    pub const ANY: Range = Range {
-        min: None,
-        max: None,
-    };
+    pub const ANY: Range = Range { min: None, max: None };
 
     /// From `min` to `max`, both included.
     pub const fn new(min: Option<i64>, max: Option<i64>) -> Range {
@@ -103,10 +100,7 @@ impl Interval {
     pub const BOOL: Interval = Interval::new(0, 1);
 
     pub const fn new(lo: i128, hi: i128) -> Interval {
-        Interval {
-            lo: Some(lo),
-            hi: Some(hi),
-        }
+        Interval { lo: Some(lo), hi: Some(hi) }
     }
 
     pub fn enclosing(value: f64) -> Interval {
@@ -136,10 +130,7 @@ impl Interval {
 
     pub fn add(self, other: Interval) -> Interval {
         let sum = |a: Option<i128>, b: Option<i128>| a?.checked_add(b?);
-        Interval {
-            lo: sum(self.lo, other.lo),
-            hi: sum(self.hi, other.hi),
-        }
+        Interval { lo: sum(self.lo, other.lo), hi: sum(self.hi, other.hi) }
     }
 
     pub fn neg(self) -> Interval {
@@ -186,21 +177,12 @@ impl Interval {
             _ => return Interval::ANY,
         }
         if other.lo.is_some_and(|lo| lo >= 0) {
-            return Interval {
-                lo: times(self.lo, other.lo),
-                hi: times(self.hi, other.hi),
-            };
+            return Interval { lo: times(self.lo, other.lo), hi: times(self.hi, other.hi) };
         }
         if other.hi.is_some_and(|hi| hi <= 0) {
-            return Interval {
-                lo: times(self.hi, other.lo),
-                hi: times(self.lo, other.hi),
-            };
+            return Interval { lo: times(self.hi, other.lo), hi: times(self.lo, other.hi) };
         }
-        Interval {
-            lo: times(self.hi, other.lo),
-            hi: times(self.hi, other.hi),
-        }
+        Interval { lo: times(self.hi, other.lo), hi: times(self.hi, other.hi) }
     }
 
     pub fn pow(self, exponent: u32) -> Interval {
@@ -209,16 +191,10 @@ impl Interval {
             return Interval::new(1, 1);
         }
         if exponent % 2 == 1 || self.lo.is_some_and(|lo| lo >= 0) {
-            return Interval {
-                lo: power(self.lo),
-                hi: power(self.hi),
-            };
+            return Interval { lo: power(self.lo), hi: power(self.hi) };
         }
         let Interval { lo, hi } = self.abs();
-        Interval {
-            lo: power(lo),
-            hi: power(hi),
-        }
+        Interval { lo: power(lo), hi: power(hi) }
     }
 
     pub fn abs(self) -> Interval {
@@ -266,16 +242,10 @@ impl Interval {
         let Some(least @ 1..) = divisor.lo else {
             return Interval::ANY;
         };
-        let whole = Interval {
-            lo: Some(0),
-            hi: divisor.hi.map(|hi| hi - 1),
-        };
+        let whole = Interval { lo: Some(0), hi: divisor.hi.map(|hi| hi - 1) };
         match (self.lo, self.hi) {
             (Some(0..), Some(hi)) if hi < least => self,
-            (Some(0..), _) => whole.intersect(Interval {
-                lo: None,
-                hi: self.hi,
-            }),
+            (Some(0..), _) => whole.intersect(Interval { lo: None, hi: self.hi }),
             _ => whole,
         }
     }
@@ -283,19 +253,13 @@ impl Interval {
     /// After rounding to a double, which keeps whole bounds up to 2^53.
     pub fn as_double(self) -> Interval {
         let exact = |bound: &i128| bound.unsigned_abs() <= 1 << 53;
-        Interval {
-            lo: self.lo.filter(exact),
-            hi: self.hi.filter(exact),
-        }
+        Interval { lo: self.lo.filter(exact), hi: self.hi.filter(exact) }
     }
 }
 
 impl From<Range> for Interval {
     fn from(range: Range) -> Interval {
-        Interval {
-            lo: range.min.map(i128::from),
-            hi: range.max.map(i128::from),
-        }
+        Interval { lo: range.min.map(i128::from), hi: range.max.map(i128::from) }
     }
 }
 

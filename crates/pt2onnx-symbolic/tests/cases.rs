@@ -78,9 +78,7 @@ fn proofs() {
             "divisible" => {
                 let (expr, factor) = rest.split_once(" by ").expect(rest);
                 let factor = factor.parse().expect(factor);
-                constraints
-                    .prove_divisible(&parse(expr), factor)
-                    .to_string()
+                constraints.prove_divisible(&parse(expr), factor).to_string()
             }
             "simplify" => constraints.simplify(&parse(rest)).to_string(),
             "solve" => {
@@ -97,11 +95,9 @@ fn proofs() {
 
 #[test]
 fn errors() {
-    check(include_str!("data/errors.txt"), |text| {
-        match Expr::parse(text) {
-            Ok(expr) => expr.to_string(),
-            Err(error) => error.to_string(),
-        }
+    check(include_str!("data/errors.txt"), |text| match Expr::parse(text) {
+        Ok(expr) => expr.to_string(),
+        Err(error) => error.to_string(),
     });
 }
 
@@ -121,19 +117,14 @@ fn hostile() {
         ("Piecewise((1, ", "))"),
     ] {
         let deep = open.repeat(nesting + 1) + "s0" + &close.repeat(nesting + 1);
-        assert!(
-            matches!(Expr::parse(&deep), Err(ParseError::TooDeep(_))),
-            "{open}"
-        );
+        assert!(matches!(Expr::parse(&deep), Err(ParseError::TooDeep(_))), "{open}");
         let fits = open.repeat(nesting / 2) + "s0" + &close.repeat(nesting / 2);
         assert!(Expr::parse(&fits).is_ok(), "{open}");
     }
 
     // Products of sums stay products when they would have too many terms.
-    let product = (0..40)
-        .map(|index| format!("(a{index} + b{index})"))
-        .collect::<Vec<_>>()
-        .join("*");
+    let product =
+        (0..40).map(|index| format!("(a{index} + b{index})")).collect::<Vec<_>>().join("*");
     let product = parse(&product);
     assert!(product.to_string().len() < 4000);
     assert_eq!(product.eval(&|name| Some((name == "a7").into())), Some(0));

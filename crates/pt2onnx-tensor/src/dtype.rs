@@ -77,10 +77,7 @@ impl DType {
     /// Whether an integer; `Bool` is not.
     pub fn is_int(self) -> bool {
         use DType::*;
-        matches!(
-            self,
-            I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8 | I4 | U4 | I2 | U2
-        )
+        matches!(self, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8 | I4 | U4 | I2 | U2)
     }
 
     /// Whether an unsigned integer; `Bool` is not.

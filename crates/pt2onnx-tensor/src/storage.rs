@@ -25,18 +25,12 @@ pub struct Storage {
 impl Storage {
     /// Bytes in memory.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            bytes: bytes.into(),
-            source: None,
-        }
+        Self { bytes: bytes.into(), source: None }
     }
 
     /// Bytes that are a mapped part of a file: `bytes` are those at `source`.
     pub fn mapped(bytes: Bytes, source: FileRange) -> Self {
-        Self {
-            bytes,
-            source: Some(source),
-        }
+        Self { bytes, source: Some(source) }
     }
 
     /// All of an open file, mapped: its bytes are read when somebody looks at them. The file must not change while the
@@ -46,11 +40,7 @@ impl Storage {
     /// What the operating system says.
     pub fn map(file: File, path: impl Into<PathBuf>) -> io::Result<Self> {
         let bytes = map(&file)?;
-        let source = FileRange {
-            path: Arc::new(path.into()),
-            file: Arc::new(file),
-            offset: 0,
-        };
+        let source = FileRange { path: Arc::new(path.into()), file: Arc::new(file), offset: 0 };
         Ok(Self::mapped(bytes, source))
     }
 
@@ -60,10 +50,10 @@ impl Storage {
         let start = u64::try_from(range.start).ok()?;
         inside.then(|| Self {
             bytes: self.bytes.slice(range),
-            source: self.source.as_ref().map(|whole| FileRange {
-                offset: whole.offset + start,
-                ..whole.clone()
-            }),
+            source: self
+                .source
+                .as_ref()
+                .map(|whole| FileRange { offset: whole.offset + start, ..whole.clone() }),
         })
     }
 
@@ -84,10 +74,7 @@ impl Storage {
 }
 
 /// The whole file, mapped.
-#[expect(
-    unsafe_code,
-    reason = "a mapping is the only way to use weights larger than memory"
-)]
+#[expect(unsafe_code, reason = "a mapping is the only way to use weights larger than memory")]
 fn map(file: &File) -> io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::new());

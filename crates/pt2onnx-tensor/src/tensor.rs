@@ -9,10 +9,7 @@ use std::{borrow::Cow, sync::Arc};
 #[expect(missing_docs, reason = "the messages are the documentation")]
 pub enum TensorError {
     #[error("{sizes:?} and {strides:?} differ in length")]
-    RankMismatch {
-        sizes: Vec<usize>,
-        strides: Vec<usize>,
-    },
+    RankMismatch { sizes: Vec<usize>, strides: Vec<usize> },
     #[error("a tensor of sizes {0:?} is larger than the address space")]
     Overflow(Vec<usize>),
     #[error("needs {needed} bytes of storage, there are {available}")]
@@ -69,13 +66,7 @@ impl Tensor {
         if available != needed {
             return Err(TensorError::OutOfBounds { needed, available });
         }
-        Ok(Self::of(View {
-            dtype,
-            shape,
-            strides: None,
-            offset: 0,
-            data: Data::Bytes(storage),
-        }))
+        Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data: Data::Bytes(storage) }))
     }
 
     /// The view of `storage` with these sizes, strides and offset (in elements), all checked against its length.
@@ -88,10 +79,7 @@ impl Tensor {
     ) -> Result<Self, TensorError> {
         let (shape, strides) = (shape.into(), strides.into());
         if shape.len() != strides.len() {
-            return Err(TensorError::RankMismatch {
-                sizes: shape,
-                strides,
-            });
+            return Err(TensorError::RankMismatch { sizes: shape, strides });
         }
         let overflow = || TensorError::Overflow(shape.clone());
         byte_size(dtype, &shape)?;
@@ -101,30 +89,17 @@ impl Tensor {
         }
         let width = dtype.bits() / 8;
         if !shape.contains(&0) {
-            let last = shape
-                .iter()
-                .zip(&strides)
-                .try_fold(offset, |last, (&size, &stride)| {
-                    last.checked_add((size - 1).checked_mul(stride)?)
-                });
-            let needed = last
-                .and_then(|l| l.checked_add(1)?.checked_mul(width))
-                .ok_or_else(overflow)?;
+            let last = shape.iter().zip(&strides).try_fold(offset, |last, (&size, &stride)| {
+                last.checked_add((size - 1).checked_mul(stride)?)
+            });
+            let needed =
+                last.and_then(|l| l.checked_add(1)?.checked_mul(width)).ok_or_else(overflow)?;
             if needed > storage.bytes().len() {
-                return Err(TensorError::OutOfBounds {
-                    needed,
-                    available: storage.bytes().len(),
-                });
+                return Err(TensorError::OutOfBounds { needed, available: storage.bytes().len() });
             }
         }
         let strides = (!contiguous).then_some(strides);
-        Ok(Self::of(View {
-            dtype,
-            shape,
-            strides,
-            offset,
-            data: Data::Bytes(storage),
-        }))
+        Ok(Self::of(View { dtype, shape, strides, offset, data: Data::Bytes(storage) }))
     }
 
     /// Type and shape without values, as a weight saved under FakeTensorMode has. It is the same as its clones and no other.
@@ -159,10 +134,7 @@ impl Tensor {
         let (shape, strings) = (shape.into(), strings.into());
         let needed = checked_numel(&shape)?;
         if strings.len() != needed {
-            return Err(TensorError::OutOfBounds {
-                needed,
-                available: strings.len(),
-            });
+            return Err(TensorError::OutOfBounds { needed, available: strings.len() });
         }
         Ok(Self::of(View {
             dtype: DType::String,
@@ -320,12 +292,8 @@ impl Tensor {
 
     /// The elements, if they are of this type and there.
     pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
-        (self.0.dtype == T::DTYPE && self.has_data()).then(|| {
-            self.to_bytes()
-                .chunks_exact(size_of::<T>())
-                .map(T::from_le)
-                .collect()
-        })
+        (self.0.dtype == T::DTYPE && self.has_data())
+            .then(|| self.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect())
     }
 
     /// A complex tensor as pairs of real numbers in a trailing dimension of 2, over the same bytes; others as they are.
@@ -347,12 +315,7 @@ impl Tensor {
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
         let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
-        fits.then(|| {
-            Self::of(View {
-                shape,
-                ..View::clone(&self.0)
-            })
-        })
+        fits.then(|| Self::of(View { shape, ..View::clone(&self.0) }))
     }
 }
 
@@ -392,9 +355,7 @@ fn gather<const W: usize>(
     }
     let mut copy = |row: usize, column: usize| {
         let (to, from) = (row * columns + column, start + row * down + column * across);
-        let to = out
-            .get_mut(to * W..)
-            .and_then(|to| to.first_chunk_mut::<W>());
+        let to = out.get_mut(to * W..).and_then(|to| to.first_chunk_mut::<W>());
         let from = bytes.get(from * W..).and_then(|from| from.first_chunk());
         if let (Some(to), Some(from)) = (to, from) {
             *to = *from;
@@ -412,18 +373,14 @@ fn gather<const W: usize>(
 }
 
 fn checked_numel(shape: &[usize]) -> Result<usize, TensorError> {
-    let nonzero = shape
-        .iter()
-        .filter(|&&s| s != 0)
-        .try_fold(1usize, |n, &s| n.checked_mul(s));
+    let nonzero = shape.iter().filter(|&&s| s != 0).try_fold(1usize, |n, &s| n.checked_mul(s));
     let n = nonzero.ok_or_else(|| TensorError::Overflow(shape.to_vec()))?;
     Ok(if shape.contains(&0) { 0 } else { n })
 }
 
 fn byte_size(dtype: DType, shape: &[usize]) -> Result<usize, TensorError> {
     let bits = checked_numel(shape)?.checked_mul(dtype.bits());
-    bits.map(|b| b.div_ceil(8))
-        .ok_or_else(|| TensorError::Overflow(shape.to_vec()))
+    bits.map(|b| b.div_ceil(8)).ok_or_else(|| TensorError::Overflow(shape.to_vec()))
 }
 
 /// Row-major strides, in elements.
@@ -452,14 +409,9 @@ mod tests {
     #[test]
     fn strided_views_gather() {
         let base = Tensor::from_slice(vec![2, 3], &[1i32, 2, 3, 4, 5, 6]).unwrap();
-        let t = Tensor::strided(
-            DType::I32,
-            vec![3, 2],
-            vec![1, 3],
-            0,
-            base.storage().unwrap().clone(),
-        )
-        .unwrap();
+        let t =
+            Tensor::strided(DType::I32, vec![3, 2], vec![1, 3], 0, base.storage().unwrap().clone())
+                .unwrap();
         assert_eq!(t.to_vec::<i32>().unwrap(), [1, 4, 2, 5, 3, 6]);
         let row = Tensor::strided(
             DType::I32,
@@ -471,28 +423,18 @@ mod tests {
         .unwrap();
         assert!(row.is_contiguous());
         assert_eq!(row.to_vec::<i32>().unwrap(), [4, 5, 6]);
-        let expanded = Tensor::strided(
-            DType::I32,
-            vec![2, 2],
-            vec![0, 1],
-            4,
-            base.storage().unwrap().clone(),
-        )
-        .unwrap();
+        let expanded =
+            Tensor::strided(DType::I32, vec![2, 2], vec![0, 1], 4, base.storage().unwrap().clone())
+                .unwrap();
         assert_eq!(expanded.to_vec::<i32>().unwrap(), [5, 6, 5, 6]);
     }
 
     #[test]
     fn complex_views_are_pairs() {
         let storage = Storage::new(
-            [1f32, 2., 3., 4., 5., 6.]
-                .iter()
-                .flat_map(|f| f.to_le_bytes())
-                .collect::<Vec<_>>(),
+            [1f32, 2., 3., 4., 5., 6.].iter().flat_map(|f| f.to_le_bytes()).collect::<Vec<_>>(),
         );
-        let t = Tensor::strided(DType::C64, vec![2], vec![2], 0, storage)
-            .unwrap()
-            .view_as_real();
+        let t = Tensor::strided(DType::C64, vec![2], vec![2], 0, storage).unwrap().view_as_real();
         assert_eq!((t.dtype(), t.shape()), (DType::F32, &[2, 2][..]));
         assert_eq!(t.to_vec::<f32>().unwrap(), [1., 2., 5., 6.]);
     }

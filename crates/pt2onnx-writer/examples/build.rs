@@ -15,21 +15,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = model.add_input(Model::MAIN, Some(input));
     model[x].name = Some("x".into());
 
-    let cx = Builder::new(
-        &mut model,
-        InsertPoint::End(Model::MAIN),
-        Constraints::new(),
-    );
-    let weight = cx.constant(Tensor::from_slice(
-        vec![2, 3],
-        &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0],
-    )?);
+    let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());
+    let weight = cx.constant(Tensor::from_slice(vec![2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?);
     let zero = cx.constant(Tensor::vector(&[0.0f32, 0.0]));
     let bias = cx.mul(zero, cx.constant(Tensor::vector(&[7.0f32, 8.0])));
-    let options = attrs::Gemm {
-        trans_b: true,
-        ..Default::default()
-    };
+    let options = attrs::Gemm { trans_b: true, ..Default::default() };
     let y = cx.relu(cx.gemm(x, weight, bias, options));
     if let Some(fault) = cx.take_faults().first() {
         return Err(fault.to_string().into());
@@ -41,11 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     optimize(&mut model, &Options::default());
     model.assign_names();
     if let Err(errors) = verify(&model) {
-        return Err(errors
-            .iter()
-            .map(|e| format!("{e}\n"))
-            .collect::<String>()
-            .into());
+        return Err(errors.iter().map(|e| format!("{e}\n")).collect::<String>().into());
     }
     save(&model, &path, Weights::Embed)?;
     write!(std::io::stdout(), "{model}")?;

@@ -90,14 +90,7 @@ impl Sink for FileSink<'_> {
 #[cfg(target_os = "linux")]
 fn unable(error: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
-    [
-        Errno::XDEV,
-        Errno::INVAL,
-        Errno::NOSYS,
-        Errno::OPNOTSUPP,
-        Errno::PERM,
-    ]
-    .contains(&error)
+    [Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM].contains(&error)
 }
 
 fn buffered(

@@ -33,10 +33,7 @@ pub(crate) fn gather(tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     };
     let width = tensor.dtype().bits() / 8;
-    let mut source = Source {
-        storage,
-        window: Vec::new(),
-    };
+    let mut source = Source { storage, window: Vec::new() };
     let mut block = Vec::new();
     let dims = dims(tensor, width);
     blocks(&dims, tensor.offset() * width, &mut |dims, at| {
@@ -155,11 +152,7 @@ fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
     let (Some(a), Some(b)) = (near(|d| d.from.max(1)), near(|d| d.to)) else {
         return copy::<W>(from, 0, to, 0);
     };
-    let one = Dim {
-        size: 1,
-        from: 0,
-        to: 0,
-    };
+    let one = Dim { size: 1, from: 0, to: 0 };
     let (Some(&along), Some(&across)) = (dims.get(a), dims.get(b)) else {
         return;
     };
@@ -261,10 +254,7 @@ mod tests {
         ];
         for dtype in [DType::I8, DType::F16, DType::F32, DType::F64, DType::C128] {
             for (shape, strides, offset) in cases {
-                for storage in [
-                    Storage::new(bytes.clone()),
-                    mapped.slice(64..40_000).unwrap(),
-                ] {
+                for storage in [Storage::new(bytes.clone()), mapped.slice(64..40_000).unwrap()] {
                     let tensor =
                         Tensor::strided(dtype, *shape, *strides, *offset, storage).unwrap();
                     let mut out = Vec::new();

@@ -53,9 +53,6 @@ mod tests {
         pieces.append(other);
         assert_eq!(pieces.len(), 3 * PIECE + 1);
         let all = pieces.into_pieces().map(|p| (p[0], p.len()));
-        assert_eq!(
-            all.collect::<Vec<_>>(),
-            [(0, PIECE), (1, PIECE), (2, PIECE), (9, 1)]
-        );
+        assert_eq!(all.collect::<Vec<_>>(), [(0, PIECE), (1, PIECE), (2, PIECE), (9, 1)]);
     }
 }

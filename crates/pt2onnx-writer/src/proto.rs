@@ -42,21 +42,13 @@ pub(crate) struct Initialiser<'a> {
 
 /// Takes a model to pieces.
 pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
-    let mut cx = Cx {
-        model,
-        ir_version: model.ir_version(),
-        absent: Vec::new(),
-        around: Vec::new(),
-    };
+    let mut cx =
+        Cx { model, ir_version: model.ir_version(), absent: Vec::new(), around: Vec::new() };
     let used = cx.constants(Model::MAIN);
     cx.around.push(used.iter().map(|(v, _)| *v).collect());
     let (graph, declared) = cx.encoded(&used)?;
     cx.around.pop();
-    let functions = model
-        .functions
-        .iter()
-        .map(|f| cx.function(f))
-        .collect::<Result<_, _>>()?;
+    let functions = model.functions.iter().map(|f| cx.function(f)).collect::<Result<_, _>>()?;
     let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
     let defaults = model.inputs().iter().filter_map(default);
     let initialisers = used
@@ -84,12 +76,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         functions,
         ..ModelProto::default()
     };
-    Ok(Parts {
-        model: proto,
-        graph,
-        initialisers,
-        declared,
-    })
+    Ok(Parts { model: proto, graph, initialisers, declared })
 }
 
 struct Cx<'a> {
@@ -103,11 +90,7 @@ struct Cx<'a> {
 
 impl<'a> Cx<'a> {
     fn name(&self, value: Value) -> Result<String, Error> {
-        self.model[value]
-            .name
-            .as_deref()
-            .map(str::to_owned)
-            .ok_or(Error::Unnamed(value.index()))
+        self.model[value].name.as_deref().map(str::to_owned).ok_or(Error::Unnamed(value.index()))
     }
 
     fn names(&self, values: &[Value]) -> Result<Vec<String>, Error> {
@@ -116,25 +99,13 @@ impl<'a> Cx<'a> {
 
     /// Domains of the model-local functions count as imported, at version 1 unless the model says otherwise.
     fn imports(&self) -> Vec<OperatorSetIdProto> {
-        let own: BTreeSet<&str> = self
-            .model
-            .functions
-            .iter()
-            .map(|f| f.domain.as_str())
-            .collect();
-        let own = own
-            .into_iter()
-            .filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
+        let own: BTreeSet<&str> = self.model.functions.iter().map(|f| f.domain.as_str()).collect();
+        let own = own.into_iter().filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
         Some(self.model.opset)
             .filter(|opset| *opset > 0)
             .map(|opset| import("", opset))
             .into_iter()
-            .chain(
-                self.model
-                    .imports
-                    .iter()
-                    .map(|(domain, version)| import(domain, *version)),
-            )
+            .chain(self.model.imports.iter().map(|(domain, version)| import(domain, *version)))
             .chain(own.map(|domain| import(domain, 1)))
             .collect()
     }
@@ -153,9 +124,7 @@ impl<'a> Cx<'a> {
                 }
             }
         }
-        used.into_iter()
-            .filter_map(|v| Some((v, self.model[v].constant()?)))
-            .collect()
+        used.into_iter().filter_map(|v| Some((v, self.model[v].constant()?))).collect()
     }
 
     /// The body of a node of another domain, with the constants that nothing around it uses.
@@ -187,13 +156,9 @@ impl<'a> Cx<'a> {
         let (mut encoded, mut types, mut declared) =
             (Pieces::default(), Pieces::default(), Vec::new());
         self.nodes(Model::MAIN, |part| match part {
-            Part::Node(node) => field(
-                GraphProto {
-                    node: vec![node],
-                    ..GraphProto::default()
-                },
-                &mut encoded,
-            ),
+            Part::Node(node) => {
+                field(GraphProto { node: vec![node], ..GraphProto::default() }, &mut encoded)
+            }
             Part::Value(value_info) => typed(value_info, &mut types),
         })?;
         let mut frame = self.frame(Model::MAIN, &self.model.name)?;
@@ -224,11 +189,7 @@ impl<'a> Cx<'a> {
             Part::Node(n) => node.push(n),
             Part::Value(v) => value_info.push(v),
         })?;
-        Ok(GraphProto {
-            node,
-            value_info,
-            ..self.frame(region, name)?
-        })
+        Ok(GraphProto { node, value_info, ..self.frame(region, name)? })
     }
 
     /// Gives the nodes of a region, each followed by the types of what it makes; outputs of the region have theirs with it.
@@ -274,8 +235,7 @@ impl<'a> Cx<'a> {
         let body = &self.model[function.body];
         let mut nodes = Vec::new();
         let constants = self.constants(function.body);
-        self.around
-            .push(constants.iter().map(|(v, _)| *v).collect());
+        self.around.push(constants.iter().map(|(v, _)| *v).collect());
         for (value, tensor) in constants {
             let name = self.name(value)?;
             nodes.push(NodeProto {
@@ -394,10 +354,7 @@ impl<'a> Cx<'a> {
             Attribute::Ints(v) => a.ints = v.clone(),
             Attribute::Strings(v) => a.strings = v.iter().map(|s| s.clone().into_bytes()).collect(),
             Attribute::Tensors(v) => {
-                a.tensors = v
-                    .iter()
-                    .map(|t| self.embedded(t, name))
-                    .collect::<Result<_, _>>()?
+                a.tensors = v.iter().map(|t| self.embedded(t, name)).collect::<Result<_, _>>()?
             }
             Attribute::Regions(rs) => {
                 let body = |(i, r): (usize, &RegionId)| {
@@ -406,10 +363,7 @@ impl<'a> Cx<'a> {
                 a.graphs = rs.iter().enumerate().map(body).collect::<Result<_, _>>()?;
             }
             Attribute::Types(v) => {
-                a.type_protos = v
-                    .iter()
-                    .map(|t| type_proto(t, name))
-                    .collect::<Result<_, _>>()?
+                a.type_protos = v.iter().map(|t| type_proto(t, name)).collect::<Result<_, _>>()?
             }
             Attribute::Bytes(v) => a.s = Some(v.clone()),
             Attribute::BytesList(v) => a.strings = v.clone(),
@@ -431,10 +385,7 @@ impl<'a> Cx<'a> {
     fn initialiser(&mut self, value: Value, tensor: &'a Tensor) -> Result<Initialiser<'a>, Error> {
         let name = self.name(value)?;
         let described = self.described(tensor, &name)?;
-        let proto = TensorProto {
-            name: Some(name),
-            ..described
-        };
+        let proto = TensorProto { name: Some(name), ..described };
         Ok(Initialiser { proto, tensor })
     }
 
@@ -455,11 +406,7 @@ impl<'a> Cx<'a> {
         }
         Ok(TensorProto {
             // A size beyond i64 could only belong to a tensor without elements, and no format that is read can spell it.
-            dims: tensor
-                .shape()
-                .iter()
-                .map(|&s| i64::try_from(s).unwrap_or(i64::MAX))
-                .collect(),
+            dims: tensor.shape().iter().map(|&s| i64::try_from(s).unwrap_or(i64::MAX)).collect(),
             data_type: Some(data_type(tensor.dtype(), name)?),
             string_data: tensor
                 .as_strings()
@@ -487,10 +434,7 @@ fn field(graph: GraphProto, to: &mut Pieces) {
 /// Appends the type of a value.
 fn typed(value_info: ValueInfoProto, to: &mut Pieces) {
     let value_info = vec![value_info];
-    let graph = GraphProto {
-        value_info,
-        ..GraphProto::default()
-    };
+    let graph = GraphProto { value_info, ..GraphProto::default() };
     field(graph, to);
 }
 
@@ -510,10 +454,7 @@ pub(crate) fn text(text: &str) -> Option<String> {
 }
 
 fn import(domain: &str, version: u32) -> OperatorSetIdProto {
-    OperatorSetIdProto {
-        domain: Some(domain.to_owned()),
-        version: Some(version.into()),
-    }
+    OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version.into()) }
 }
 
 fn attribute_of(name: &str, kind: AttributeType) -> AttributeProto {
@@ -544,16 +485,10 @@ fn attribute_type(kind: AttributeKind) -> AttributeType {
 }
 
 fn metadata(entries: &Metadata) -> Vec<StringStringEntryProto> {
-    entries
-        .iter()
-        .map(|(key, value)| entry(key, value.to_string()))
-        .collect()
+    entries.iter().map(|(key, value)| entry(key, value.to_string())).collect()
 }
 
 /// A pair of texts.
 pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
-    StringStringEntryProto {
-        key: Some(key.to_owned()),
-        value: Some(value),
-    }
+    StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) }
 }

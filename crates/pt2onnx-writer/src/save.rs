@@ -69,10 +69,7 @@ impl Default for SaveOptions {
 /// The defaults, for weights that go there.
 impl From<Weights> for SaveOptions {
     fn from(weights: Weights) -> Self {
-        Self {
-            weights,
-            ..Self::default()
-        }
+        Self { weights, ..Self::default() }
     }
 }
 
@@ -136,10 +133,7 @@ pub fn save_observed(
     }
     let files = stream.files().iter().map(DataFile::size);
     let files = data.iter().map(|t| t.path().to_owned()).zip(files);
-    let saved = Saved {
-        bytes: stream.size(),
-        data: files.collect(),
-    };
+    let saved = Saved { bytes: stream.size(), data: files.collect() };
     let model = target.write(sync, |out| stream.write(&mut FileSink::new(out, &advance)))?;
     // Dropped, and so undone, when something fails.
     let mut replaced = Vec::new();
@@ -152,10 +146,7 @@ pub fn save_observed(
         target.sync_folder();
     }
     if data.is_empty() && data_path.exists() {
-        tracing::warn!(
-            "{} is of an earlier export, this one does not use it",
-            data_path.display()
-        );
+        tracing::warn!("{} is of an earlier export, this one does not use it", data_path.display());
     }
     Ok(saved)
 }
@@ -238,10 +229,7 @@ fn location(source: &FileRange, target: &Target, options: &SaveOptions) -> Resul
     let shared = file.components().zip(folder.components());
     let shared = shared.take_while(|(a, b)| a == b).count();
     let ups = folder.components().skip(shared).map(|_| "..");
-    let refuse = |what| Error::Link {
-        path: file.clone(),
-        what,
-    };
+    let refuse = |what| Error::Link { path: file.clone(), what };
     if fs::canonicalize(target.path()).is_ok_and(|there| there == file) {
         return Err(refuse("is the one to be written"));
     }

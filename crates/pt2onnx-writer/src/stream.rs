@@ -64,10 +64,7 @@ struct External<'a> {
 
 impl<'a> Stream<'a> {
     pub fn new(model: &'a Model) -> Result<Self, Error> {
-        Ok(Self {
-            parts: parts(model)?,
-            files: Vec::new(),
-        })
+        Ok(Self { parts: parts(model)?, files: Vec::new() })
     }
 
     /// Whether all weights have values.
@@ -90,9 +87,7 @@ impl<'a> Stream<'a> {
             let mut place = || {
                 let end = self.files.last().map_or(0, DataFile::size);
                 let offset = end.next_multiple_of(options.alignment.max(1));
-                let full = options
-                    .shard_size
-                    .is_some_and(|most| offset + length > most);
+                let full = options.shard_size.is_some_and(|most| offset + length > most);
                 let offset = match self.files.is_empty() || full {
                     true => {
                         self.files.push(DataFile::default());
@@ -135,12 +130,7 @@ impl<'a> Stream<'a> {
             else {
                 continue;
             };
-            refer(
-                proto,
-                &locate(source)?,
-                source.offset + wide(start(tensor)),
-                length,
-            );
+            refer(proto, &locate(source)?, source.offset + wide(start(tensor)), length);
         }
         Ok(())
     }
@@ -255,10 +245,7 @@ fn framed(length: u64) -> u64 {
 
 fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
     let mut head = vec![key];
-    prost::encode_length_delimiter(
-        usize::try_from(length).map_err(io::Error::other)?,
-        &mut head,
-    )?;
+    prost::encode_length_delimiter(usize::try_from(length).map_err(io::Error::other)?, &mut head)?;
     out.write_all(&head)
 }
 

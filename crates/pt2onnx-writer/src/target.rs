@@ -34,12 +34,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub fn new(path: &Path) -> Result<Self, Error> {
-        let refuse = |what| {
-            Err(Error::Target {
-                path: path.to_owned(),
-                what,
-            })
-        };
+        let refuse = |what| Err(Error::Target { path: path.to_owned(), what });
         if path.file_name().is_none() {
             return refuse("is no name of a file");
         }
@@ -53,14 +48,8 @@ impl Target {
             }
             _ => {}
         }
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        Ok(Self {
-            path: path.to_owned(),
-            folder: folder.to_owned(),
-        })
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { path: path.to_owned(), folder: folder.to_owned() })
     }
 
     /// Where it will be.
@@ -79,11 +68,7 @@ impl Target {
     }
 
     fn name(&self) -> String {
-        self.path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// The data file beside it.
@@ -94,12 +79,7 @@ impl Target {
             return Ok(self.path.with_file_name(name));
         };
         let path = self.path.with_file_name(name);
-        let refuse = |what| {
-            Err(Error::Target {
-                path: name.into(),
-                what,
-            })
-        };
+        let refuse = |what| Err(Error::Target { path: name.into(), what });
         if Path::new(name).file_name() != Some(name.as_ref()) {
             return refuse("is not a name without folders, as that of a data file is");
         }
@@ -111,11 +91,7 @@ impl Target {
 
     fn error(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = self.path.clone();
-        move |source| Error::Io {
-            path,
-            doing,
-            source,
-        }
+        move |source| Error::Io { path, doing, source }
     }
 
     fn temporary(&self) -> Result<Temporary, Error> {
@@ -138,10 +114,7 @@ impl Target {
     fn hidden<R>(&self, make: impl FnMut(&Path) -> io::Result<R>) -> io::Result<NamedTempFile<R>> {
         let prefix = format!(".{}.", self.name());
         let mut builder = tempfile::Builder::new();
-        builder
-            .prefix(&prefix)
-            .suffix(".tmp")
-            .make_in(&self.folder, make)
+        builder.prefix(&prefix).suffix(".tmp").make_in(&self.folder, make)
     }
 
     /// Writes the whole file, which has no name yet, and sees that it is on the disk if that is asked for.
@@ -161,9 +134,9 @@ impl Target {
     pub fn rename(&self, temporary: Temporary) -> Result<(), Error> {
         let named = match temporary {
             Temporary::Hidden(file) => Ok(file.into_temp_path()),
-            Temporary::Nameless(file) => self
-                .hidden(|path| link(&file, path))
-                .map(NamedTempFile::into_temp_path),
+            Temporary::Nameless(file) => {
+                self.hidden(|path| link(&file, path)).map(NamedTempFile::into_temp_path)
+            }
         };
         let renamed = named.and_then(|path| path.persist(&self.path).map_err(|e| e.error));
         renamed.map_err(self.error("rename the complete file to this"))
@@ -175,18 +148,10 @@ impl Target {
             Err(_) => None,
             Ok(_) => {
                 let aside = self.hidden(|path| fs::rename(&self.path, path));
-                Some(
-                    aside
-                        .map_err(self.error("move the old file aside"))?
-                        .into_temp_path(),
-                )
+                Some(aside.map_err(self.error("move the old file aside"))?.into_temp_path())
             }
         };
-        let replaced = Replaced {
-            path: self.path.clone(),
-            kept,
-            committed: false,
-        };
+        let replaced = Replaced { path: self.path.clone(), kept, committed: false };
         self.rename(temporary)?;
         Ok(replaced)
     }
@@ -202,10 +167,7 @@ impl Target {
 /// A file that is not in its place yet.
 pub(crate) enum Temporary {
     /// It has no name, and is gone when the process is.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only Linux has such files")
-    )]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such files"))]
     Nameless(File),
     /// It has a name that begins with a dot.
     Hidden(NamedTempFile<File>),
@@ -227,11 +189,7 @@ fn nameless(folder: &Path) -> Option<io::Result<Temporary>> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();
     let flags = i32::try_from(OFlags::TMPFILE.bits()).ok()?;
-    let made = options
-        .read(true)
-        .write(true)
-        .custom_flags(flags)
-        .open(folder);
+    let made = options.read(true).write(true).custom_flags(flags).open(folder);
     let lacking = [Errno::OPNOTSUPP, Errno::ISDIR, Errno::NOENT, Errno::INVAL];
     match made {
         Err(e) if Errno::from_io_error(&e).is_some_and(|e| lacking.contains(&e)) => None,
@@ -256,13 +214,7 @@ fn descriptor(file: &File) -> PathBuf {
 #[cfg(target_os = "linux")]
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
-    Ok(linkat(
-        CWD,
-        descriptor(file),
-        CWD,
-        path,
-        AtFlags::SYMLINK_FOLLOW,
-    )?)
+    Ok(linkat(CWD, descriptor(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -311,9 +263,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = Target::new(&folder.path().join("data")).unwrap();
         let replace = |content: &str| {
-            let temporary = target
-                .write(true, |mut out| out.write_all(content.as_bytes()))
-                .unwrap();
+            let temporary =
+                target.write(true, |mut out| out.write_all(content.as_bytes())).unwrap();
             target.replace(temporary).unwrap()
         };
         let content = || fs::read_to_string(&target.path).ok();

@@ -15,9 +15,7 @@ use pt2onnx_tensor::DType;
 pub(crate) fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
     let boxed = |inner: &Type| type_proto(inner, owner).map(|t| Some(Box::new(t)));
     let sizes = |t: &TensorType| {
-        t.shape.as_ref().map(|dims| TensorShapeProto {
-            dim: dims.iter().map(dimension).collect(),
-        })
+        t.shape.as_ref().map(|dims| TensorShapeProto { dim: dims.iter().map(dimension).collect() })
     };
     let value = match ty {
         Type::Tensor(t) => type_proto::Value::TensorType(type_proto::Tensor {
@@ -36,17 +34,14 @@ pub(crate) fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
             domain: text(&names.0),
             name: text(&names.1),
         }),
-        Type::Sequence(t) => type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
-            elem_type: boxed(t)?,
-        })),
-        Type::Optional(t) => type_proto::Value::OptionalType(Box::new(type_proto::Optional {
-            elem_type: boxed(t)?,
-        })),
+        Type::Sequence(t) => {
+            type_proto::Value::SequenceType(Box::new(type_proto::Sequence { elem_type: boxed(t)? }))
+        }
+        Type::Optional(t) => {
+            type_proto::Value::OptionalType(Box::new(type_proto::Optional { elem_type: boxed(t)? }))
+        }
     };
-    Ok(TypeProto {
-        value: Some(value),
-        denotation: None,
-    })
+    Ok(TypeProto { value: Some(value), denotation: None })
 }
 
 /// A number, a text over the program's symbols, or nothing where the IR had to invent a symbol (`?7`).
@@ -57,10 +52,7 @@ fn dimension(dim: &Expr) -> Dimension {
         None if invented() => None,
         None => Some(dimension::Value::DimParam(dim.to_string())),
     };
-    Dimension {
-        value,
-        denotation: None,
-    }
+    Dimension { value, denotation: None }
 }
 
 /// Of an element type; `owner` is whose it is, for errors.
@@ -93,10 +85,7 @@ pub(crate) fn data_type(dtype: DType, owner: &str) -> Result<i32, Error> {
         DType::U2 => DataType::Uint2,
         DType::I2 => DataType::Int2,
         DType::C32 => {
-            return Err(Error::NoSuchType {
-                name: owner.to_owned(),
-                dtype,
-            });
+            return Err(Error::NoSuchType { name: owner.to_owned(), dtype });
         }
     }))
 }

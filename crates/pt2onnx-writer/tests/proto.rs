@@ -72,54 +72,32 @@ fn names(graph: &GraphProto) -> Vec<&str> {
 fn types_of_values() {
     let mut m = Model::new(20);
     let n = Expr::symbol("N");
-    let dims = [
-        n.clone(),
-        &n * 2 + 1,
-        Expr::symbol("?0"),
-        Expr::symbol("?1") + 1,
-        Expr::int(3),
-    ];
+    let dims = [n.clone(), &n * 2 + 1, Expr::symbol("?0"), Expr::symbol("?1") + 1, Expr::int(3)];
     let x = m.add_input(Model::MAIN, float(dims));
     named(&mut m, x, "x");
     let y = node(&mut m, Model::MAIN, "Relu", &[x], vec![]);
     named(&mut m, y, "y").ty = Some(Type::tensor(DType::BF16, []));
     let z = node(&mut m, Model::MAIN, "Neg", &[y], vec![]);
-    named(&mut m, z, "z").ty = Some(Type::Tensor(pt2onnx_ir::TensorType {
-        dtype: DType::I64,
-        shape: None,
-    }));
+    named(&mut m, z, "z").ty =
+        Some(Type::Tensor(pt2onnx_ir::TensorType { dtype: DType::I64, shape: None }));
     let untyped = node(&mut m, Model::MAIN, "Abs", &[y], vec![]);
     named(&mut m, untyped, "untyped");
-    let s = node(
-        &mut m,
-        Model::MAIN,
-        "SequenceConstruct",
-        &[z, untyped],
-        vec![],
-    );
-    named(&mut m, s, "s").ty = Some(Type::Sequence(Box::new(Type::Optional(Box::new(
-        Type::tensor(DType::I4, []),
-    )))));
+    let s = node(&mut m, Model::MAIN, "SequenceConstruct", &[z, untyped], vec![]);
+    named(&mut m, s, "s").ty =
+        Some(Type::Sequence(Box::new(Type::Optional(Box::new(Type::tensor(DType::I4, []))))));
     m.set_outputs(Model::MAIN, &[z, s]);
 
     let graph = written(&m).graph.unwrap();
     let all = |infos: &[ValueInfoProto]| infos.iter().map(spelled).collect::<Vec<_>>();
-    assert_eq!(
-        all(&graph.input),
-        [r#"x: 1 ["N", "2*N + 1", "?", "?", "3"]"#]
-    );
+    assert_eq!(all(&graph.input), [r#"x: 1 ["N", "2*N + 1", "?", "?", "3"]"#]);
     assert_eq!(all(&graph.value_info), ["y: 16 []"]);
     assert_eq!(all(&graph.output)[0], "z: 7 unranked");
     let Some(type_proto::Value::SequenceType(seq)) = graph.output[1].r#type.clone().unwrap().value
     else {
         panic!()
     };
-    let Some(type_proto::Value::OptionalType(opt)) = seq.elem_type.unwrap().value else {
-        panic!()
-    };
-    let Some(type_proto::Value::TensorType(t)) = opt.elem_type.unwrap().value else {
-        panic!()
-    };
+    let Some(type_proto::Value::OptionalType(opt)) = seq.elem_type.unwrap().value else { panic!() };
+    let Some(type_proto::Value::TensorType(t)) = opt.elem_type.unwrap().value else { panic!() };
     assert_eq!(t.elem_type(), 22);
 }
 
@@ -130,21 +108,12 @@ fn head_and_metadata() {
     m.metadata.push(("author".into(), "me".into()));
     m.graph_metadata.push(("signature".into(), "sig".into()));
     let x = m.add_input(Model::MAIN, float([]));
-    named(&mut m, x, "x")
-        .metadata
-        .push(("role".into(), "user".into()));
+    named(&mut m, x, "x").metadata.push(("role".into(), "user".into()));
     let w = m.add_constant(Tensor::scalar(2f32));
-    named(&mut m, w, "w")
-        .metadata
-        .push(("role".into(), "weight".into()));
+    named(&mut m, w, "w").metadata.push(("role".into(), "weight".into()));
     let y = node(&mut m, Model::MAIN, "Mul", &[x, w], vec![]);
     let id = m.producer(y).unwrap();
-    for (key, value) in [
-        ("a", "1"),
-        ("a", "2"),
-        ("pkg.pt2onnx.origins", "3, 4"),
-        ("a", "1"),
-    ] {
+    for (key, value) in [("a", "1"), ("a", "2"), ("pkg.pt2onnx.origins", "3, 4"), ("a", "1")] {
         let origin = m.add_origin(Origin {
             node: format!("n{value}").into(),
             metadata: vec![(key.into(), value.into())],
@@ -161,18 +130,10 @@ fn head_and_metadata() {
         (p.ir_version(), p.producer_name(), p.producer_version()),
         (9, "pt2onnx", env!("CARGO_PKG_VERSION"))
     );
-    let imports: Vec<_> = p
-        .opset_import
-        .iter()
-        .map(|o| (o.domain(), o.version()))
-        .collect();
+    let imports: Vec<_> = p.opset_import.iter().map(|o| (o.domain(), o.version())).collect();
     assert_eq!(imports, [("", 20), ("ai.onnx.ml", 3)]);
     let pairs = |entries: &[pt2onnx_proto::StringStringEntryProto]| {
-        entries
-            .iter()
-            .map(|e| format!("{}={}", e.key(), e.value()))
-            .collect::<Vec<_>>()
-            .join(" ")
+        entries.iter().map(|e| format!("{}={}", e.key(), e.value())).collect::<Vec<_>>().join(" ")
     };
     let graph = p.graph.as_ref().unwrap();
     assert_eq!(graph.name(), "main_graph");
@@ -186,17 +147,10 @@ fn head_and_metadata() {
         .map(|e| pairs(e)),
         ["author=me", "signature=sig", "role=user", "role=weight"]
     );
-    assert_eq!(
-        pairs(&graph.node[0].metadata_props),
-        "a=1 pkg.pt2onnx.origins=n1, n2, 3, 4, n1"
-    );
+    assert_eq!(pairs(&graph.node[0].metadata_props), "a=1 pkg.pt2onnx.origins=n1, n2, 3, 4, n1");
     assert_eq!(graph.node[0].doc_string, None);
     assert_eq!(
-        (
-            graph.node[0].op_type(),
-            graph.node[0].name(),
-            graph.node[0].domain.as_deref()
-        ),
+        (graph.node[0].op_type(), graph.node[0].name(), graph.node[0].domain.as_deref()),
         ("Mul", "node_Mul_0", None)
     );
 
@@ -205,10 +159,7 @@ fn head_and_metadata() {
     m.doc_string = Some("words".into());
     m.source_lines = true;
     let p = written(&m);
-    assert_eq!(
-        (p.producer_name(), p.producer_version.as_deref()),
-        ("me", None)
-    );
+    assert_eq!((p.producer_name(), p.producer_version.as_deref()), ("me", None));
     assert_eq!((p.model_version(), p.doc_string()), (7, "words"));
     let node = &p.graph.as_ref().unwrap().node[0];
     assert_eq!(node.doc_string(), "m.py:1\nm.py:2\nm.py:3, 4");
@@ -218,15 +169,11 @@ fn head_and_metadata() {
 fn constants_in_use_are_initialisers_in_order() {
     let mut m = Model::new(20);
     let unused = m.add_constant(Tensor::scalar(0f32));
-    let (a, b) = (
-        m.add_constant(Tensor::vector(&[1i64, -2])),
-        m.add_constant(Tensor::scalar(true)),
-    );
-    let text = Tensor::strings(
-        vec![2],
-        ["é".into(), "".into()].map(|s: String| s.into_bytes().into()),
-    )
-    .unwrap();
+    let (a, b) =
+        (m.add_constant(Tensor::vector(&[1i64, -2])), m.add_constant(Tensor::scalar(true)));
+    let text =
+        Tensor::strings(vec![2], ["é".into(), "".into()].map(|s: String| s.into_bytes().into()))
+            .unwrap();
     let text = m.add_constant(text);
     for (v, name) in [(unused, "unused"), (a, "a"), (b, "b"), (text, "text")] {
         named(&mut m, v, name);
@@ -243,27 +190,14 @@ fn constants_in_use_are_initialisers_in_order() {
 
     let graph = written(&m).graph.unwrap();
     assert_eq!(names(&graph), ["a", "b", "text"]);
-    let [a, b, text] = &graph.initializer[..] else {
-        panic!()
-    };
+    let [a, b, text] = &graph.initializer[..] else { panic!() };
     assert_eq!(
         (a.data_type(), &a.dims[..], a.raw_data()),
-        (
-            7,
-            &[2][..],
-            &[[1, 0, 0, 0, 0, 0, 0, 0], (-2i64).to_le_bytes()].concat()[..]
-        )
+        (7, &[2][..], &[[1, 0, 0, 0, 0, 0, 0, 0], (-2i64).to_le_bytes()].concat()[..])
     );
+    assert_eq!((b.data_type(), &b.dims[..], b.raw_data()), (9, &[][..], &[1u8][..]));
     assert_eq!(
-        (b.data_type(), &b.dims[..], b.raw_data()),
-        (9, &[][..], &[1u8][..])
-    );
-    assert_eq!(
-        (
-            text.data_type(),
-            text.raw_data.is_some(),
-            &text.string_data[..]
-        ),
+        (text.data_type(), text.raw_data.is_some(), &text.string_data[..]),
         (8, false, &["é".into(), vec![]][..])
     );
     let body = graph.node[1].attribute[0].g.as_ref().unwrap();
@@ -291,13 +225,7 @@ fn attributes_of_every_kind() {
         ("ts", Attribute::Tensors(vec![tensor])),
         ("gs", Attribute::Regions(vec![r1])),
         ("tps", vec![float([]).unwrap()].into()),
-        (
-            "r",
-            Attribute::Reference {
-                name: "outer".into(),
-                kind: AttributeKind::Ints,
-            },
-        ),
+        ("r", Attribute::Reference { name: "outer".into(), kind: AttributeKind::Ints }),
     ];
     let attributes: Attributes = attributes.into_iter().map(|(n, a)| (n.into(), a)).collect();
     m.add_node(InsertPoint::End(Model::MAIN), "Any", &[None], attributes, 0);
@@ -305,10 +233,7 @@ fn attributes_of_every_kind() {
 
     let graph = written(&m).graph.unwrap();
     let a = &graph.node[0].attribute;
-    let kinds: Vec<_> = a
-        .iter()
-        .map(|a| (a.name(), a.r#type().as_str_name()))
-        .collect();
+    let kinds: Vec<_> = a.iter().map(|a| (a.name(), a.r#type().as_str_name())).collect();
     let expected = [
         ("f", "FLOAT"),
         ("i", "INT"),
@@ -325,15 +250,9 @@ fn attributes_of_every_kind() {
         ("r", "INTS"),
     ];
     assert_eq!(kinds, expected);
-    assert_eq!(
-        (a[0].f, a[1].i, a[2].s()),
-        (Some(0.5), Some(0), &b"text"[..])
-    );
+    assert_eq!((a[0].f, a[1].i, a[2].s()), (Some(0.5), Some(0), &b"text"[..]));
     assert_eq!(a[3].t.as_ref().unwrap().raw_data(), 1.5f32.to_le_bytes());
-    assert_eq!(
-        (&a[7].ints[..], a[8].strings.len(), a[9].tensors.len()),
-        (&[1, 2][..], 1, 1)
-    );
+    assert_eq!((&a[7].ints[..], a[8].strings.len(), a[9].tensors.len()), (&[1, 2][..], 1, 1));
     assert_eq!(
         (a[4].g.as_ref().unwrap().name(), a[10].graphs[0].name()),
         ("node_Any_0_g", "node_Any_0_gs_0")
@@ -350,30 +269,15 @@ fn functions() {
     let two = m.add_constant(Tensor::scalar(2f32));
     named(&mut m, two, "two");
     let y = node(&mut m, body, "Mul", &[x, two], vec![]);
-    let alpha = Attribute::Reference {
-        name: "slope".into(),
-        kind: AttributeKind::Float,
-    };
-    let z = node(
-        &mut m,
-        body,
-        "LeakyRelu",
-        &[y],
-        vec![("alpha".into(), alpha)],
-    );
+    let alpha = Attribute::Reference { name: "slope".into(), kind: AttributeKind::Float };
+    let z = node(&mut m, body, "LeakyRelu", &[y], vec![("alpha".into(), alpha)]);
     m.set_outputs(body, &[z]);
     m.functions.push(Function {
         attributes: vec!["slope".into()],
         ..Function::new("my.domain", "Twice", body)
     });
     let a = m.add_input(Model::MAIN, float([]));
-    let call = m.add_node(
-        InsertPoint::End(Model::MAIN),
-        "Twice",
-        &[Some(a)],
-        vec![],
-        1,
-    );
+    let call = m.add_node(InsertPoint::End(Model::MAIN), "Twice", &[Some(a)], vec![], 1);
     m[call].domain = "my.domain".into();
     let out = m[call].outputs()[0];
     m[out].ty = float([]);
@@ -381,28 +285,17 @@ fn functions() {
     m.assign_names();
 
     let p = written(&m);
-    let imports: Vec<_> = p
-        .opset_import
-        .iter()
-        .map(|o| (o.domain(), o.version()))
-        .collect();
+    let imports: Vec<_> = p.opset_import.iter().map(|o| (o.domain(), o.version())).collect();
     assert_eq!(imports, [("", 20), ("my.domain", 1)]);
     let graph = p.graph.as_ref().unwrap();
-    assert_eq!(
-        (graph.node[0].domain(), graph.initializer.len()),
-        ("my.domain", 0)
-    );
+    assert_eq!((graph.node[0].domain(), graph.initializer.len()), ("my.domain", 0));
     let f = &p.functions[0];
     assert_eq!(
         (f.domain(), f.name(), &f.attribute[..]),
         ("my.domain", "Twice", &["slope".to_owned()][..])
     );
     assert_eq!(f.opset_import, p.opset_import);
-    let ops: Vec<_> = f
-        .node
-        .iter()
-        .map(|n| (n.op_type(), n.output[0].as_str()))
-        .collect();
+    let ops: Vec<_> = f.node.iter().map(|n| (n.op_type(), n.output[0].as_str())).collect();
     assert_eq!(
         ops,
         [
@@ -413,10 +306,7 @@ fn functions() {
     );
     assert_eq!(f.node[1].input, [f.input[0].as_str(), "two"]);
     let value = &f.node[0].attribute[0];
-    assert_eq!(
-        (value.name(), value.r#type()),
-        ("value", AttributeType::Tensor)
-    );
+    assert_eq!((value.name(), value.r#type()), ("value", AttributeType::Tensor));
     assert_eq!(value.t.as_ref().unwrap().raw_data(), 2f32.to_le_bytes());
 }
 
@@ -441,10 +331,7 @@ fn what_cannot_be_written() {
     );
     assert!(to_bytes(&identity(Tensor::absent(DType::F32, vec![0]).unwrap())).is_ok());
     let complex = identity(Tensor::new(DType::C32, vec![1], vec![0; 4]).unwrap());
-    assert_eq!(
-        fails(&complex),
-        "ONNX has no element type complex32, which `w` has"
-    );
+    assert_eq!(fails(&complex), "ONNX has no element type complex32, which `w` has");
     // 4 GiB by a stride of 0.
     let one = Tensor::scalar(1f32).storage().unwrap().clone();
     let huge = identity(Tensor::strided(DType::F32, vec![1 << 30], vec![0], 0, one).unwrap());
@@ -473,8 +360,5 @@ fn bodies_of_other_domains_have_initialisers_of_their_own() {
     };
     let graph = written.graph.unwrap();
     let body = graph.node[0].attribute[0].g.as_ref().unwrap();
-    assert_eq!(
-        (names(&graph), names(body)),
-        (vec!["both".to_owned()], vec!["own".to_owned()])
-    );
+    assert_eq!((names(&graph), names(body)), (vec!["both".to_owned()], vec!["own".to_owned()]));
 }

@@ -18,17 +18,11 @@ use std::{fs, path::Path};
 use tempfile::tempdir;
 
 fn entry(key: &str, value: &str) -> StringStringEntryProto {
-    StringStringEntryProto {
-        key: Some(key.into()),
-        value: Some(value.into()),
-    }
+    StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) }
 }
 
 fn import(domain: &str, version: i64) -> OperatorSetIdProto {
-    OperatorSetIdProto {
-        domain: Some(domain.into()),
-        version: Some(version),
-    }
+    OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) }
 }
 
 /// A float vector of that many elements, `N` for none.
@@ -40,10 +34,7 @@ fn value(name: &str, size: Option<i64>) -> ValueInfoProto {
     let tensor = type_proto::Tensor {
         elem_type: Some(1),
         shape: Some(TensorShapeProto {
-            dim: vec![Dimension {
-                value: Some(value),
-                ..Default::default()
-            }],
+            dim: vec![Dimension { value: Some(value), ..Default::default() }],
         }),
     };
     ValueInfoProto {
@@ -72,10 +63,7 @@ fn body(name: &str, nodes: Vec<NodeProto>, output: &str) -> AttributeProto {
         g: Some(GraphProto {
             name: Some(format!("{name}_graph")),
             node: nodes,
-            output: vec![ValueInfoProto {
-                name: Some(output.into()),
-                ..Default::default()
-            }],
+            output: vec![ValueInfoProto { name: Some(output.into()), ..Default::default() }],
             ..Default::default()
         }),
         ..Default::default()
@@ -129,11 +117,7 @@ fn what_the_file_says_is_kept() {
     m.domain = Some("org.them".into());
     m.model_version = Some(7);
     m.doc_string = Some("words".into());
-    m.opset_import = vec![
-        import("ai.onnx.ml", 3),
-        import("ai.onnx", 13),
-        import("d", 1),
-    ];
+    m.opset_import = vec![import("ai.onnx.ml", 3), import("ai.onnx", 13), import("d", 1)];
     m.metadata_props = vec![entry("a", "b")];
     let g = m.graph.as_mut().unwrap();
     g.doc_string = Some("of the graph".into());
@@ -157,17 +141,15 @@ fn what_the_file_says_is_kept() {
     g.node[1].attribute.push(blob);
     g.output.push(ValueInfoProto {
         r#type: Some(TypeProto {
-            value: Some(type_proto::Value::SequenceType(Box::new(
-                type_proto::Sequence {
-                    elem_type: Some(Box::new(TypeProto {
-                        value: Some(type_proto::Value::MapType(Box::new(type_proto::Map {
-                            key_type: Some(7),
-                            value_type: Some(Box::new(value("", Some(3)).r#type.unwrap())),
-                        }))),
-                        ..Default::default()
-                    })),
-                },
-            ))),
+            value: Some(type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
+                elem_type: Some(Box::new(TypeProto {
+                    value: Some(type_proto::Value::MapType(Box::new(type_proto::Map {
+                        key_type: Some(7),
+                        value_type: Some(Box::new(value("", Some(3)).r#type.unwrap())),
+                    }))),
+                    ..Default::default()
+                })),
+            }))),
             ..Default::default()
         }),
         ..value("b", None)
@@ -193,19 +175,11 @@ fn what_the_file_says_is_kept() {
     assert_eq!(ours.metadata_props, theirs.metadata_props);
     assert_eq!(ours.node[1], theirs.node[1]);
     assert_eq!(
-        NodeProto {
-            domain: Some("ai.onnx".into()),
-            ..ours.node[0].clone()
-        },
+        NodeProto { domain: Some("ai.onnx".into()), ..ours.node[0].clone() },
         theirs.node[0]
     );
     assert_eq!(
-        (
-            written.producer_name,
-            written.producer_version,
-            written.domain,
-            written.doc_string
-        ),
+        (written.producer_name, written.producer_version, written.domain, written.doc_string),
         (m.producer_name, m.producer_version, m.domain, m.doc_string)
     );
     assert_eq!(
@@ -222,11 +196,7 @@ fn bodies_see_what_is_around_them() {
     let mut inner = node("If", &["c"], &["r"]);
     inner.attribute = vec![
         body("then_branch", vec![node("Neg", &["y"], &["deep"])], "deep"),
-        body(
-            "else_branch",
-            vec![node("Abs", &["own"], &["deep"])],
-            "deep",
-        ),
+        body("else_branch", vec![node("Abs", &["own"], &["deep"])], "deep"),
     ];
     let mut outer = node("If", &["c"], &["z"]);
     outer.attribute = vec![
@@ -261,10 +231,7 @@ fn bodies_see_what_is_around_them() {
         m.graph.as_mut().unwrap().node = vec![branch];
         m
     });
-    assert_eq!(
-        text,
-        "Neg (of `r`): uses `y`, which nothing in front of it defines"
-    );
+    assert_eq!(text, "Neg (of `r`): uses `y`, which nothing in front of it defines");
 }
 
 #[test]
@@ -310,13 +277,7 @@ fn functions_keep_their_own_opsets() {
 fn old_models_list_initialisers_as_inputs_and_newer_ones_give_defaults() {
     let mut m = small();
     m.graph.as_mut().unwrap().input.push(value("w", Some(1)));
-    let w = |model: &Model| {
-        model
-            .values()
-            .find(|(_, d)| d.name.as_deref() == Some("w"))
-            .unwrap()
-            .0
-    };
+    let w = |model: &Model| model.values().find(|(_, d)| d.name.as_deref() == Some("w")).unwrap().0;
     let model = stable(&m);
     assert_eq!(model.inputs().len(), 2);
     let default = model[w(&model)].default.as_ref().unwrap();
@@ -326,17 +287,10 @@ fn old_models_list_initialisers_as_inputs_and_newer_ones_give_defaults() {
     let model = stable(&m);
     assert_eq!(model.inputs().len(), 1);
     assert!(model[w(&model)].constant().is_some());
-    let graph = ModelProto::decode(to_bytes(&model).unwrap())
-        .unwrap()
-        .graph
-        .unwrap();
+    let graph = ModelProto::decode(to_bytes(&model).unwrap()).unwrap().graph.unwrap();
     assert_eq!(graph.input, m.graph.unwrap().input);
 
-    let oldest = ModelProto {
-        ir_version: Some(2),
-        opset_import: Vec::new(),
-        ..small()
-    };
+    let oldest = ModelProto { ir_version: Some(2), opset_import: Vec::new(), ..small() };
     assert_eq!(from_bytes(oldest.encode_to_vec()).unwrap().opset, 1);
 }
 
@@ -344,10 +298,7 @@ fn old_models_list_initialisers_as_inputs_and_newer_ones_give_defaults() {
 fn every_field_of_a_tensor() {
     let read = |tensor: TensorProto| {
         let mut m = small();
-        let named = TensorProto {
-            name: Some("w".into()),
-            ..tensor
-        };
+        let named = TensorProto { name: Some("w".into()), ..tensor };
         m.graph.as_mut().unwrap().initializer = vec![named];
         let model = from_bytes(m.encode_to_vec())?;
         let found = model.values().find_map(|(_, d)| d.constant().cloned());
@@ -363,10 +314,7 @@ fn every_field_of_a_tensor() {
         ..of(dims, data_type)
     };
     let bytes = |t: TensorProto| read(t).unwrap().to_bytes().into_owned();
-    assert_eq!(
-        bytes(ints(&[2], 6, &[-1, 2])),
-        [255, 255, 255, 255, 2, 0, 0, 0]
-    );
+    assert_eq!(bytes(ints(&[2], 6, &[-1, 2])), [255, 255, 255, 255, 2, 0, 0, 0]);
     assert_eq!(bytes(ints(&[2], 3, &[-1, 2])), [255, 2]);
     assert_eq!(bytes(ints(&[2], 2, &[255, 2])), [255, 2]);
     assert_eq!(bytes(ints(&[1], 5, &[-2])), [254, 255]);
@@ -383,29 +331,14 @@ fn every_field_of_a_tensor() {
     };
     assert_eq!(bytes(uints(&[1], 12, &[u32::MAX.into()])), [255; 4]);
     assert_eq!(bytes(uints(&[], 13, &[u64::MAX])), [255; 8]);
-    let complex = TensorProto {
-        float_data: vec![1.0, -2.0],
-        ..of(&[1], 14)
-    };
+    let complex = TensorProto { float_data: vec![1.0, -2.0], ..of(&[1], 14) };
     assert_eq!(bytes(complex), [0, 0, 128, 63, 0, 0, 0, 192]);
-    let double = TensorProto {
-        double_data: vec![1.0, -2.0],
-        ..of(&[1], 15)
-    };
+    let double = TensorProto { double_data: vec![1.0, -2.0], ..of(&[1], 15) };
     assert_eq!(read(double).unwrap().nbytes(), 16);
-    let long = TensorProto {
-        int64_data: vec![-3],
-        ..of(&[1], 7)
-    };
+    let long = TensorProto { int64_data: vec![-3], ..of(&[1], 7) };
     assert_eq!(read(long).unwrap().to_vec::<i64>().unwrap(), [-3]);
-    let strings = TensorProto {
-        string_data: vec![b"a".to_vec(), vec![0xff]],
-        ..of(&[2], 8)
-    };
-    assert_eq!(
-        read(strings).unwrap().as_strings().unwrap(),
-        [&b"a"[..], &[0xff]]
-    );
+    let strings = TensorProto { string_data: vec![b"a".to_vec(), vec![0xff]], ..of(&[2], 8) };
+    assert_eq!(read(strings).unwrap().as_strings().unwrap(), [&b"a"[..], &[0xff]]);
     // Without data: weights that are to come. Without elements: nothing is missing.
     assert!(!read(of(&[2, 3], 1)).unwrap().has_data());
     assert!(!read(of(&[2], 8)).unwrap().has_data());
@@ -545,30 +478,18 @@ fn external_data_stays_in_the_folder() {
     let (folder, outside) = (tempdir().unwrap(), tempdir().unwrap());
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("sub")).unwrap();
-    let data: Vec<u8> = [1f32, 2.0, 3.0]
-        .iter()
-        .flat_map(|f| f.to_le_bytes())
-        .collect();
+    let data: Vec<u8> = [1f32, 2.0, 3.0].iter().flat_map(|f| f.to_le_bytes()).collect();
     fs::write(at("sub/d"), &data).unwrap();
     fs::write(outside.path().join("d"), &data).unwrap();
     let read = |entries: &[(&str, &str)]| {
         let model = read(external(folder.path(), entries)).map_err(|e| e.to_string())?;
-        let w = model
-            .values()
-            .find_map(|(_, d)| d.constant().cloned())
-            .unwrap();
+        let w = model.values().find_map(|(_, d)| d.constant().cloned()).unwrap();
         Ok::<_, String>(w)
     };
     let w = read(&[("location", "./sub/d"), ("offset", "4"), ("length", "8")]).unwrap();
     assert_eq!(w.to_vec::<f32>().unwrap(), [2.0, 3.0]);
     assert_eq!(w.storage().unwrap().source().unwrap().offset, 4);
-    assert_eq!(
-        read(&[("location", "sub/d")])
-            .unwrap()
-            .to_vec::<f32>()
-            .unwrap(),
-        [1.0, 2.0]
-    );
+    assert_eq!(read(&[("location", "sub/d")]).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0]);
     let absolute = outside.path().join("d");
     let wrong = [
         read(&[("location", absolute.to_str().unwrap())]),
@@ -595,27 +516,15 @@ fn external_data_stays_in_the_folder() {
         absolute.display()
     );
     assert_eq!(wrong.join("\n"), wanted);
-    assert!(
-        read(&[("location", "none")])
-            .unwrap_err()
-            .contains("none: cannot be opened")
-    );
+    assert!(read(&[("location", "none")]).unwrap_err().contains("none: cannot be opened"));
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink(&absolute, at("link")).unwrap();
         let led = read(&[("location", "link")]).unwrap_err();
-        assert_eq!(
-            led,
-            "initialiser `w`: `link` leads out of the model's folder"
-        );
+        assert_eq!(led, "initialiser `w`: `link` leads out of the model's folder");
     }
     let in_memory = fs::read(external(folder.path(), &[("location", "sub/d")])).unwrap();
-    assert!(
-        from_bytes(in_memory)
-            .unwrap_err()
-            .to_string()
-            .contains("in another file")
-    );
+    assert!(from_bytes(in_memory).unwrap_err().to_string().contains("in another file"));
 }
 
 #[test]
@@ -635,10 +544,7 @@ fn weights_are_views_of_the_files() {
     save(&model, &second, Weights::External).unwrap();
     let again = read(&second).unwrap();
     for model in [&model, &again] {
-        let (_, w) = model
-            .values()
-            .find(|(_, d)| d.constant().is_some())
-            .unwrap();
+        let (_, w) = model.values().find(|(_, d)| d.constant().is_some()).unwrap();
         let tensor = w.constant().unwrap();
         assert_eq!(tensor.to_vec::<f32>().unwrap(), elements);
         assert!(tensor.storage().unwrap().source().is_some());

@@ -18,13 +18,7 @@ fn model(tensors: impl IntoIterator<Item = Tensor>) -> Model {
         m[value].name = Some(format!("w{i}").into());
         inputs.push(Some(value));
     }
-    let node = m.add_node(
-        InsertPoint::End(Model::MAIN),
-        "Sum",
-        &inputs,
-        Default::default(),
-        1,
-    );
+    let node = m.add_node(InsertPoint::End(Model::MAIN), "Sum", &inputs, Default::default(), 1);
     let out = m[node].outputs()[0];
     m[out].ty = Some(Type::tensor(DType::F32, []));
     m.set_outputs(Model::MAIN, &[out]);
@@ -39,40 +33,23 @@ fn counting(n: usize) -> Tensor {
 
 /// Name and content of every file in a folder, temporary ones too.
 fn files(folder: &TempDir) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|e| e.unwrap().path());
+    let entries = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path());
     entries
         .map(|p| {
-            (
-                p.file_name().unwrap().to_str().unwrap().to_owned(),
-                fs::read(&p).unwrap_or_default(),
-            )
+            (p.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&p).unwrap_or_default())
         })
         .collect()
 }
 
 fn initialisers(file: &Path) -> Vec<TensorProto> {
-    ModelProto::decode(&*fs::read(file).unwrap())
-        .unwrap()
-        .graph
-        .unwrap()
-        .initializer
+    ModelProto::decode(&*fs::read(file).unwrap()).unwrap().graph.unwrap().initializer
 }
 
 /// Location, offset and length of an external tensor.
 fn place(t: &TensorProto) -> Option<(String, usize, usize)> {
-    let get = |key: &str| {
-        t.external_data
-            .iter()
-            .find(|e| e.key() == key)
-            .map(|e| e.value().to_owned())
-    };
-    Some((
-        get("location")?,
-        get("offset")?.parse().unwrap(),
-        get("length")?.parse().unwrap(),
-    ))
+    let get =
+        |key: &str| t.external_data.iter().find(|e| e.key() == key).map(|e| e.value().to_owned());
+    Some((get("location")?, get("offset")?.parse().unwrap(), get("length")?.parse().unwrap()))
 }
 
 #[test]
@@ -89,10 +66,7 @@ fn external_data_is_aligned_and_shared() {
     assert_eq!(places, [None, at(0, 8000), at(8192, 1024), at(0, 8000)]);
     assert_eq!(data[..8000], *counting(2000).to_bytes());
     assert_eq!(data[8192..], *counting(256).to_bytes());
-    assert_eq!(
-        initialisers(&file)[0].raw_data(),
-        &*counting(255).to_bytes()
-    );
+    assert_eq!(initialisers(&file)[0].raw_data(), &*counting(255).to_bytes());
     assert!(initialisers(&file)[1].raw_data.is_none());
     assert_eq!(saved.bytes, fs::metadata(&file).unwrap().len());
     assert_eq!(saved.data, [(folder.path().join("m.onnx.data"), 9216)]);
@@ -127,23 +101,14 @@ fn views_and_mapped_parts_are_written_as_they_look() {
     let path = out.path().join("m.onnx");
     save(&m, &path, Weights::External).unwrap();
     let data = fs::read(out.path().join("m.onnx.data")).unwrap();
-    let places = initialisers(&path)
-        .iter()
-        .map(|t| place(t).unwrap())
-        .collect::<Vec<_>>();
-    let external: Vec<_> = places
-        .iter()
-        .map(|(_, at, n)| data[*at..at + n].to_vec())
-        .collect();
+    let places = initialisers(&path).iter().map(|t| place(t).unwrap()).collect::<Vec<_>>();
+    let external: Vec<_> = places.iter().map(|(_, at, n)| data[*at..at + n].to_vec()).collect();
     assert!(external == expected);
 
     let out = tempdir().unwrap();
     let path = out.path().join("m.onnx");
     save(&m, &path, Weights::Auto).unwrap();
-    let embedded: Vec<_> = initialisers(&path)
-        .iter()
-        .map(|t| t.raw_data().to_vec())
-        .collect();
+    let embedded: Vec<_> = initialisers(&path).iter().map(|t| t.raw_data().to_vec()).collect();
     assert!(embedded == expected);
     assert!(fs::read(&path).unwrap() == *to_bytes(&m).unwrap());
     assert_eq!(files(&out).len(), 1);
@@ -154,26 +119,11 @@ fn in_file(folder: &TempDir, tensor: &Tensor, missing: u64) -> Tensor {
     let path = folder.path().join("weights");
     let bytes = [&b"head"[..], &tensor.to_bytes()].concat();
     fs::write(&path, &bytes).unwrap();
-    let file = fs::File::options()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let file = fs::File::options().read(true).write(true).open(&path).unwrap();
     file.set_len(bytes.len() as u64 - missing).unwrap();
-    let source = FileRange {
-        path: Arc::new(path),
-        file: Arc::new(file),
-        offset: 4,
-    };
+    let source = FileRange { path: Arc::new(path), file: Arc::new(file), offset: 4 };
     let storage = Storage::mapped(tensor.storage().unwrap().bytes().clone(), source);
-    Tensor::strided(
-        tensor.dtype(),
-        tensor.shape(),
-        &*tensor.strides(),
-        0,
-        storage,
-    )
-    .unwrap()
+    Tensor::strided(tensor.dtype(), tensor.shape(), &*tensor.strides(), 0, storage).unwrap()
 }
 
 #[test]
@@ -214,10 +164,7 @@ fn a_failure_leaves_all_as_it_was() {
         let folder = tempdir().unwrap();
         let file = folder.path().join("m.onnx");
         let attempt = |tensor: &Tensor| save(&model([counting(400), tensor.clone()]), &file, mode);
-        assert!(matches!(
-            attempt(&cut),
-            Err(Error::Io { doing: "write", .. })
-        ));
+        assert!(matches!(attempt(&cut), Err(Error::Io { doing: "write", .. })));
         assert!(matches!(attempt(&fake), Err(Error::NoData(names)) if names == ["w1"]));
         assert!(files(&folder).is_empty());
         save(&model([counting(5000)]), &file, Weights::External).unwrap();
@@ -235,41 +182,25 @@ fn targets_that_are_no_files() {
     let attempt = |path: &Path| save(&m, path, Weights::Auto);
     assert!(matches!(attempt(folder.path()), Err(Error::Target { .. })));
     assert!(matches!(attempt(Path::new("")), Err(Error::Target { .. })));
-    assert!(matches!(
-        attempt(&folder.path().join("..")),
-        Err(Error::Target { .. })
-    ));
+    assert!(matches!(attempt(&folder.path().join("..")), Err(Error::Target { .. })));
     for path in ["none/m.onnx", "file/m.onnx"] {
         let refused = attempt(&folder.path().join(path)).unwrap_err();
         assert!(
-            matches!(
-                refused,
-                Error::Io {
-                    doing: "create a file in this folder",
-                    ..
-                }
-            ),
+            matches!(refused, Error::Io { doing: "create a file in this folder", .. }),
             "{refused}"
         );
     }
     fs::create_dir(folder.path().join("taken.data")).unwrap();
-    let refused = save(
-        &model([counting(5000)]),
-        folder.path().join("taken"),
-        Weights::External,
-    )
-    .unwrap_err()
-    .to_string();
+    let refused = save(&model([counting(5000)]), folder.path().join("taken"), Weights::External)
+        .unwrap_err()
+        .to_string();
     assert!(
         refused.ends_with("taken.data: is a folder; give the name of a file in it"),
         "{refused}"
     );
     fs::remove_dir(folder.path().join("taken.data")).unwrap();
     #[cfg(unix)]
-    assert!(matches!(
-        attempt(Path::new("/dev/null")),
-        Err(Error::Target { .. })
-    ));
+    assert!(matches!(attempt(Path::new("/dev/null")), Err(Error::Target { .. })));
     assert_eq!(files(&folder).keys().collect::<Vec<_>>(), ["file"]);
 }
 
@@ -279,22 +210,9 @@ fn files_are_as_open_as_any_new_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("plain"), "").unwrap();
-    save(
-        &model([counting(5000)]),
-        folder.path().join("m.onnx"),
-        Weights::External,
-    )
-    .unwrap();
-    let mode = |name: &str| {
-        fs::metadata(folder.path().join(name))
-            .unwrap()
-            .permissions()
-            .mode()
-    };
-    assert_eq!(
-        (mode("m.onnx"), mode("m.onnx.data")),
-        (mode("plain"), mode("plain"))
-    );
+    save(&model([counting(5000)]), folder.path().join("m.onnx"), Weights::External).unwrap();
+    let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+    assert_eq!((mode("m.onnx"), mode("m.onnx.data")), (mode("plain"), mode("plain")));
 }
 
 #[test]
@@ -315,23 +233,14 @@ fn data_files_of_limited_size() {
     assert_eq!(saved.data, sizes);
     let places: Vec<_> = initialisers(&file).iter().map(place).collect();
     let at = |i, offset, length| Some((name(i), offset, length));
-    let expected = [
-        at(1, 0, 1200),
-        at(1, 8192, 80),
-        at(2, 0, 20_000),
-        at(3, 0, 800),
-    ];
+    let expected = [at(1, 0, 1200), at(1, 8192, 80), at(2, 0, 20_000), at(3, 0, 800)];
     assert_eq!(places, expected);
     let written = files(&folder);
     assert_eq!(written[&name(1)][8192..], *counting(20).to_bytes());
     assert_eq!(written[&name(2)], *counting(5000).to_bytes());
     assert_eq!(written.len(), 4);
     // One that is large enough has no number.
-    let options = SaveOptions {
-        shard_size: Some(1 << 20),
-        data_file: Some("w".into()),
-        ..options
-    };
+    let options = SaveOptions { shard_size: Some(1 << 20), data_file: Some("w".into()), ..options };
     let saved = save(&m, &file, options).unwrap();
     assert_eq!(saved.data, [(folder.path().join("w"), 40_960 + 800)]);
 }
@@ -341,10 +250,7 @@ fn names_of_data_files() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("m.onnx");
     for name in ["", "..", "a/b", "/a", "m.onnx"] {
-        let options = SaveOptions {
-            data_file: Some(name.into()),
-            ..Weights::External.into()
-        };
+        let options = SaveOptions { data_file: Some(name.into()), ..Weights::External.into() };
         let refused = save(&model([counting(5000)]), &file, options);
         assert!(matches!(refused, Err(Error::Target { .. })), "{name}");
     }
@@ -374,13 +280,7 @@ fn links() {
         mapped.storage().unwrap().clone(),
     );
     let part = part.unwrap();
-    let m = model([
-        mapped,
-        part,
-        transposed.unwrap(),
-        counting(600),
-        counting(1),
-    ]);
+    let m = model([mapped, part, transposed.unwrap(), counting(600), counting(1)]);
     let file = folder.path().join("m.onnx");
     let saved = save(&m, &file, Weights::Link).unwrap();
     assert!(saved.data.is_empty());
@@ -393,21 +293,12 @@ fn links() {
     // A model that has its weights itself cannot take its own place.
     save(&m, &file, Weights::Embed).unwrap();
     let own = pt2onnx_writer::read(&file).unwrap();
-    assert!(matches!(
-        save(&own, &file, Weights::Link),
-        Err(Error::Link { .. })
-    ));
+    assert!(matches!(save(&own, &file, Weights::Link), Err(Error::Link { .. })));
 
     let file = below.join("m.onnx");
-    assert!(matches!(
-        save(&m, &file, Weights::Link),
-        Err(Error::Link { .. })
-    ));
+    assert!(matches!(save(&m, &file, Weights::Link), Err(Error::Link { .. })));
     assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
-    let options = SaveOptions {
-        link_outside: true,
-        ..Weights::Link.into()
-    };
+    let options = SaveOptions { link_outside: true, ..Weights::Link.into() };
     save(&m, &file, options).unwrap();
     let outside = place(&initialisers(&file)[0]).unwrap();
     assert_eq!(outside.0, "../weights");

@@ -54,10 +54,7 @@ fn look(path: &Path, registry: &Registry, rows: &mut Rows) -> Option<()> {
     let mut operators: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for node in model.all_nodes() {
         for &origin in &model[node].origins {
-            operators
-                .entry(&model[origin].op)
-                .or_default()
-                .insert(model[node].op().to_string());
+            operators.entry(&model[origin].op).or_default().insert(model[node].op().to_string());
         }
     }
     note(&program.graph, &operators, rows);
@@ -72,18 +69,10 @@ fn note(graph: &fx::Graph, operators: &BTreeMap<&str, BTreeSet<String>>, rows: &
         if seen.insert(node.target.schema_name()) {
             row.cases += 1;
         }
-        row.operators.extend(
-            operators
-                .get(&*node.target.to_string())
-                .into_iter()
-                .flatten()
-                .cloned(),
-        );
+        row.operators
+            .extend(operators.get(&*node.target.to_string()).into_iter().flatten().cloned());
         let metas = node.output_names().into_iter().chain(node.input_names());
-        if let Some(meta) = metas
-            .filter_map(|n| graph.tensor(&n).map(|m| m.dtype))
-            .next()
-        {
+        if let Some(meta) = metas.filter_map(|n| graph.tensor(&n).map(|m| m.dtype)).next() {
             row.dtypes.insert(meta.name());
         }
     }
@@ -98,24 +87,12 @@ fn print(registry: &Registry, rows: &Rows) {
             missed.push(op.name());
         }
         let first = |op: &String| ir::schema::versions(op).first().map_or(1, |s| s.since);
-        let opset = row
-            .operators
-            .iter()
-            .map(first)
-            .max()
-            .map_or_else(String::new, |o| o.to_string());
+        let opset =
+            row.operators.iter().map(first).max().map_or_else(String::new, |o| o.to_string());
         let operators = row.operators.iter().cloned().collect::<Vec<_>>().join(" ");
         let dtypes = row.dtypes.iter().copied().collect::<Vec<_>>().join(" ");
-        println!(
-            "{}\t{}\t{operators}\t{opset}\t{dtypes}",
-            op.name(),
-            row.cases
-        );
+        println!("{}\t{}\t{operators}\t{opset}\t{dtypes}", op.name(), row.cases);
     }
-    eprintln!(
-        "{} of {} lowerings are run by no case",
-        missed.len(),
-        registry.ops().len()
-    );
+    eprintln!("{} of {} lowerings are run by no case", missed.len(), registry.ops().len());
     missed.iter().for_each(|name| eprintln!("  {name}"));
 }

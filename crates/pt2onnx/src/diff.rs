@@ -21,10 +21,7 @@ pub struct DiffOptions {
 
 impl Default for DiffOptions {
     fn default() -> Self {
-        Self {
-            weights: true,
-            metadata: false,
-        }
+        Self { weights: true, metadata: false }
     }
 }
 
@@ -90,14 +87,12 @@ impl Display for Differences {
 /// values are told by the nodes that make them.
 pub fn diff(a: &Model, b: &Model, options: &DiffOptions) -> Differences {
     let facts = Facts::of(a, options).into_iter();
-    let sections = facts.zip(Facts::of(b, options)).map(|(a, b)| Section {
-        name: a.name,
-        changes: a.changes(b),
-    });
+    let sections = facts
+        .zip(Facts::of(b, options))
+        .map(|(a, b)| Section { name: a.name, changes: a.changes(b) });
     let (a, b) = (nodes(a), nodes(b));
-    let graph = TextDiff::configure()
-        .algorithm(Algorithm::Patience)
-        .diff_lines(a.as_str(), b.as_str());
+    let graph =
+        TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(a.as_str(), b.as_str());
     Differences {
         sections: sections.filter(|s| !s.changes.is_empty()).collect(),
         graph: graph.unified_diff().context_radius(1).to_string(),
@@ -146,23 +141,14 @@ impl Facts {
                 changes.push(Change { what, a, b });
             }
         }
-        let added = other
-            .said
-            .iter()
-            .filter(|(what, _)| !a.contains_key(what.as_str()));
+        let added = other.said.iter().filter(|(what, _)| !a.contains_key(what.as_str()));
         changes.extend(added.filter(|_| self.alone).map(|(what, b)| Change {
             what: what.clone(),
             a: None,
             b: Some(b.clone()),
         }));
         let ends = matches!(self.name, "inputs" | "outputs");
-        if ends
-            && same_keys
-            && !self
-                .said
-                .iter()
-                .map(|s| &s.0)
-                .eq(other.said.iter().map(|s| &s.0))
+        if ends && same_keys && !self.said.iter().map(|s| &s.0).eq(other.said.iter().map(|s| &s.0))
         {
             let list = |said: &[(String, String)]| {
                 let names: Vec<&str> = said.iter().map(|(name, _)| name.as_str()).collect();
@@ -292,11 +278,7 @@ fn fingerprint(tensor: &Tensor) -> String {
         None => hash.update(tensor.to_bytes()),
     }
     let digest = hash.finalize();
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What a node is known by: its first output.

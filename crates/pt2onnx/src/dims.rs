@@ -24,56 +24,32 @@ pub enum DimError {
     NoValue(String),
     /// The value has fewer axes.
     #[error("`{value}` has {rank} axes, there is no axis {axis}")]
-    NoAxis {
-        value: String,
-        axis: i64,
-        rank: usize,
-    },
+    NoAxis { value: String, axis: i64, rank: usize },
     /// The dimension is no symbol.
     #[error(
         "dimension {axis} of `{value}` is {dim}, fixed at export: export with `dynamic_shapes` to make it dynamic"
     )]
-    Static {
-        value: String,
-        axis: i64,
-        dim: String,
-    },
+    Static { value: String, axis: i64, dim: String },
     /// The dimension follows from others.
     #[error(
         "dimension {axis} of `{value}` is `{dim}`, which follows from others: name those in it"
     )]
-    Derived {
-        value: String,
-        axis: i64,
-        dim: String,
-    },
+    Derived { value: String, axis: i64, dim: String },
     /// Expressions could not be read any more.
     #[error("`{0}` cannot name a dimension: letters, digits and underscores can, no digit first")]
     Name(String),
     /// One symbol, two names.
     #[error("the dimension `{symbol}` is given two names, `{first}` and `{second}`")]
-    Twice {
-        symbol: String,
-        first: String,
-        second: String,
-    },
+    Twice { symbol: String, first: String, second: String },
     /// Two symbols that are never equal, one name.
     #[error("`{symbol}` and `{other}` cannot both be called `{name}`: they are never equal")]
-    Different {
-        symbol: String,
-        other: String,
-        name: String,
-    },
+    Different { symbol: String, other: String, name: String },
     /// Another symbol is called so.
     #[error("`{symbol}` cannot be called `{name}`, which is another dimension: name that one too")]
     Taken { symbol: String, name: String },
     /// The program does not work for that size.
     #[error("`{target}` cannot be {size}: {reason}")]
-    Size {
-        target: String,
-        size: i64,
-        reason: String,
-    },
+    Size { target: String, size: i64, reason: String },
     /// Neither of the two forms.
     #[error(
         "the dynamic axes are not understood: {0}; give {{\"x\": {{\"0\": \"batch\"}}}} or {{\"x\": [0]}}"
@@ -98,8 +74,7 @@ impl DynamicAxes {
     /// `x.0` and `batch`.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         let axes = self.0.iter();
-        axes.map(|(value, axis, name)| (format!("{value}.{axis}"), name.clone()))
-            .collect()
+        axes.map(|(value, axis, name)| (format!("{value}.{axis}"), name.clone())).collect()
     }
 }
 
@@ -109,9 +84,7 @@ impl FromStr for DynamicAxes {
     fn from_str(text: &str) -> Result<Self, DimError> {
         let wrong = |what: String| DimError::Axes(what);
         let json: Json = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
-        let values = json
-            .as_object()
-            .ok_or_else(|| wrong("they are no object".into()))?;
+        let values = json.as_object().ok_or_else(|| wrong("they are no object".into()))?;
         let mut axes = Self::default();
         for (value, entry) in values {
             match entry {
@@ -191,11 +164,7 @@ fn dims_to_fix(model: &Model, dims: &Dims, target: &str) -> Result<Vec<Expr>, Di
     for (value, axis, _) in dims.axes.0.iter().filter(|(.., new)| new == target) {
         found.push(axis_of(model, end(model, value)?, value, *axis)?.1);
     }
-    if found.is_empty() {
-        Err(error)
-    } else {
-        Ok(found)
-    }
+    if found.is_empty() { Err(error) } else { Ok(found) }
 }
 
 fn fix(
@@ -208,11 +177,8 @@ fn fix(
     }
     let mut sizes: BTreeMap<String, Expr> = BTreeMap::new();
     for (target, dim, size) in fixed {
-        let impossible = |reason: String| DimError::Size {
-            target: (*target).clone(),
-            size: *size,
-            reason,
-        };
+        let impossible =
+            |reason: String| DimError::Size { target: (*target).clone(), size: *size, reason };
         if is_unknown(dim) {
             return Err(impossible("it depends on values, not on sizes".into()));
         }
@@ -248,9 +214,8 @@ fn fix(
     }
     // Also what is known to equal them.
     for symbol in symbols(model) {
-        let known = constraints
-            .resolve(&Expr::symbol(&symbol))
-            .substitute(&|s| sizes.get(s).cloned());
+        let known =
+            constraints.resolve(&Expr::symbol(&symbol)).substitute(&|s| sizes.get(s).cloned());
         if known.is_static() {
             sizes.insert(symbol, known);
         }
@@ -282,11 +247,7 @@ fn rename(model: &mut Model, constraints: &Constraints, dims: &Dims) -> Result<(
             && first != *name
         {
             let second = name.clone();
-            return Err(DimError::Twice {
-                symbol,
-                first,
-                second,
-            });
+            return Err(DimError::Twice { symbol, first, second });
         }
     }
     for (value, axis, name) in &dims.axes.0 {
@@ -310,11 +271,7 @@ fn rename(model: &mut Model, constraints: &Constraints, dims: &Dims) -> Result<(
             match names.get(other) {
                 Some(same) if *same == name && equal == Some(false) => {
                     let other = other.clone();
-                    return Err(DimError::Different {
-                        symbol,
-                        other,
-                        name,
-                    });
+                    return Err(DimError::Different { symbol, other, name });
                 }
                 None if *other == name && equal != Some(true) => {
                     return Err(DimError::Taken { symbol, name });
@@ -323,10 +280,7 @@ fn rename(model: &mut Model, constraints: &Constraints, dims: &Dims) -> Result<(
             }
         }
     }
-    let names = names
-        .into_iter()
-        .map(|(old, new)| (old, Expr::symbol(&new)))
-        .collect();
+    let names = names.into_iter().map(|(old, new)| (old, Expr::symbol(&new))).collect();
     substitute(model, &names);
     for (value, index, name) in alone {
         if let Some(Type::Tensor(t)) = &mut model[value].ty
@@ -343,16 +297,8 @@ fn symbol_of(dim: &Expr, target: &str) -> Result<String, DimError> {
     let (value, text) = (value.to_owned(), dim.to_string());
     match dim.as_symbol() {
         Some(symbol) => Ok(symbol.to_owned()),
-        None if dim.is_static() => Err(DimError::Static {
-            value,
-            axis,
-            dim: text,
-        }),
-        None => Err(DimError::Derived {
-            value,
-            axis,
-            dim: text,
-        }),
+        None if dim.is_static() => Err(DimError::Static { value, axis, dim: text }),
+        None => Err(DimError::Derived { value, axis, dim: text }),
     }
 }
 
@@ -385,11 +331,8 @@ fn dim(model: &Model, target: &str) -> Result<Expr, DimError> {
     {
         return axis_of(model, value, name, axis).map(|(_, dim)| dim);
     }
-    let shown: Vec<String> = symbols
-        .iter()
-        .filter(|s| !s.starts_with('?'))
-        .map(|s| format!("`{s}`"))
-        .collect();
+    let shown: Vec<String> =
+        symbols.iter().filter(|s| !s.starts_with('?')).map(|s| format!("`{s}`")).collect();
     Err(DimError::Target {
         target: target.to_owned(),
         symbols: if shown.is_empty() {
@@ -416,11 +359,7 @@ fn axis_of(model: &Model, value: Value, name: &str, axis: i64) -> Result<(usize,
     };
     let index = index.and_then(|i| usize::try_from(i).ok());
     let dim = index.and_then(|i| Some((i, shape.get(i)?.clone())));
-    dim.ok_or_else(|| DimError::NoAxis {
-        value: name.to_owned(),
-        axis,
-        rank: shape.len(),
-    })
+    dim.ok_or_else(|| DimError::NoAxis { value: name.to_owned(), axis, rank: shape.len() })
 }
 
 /// All symbols in types.

@@ -228,24 +228,21 @@ pub(crate) fn of_passes(
     errors: Vec<pt2onnx_fx::Error>,
 ) -> impl Iterator<Item = Result<Failure, pt2onnx_fx::Error>> {
     errors.into_iter().map(|error| match error {
-        pt2onnx_fx::Error::Pass { site, problem } => Ok(Failure {
-            site: Some(*site),
-            reason: Reason::Pass(problem),
-        }),
+        pt2onnx_fx::Error::Pass { site, problem } => {
+            Ok(Failure { site: Some(*site), reason: Reason::Pass(problem) })
+        }
         other => Err(other),
     })
 }
 
 /// What could not be lowered.
 pub(crate) fn of_lowering(error: pt2onnx_aten::Error) -> impl Iterator<Item = Failure> {
-    let ends = error.signature.into_iter().map(|e| Failure {
-        site: None,
-        reason: Reason::Signature(e),
-    });
-    let nodes = error.nodes.into_iter().map(|e| Failure {
-        site: Some(e.site),
-        reason: Reason::Lower(e.reason),
-    });
+    let ends =
+        error.signature.into_iter().map(|e| Failure { site: None, reason: Reason::Signature(e) });
+    let nodes = error
+        .nodes
+        .into_iter()
+        .map(|e| Failure { site: Some(e.site), reason: Reason::Lower(e.reason) });
     ends.chain(nodes)
 }
 

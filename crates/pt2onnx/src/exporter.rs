@@ -330,12 +330,10 @@ impl Exporter {
         mut report: Report,
     ) -> Result<OnnxProgram, Failed> {
         let made =
-            made.and_then(
-                |made| match self.warnings_as_errors && !made.warnings.is_empty() {
-                    true => Err(Error::Warnings(made.warnings)),
-                    false => Ok(made),
-                },
-            );
+            made.and_then(|made| match self.warnings_as_errors && !made.warnings.is_empty() {
+                true => Err(Error::Warnings(made.warnings)),
+                false => Ok(made),
+            });
         match made {
             Ok(made) => {
                 report.done(&made.model, &made.warnings);
@@ -366,19 +364,10 @@ impl Exporter {
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),
-            (
-                "ir_version",
-                self.ir_version.map_or_else(String::new, |v| v.to_string()),
-            ),
+            ("ir_version", self.ir_version.map_or_else(String::new, |v| v.to_string())),
             ("weights", word(&self.save.weights)),
-            (
-                "weights_file",
-                self.save.data_file.clone().unwrap_or_default(),
-            ),
-            (
-                "keep_initializers_as_inputs",
-                self.weights_as_inputs.to_string(),
-            ),
+            ("weights_file", self.save.data_file.clone().unwrap_or_default()),
+            ("keep_initializers_as_inputs", self.weights_as_inputs.to_string()),
             ("target", self.target.to_string()),
             ("state", word(&self.state)),
             ("metadata", word(&self.metadata)),
@@ -390,10 +379,7 @@ impl Exporter {
             ("custom_opset", list(&opsets)),
             ("strip_paths", self.strip_paths.to_string()),
             ("warnings_as_errors", self.warnings_as_errors.to_string()),
-            (
-                "seed",
-                self.seed.map_or_else(String::new, |s| s.to_string()),
-            ),
+            ("seed", self.seed.map_or_else(String::new, |s| s.to_string())),
             ("input_names", self.names.inputs.join(", ")),
             ("output_names", self.names.outputs.to_string()),
             ("rename", list(&self.names.renames)),
@@ -449,10 +435,8 @@ impl Exporter {
             };
             pt2onnx_aten::lower(&program, &self.registry, options)
         });
-        let pt2onnx_aten::Lowering {
-            mut model,
-            mut warnings,
-        } = lowered.map_err(|error| self.not_lowered(&program, error, report))?;
+        let pt2onnx_aten::Lowering { mut model, mut warnings } =
+            lowered.map_err(|error| self.not_lowered(&program, error, report))?;
         if fake > 0 && self.save.weights == Weights::Auto {
             warnings.push(format!(
                 "the archive has no values for {fake} of {all} weights: the model is written without weights; \
@@ -462,12 +446,8 @@ impl Exporter {
         let taken = weights::taken_from(&model, taken);
         report.ops = report::ops(&program, &self.registry, &emitted(&model), &[]);
         self.head.write(&mut model);
-        report.stage("interface", || {
-            naming::name(&mut model, &program, &self.names)
-        })?;
-        report.stage("dimensions", || {
-            dims::apply(&mut model, &program.constraints, &self.dims)
-        })?;
+        report.stage("interface", || naming::name(&mut model, &program, &self.names))?;
+        report.stage("dimensions", || dims::apply(&mut model, &program.constraints, &self.dims))?;
         // The passes can have its memory.
         drop(program);
         report.stage("optimise", || {
@@ -477,16 +457,12 @@ impl Exporter {
             options.target = self.target;
             pt2onnx_opt::optimize(&mut model, &options);
         });
-        report.stage("seed", || {
-            random::seed(&mut model, self.seed, &mut warnings)
-        });
+        report.stage("seed", || random::seed(&mut model, self.seed, &mut warnings));
         self.registry.copy_functions(&mut model);
-        report.stage("domains", || {
-            domains::import(&mut model, &self.custom_opsets, &mut warnings)
-        })?;
-        report.stage("legalise", || {
-            pt2onnx_opt::legalise_for(&mut model, self.opset, self.target)
-        })?;
+        report
+            .stage("domains", || domains::import(&mut model, &self.custom_opsets, &mut warnings))?;
+        report
+            .stage("legalise", || pt2onnx_opt::legalise_for(&mut model, self.opset, self.target))?;
         domains::functions(&mut model)?;
         warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, self.target))?);
         if let Some(version) = self.ir_version {
@@ -505,12 +481,7 @@ impl Exporter {
             false => untouched.collect(),
         };
         { report.stage("verify", || pt2onnx_ir::verify(&model)) }.map_err(Error::Verify)?;
-        Ok(Translated {
-            model,
-            source: archived,
-            warnings,
-            untouched,
-        })
+        Ok(Translated { model, source: archived, warnings, untouched })
     }
 
     /// All that is in the way of a program that the passes refuse: also what could not be lowered then.

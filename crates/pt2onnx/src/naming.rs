@@ -18,12 +18,7 @@ pub enum NameError {
     /// More names than there are inputs or outputs.
     #[error("{given} {what} names are given, but the program has {has}: {names}")]
     #[expect(missing_docs, reason = "the text explains them")]
-    Surplus {
-        what: &'static str,
-        given: usize,
-        has: usize,
-        names: String,
-    },
+    Surplus { what: &'static str, given: usize, has: usize, names: String },
     /// A name is given to two values.
     #[error("the name `{0}` is given twice")]
     Duplicate(
@@ -33,19 +28,11 @@ pub enum NameError {
     /// Two names are given to one value.
     #[error("`{old}` is given two names, `{first}` and `{second}`")]
     #[expect(missing_docs, reason = "the text explains them")]
-    Twice {
-        old: String,
-        first: String,
-        second: String,
-    },
+    Twice { old: String, first: String, second: String },
     /// Something else is called so already.
     #[error("`{old}` cannot be called `{new}`, which is the name of {holder}")]
     #[expect(missing_docs, reason = "the text explains them")]
-    Clash {
-        old: String,
-        new: String,
-        holder: &'static str,
-    },
+    Clash { old: String, new: String, holder: &'static str },
     /// No value is called so.
     #[error("there is no value `{0}` to rename: the program has none, or it was optimised away")]
     Unknown(
@@ -110,10 +97,9 @@ pub(crate) fn name(
     };
     let inputs: Vec<_> = names.inputs.iter().cloned().map(Some).collect();
     let mut plan = Vec::new();
-    for (what, values, new) in [
-        ("input", model.inputs(), inputs),
-        ("output", model.outputs(), outputs),
-    ] {
+    for (what, values, new) in
+        [("input", model.inputs(), inputs), ("output", model.outputs(), outputs)]
+    {
         if new.len() > values.len() {
             let names: Vec<String> = values.iter().map(|v| called(&model[*v])).collect();
             return Err(NameError::Surplus {
@@ -157,10 +143,7 @@ pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
     let is = |v: &Value| model[*v].name.as_deref() == Some(name);
     let was = |v: &Value| original(&model[*v]) == Some(name);
     let live = || model.values().map(|(v, _)| v).filter(|v| lives(model, *v));
-    ends()
-        .find(is)
-        .or_else(|| ends().find(was))
-        .or_else(|| live().find(is))
+    ends().find(is).or_else(|| ends().find(was)).or_else(|| live().find(is))
 }
 
 fn lives(model: &Model, value: Value) -> bool {
@@ -206,10 +189,7 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
             let second = new;
             return Err(NameError::Twice { old, first, second });
         }
-        if values
-            .insert(new.clone(), value)
-            .is_some_and(|v| v != value)
-        {
+        if values.insert(new.clone(), value).is_some_and(|v| v != value) {
             return Err(NameError::Duplicate(new));
         }
     }
@@ -255,10 +235,7 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
 
 /// Names for the outputs from the tree that the program returns; `None` for those that no key leads to.
 fn from_tree(program: &ExportedProgram) -> Option<Vec<Option<String>>> {
-    let root = program
-        .module_call_graph
-        .iter()
-        .find(|e| e.fqn.is_empty())?;
+    let root = program.module_call_graph.iter().find(|e| e.fqn.is_empty())?;
     let spec: Json = serde_json::from_str(&root.signature.as_ref()?.out_spec).ok()?;
     let mut leaves = Vec::new();
     walk(spec.get(1)?, "", false, &mut leaves)?;
@@ -275,10 +252,7 @@ fn from_tree(program: &ExportedProgram) -> Option<Vec<Option<String>>> {
     };
     (outputs.len() == leaves.len()).then(|| {
         let named = outputs.into_iter().zip(leaves);
-        named
-            .filter(|(a, _)| !left_out(a))
-            .map(|(_, n)| n)
-            .collect()
+        named.filter(|(a, _)| !left_out(a)).map(|(_, n)| n).collect()
     })
 }
 
@@ -290,19 +264,12 @@ fn walk(spec: &Json, path: &str, keyed: bool, leaves: &mut Vec<Option<String>>) 
         return Some(());
     }
     let context = spec.get("context").and_then(Json::as_str).unwrap_or("null");
-    let keys = keys(
-        &serde_json::from_str(context).unwrap_or_default(),
-        children.len(),
-    );
+    let keys = keys(&serde_json::from_str(context).unwrap_or_default(), children.len());
     for (i, child) in children.iter().enumerate() {
         let key = keys.as_ref().and_then(|k| k.get(i).cloned());
         let named = key.is_some();
         let step = key.unwrap_or_else(|| i.to_string());
-        let path = if path.is_empty() {
-            step
-        } else {
-            format!("{path}_{step}")
-        };
+        let path = if path.is_empty() { step } else { format!("{path}_{step}") };
         walk(child, &path, keyed || named, leaves)?;
     }
     Some(())
@@ -349,24 +316,12 @@ mod tests {
             (node(r#"["a", 7]"#, &[&pair, LEAF]), "a_0 a_1 7"),
             (node("null", &[&node(r#"["a"]"#, &[LEAF]), LEAF]), "0_a -"),
             (node(r#"[["f", "g"], ["h"]]"#, &[LEAF, LEAF]), "f g"),
-            (
-                node(
-                    r#"{"dict_context": ["d"], "default_factory_name": "list"}"#,
-                    &[LEAF],
-                ),
-                "d",
-            ),
+            (node(r#"{"dict_context": ["d"], "default_factory_name": "list"}"#, &[LEAF]), "d"),
             (node(r#""m.Point""#, &[LEAF]), "-"),
             (node(r#"["too", "many"]"#, &[LEAF]), "-"),
         ] {
             let mut leaves = Vec::new();
-            walk(
-                &serde_json::from_str(&tree).unwrap(),
-                "",
-                false,
-                &mut leaves,
-            )
-            .unwrap();
+            walk(&serde_json::from_str(&tree).unwrap(), "", false, &mut leaves).unwrap();
             let leaves: Vec<&str> = leaves.iter().map(|l| l.as_deref().unwrap_or("-")).collect();
             assert_eq!(leaves.join(" "), expected, "{tree}");
         }

@@ -53,10 +53,7 @@ impl OnnxProgram {
     }
 
     pub(crate) fn of(self, source: ExportedProgram) -> Self {
-        Self {
-            source: Some(source),
-            ..self
-        }
+        Self { source: Some(source), ..self }
     }
 
     /// Reads an ONNX model, whatever made it: of any opset that is known, with bodies, functions, nodes of other domains
@@ -99,9 +96,8 @@ impl OnnxProgram {
         });
         checked.map_err(Error::Invalid)?;
         let lost = reading.lost.iter();
-        let warnings: Vec<String> = lost
-            .map(|lost| format!("the model has {lost}, which are not kept"))
-            .collect();
+        let warnings: Vec<String> =
+            lost.map(|lost| format!("the model has {lost}, which are not kept")).collect();
         report.done(&model, &warnings);
         let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
         let mut program = Self::new(model, report, save, replaceable);
@@ -158,10 +154,7 @@ impl OnnxProgram {
         names: impl IntoIterator<Item = (T, N)>,
     ) -> Result<(), Error> {
         let names = names.into_iter().map(|(t, n)| (t.into(), n.into()));
-        let dims = Dims {
-            names: names.collect(),
-            ..Dims::default()
-        };
+        let dims = Dims { names: names.collect(), ..Dims::default() };
         #[cfg(feature = "ort")]
         self.release();
         Ok(dims::apply(&mut self.model, &Constraints::new(), &dims)?)
@@ -279,11 +272,7 @@ impl OnnxProgram {
     }
 
     pub(crate) fn verified(&self) -> Result<(), Error> {
-        if self.edited {
-            verify(&self.model).map_err(Error::Verify)
-        } else {
-            Ok(())
-        }
+        if self.edited { verify(&self.model).map_err(Error::Verify) } else { Ok(()) }
     }
 }
 
@@ -292,10 +281,7 @@ fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option
     let dtype = |model: &Model, value: Value| Some(model[value].ty.as_ref()?.as_tensor()?.dtype);
     let (says, is) = (dtype(model, claimed)?, dtype(typed, made)?);
     (says != is).then(|| VerifyError {
-        place: format!(
-            "output `{}`",
-            model[claimed].name.as_deref().unwrap_or_default()
-        ),
+        place: format!("output `{}`", model[claimed].name.as_deref().unwrap_or_default()),
         what: format!("the graph says that it is {says}, its node makes {is}"),
     })
 }

@@ -24,9 +24,7 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<Stri
         operators.insert(model[id].op().to_string());
         if let Some(seed) = &mut next {
             model[id].attributes.retain(|(name, _)| name != "seed");
-            model[id]
-                .attributes
-                .push(("seed".into(), Attribute::Float(*seed as f32)));
+            model[id].attributes.push(("seed".into(), Attribute::Float(*seed as f32)));
             *seed = seed.wrapping_add(1);
         }
     }

@@ -99,10 +99,7 @@ pub struct SessionOptions {
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self {
-            threads: 0,
-            optimize: true,
-        }
+        Self { threads: 0, optimize: true }
     }
 }
 
@@ -147,10 +144,7 @@ pub fn ort_environment() -> Result<Environment, RunError> {
         .ok()
         .filter(|p| !p.is_empty())
         .unwrap_or_else(|| format!("{DLL_PREFIX}onnxruntime{DLL_SUFFIX}"));
-    let failed = |reason: String| RunError::Library {
-        path: path.clone(),
-        reason,
-    };
+    let failed = |reason: String| RunError::Library { path: path.clone(), reason };
     let builder = ort::init_from(&path).map_err(|e| failed(e.to_string()))?;
     let environment = builder.build().map_err(|e| failed(e.to_string()))?;
     environment.set_log_level(LogLevel::Fatal);
@@ -222,18 +216,13 @@ impl Session {
         }
         let mut fed: Vec<(String, SessionInputValue)> = Vec::new();
         for (name, tensor) in names.into_iter().zip(inputs) {
-            let value = to_ort(tensor).map_err(|reason| RunError::Input {
-                name: name.clone(),
-                reason,
-            })?;
+            let value =
+                to_ort(tensor).map_err(|reason| RunError::Input { name: name.clone(), reason })?;
             fed.push((name, value.into()));
         }
         let outputs = self.session.run(fed).map_err(RunError::Run)?;
         let outputs = outputs.iter().map(|(name, value)| {
-            from_ort(&value).map_err(|reason| RunError::Output {
-                name: name.to_owned(),
-                reason,
-            })
+            from_ort(&value).map_err(|reason| RunError::Output { name: name.to_owned(), reason })
         });
         outputs.collect()
     }
@@ -367,10 +356,7 @@ impl OnnxProgram {
         let known: Vec<(Value, Tensor)> = known.chain(computed.into_iter().zip(results)).collect();
         let tensors = values.iter().map(|value| match model[*value].constant() {
             Some(weight) => Some(weight.clone()),
-            None => known
-                .iter()
-                .find(|(v, _)| v == value)
-                .map(|(_, t)| t.clone()),
+            None => known.iter().find(|(v, _)| v == value).map(|(_, t)| t.clone()),
         });
         // Every value is one of the three.
         Ok(tensors.flatten().collect())

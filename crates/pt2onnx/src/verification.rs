@@ -107,18 +107,13 @@ impl fmt::Display for OutputCheck {
         let far = format_args!("differs by at most {abs:.2e} (relative {rel:.2e})").to_string();
         match &self.verdict {
             Verdict::Close => write!(f, "{name}: within tolerance, {far}"),
-            Verdict::Differs {
-                count,
-                elements,
-                first,
-            } => write!(
+            Verdict::Differs { count, elements, first } => write!(
                 f,
                 "{name}: {count} of {elements} numbers out of tolerance, the first at {first}; {far}"
             ),
-            Verdict::OnlyNan => write!(
-                f,
-                "{name}: nothing but NaN is expected, which shows nothing"
-            ),
+            Verdict::OnlyNan => {
+                write!(f, "{name}: nothing but NaN is expected, which shows nothing")
+            }
             Verdict::Type { got, expected } => {
                 write!(f, "{name}: type {got}, expected {expected}")
             }
@@ -133,22 +128,12 @@ impl fmt::Display for OutputCheck {
 impl OutputCheck {
     /// Compares an output with what was expected; without a tolerance, within that of its type.
     pub fn new(name: &str, got: &Tensor, expected: &Tensor, tolerance: Option<Tolerance>) -> Self {
-        let mut check = Self {
-            name: name.to_owned(),
-            verdict: Verdict::Close,
-            max_abs: 0.0,
-            max_rel: 0.0,
-        };
+        let mut check =
+            Self { name: name.to_owned(), verdict: Verdict::Close, max_abs: 0.0, max_rel: 0.0 };
         check.verdict = if got.dtype() != expected.dtype() {
-            Verdict::Type {
-                got: got.dtype(),
-                expected: expected.dtype(),
-            }
+            Verdict::Type { got: got.dtype(), expected: expected.dtype() }
         } else if got.shape() != expected.shape() {
-            Verdict::Shape {
-                got: got.shape().to_vec(),
-                expected: expected.shape().to_vec(),
-            }
+            Verdict::Shape { got: got.shape().to_vec(), expected: expected.shape().to_vec() }
         } else {
             check.compare(got, expected, tolerance)
         };
@@ -185,11 +170,7 @@ impl OutputCheck {
         match first {
             None if !e.is_empty() && e.iter().all(|(x, _)| x.is_nan()) => Verdict::OnlyNan,
             None => Verdict::Close,
-            Some(first) => Verdict::Differs {
-                count,
-                elements: e.len(),
-                first,
-            },
+            Some(first) => Verdict::Differs { count, elements: e.len(), first },
         }
     }
 }
@@ -249,9 +230,7 @@ impl OnnxProgram {
         let got = self.run(inputs)?;
         let checks = names.iter().zip(got.iter().zip(expected));
         let checks = checks.map(|(n, (g, e))| OutputCheck::new(n, g, e, None));
-        Ok(Verification {
-            outputs: checks.collect(),
-        })
+        Ok(Verification { outputs: checks.collect() })
     }
 }
 
@@ -290,10 +269,7 @@ mod tests {
             assert_eq!(of(got, expected), said);
         }
         let ints = |x: &[i64]| Tensor::from_slice(vec![x.len()], x).expect("a tensor");
-        assert_eq!(
-            check(&ints(&[1]), &floats(&[1.0])),
-            "y: type int64, expected float32"
-        );
+        assert_eq!(check(&ints(&[1]), &floats(&[1.0])), "y: type int64, expected float32");
         // One apart, and the same as doubles.
         let (a, b) = (ints(&[i64::MAX]), ints(&[i64::MAX - 1]));
         assert!(matches!(

@@ -1,10 +1,5 @@
 //! Names and dimensions, as the exporter is given them: what the model then has.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test may fail so"
-)]
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test may fail so")]
 
 mod bundles;
 
@@ -44,16 +39,11 @@ fn the_example_of_pytorchs_documentation() {
     let model = program.model();
     let original = |v: pt2onnx::ir::Value| {
         let metadata = &model[v].metadata;
-        let entry = metadata
-            .iter()
-            .find(|(k, _)| k == "pkg.torch.onnx.original_node_name");
+        let entry = metadata.iter().find(|(k, _)| k == "pkg.torch.onnx.original_node_name");
         entry.map(|(_, name)| name.to_string()).unwrap()
     };
     let originals: Vec<String> = model.inputs().iter().map(|v| original(*v)).collect();
-    assert_eq!(
-        originals,
-        ["tensor_x", "input_dict_tensor_x", "input_list_0"]
-    );
+    assert_eq!(originals, ["tensor_x", "input_dict_tensor_x", "input_list_0"]);
 }
 
 #[test]
@@ -73,14 +63,8 @@ fn dimensions() {
         (Exporter::new().dim("s18", "n").fix("n", 3), x("3", "3")),
         (Exporter::new().fix("input_list_0.0", 3), x("3", "3")),
         (axes(r#"{"tensor_x": {"0": "n"}}"#), x("n", "n")),
-        (
-            axes(r#"{"tensor_x": {"0": "n"}, "linear_4": [0]}"#),
-            x("n", "linear_4_dynamic_axes_1"),
-        ),
-        (
-            axes(r#"{"linear_4": [0]}"#).fix("linear_4_dynamic_axes_1", 2),
-            x("2", "2"),
-        ),
+        (axes(r#"{"tensor_x": {"0": "n"}, "linear_4": [0]}"#), x("n", "linear_4_dynamic_axes_1")),
+        (axes(r#"{"linear_4": [0]}"#).fix("linear_4_dynamic_axes_1", 2), x("2", "2")),
     ] {
         assert_eq!(ends(&exporter.export(mlp()).unwrap()), expected);
     }
@@ -93,27 +77,16 @@ fn dimensions() {
 #[test]
 fn values_in_between() {
     let text = |exporter: Exporter| exporter.export(mlp()).unwrap().to_text();
-    let renamed = text(
-        Exporter::new()
-            .rename("cat", "joined")
-            .rename("fc0.weight", "w"),
-    );
-    assert!(
-        renamed.contains("joined") && !renamed.contains("fc0.weight"),
-        "{renamed}"
-    );
+    let renamed = text(Exporter::new().rename("cat", "joined").rename("fc0.weight", "w"));
+    assert!(renamed.contains("joined") && !renamed.contains("fc0.weight"), "{renamed}");
     // They step aside for inputs.
     let moved = text(Exporter::new().rename("tensor_x", "cat"));
     assert!(moved.contains("cat") && moved.contains("val_0"), "{moved}");
     // And two may swap.
-    let swapped = Exporter::new()
-        .rename("tensor_x", "input_list_0")
-        .rename("input_list_0", "tensor_x");
+    let swapped =
+        Exporter::new().rename("tensor_x", "input_list_0").rename("input_list_0", "tensor_x");
     let swapped = ends(&swapped.export(mlp()).unwrap());
-    assert!(
-        swapped.starts_with("input_list_0: ") && swapped.contains(", tensor_x: "),
-        "{swapped}"
-    );
+    assert!(swapped.starts_with("input_list_0: ") && swapped.contains(", tensor_x: "), "{swapped}");
 }
 
 /// `str(ep.range_constraints)`, and so the model's metadata, has also what follows; names given to dimensions are the

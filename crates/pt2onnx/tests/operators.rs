@@ -26,9 +26,7 @@ fn program(change: impl Fn(usize, &str) -> Option<&'static str>) -> ExportedProg
 /// The first nodes as text.
 fn nodes(exporter: Exporter, program: ExportedProgram) -> Vec<String> {
     let text = exporter.export_program(program).unwrap().to_text();
-    let nodes = text
-        .lines()
-        .filter(|l| l.starts_with("  ") && l.contains(" = "));
+    let nodes = text.lines().filter(|l| l.starts_with("  ") && l.contains(" = "));
     let nodes = nodes.filter(|l| !l.contains("{...}") && !l.contains('{'));
     nodes.take(3).map(|l| l.trim().to_owned()).collect()
 }
@@ -61,10 +59,7 @@ fn every_unsupported_op_falls_through() {
 fn of_unsupported_ops_only_atens_fall_back() {
     let result = exporter(Operators::AtenFallback).export_program(strange());
     let error = result.err().unwrap().to_string();
-    assert!(
-        error.contains("mylib.cat.special") && !error.contains("aten.linear"),
-        "{error}"
-    );
+    assert!(error.contains("mylib.cat.special") && !error.contains("aten.linear"), "{error}");
     let known = program(|i, _| (i == 1).then_some("torch.ops.aten.linear.new"));
     let nodes = nodes(exporter(Operators::AtenFallback), known);
     let cat = "cat = Concat <axis: int = 1> (tensor_x, input_dict_tensor_x, input_list_0)";
@@ -87,15 +82,8 @@ fn what_a_translation_does_not_take_falls_back() {
         kind: ArgKind::Keyword,
         value: Argument::Int(3),
     });
-    assert!(
-        exporter(Operators::Onnx)
-            .export_program(program.clone())
-            .is_err()
-    );
-    let nodes = nodes(
-        exporter(Operators::AtenFallback).optimize(Level::Off),
-        program,
-    );
+    assert!(exporter(Operators::Onnx).export_program(program.clone()).is_err());
+    let nodes = nodes(exporter(Operators::AtenFallback).optimize(Level::Off), program);
     let linear = "linear = org.pytorch.aten.linear <more: int = 3, input_names: strings = [\"input\", \"weight\", \"bias\"]> \
                   (cat, fc_combined.weight, fc_combined.bias)";
     assert_eq!(nodes[1], linear);
@@ -110,14 +98,7 @@ fn arguments_of_all_kinds() {
         ("none", None),
         ("gap", OptionalTensor(Option::None)),
         ("empty", Tensors(vec![])),
-        (
-            "gaps",
-            OptionalTensors(vec![
-                Some(name("linear")),
-                Option::None,
-                Some(name("linear")),
-            ]),
-        ),
+        ("gaps", OptionalTensors(vec![Some(name("linear")), Option::None, Some(name("linear"))])),
         ("ints", Ints(vec![1, -2])),
         ("size", SymInt(SymArg::Value(7))),
         ("sizes", SymInts(vec![SymArg::Value(1), SymArg::Value(2)])),
@@ -128,21 +109,11 @@ fn arguments_of_all_kinds() {
         ("text", String(name("a \"b\""))),
         ("texts", Strings(vec![name("a"), name("b")])),
         ("dtype", DType(pt2onnx::tensor::DType::F16)),
-        (
-            "device",
-            Device(self::Device {
-                kind: name("cuda"),
-                index: Some(1),
-            }),
-        ),
+        ("device", Device(self::Device { kind: name("cuda"), index: Some(1) })),
         ("complex", Complex(1.0, -2.0)),
     ];
     program.graph.nodes[2].args = args
-        .map(|(name, value)| NamedArg {
-            name: name.into(),
-            kind: ArgKind::Keyword,
-            value,
-        })
+        .map(|(name, value)| NamedArg { name: name.into(), kind: ArgKind::Keyword, value })
         .to_vec();
     let nodes = nodes(exporter(Operators::Fallthrough), program);
     let expected = "sigmoid = mylib.some <empty: ints = [], ints: ints = [1, -2], size: int = 7, sizes: ints = [1, 2], \
@@ -162,10 +133,7 @@ fn domains_are_imported_as_told() {
         imports.map(|(d, v)| (d.clone(), *v)).collect()
     };
     let of = |domain: &str, version| (domain.to_owned(), version);
-    assert_eq!(
-        imports(&program),
-        [of("mylib", 1), of("org.pytorch.aten", 1)]
-    );
+    assert_eq!(imports(&program), [of("mylib", 1), of("org.pytorch.aten", 1)]);
     assert!(program.warnings().is_empty());
 
     let custom = exporter(Operators::Fallthrough)
@@ -173,10 +141,7 @@ fn domains_are_imported_as_told() {
         .custom_opset("mylib", 4)
         .custom_opset("other", 3);
     let program = export(custom).unwrap();
-    assert_eq!(
-        imports(&program),
-        [of("mylib", 4), of("org.pytorch.aten", 1)]
-    );
+    assert_eq!(imports(&program), [of("mylib", 4), of("org.pytorch.aten", 1)]);
     let warning = "no node is of the domain other, for which version 3 is given";
     assert_eq!(program.warnings(), [warning]);
 

@@ -13,9 +13,7 @@ use pt2onnx::{
 use std::path::{Path, PathBuf};
 
 fn testdata(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path)
 }
 
 /// The MLP, whose first `sigmoid` is a custom op, with a number if that is given.
@@ -46,9 +44,7 @@ fn squash(cx: &Cx, x: Value, alpha: f64) -> Lowered {
 }
 
 static TABLE: &[AtenOp] = &[
-    aten!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx,
-                                                   x: Value|
-     -> Lowered {
+    aten!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(cx.tanh(x))
     }),
     aten!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
@@ -94,39 +90,20 @@ fn arguments_by_name() {
 fn what_is_given_goes_before_what_is_built_in() {
     let mut registry = Registry::with(TABLE);
     let text = export(Registry::with(TABLE), program(None)).unwrap();
-    assert_eq!(
-        (
-            text.matches("Tanh").count(),
-            text.matches("Sigmoid").count()
-        ),
-        (4, 0)
-    );
+    assert_eq!((text.matches("Tanh").count(), text.matches("Sigmoid").count()), (4, 0));
 
     let relu = |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) };
-    registry
-        .register("aten::sigmoid(Tensor self) -> Tensor", relu)
-        .unwrap();
+    registry.register("aten::sigmoid(Tensor self) -> Tensor", relu).unwrap();
     registry
         .add_functions("<opset_import: [\"\" : 18]> \"mylib::squash\" (x) => (y) { y = Erf (x) }")
         .unwrap();
-    let (sigmoid, squash) = (
-        registry.functions("aten::sigmoid"),
-        registry.functions("mylib::squash"),
-    );
+    let (sigmoid, squash) =
+        (registry.functions("aten::sigmoid"), registry.functions("mylib::squash"));
     assert!(matches!(
         sigmoid[..],
-        [
-            Translation::Table(_),
-            Translation::Registered {
-                is_complex: false,
-                ..
-            }
-        ]
+        [Translation::Table(_), Translation::Registered { is_complex: false, .. }]
     ));
-    assert!(matches!(
-        squash[..],
-        [Translation::Table(_), Translation::Function(_)]
-    ));
+    assert!(matches!(squash[..], [Translation::Table(_), Translation::Function(_)]));
     assert!(registry.is_registered("mylib::squash") && !registry.is_registered("mylib::other"));
     let text = export(registry, program(None)).unwrap();
     assert_eq!(text.matches("Relu").count(), 3, "{text}");
@@ -139,24 +116,11 @@ fn what_is_given_goes_before_what_is_built_in() {
 #[test]
 fn complex_variants() {
     let mut registry = Registry::with(TABLE);
-    let conjugate = |cx: &Cx, x: Complex| -> Lowered {
-        Ok(cx.pairs(Complex {
-            re: x.re,
-            im: cx.neg(x.im),
-        }))
-    };
+    let conjugate =
+        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(Complex { re: x.re, im: cx.neg(x.im) })) };
     registry.register_complex(SCHEMA, conjugate).unwrap();
     let kinds = registry.functions("mylib::squash");
-    assert!(matches!(
-        kinds[..],
-        [
-            _,
-            Translation::Registered {
-                is_complex: true,
-                ..
-            }
-        ]
-    ));
+    assert!(matches!(kinds[..], [_, Translation::Registered { is_complex: true, .. }]));
     let text = export(registry, program(None)).unwrap();
     assert!(text.contains("sigmoid = Tanh"), "{text}");
 }
@@ -169,9 +133,7 @@ fn wrong_schemas_and_wrong_types() {
         assert_eq!(result, Err(RegisterError::Schema(schema.to_owned())));
     }
     let more = |cx: &Cx, x: Value| -> Lowered { Ok(cx.unsqueeze(x, &[0])) };
-    registry
-        .register("mylib::squash(Tensor x) -> Tensor", more)
-        .unwrap();
+    registry.register("mylib::squash(Tensor x) -> Tensor", more).unwrap();
     let error = export(registry, program(None)).unwrap_err().to_string();
     assert!(
         error.contains(
@@ -194,30 +156,10 @@ fn with_function(signature: &str, body: &str, alpha: Option<Argument>) -> Result
 fn arguments_of_functions() {
     let elu = "y = Elu <alpha: float = @alpha> (x)";
     let calls = [
-        (
-            "<alpha: float = 1.0> (x) => (y)",
-            elu,
-            None,
-            "squash <alpha: float = 1.0> (linear)",
-        ),
-        (
-            "<alpha> (x) => (y)",
-            elu,
-            Some(Argument::Int(2)),
-            "squash <alpha: float = 2.0> (linear)",
-        ),
-        (
-            "(x, alpha) => (y)",
-            "y = Mul (x, alpha)",
-            Some(Argument::Float(2.0)),
-            "squash (linear, ",
-        ),
-        (
-            "(x, bound) => (y)",
-            "y = Clip (x, bound)",
-            None,
-            "squash (linear)",
-        ),
+        ("<alpha: float = 1.0> (x) => (y)", elu, None, "squash <alpha: float = 1.0> (linear)"),
+        ("<alpha> (x) => (y)", elu, Some(Argument::Int(2)), "squash <alpha: float = 2.0> (linear)"),
+        ("(x, alpha) => (y)", "y = Mul (x, alpha)", Some(Argument::Float(2.0)), "squash (linear, "),
+        ("(x, bound) => (y)", "y = Clip (x, bound)", None, "squash (linear)"),
     ];
     for (signature, body, alpha, call) in calls {
         let text = with_function(signature, body, alpha).unwrap();
@@ -236,12 +178,7 @@ fn arguments_of_functions() {
             Some(Argument::String("a".into())),
             "the function wants Some(Float), given is String",
         ),
-        (
-            "(x) => (y)",
-            "y = Relu (x)",
-            Some(Argument::Int(2)),
-            "has no attribute `alpha`",
-        ),
+        ("(x) => (y)", "y = Relu (x)", Some(Argument::Int(2)), "has no attribute `alpha`"),
         ("(z) => (y)", "y = Relu (z)", None, "has no input `x_0`"),
         (
             "(x, z) => (y)",
@@ -251,9 +188,7 @@ fn arguments_of_functions() {
         ),
     ];
     for (signature, body, alpha, what) in fails {
-        let error = with_function(signature, body, alpha)
-            .unwrap_err()
-            .to_string();
+        let error = with_function(signature, body, alpha).unwrap_err().to_string();
         assert!(error.contains(what), "{signature}: {error}");
     }
 }
@@ -269,17 +204,10 @@ fn functions_of_other_opsets() {
         program.map(|p| p.model().functions[0].imports[""])
     };
     let constant = "c = Constant <value_float: float = 2.0> () y = Mul (x, c)";
-    assert_eq!(
-        at(18, 20, constant).unwrap(),
-        20,
-        "only types came to Constant"
-    );
+    assert_eq!(at(18, 20, constant).unwrap(), 20, "only types came to Constant");
     assert_eq!(at(20, 18, constant).unwrap(), 18);
     let error = at(20, 18, "y = Gelu (x)").unwrap_err().to_string();
-    assert!(
-        error.contains("the function mylib.squash uses Gelu as it is in opset 20"),
-        "{error}"
-    );
+    assert!(error.contains("the function mylib.squash uses Gelu as it is in opset 20"), "{error}");
     // `gridsample`'s modes have other names since opset 20.
     let grid = "s = Shape (x) g = ConstantOfShape (s) y = GridSample (x, g)";
     assert!(at(18, 20, grid).is_err());
@@ -288,9 +216,7 @@ fn functions_of_other_opsets() {
 /// `torch.onnx.ops.symbolic`: attributes, type, version and metadata.
 #[test]
 fn symbolic_nodes() {
-    let program = Exporter::new()
-        .export(testdata("models/symbolic.pt2"))
-        .unwrap();
+    let program = Exporter::new().export(testdata("models/symbolic.pt2")).unwrap();
     let (model, text) = (program.model(), program.to_text());
     let node = "_symbolic = custom.domain.Foo <i: int = 1, f: float = 0.5, s: string = \"text\", is_: ints = [1, 2], \
                 fs: floats = [1.0, 2.5], ss: strings = [\"a\", \"b\"], b: int = 1> (args_0, \"\", args_0)";
@@ -299,8 +225,5 @@ fn symbolic_nodes() {
     assert_eq!(model.imports["custom.domain"], 3);
     let origin = model[model.all_nodes()[0]].origins[0];
     let metadata = &model[origin].metadata;
-    assert!(
-        metadata.iter().any(|(k, v)| k == "who" && &**v == "me"),
-        "{metadata:?}"
-    );
+    assert!(metadata.iter().any(|(k, v)| k == "who" && &**v == "me"), "{metadata:?}");
 }

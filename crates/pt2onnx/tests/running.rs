@@ -1,11 +1,6 @@
 //! Models in ONNX Runtime through the library: fixed and dynamic sizes, values in between, verification.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests"
-)]
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod bundles;
 
@@ -87,30 +82,19 @@ fn fixed_and_dynamic_batch() {
     check(&mut program, &fixed.samples);
 
     let axes =
-        DynamicAxes::default()
-            .name("input", 0, "batch_size")
-            .name("output", 0, "batch_size");
+        DynamicAxes::default().name("input", 0, "batch_size").name("output", 0, "batch_size");
     let mut program = export(&dynamic, Exporter::new().dynamic_axes(axes.clone()));
-    assert_eq!(
-        ends(&program),
-        "float[batch_size,3,32,32] -> float[batch_size,10]"
-    );
+    assert_eq!(ends(&program), "float[batch_size,3,32,32] -> float[batch_size,10]");
     assert_eq!(dynamic_dims(&program), ["batch_size"]);
     assert_eq!(dynamic.samples.len(), 2);
     check(&mut program, &dynamic.samples);
 
-    let mut program = export(
-        &dynamic,
-        Exporter::new().dynamic_axes(axes).fix("batch_size", 10),
-    );
+    let mut program = export(&dynamic, Exporter::new().dynamic_axes(axes).fix("batch_size", 10));
     assert_eq!(ends(&program), "float[10,3,32,32] -> float[10,10]");
     assert!(dynamic_dims(&program).is_empty());
     check(&mut program, &dynamic.samples[..1]);
     let (inputs, _) = &dynamic.samples[1];
-    assert!(matches!(
-        program.run(inputs),
-        Err(Error::Run(RunError::Run(_)))
-    ));
+    assert!(matches!(program.run(inputs), Err(Error::Run(RunError::Run(_)))));
 }
 
 #[test]
@@ -162,17 +146,10 @@ fn verification_and_sessions() {
     numbers[4] += 1.0;
     let expected = Tensor::from_slice(vec![3, 2], &numbers).unwrap();
     let (count, elements, first) = (1, 6, 4);
-    let differs = Verdict::Differs {
-        count,
-        elements,
-        first,
-    };
+    let differs = Verdict::Differs { count, elements, first };
     assert_eq!(verdict(&mut program, &expected), differs);
     let error = program.verify(&inputs, &[]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "0 tensors are expected of the 1 outputs linear_4"
-    );
+    assert_eq!(error.to_string(), "0 tensors are expected of the 1 outputs linear_4");
 
     // NaN where NaN is expected shows nothing.
     let inputs = rows(1, f32::NAN);

@@ -1,10 +1,5 @@
 //! Weights apart from the model: left out, applied from files of every kind, offered as inputs.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test may fail so"
-)]
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test may fail so")]
 
 mod bundles;
 
@@ -72,10 +67,7 @@ fn a_model_without_weights_is_completed_from_files() {
     let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
     let folder = tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let program = Exporter::new()
-        .weights(Weights::None)
-        .export(mlp())
-        .unwrap();
+    let program = Exporter::new().weights(Weights::None).export(mlp()).unwrap();
     program.save(at("hollow.onnx")).unwrap();
     let hollow = fs::read(at("hollow.onnx")).unwrap();
     let weights = read_weights(mlp()).unwrap();
@@ -95,10 +87,7 @@ fn a_model_without_weights_is_completed_from_files() {
         format!("\"{name}\": \"{}.safetensors\"", if i < 4 { 1 } else { 2 })
     };
     let places: Vec<String> = weights.keys().enumerate().map(place).collect();
-    let index = format!(
-        "{{\"metadata\": {{}}, \"weight_map\": {{{}}}}}",
-        places.join(", ")
-    );
+    let index = format!("{{\"metadata\": {{}}, \"weight_map\": {{{}}}}}", places.join(", "));
     fs::write(at("shards/model.safetensors.index.json"), index).unwrap();
 
     for source in [
@@ -111,10 +100,7 @@ fn a_model_without_weights_is_completed_from_files() {
         let mut program = OnnxProgram::open(at("hollow.onnx")).unwrap();
         let read = read_weights(&source).unwrap();
         assert_eq!(program.apply_weights(&read).unwrap(), [""; 0]);
-        let options = SaveOptions {
-            data_file: Some("weights.bin".into()),
-            ..Weights::Auto.into()
-        };
+        let options = SaveOptions { data_file: Some("weights.bin".into()), ..Weights::Auto.into() };
         let saved = program.save_with(at("full.onnx"), options).unwrap();
         // All are smaller than what goes to the data file.
         assert!(saved.data.is_empty());
@@ -140,10 +126,7 @@ fn a_name_that_only_the_metadata_has() {
 
 #[test]
 fn all_that_is_wrong_is_told_and_nothing_changes() {
-    let mut program = Exporter::new()
-        .weights(Weights::None)
-        .export(mlp())
-        .unwrap();
+    let mut program = Exporter::new().weights(Weights::None).export(mlp()).unwrap();
     let mut weights = read_weights(mlp()).unwrap();
     weights.shift_remove("fc0.bias");
     let wrong = Tensor::from_slice(vec![8], &[0i32; 8]).unwrap();
@@ -181,18 +164,12 @@ fn weights_are_replaced() {
     program.apply_weights(&weights).unwrap();
     assert_eq!(outputs(&mut program), expected);
     program.optimize(pt2onnx::opt::Level::Fuse);
-    assert!(matches!(
-        program.apply_weights(&other),
-        Err(Error::Weights(_))
-    ));
+    assert!(matches!(program.apply_weights(&other), Err(Error::Weights(_))));
     // What is there already does no harm.
     program.apply_weights(&weights).unwrap();
     assert_eq!(outputs(&mut program), expected);
     let mut usual = export(Exporter::new());
-    assert!(matches!(
-        usual.apply_weights(&other),
-        Err(Error::Weights(_))
-    ));
+    assert!(matches!(usual.apply_weights(&other), Err(Error::Weights(_))));
 }
 
 /// A weight is known by its name in the program, also where two change names.
@@ -218,9 +195,7 @@ fn weights_as_inputs() {
     let names = |program: &OnnxProgram| -> Vec<String> {
         let model = program.model();
         let inputs = model.inputs().iter();
-        inputs
-            .map(|v| model[*v].name.as_deref().unwrap().to_owned())
-            .collect()
+        inputs.map(|v| model[*v].name.as_deref().unwrap().to_owned()).collect()
     };
 
     let mut program = kept().export(mlp()).unwrap();
@@ -230,20 +205,12 @@ fn weights_as_inputs() {
     assert_eq!(outputs(&mut program), expected);
     program.save(&file).unwrap();
     let mut read = OnnxProgram::open(&file).unwrap();
-    assert_eq!(
-        (names(&read), outputs(&mut read)),
-        (names(&program), expected.clone())
-    );
+    assert_eq!((names(&read), outputs(&mut read)), (names(&program), expected.clone()));
 
     let program = kept().weights(Weights::None).export(mlp()).unwrap();
     let model = program.model();
     let constants = model.values().filter(|(_, d)| d.uses().len() > 0);
-    assert_eq!(
-        constants
-            .filter(|(_, d)| matches!(d.def(), Def::Constant(_)))
-            .count(),
-        0
-    );
+    assert_eq!(constants.filter(|(_, d)| matches!(d.def(), Def::Constant(_))).count(), 0);
     program.save(&file).unwrap();
     let mut read = OnnxProgram::open(&file).unwrap();
     assert_eq!(names(&read), names(&program));
@@ -285,31 +252,19 @@ fn onnx_runtime_finds_the_weights() {
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("below")).unwrap();
     fs::copy(mlp(), at("below/archive.pt2")).unwrap();
-    let external = SaveOptions {
-        shard_size: Some(500),
-        ..Weights::External.into()
-    };
+    let external = SaveOptions { shard_size: Some(500), ..Weights::External.into() };
     for options in [external, Weights::Link.into()] {
-        let options = SaveOptions {
-            threshold: 1,
-            ..options
-        };
+        let options = SaveOptions { threshold: 1, ..options };
         let link = options.weights == Weights::Link;
         let exporter = Exporter::new().save_options(options);
         let program = exporter.export(at("below/archive.pt2")).unwrap();
         let saved = program.save(at("m.onnx")).unwrap();
         assert_eq!(saved.data.is_empty(), link);
-        assert_eq!(
-            outputs(&mut OnnxProgram::open(at("m.onnx")).unwrap()),
-            expected
-        );
-        let mut session = Session::builder(&environment)
-            .unwrap()
-            .commit_from_file(at("m.onnx"))
-            .unwrap();
-        let elements: Vec<Vec<f32>> = (0..3)
-            .map(|i| (0..16).map(|j| (i + j) as f32 / 16.0 - 0.5).collect())
-            .collect();
+        assert_eq!(outputs(&mut OnnxProgram::open(at("m.onnx")).unwrap()), expected);
+        let mut session =
+            Session::builder(&environment).unwrap().commit_from_file(at("m.onnx")).unwrap();
+        let elements: Vec<Vec<f32>> =
+            (0..3).map(|i| (0..16).map(|j| (i + j) as f32 / 16.0 - 0.5).collect()).collect();
         let input = |i: usize| TensorRef::from_array_view(([2usize, 8], &*elements[i])).unwrap();
         let given = pt2onnx::ort::inputs![input(0), input(1), input(2)];
         let run = session.run(given).unwrap();
@@ -318,10 +273,5 @@ fn onnx_runtime_finds_the_weights() {
     }
     // Without its archive the linked model is nothing.
     fs::remove_file(at("below/archive.pt2")).unwrap();
-    assert!(
-        Session::builder(&environment)
-            .unwrap()
-            .commit_from_file(at("m.onnx"))
-            .is_err()
-    );
+    assert!(Session::builder(&environment).unwrap().commit_from_file(at("m.onnx")).is_err());
 }

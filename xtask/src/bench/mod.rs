@@ -69,10 +69,7 @@ pub fn bench(options: &Options) -> Result<()> {
     let bench = Bench {
         pt2onnx,
         python: env::var_os("PT2ONNX_TORCH_PYTHON").map(PathBuf::from),
-        folder: options
-            .folder
-            .clone()
-            .unwrap_or_else(|| target().join("bench")),
+        folder: options.folder.clone().unwrap_or_else(|| target().join("bench")),
         runs: options.runs,
     };
     fs::create_dir_all(&bench.folder)?;
@@ -91,10 +88,7 @@ pub fn bench(options: &Options) -> Result<()> {
 
 /// Makes an archive, in a process of its own: the memory of this one is where that of those it starts begins.
 fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<()> {
-    run(Command::new(env::current_exe()?)
-        .arg("synth")
-        .args(args)
-        .arg(archive))
+    run(Command::new(env::current_exe()?).arg("synth").args(args).arg(archive))
 }
 
 struct Bench {
@@ -151,9 +145,8 @@ impl Bench {
             }
             None => root().join("testdata/models"),
         };
-        let mut archives: Vec<PathBuf> = fs::read_dir(&folder)?
-            .map(|entry| Ok(entry?.path()))
-            .collect::<Result<_>>()?;
+        let mut archives: Vec<PathBuf> =
+            fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
         archives.retain(|path| path.extension() == Some(OsStr::new("pt2")));
         archives.sort();
         let rows = archives.iter().map(|archive| {
@@ -166,11 +159,7 @@ impl Bench {
 
     /// Runs all in turns; archives that were made here go afterwards.
     fn row(&self, archive: &Path, runs: Vec<Run>) -> Result<Row> {
-        let name = archive
-            .file_stem()
-            .and_then(OsStr::to_str)
-            .context("a name")?
-            .to_owned();
+        let name = archive.file_stem().and_then(OsStr::to_str).context("a name")?.to_owned();
         println!("{name}");
         let bytes = fs::metadata(archive)?.len();
         let measured = in_turns(&runs, self.runs)?;
@@ -178,11 +167,7 @@ impl Bench {
             println!("  {:<18} {measured}", run.name);
         }
         let names = runs.iter().map(|run| run.name);
-        Ok(Row {
-            archive: name,
-            bytes,
-            runs: names.zip(measured).collect(),
-        })
+        Ok(Row { archive: name, bytes, runs: names.zip(measured).collect() })
     }
 
     fn out(&self) -> PathBuf {

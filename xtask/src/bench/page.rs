@@ -22,10 +22,7 @@ pub fn layers(rows: &[(u64, Row)]) -> Result<()> {
     let mut text =
         "| layers | ms of CPU | ms of CPU per layer |\n| ---: | ---: | ---: |\n".to_owned();
     for (count, row) in rows {
-        let ms = row
-            .runs
-            .first()
-            .map_or(0.0, |(_, m)| m.cpu.as_secs_f64() * 1e3);
+        let ms = row.runs.first().map_or(0.0, |(_, m)| m.cpu.as_secs_f64() * 1e3);
         writeln!(text, "| {count} | {ms:.0} | {:.2} |", ms / *count as f64)?;
     }
     text += "\n![Seconds by layers](benchmarks/layers.svg)\n\n";
@@ -38,20 +35,14 @@ pub fn layers(rows: &[(u64, Row)]) -> Result<()> {
 pub fn gigabytes(rows: &[(u64, Row)]) -> Result<()> {
     let mut text = "![Seconds by size](benchmarks/gigabytes.svg)\n\n".to_owned();
     table(&mut text, rows.iter().map(|(_, row)| row))?;
-    picture(
-        "gigabytes",
-        plot("Seconds by size of the archive", "GB", rows),
-    )?;
+    picture("gigabytes", plot("Seconds by size of the archive", "GB", rows))?;
     section("gigabytes", &text)
 }
 
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;
-    Ok(fs::write(
-        folder.join(name).with_extension("svg"),
-        plot.svg(),
-    )?)
+    Ok(fs::write(folder.join(name).with_extension("svg"), plot.svg())?)
 }
 
 /// Replaces what stands between the markers of that name.
@@ -97,10 +88,7 @@ fn plot(title: &'static str, x: &'static str, rows: &[(u64, Row)]) -> Plot {
             let point = (*at as f64, measured.wall.as_secs_f64());
             match series.iter_mut().find(|series| series.name == *name) {
                 Some(series) => series.points.push(point),
-                None => series.push(Series {
-                    name,
-                    points: vec![point],
-                }),
+                None => series.push(Series { name, points: vec![point] }),
             }
         }
     }
@@ -110,9 +98,6 @@ fn plot(title: &'static str, x: &'static str, rows: &[(u64, Row)]) -> Plot {
 /// The processor's name, where the system tells.
 fn processor() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    name.map_or(std::env::consts::ARCH, |(_, name)| name)
-        .to_owned()
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or(std::env::consts::ARCH, |(_, name)| name).to_owned()
 }

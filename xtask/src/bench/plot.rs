@@ -43,18 +43,10 @@ impl Plot {
         let [left, right, top, bottom] = MARGINS;
         let points = || self.series.iter().flat_map(|series| &series.points);
         let range = |of: fn(&(f64, f64)) -> f64| {
-            points()
-                .map(of)
-                .fold((f64::INFINITY, 1e-9), |(low, high), v| {
-                    (v.min(low), v.max(high))
-                })
+            points().map(of).fold((f64::INFINITY, 1e-9), |(low, high), v| (v.min(low), v.max(high)))
         };
         let (low, high) = range(|point| point.0);
-        let x = Axis {
-            from: low,
-            to: high.max(low * 2.0),
-            pixels: (left, WIDTH - right),
-        };
+        let x = Axis { from: low, to: high.max(low * 2.0), pixels: (left, WIDTH - right) };
         let (low, high) = range(|point| point.1);
         let decade = |value: f64| 10f64.powf(value);
         let (low, high) = (low.log10().floor(), high.log10().ceil());
@@ -70,10 +62,8 @@ impl Plot {
         svg += r#"<rect width="100%" height="100%" fill="white"/>"#;
         let mut text = |x: f64, y: f64, anchor: &str, text: &str| {
             // A String takes whatever is written to it.
-            let _ = write!(
-                svg,
-                r#"<text x="{x:.0}" y="{y:.0}" text-anchor="{anchor}">{text}</text>"#
-            );
+            let _ =
+                write!(svg, r#"<text x="{x:.0}" y="{y:.0}" text-anchor="{anchor}">{text}</text>"#);
         };
         text(left, top - 20.0, "start", self.title);
         text(WIDTH - right, HEIGHT - 8.0, "end", self.x);
@@ -81,28 +71,15 @@ impl Plot {
         ticks.sort_by(f64::total_cmp);
         ticks.dedup();
         for tick in ticks {
-            text(
-                x.at(tick),
-                HEIGHT - bottom + 16.0,
-                "middle",
-                &tick.to_string(),
-            );
+            text(x.at(tick), HEIGHT - bottom + 16.0, "middle", &tick.to_string());
         }
-        let decades: Vec<f64> = (low as i32..=y.to.log10().round() as i32)
-            .map(|d| decade(d.into()))
-            .collect();
+        let decades: Vec<f64> =
+            (low as i32..=y.to.log10().round() as i32).map(|d| decade(d.into())).collect();
         for &seconds in &decades {
-            text(
-                left - 6.0,
-                y.at(seconds) + 4.0,
-                "end",
-                &format!("{seconds} s"),
-            );
+            text(left - 6.0, y.at(seconds) + 4.0, "end", &format!("{seconds} s"));
         }
-        for (series, (_, at)) in self
-            .series
-            .iter()
-            .filter_map(|series| Some((series, series.points.last()?)))
+        for (series, (_, at)) in
+            self.series.iter().filter_map(|series| Some((series, series.points.last()?)))
         {
             let from = series.points.last().map_or(left, |point| x.at(point.0));
             text(from + 8.0, y.at(*at) + 4.0, "start", series.name);
@@ -116,25 +93,16 @@ impl Plot {
             );
         }
         for (series, color) in self.series.iter().zip(COLORS.iter().cycle()) {
-            let places: Vec<(f64, f64)> = series
-                .points
-                .iter()
-                .map(|point| (x.at(point.0), y.at(point.1)))
-                .collect();
-            let line: Vec<String> = places
-                .iter()
-                .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                .collect();
+            let places: Vec<(f64, f64)> =
+                series.points.iter().map(|point| (x.at(point.0), y.at(point.1))).collect();
+            let line: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
             let _ = write!(
                 svg,
                 r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="2"/>"#,
                 line.join(" ")
             );
             for (x, y) in places {
-                let _ = write!(
-                    svg,
-                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{color}"/>"#
-                );
+                let _ = write!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{color}"/>"#);
             }
         }
         svg += "</svg>\n";

@@ -23,10 +23,8 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
             methods += &method(schema, &name).with_context(|| schema.name.clone())?;
         }
         let body = format!("\nuse super::*;\n\nimpl Builder<'_> {{\n{methods}}}\n");
-        let summary = format!(
-            "Builder methods for the ONNX operators in {}.",
-            letter.to_ascii_uppercase()
-        );
+        let summary =
+            format!("Builder methods for the ONNX operators in {}.", letter.to_ascii_uppercase());
         modules.push((format!("builder/{letter}.rs").into(), summary, body));
     }
     let body = format!("{ROOT}\n{declarations}");
@@ -142,14 +140,10 @@ fn form(schema: &Schema, name: &str, returns: Returns) -> Result<String> {
 
     let op = &schema.name;
     let (output, call) = match returns {
-        Returns::One => (
-            "Value".to_owned(),
-            format!("self.emit1({op:?}, {inputs}, {attributes})"),
-        ),
-        Returns::Fixed(n) => (
-            format!("[Value; {n}]"),
-            format!("self.emit_all({op:?}, {inputs}, {attributes})"),
-        ),
+        Returns::One => ("Value".to_owned(), format!("self.emit1({op:?}, {inputs}, {attributes})")),
+        Returns::Fixed(n) => {
+            (format!("[Value; {n}]"), format!("self.emit_all({op:?}, {inputs}, {attributes})"))
+        }
         Returns::Asked => (
             "SmallVec<[Value; 2]>".to_owned(),
             format!("self.emit({op:?}, {inputs}, {attributes}, outputs)"),
@@ -248,12 +242,8 @@ fn attribute_struct(schema: &Schema) -> Result<String> {
     let mut derivable = true;
     for attribute in optional_attributes(schema) {
         let onnx = &attribute.name;
-        let Field {
-            ty,
-            default,
-            literal,
-            says,
-        } = Field::new(attribute).with_context(|| onnx.clone())?;
+        let Field { ty, default, literal, says } =
+            Field::new(attribute).with_context(|| onnx.clone())?;
         let name = names::variable(onnx);
         derivable &= matches!(default.as_str(), "None" | "false" | "0" | "0.0");
         writeln!(fields, "/// `{onnx}`, {says}.")?;
@@ -269,10 +259,7 @@ fn attribute_struct(schema: &Schema) -> Result<String> {
             "Option<bool>" => format!("i64::from({value})"),
             _ => value,
         };
-        writeln!(
-            pushes,
-            "if {condition} {{ list.push(({onnx:?}.into(), {value}.into())); }}"
-        )?;
+        writeln!(pushes, "if {condition} {{ list.push(({onnx:?}.into(), {value}.into())); }}")?;
     }
     let (derive, implementation) = if derivable {
         (", Default", String::new())
@@ -344,11 +331,6 @@ impl Field {
             }
             other => bail!("a default of kind {other:?}"),
         };
-        Ok(Self {
-            ty: ty.into(),
-            default,
-            says: format!("by default `{literal}`"),
-            literal,
-        })
+        Ok(Self { ty: ty.into(), default, says: format!("by default `{literal}`"), literal })
     }
 }

@@ -93,11 +93,7 @@ pub fn regen(check: bool) -> Result<()> {
     let text = python::script(&python::interpreter()?, "onnx_schemas.py")?;
     let dump: Dump = serde_json::from_str(&text).context("reading onnx_schemas.py's output")?;
     let pinned = python::pinned("onnx")?;
-    ensure!(
-        dump.version == pinned,
-        "onnx {} is installed, {pinned} is pinned",
-        dump.version
-    );
+    ensure!(dump.version == pinned, "onnx {} is installed, {pinned} is pinned", dump.version);
 
     let mut files = Files::new();
     let newest = newest(&dump.schemas);
@@ -134,11 +130,7 @@ fn newest(schemas: &[Schema]) -> Vec<&Schema> {
 fn by_letter<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> Vec<(char, Vec<&'a Schema>)> {
     let mut groups: Vec<(char, Vec<&Schema>)> = Vec::new();
     for schema in schemas {
-        let letter = schema
-            .name
-            .chars()
-            .next()
-            .map_or('_', |c| c.to_ascii_lowercase());
+        let letter = schema.name.chars().next().map_or('_', |c| c.to_ascii_lowercase());
         match groups.last_mut() {
             Some((last, group)) if *last == letter => group.push(schema),
             _ => groups.push((letter, vec![schema])),

@@ -40,10 +40,7 @@ const DTYPES: &[(&str, &str)] = &[
 
 /// The variant of `pt2onnx_tensor::DType` for ONNX's name of an element type.
 pub fn dtype(name: &str) -> Option<&'static str> {
-    DTYPES
-        .iter()
-        .find(|(onnx, _)| *onnx == name)
-        .map(|(_, variant)| *variant)
+    DTYPES.iter().find(|(onnx, _)| *onnx == name).map(|(_, variant)| *variant)
 }
 
 /// Element types that `DType` does not have: no PyTorch tensor holds them.
@@ -191,19 +188,14 @@ fn attribute(attribute: &Attribute) -> Result<String> {
         }
         _ => value,
     };
-    Ok(format!(
-        "with_default({name:?}, {kind_path}, AttributeDefault::{kind:?}({value}))"
-    ))
+    Ok(format!("with_default({name:?}, {kind_path}, AttributeDefault::{kind:?}({value}))"))
 }
 
 /// A default value as Rust writes it; the elements of a list with commas between.
 pub fn literal(kind: AttributeKind, value: &serde_json::Value) -> Result<String> {
     let each = |kind| -> Result<String> {
         let values = value.as_array().context("not a list")?;
-        let literals: Vec<_> = values
-            .iter()
-            .map(|v| literal(kind, v))
-            .collect::<Result<_>>()?;
+        let literals: Vec<_> = values.iter().map(|v| literal(kind, v)).collect::<Result<_>>()?;
         Ok(literals.join(", "))
     };
     Ok(match kind {
@@ -253,15 +245,8 @@ impl Sets {
     fn items(&self) -> Result<String> {
         let mut out = String::new();
         for (set, number) in sorted(&self.dtypes) {
-            let names: Vec<_> = set
-                .iter()
-                .map(|&i| format!("DType::{}", DTYPES[i].1))
-                .collect();
-            writeln!(
-                out,
-                "const DTYPES_{number}: u32 = bits(&[{}]);",
-                names.join(", ")
-            )?;
+            let names: Vec<_> = set.iter().map(|&i| format!("DType::{}", DTYPES[i].1)).collect();
+            writeln!(out, "const DTYPES_{number}: u32 = bits(&[{}]);", names.join(", "))?;
         }
         for (key, number) in sorted(&self.types) {
             let [tensor, sequence, optional, optional_sequence] =
@@ -285,12 +270,7 @@ fn sorted<K>(map: &BTreeMap<K, usize>) -> Vec<(&K, usize)> {
 
 /// A type string as the position of its container among `TypeSet`'s fields, and its element type.
 fn split(ty: &str) -> Option<(usize, &str)> {
-    let wrappers = [
-        "tensor(",
-        "seq(tensor(",
-        "optional(tensor(",
-        "optional(seq(tensor(",
-    ];
+    let wrappers = ["tensor(", "seq(tensor(", "optional(tensor(", "optional(seq(tensor("];
     wrappers.iter().enumerate().find_map(|(i, wrapper)| {
         let inner = ty.strip_prefix(wrapper)?.trim_end_matches(')');
         Some((i, inner))

@@ -41,11 +41,7 @@ impl Decoder {
             "the hidden size is to be a multiple of {}, or of 4 and smaller",
             2 * HEAD
         );
-        Ok(Self {
-            layers,
-            hidden,
-            head,
-        })
+        Ok(Self { layers, hidden, head })
     }
 
     /// The decoder whose weights come closest to `bytes`.
@@ -67,15 +63,10 @@ impl Decoder {
     pub fn program(&self) -> Program {
         let mut p = Program::default();
         let width = Dim::Int(self.hidden);
-        let table = p.weight(
-            "embed_tokens.weight".to_owned(),
-            &[VOCABULARY, self.hidden],
-            0.0,
-        );
+        let table = p.weight("embed_tokens.weight".to_owned(), &[VOCABULARY, self.hidden], 0.0);
         let frequencies = p.buffer("rotary.inv_freq", &[self.head / 2]);
-        let layers: Vec<Layer> = (0..self.layers)
-            .map(|index| Layer::new(self, index, &mut p))
-            .collect();
+        let layers: Vec<Layer> =
+            (0..self.layers).map(|index| Layer::new(self, index, &mut p)).collect();
         let norm = p.weight("norm.weight".to_owned(), &[self.hidden], 1.0);
         let head = p.weight("lm_head.weight".to_owned(), &[VOCABULARY, self.hidden], 0.0);
 
@@ -107,38 +98,21 @@ fn rotary(p: &mut Program, frequencies: &Value, head: u64) -> [Value; 2] {
     let pin = json!({"as_bool": false});
     let args = [("end", end), ("device", cpu), ("pin_memory", pin)];
     let positions = p.typed("arange.default", &args, &[Dim::Sequence], 5);
-    let to = [
-        ("self", positions.arg()),
-        ("dtype", json!({"as_scalar_type": 7})),
-    ];
+    let to = [("self", positions.arg()), ("dtype", json!({"as_scalar_type": 7}))];
     let positions = p.node("to.dtype", &to, &[Dim::Sequence]);
     let column = [Dim::Sequence, Dim::Int(1)];
-    let positions = p.node(
-        "unsqueeze.default",
-        &[("self", positions.arg()), ("dim", int(1))],
-        &column,
-    );
+    let positions =
+        p.node("unsqueeze.default", &[("self", positions.arg()), ("dim", int(1))], &column);
     let half = [Dim::Sequence, Dim::Int(head / 2)];
-    let angles = p.node(
-        "mul.Tensor",
-        &[("self", positions.arg()), ("other", frequencies.arg())],
-        &half,
-    );
+    let angles =
+        p.node("mul.Tensor", &[("self", positions.arg()), ("other", frequencies.arg())], &half);
     let twice = json!({"as_tensors": [{"name": angles.name}, {"name": angles.name}]});
     let whole = [Dim::Sequence, Dim::Int(head)];
-    let angles = p.node(
-        "cat.default",
-        &[("tensors", twice), ("dim", int(-1))],
-        &whole,
-    );
+    let angles = p.node("cat.default", &[("tensors", twice), ("dim", int(-1))], &whole);
     ["cos.default", "sin.default"].map(|op| {
         let waves = p.node(op, &[("self", angles.arg())], &whole);
         let dims = [Dim::Int(1), Dim::Sequence, Dim::Int(head)];
-        p.node(
-            "unsqueeze.default",
-            &[("self", waves.arg()), ("dim", int(0))],
-            &dims,
-        )
+        p.node("unsqueeze.default", &[("self", waves.arg()), ("dim", int(0))], &dims)
     })
 }
 
@@ -147,57 +121,29 @@ fn rms_norm(p: &mut Program, x: &Value, weight: &Value) -> Value {
     let mut one = x.dims.clone();
     one.pop();
     one.push(Dim::Int(1));
-    let squares = p.node(
-        "pow.Tensor_Scalar",
-        &[("self", x.arg()), ("exponent", int(2))],
-        &x.dims,
-    );
+    let squares = p.node("pow.Tensor_Scalar", &[("self", x.arg()), ("exponent", int(2))], &x.dims);
     let keep = json!({"as_bool": true});
-    let args = [
-        ("self", squares.arg()),
-        ("dim", ints(&[-1])),
-        ("keepdim", keep),
-    ];
+    let args = [("self", squares.arg()), ("dim", ints(&[-1])), ("keepdim", keep)];
     let mean = p.node("mean.dim", &args, &one);
     let epsilon = json!({"as_float": 1e-6});
-    let mean = p.node(
-        "add.Tensor",
-        &[("self", mean.arg()), ("other", epsilon)],
-        &one,
-    );
+    let mean = p.node("add.Tensor", &[("self", mean.arg()), ("other", epsilon)], &one);
     let scale = p.node("rsqrt.default", &[("self", mean.arg())], &one);
-    let normal = p.node(
-        "mul.Tensor",
-        &[("self", x.arg()), ("other", scale.arg())],
-        &x.dims,
-    );
+    let normal = p.node("mul.Tensor", &[("self", x.arg()), ("other", scale.arg())], &x.dims);
     let normal = p.same_type(&normal);
-    p.node(
-        "mul.Tensor",
-        &[("self", weight.arg()), ("other", normal.arg())],
-        &x.dims,
-    )
+    p.node("mul.Tensor", &[("self", weight.arg()), ("other", normal.arg())], &x.dims)
 }
 
 fn linear(p: &mut Program, x: &Value, weight: &Value) -> Value {
     let mut dims = x.dims.clone();
     dims.pop();
     dims.extend(weight.dims.first());
-    p.node(
-        "linear.default",
-        &[("input", x.arg()), ("weight", weight.arg())],
-        &dims,
-    )
+    p.node("linear.default", &[("input", x.arg()), ("weight", weight.arg())], &dims)
 }
 
 fn transpose(p: &mut Program, x: &Value) -> Value {
     let mut dims = x.dims.clone();
     dims.swap(1, 2);
-    p.node(
-        "transpose.int",
-        &[("self", x.arg()), ("dim0", int(1)), ("dim1", int(2))],
-        &dims,
-    )
+    p.node("transpose.int", &[("self", x.arg()), ("dim0", int(1)), ("dim1", int(2))], &dims)
 }
 
 fn binary(p: &mut Program, op: &str, x: &Value, y: &Value) -> Value {
@@ -212,21 +158,12 @@ fn rotate(p: &mut Program, x: &Value, [cos, sin]: &[Value; 2], head: u64) -> Val
     half.push(Dim::Int(head / 2));
     let middle = (head / 2) as i64;
     let [low, high] = [(0, middle), (middle, i64::MAX)].map(|(start, end)| {
-        let args = [
-            ("self", x.arg()),
-            ("dim", int(3)),
-            ("start", int(start)),
-            ("end", int(end)),
-        ];
+        let args = [("self", x.arg()), ("dim", int(3)), ("start", int(start)), ("end", int(end))];
         p.node("slice.Tensor", &args, &half)
     });
     let high = p.node("neg.default", &[("self", high.arg())], &half);
     let halves = json!({"as_tensors": [{"name": high.name}, {"name": low.name}]});
-    let turned = p.node(
-        "cat.default",
-        &[("tensors", halves), ("dim", int(-1))],
-        &x.dims,
-    );
+    let turned = p.node("cat.default", &[("tensors", halves), ("dim", int(-1))], &x.dims);
     let turned = binary(p, "mul.Tensor", &turned, sin);
     binary(p, "add.Tensor", &straight, &turned)
 }
@@ -268,10 +205,7 @@ impl Layer {
 
     /// Puts the nodes that follow into a part of this layer.
     fn within(&self, p: &mut Program, part: &str, class: &'static str) {
-        p.modules = vec![
-            (self.name.clone(), "Layer"),
-            (format!("{}.{part}", self.name), class),
-        ];
+        p.modules = vec![(self.name.clone(), "Layer"), (format!("{}.{part}", self.name), class)];
     }
 
     fn forward(&self, decoder: &Decoder, p: &mut Program, x: &Value, rotary: &[Value; 2]) -> Value {
@@ -304,11 +238,7 @@ impl Layer {
         let mut heads = self.projections.iter().zip(counts).map(|(weight, count)| {
             let x = linear(p, x, weight);
             let dims = [batch, sequence, count, head];
-            let x = p.node(
-                "view.default",
-                &[("self", x.arg()), ("size", sizes(&dims))],
-                &dims,
-            );
+            let x = p.node("view.default", &[("self", x.arg()), ("size", sizes(&dims))], &dims);
             transpose(p, &x)
         });
         let (Some(q), Some(k), Some(v)) = (heads.next(), heads.next(), heads.next()) else {
@@ -317,33 +247,17 @@ impl Layer {
         drop(heads);
         let waves = rotary.each_ref().map(|wave| {
             let dims = [Dim::Int(1), Dim::Int(1), sequence, head];
-            p.node(
-                "unsqueeze.default",
-                &[("self", wave.arg()), ("dim", int(1))],
-                &dims,
-            )
+            p.node("unsqueeze.default", &[("self", wave.arg()), ("dim", int(1))], &dims)
         });
         let q = rotate(p, &q, &waves, decoder.head);
         let k = rotate(p, &k, &waves, decoder.head);
         let [k, v] = [k, v].map(|x| {
             let one = [batch, groups, Dim::Int(1), sequence, head];
-            let x = p.node(
-                "unsqueeze.default",
-                &[("self", x.arg()), ("dim", int(2))],
-                &one,
-            );
+            let x = p.node("unsqueeze.default", &[("self", x.arg()), ("dim", int(2))], &one);
             let two = [batch, groups, Dim::Int(2), sequence, head];
-            let x = p.node(
-                "expand.default",
-                &[("self", x.arg()), ("size", sizes(&two))],
-                &two,
-            );
+            let x = p.node("expand.default", &[("self", x.arg()), ("size", sizes(&two))], &two);
             let dims = [batch, all, sequence, head];
-            p.node(
-                "reshape.default",
-                &[("self", x.arg()), ("shape", sizes(&dims))],
-                &dims,
-            )
+            p.node("reshape.default", &[("self", x.arg()), ("shape", sizes(&dims))], &dims)
         });
         let args = [
             ("query", q.arg()),
@@ -354,11 +268,8 @@ impl Layer {
         let attended = p.node("scaled_dot_product_attention.default", &args, &q.dims);
         let attended = transpose(p, &attended);
         let dims = [batch, sequence, Dim::Int(decoder.hidden)];
-        let attended = p.node(
-            "reshape.default",
-            &[("self", attended.arg()), ("shape", sizes(&dims))],
-            &dims,
-        );
+        let attended =
+            p.node("reshape.default", &[("self", attended.arg()), ("shape", sizes(&dims))], &dims);
         linear(p, &attended, &self.output)
     }
 }

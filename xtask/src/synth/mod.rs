@@ -31,15 +31,8 @@ impl FromStr for Extent {
 
     fn from_str(text: &str) -> Result<Self> {
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let count: u64 = digits
-            .parse()
-            .context("LAYERS, or a size such as 500MB or 4GB")?;
-        let bytes = |unit| {
-            count
-                .checked_mul(unit)
-                .context("too many bytes")
-                .map(Extent::Bytes)
-        };
+        let count: u64 = digits.parse().context("LAYERS, or a size such as 500MB or 4GB")?;
+        let bytes = |unit| count.checked_mul(unit).context("too many bytes").map(Extent::Bytes);
         match &text[digits.len()..] {
             "" => Ok(Extent::Layers(count)),
             "MB" => bytes(1_000_000),
@@ -58,10 +51,7 @@ pub fn synth(extent: Extent, hidden: Option<u64>, path: &Path) -> Result<()> {
     let program = decoder.program();
     let mut archive = Archive::create(path)?;
     archive.weights(&program.weights)?;
-    archive.record(
-        "data/constants/model_constants_config.json",
-        br#"{"config": {}}"#,
-    )?;
+    archive.record("data/constants/model_constants_config.json", br#"{"config": {}}"#)?;
     archive.record("models/model.json", program.json().as_bytes())?;
     for (name, content) in [
         ("data/sample_inputs/model.pt", ""),
@@ -89,10 +79,7 @@ struct Archive(ZipWriter<BufWriter<File>>);
 impl Archive {
     fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).with_context(|| path.display().to_string())?;
-        Ok(Self(ZipWriter::new(BufWriter::with_capacity(
-            1 << 20,
-            file,
-        ))))
+        Ok(Self(ZipWriter::new(BufWriter::with_capacity(1 << 20, file))))
     }
 
     fn start(&mut self, name: &str, large: bool) -> Result<()> {
@@ -114,10 +101,7 @@ impl Archive {
         let mut state = 0x9e37_79b9_7f4a_7c15;
         for (index, weight) in weights.iter().enumerate() {
             let path = format!("weight_{index}");
-            self.start(
-                &format!("data/weights/{path}"),
-                weight.bytes() > u32::MAX.into(),
-            )?;
+            self.start(&format!("data/weights/{path}"), weight.bytes() > u32::MAX.into())?;
             random(&mut self.0, &mut state, weight)?;
             let meta = tensor_meta(7, &weight.dims(), weight.is_param);
             config.insert(
@@ -173,10 +157,7 @@ mod tests {
         let bytes = program.state[layer].to_bytes();
         assert_eq!(bytes.len(), 4 * 128 * 384);
         assert!(bytes.chunks(4).all(|value| value != [0; 4]));
-        assert_ne!(
-            bytes,
-            program.state["layers.1.mlp.down_proj.weight"].to_bytes()
-        );
+        assert_ne!(bytes, program.state["layers.1.mlp.down_proj.weight"].to_bytes());
     }
 
     #[test]

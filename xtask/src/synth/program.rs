@@ -100,9 +100,7 @@ pub fn tensor_meta(dtype: u64, dims: &[Dim], requires_grad: bool) -> Json {
 /// A `SymInt`: the product as sympy's srepr writes it.
 fn product(number: u64, symbols: &[Dim]) -> Json {
     let factors = symbols.iter().filter_map(|dim| dim.symbol());
-    let hint = factors
-        .clone()
-        .fold(number, |hint, (_, _, size)| hint * size);
+    let hint = factors.clone().fold(number, |hint, (_, _, size)| hint * size);
     let mut texts: Vec<String> = factors
         .map(|(name, ..)| format!("Symbol('{name}', positive=True, integer=True)"))
         .collect();
@@ -143,12 +141,7 @@ pub struct Program {
 impl Program {
     /// Adds a weight and returns its placeholder.
     pub fn weight(&mut self, name: String, sizes: &[u64], centre: f32) -> Value {
-        self.state(Weight {
-            name,
-            is_param: true,
-            sizes: sizes.to_vec(),
-            centre,
-        })
+        self.state(Weight { name, is_param: true, sizes: sizes.to_vec(), centre })
     }
 
     /// Adds a buffer, whose values lie around one.
@@ -174,10 +167,8 @@ impl Program {
     pub fn input(&mut self, name: &str, dims: &[Dim]) -> Value {
         let value = self.value(name.to_owned(), 5, dims.to_vec(), false);
         self.inputs.push(value.clone());
-        for (dim, symbol) in dims
-            .iter()
-            .enumerate()
-            .filter_map(|(dim, size)| Some((dim, size.symbol()?)))
+        for (dim, symbol) in
+            dims.iter().enumerate().filter_map(|(dim, size)| Some((dim, size.symbol()?)))
         {
             let output = json!({"as_sym_int": {"as_name": symbol.1}});
             let args = [("self", value.arg()), ("dim", json!({"as_int": dim}))];
@@ -223,12 +214,7 @@ impl Program {
             ("layout", json!({"as_layout": 7})),
         ];
         self.push("_assert_tensor_metadata.default", &name, &args, None);
-        self.typed(
-            "to.dtype",
-            &[("self", x.arg()), ("dtype", dtype)],
-            &x.dims,
-            x.dtype,
-        )
+        self.typed("to.dtype", &[("self", x.arg()), ("dtype", dtype)], &x.dims, x.dtype)
     }
 
     /// `linear`, `linear_1`, ...
@@ -247,11 +233,7 @@ impl Program {
         let mut stack = "L__self__,,decoder.Decoder".to_owned();
         let mut trace = String::new();
         for (path, class) in &self.modules {
-            let _ = write!(
-                stack,
-                ";L__self__{},{path},decoder.{class}",
-                path.replace('.', "_")
-            );
+            let _ = write!(stack, ";L__self__{},{path},decoder.{class}", path.replace('.', "_"));
             let _ = write!(
                 trace,
                 "File \"/home/user/decoder/model.py\", line 100, in forward\n    {class}.forward(hidden_states)\n  "
@@ -287,26 +269,18 @@ impl Program {
         let tuple = json!({"type": "builtins.tuple", "context": "null", "children_spec": args});
         let dict = json!({"type": "builtins.dict", "context": "[]", "children_spec": []});
         let in_spec = json!([1, {"type": "builtins.tuple", "context": "null", "children_spec": [tuple, dict]}]);
-        let names: Vec<&str> = self
-            .inputs
-            .iter()
-            .map(|input| input.name.as_str())
-            .collect();
+        let names: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         let state = self.weights.iter().zip(&self.placeholders).map(|(weight, value)| {
             let arg = json!({"name": value.name});
             match weight.is_param {
                 true => json!({"parameter": {"arg": arg, "parameter_name": weight.name}}),
-                false => json!({"buffer": {"arg": arg, "buffer_name": weight.name, "persistent": true}}),
+                false => {
+                    json!({"buffer": {"arg": arg, "buffer_name": weight.name, "persistent": true}})
+                }
             }
         });
-        let inputs = self
-            .inputs
-            .iter()
-            .map(|value| json!({"user_input": {"arg": value.arg()}}));
-        let outputs = self
-            .outputs
-            .iter()
-            .map(|value| json!({"user_output": {"arg": value.arg()}}));
+        let inputs = self.inputs.iter().map(|value| json!({"user_input": {"arg": value.arg()}}));
+        let outputs = self.outputs.iter().map(|value| json!({"user_output": {"arg": value.arg()}}));
         let signature = json!({
             "input_specs": state.chain(inputs).collect::<Vec<_>>(),
             "output_specs": outputs.collect::<Vec<_>>(),
@@ -315,21 +289,14 @@ impl Program {
             "inputs": [], "outputs": [], "in_spec": in_spec.to_string(), "out_spec": json!([1, leaf]).to_string(),
             "forward_arg_names": names,
         }}]);
-        let placeholders: Vec<Json> = self
-            .placeholders
-            .iter()
-            .chain(&self.inputs)
-            .map(Value::arg)
-            .collect();
+        let placeholders: Vec<Json> =
+            self.placeholders.iter().chain(&self.inputs).map(Value::arg).collect();
         let results: Vec<Json> = self.outputs.iter().map(Value::arg).collect();
         let range = |dim: Dim| {
-            dim.symbol()
-                .map(|(name, ..)| (name.to_owned(), json!({"min_val": 2, "max_val": 4096})))
+            dim.symbol().map(|(name, ..)| (name.to_owned(), json!({"min_val": 2, "max_val": 4096})))
         };
-        let ranges: serde_json::Map<String, Json> = [Dim::Batch, Dim::Sequence]
-            .into_iter()
-            .filter_map(range)
-            .collect();
+        let ranges: serde_json::Map<String, Json> =
+            [Dim::Batch, Dim::Sequence].into_iter().filter_map(range).collect();
         let sym_ints: serde_json::Map<String, Json> = [Dim::Batch, Dim::Sequence]
             .into_iter()
             .filter_map(|dim| Some((dim.symbol()?.1.to_owned(), product(1, &[dim]))))

@@ -80,9 +80,7 @@ impl<'a> Driver<'a> {
             outputs?;
             regions.push(region);
         }
-        let outputs = self
-            .cx
-            .if_op(self.results(node).len(), predicate, regions[0], regions[1]);
+        let outputs = self.cx.if_op(self.results(node).len(), predicate, regions[0], regions[1]);
         Ok(Outputs(outputs.into_iter().map(Some).collect()))
     }
 
@@ -92,9 +90,7 @@ impl<'a> Driver<'a> {
             Argument::SymBool(SymArg::Name(name)) => match self.cx.meta(name) {
                 Some(ValueMeta::SymBool { expr, .. }) => self.cx.number(expr),
                 _ => {
-                    return Err(LowerError::unsupported(format!(
-                        "`{name}` has no expression"
-                    )));
+                    return Err(LowerError::unsupported(format!("`{name}` has no expression")));
                 }
             },
             other => Value::from_arg(&self.cx, other).map_err(LowerError::Unsupported)?,
@@ -128,9 +124,8 @@ impl<'a> Driver<'a> {
         types.extend(self.input_types(body, &carried));
         let (region, inputs) = self.cx.open_region(&types);
         let next: Lowered<Vec<Value>> = (|| {
-            let operands: Vec<TensorOrScalar> = tensors(&inputs[2..])
-                .chain(additional.iter().cloned())
-                .collect();
+            let operands: Vec<TensorOrScalar> =
+                tensors(&inputs[2..]).chain(additional.iter().cloned()).collect();
             let next = self.body(body, &operands)?;
             let mut outputs = vec![go_on(self, &next)?];
             outputs.extend(next);
@@ -138,9 +133,7 @@ impl<'a> Driver<'a> {
         })();
         self.cx.close_region(next.as_deref().unwrap_or_default());
         next?;
-        let results = self
-            .cx
-            .loop_op(carried.len(), None, start, &carried, region);
+        let results = self.cx.loop_op(carried.len(), None, start, &carried, region);
         Ok(Outputs(results.into_iter().map(Some).collect()))
     }
 
@@ -187,9 +180,7 @@ impl<'a> Driver<'a> {
             ..Default::default()
         };
         let inputs = [init, xs].concat();
-        let results = self
-            .cx
-            .scan_op(outputs, &inputs, region, xs.len() as i64, options);
+        let results = self.cx.scan_op(outputs, &inputs, region, xs.len() as i64, options);
         Outputs(results.into_iter().map(Some).collect())
     }
 
@@ -210,52 +201,34 @@ impl<'a> Driver<'a> {
             false => self.cx.take(x, 0, &Expr::int(0)),
         };
         let init: Vec<Value> = xs.iter().map(|&x| first(x)).collect();
-        let tail: Vec<Value> = xs
-            .iter()
-            .map(|&x| self.cx.slice(x, 0, &Expr::int(1), &self.cx.dim(x, 0), 1))
-            .collect();
+        let tail: Vec<Value> =
+            xs.iter().map(|&x| self.cx.slice(x, 0, &Expr::int(1), &self.cx.dim(x, 0), 1)).collect();
         let scanned: Vec<Value> = tail
             .iter()
-            .map(|&x| {
-                if slices_keep_dim {
-                    self.cx.unsqueeze(x, &[1])
-                } else {
-                    x
-                }
-            })
+            .map(|&x| if slices_keep_dim { self.cx.unsqueeze(x, &[1]) } else { x })
             .collect();
         let types = self.input_types(body, &[&init[..], &scanned[..]].concat());
         let (region, inputs) = self.cx.open_region(&types);
         let operands: Vec<TensorOrScalar> =
             tensors(&inputs).chain(additional.iter().cloned()).collect();
         let outputs = self.body(body, &operands);
-        let twice: Vec<Value> = outputs
-            .iter()
-            .flatten()
-            .chain(outputs.iter().flatten())
-            .copied()
-            .collect();
+        let twice: Vec<Value> =
+            outputs.iter().flatten().chain(outputs.iter().flatten()).copied().collect();
         self.cx.close_region(&twice);
         outputs?;
         let n = init.len();
         let results = self.emit_scan(&init, &scanned, false, 2 * n, region);
-        let rows = results
-            .0
-            .into_iter()
-            .skip(n)
-            .flatten()
-            .zip(&init)
-            .zip(&xs)
-            .map(|((rows, &head), &x)| {
+        let rows = results.0.into_iter().skip(n).flatten().zip(&init).zip(&xs).map(
+            |((rows, &head), &x)| {
                 let (head, rows) = match slices_keep_dim {
                     true => (head, self.cx.squeeze(rows, &[1])),
                     false => (self.cx.unsqueeze(head, &[0]), rows),
                 };
                 let all = self.cx.concat(&[head, rows], 0);
-                self.cx
-                    .set_type(all, Type::tensor(self.cx.dtype(x), self.cx.shape(x)));
+                self.cx.set_type(all, Type::tensor(self.cx.dtype(x), self.cx.shape(x)));
                 Some(all)
-            });
+            },
+        );
         Ok(Outputs(rows.collect()))
     }
 
@@ -281,11 +254,8 @@ impl<'a> Driver<'a> {
             ValueMeta::SymBool { .. } => Some(Type::tensor(DType::Bool, [])),
             ValueMeta::CustomObj { .. } => None,
         };
-        let or_given = |v: &Value| {
-            self.cx
-                .type_of(*v)
-                .unwrap_or(Type::tensor(self.cx.dtype(*v), []))
-        };
+        let or_given =
+            |v: &Value| self.cx.type_of(*v).unwrap_or(Type::tensor(self.cx.dtype(*v), []));
         values
             .iter()
             .enumerate()
@@ -305,13 +275,13 @@ impl<'a> Driver<'a> {
         };
         for arg in args {
             match arg {
-                Argument::Tensors(names) => names
-                    .iter()
-                    .try_for_each(|n| push(Argument::Tensor(n.clone())))?,
+                Argument::Tensors(names) => {
+                    names.iter().try_for_each(|n| push(Argument::Tensor(n.clone())))?
+                }
                 Argument::Ints(all) => all.iter().try_for_each(|&i| push(Argument::Int(i)))?,
-                Argument::SymInts(all) => all
-                    .iter()
-                    .try_for_each(|s| push(Argument::SymInt(s.clone())))?,
+                Argument::SymInts(all) => {
+                    all.iter().try_for_each(|s| push(Argument::SymInt(s.clone())))?
+                }
                 other => push((*other).clone())?,
             }
         }
@@ -321,11 +291,7 @@ impl<'a> Driver<'a> {
 
     /// An operand that is a list of tensors or numbers.
     fn tensors_of(&self, arg: &Argument) -> Lowered<Vec<Value>> {
-        Ok(self
-            .operands(&[arg])?
-            .iter()
-            .map(|o| self.tensor_of(o))
-            .collect())
+        Ok(self.operands(&[arg])?.iter().map(|o| self.tensor_of(o)).collect())
     }
 
     /// An operand as a tensor: numbers are 0-d.

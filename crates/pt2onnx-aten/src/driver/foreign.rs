@@ -106,10 +106,8 @@ impl<'a> Driver<'a> {
         let (mut inputs, mut names, mut attributes) =
             (Vec::new(), Vec::new(), Attributes::default());
         for arg in &node.args {
-            let passed = pass(&self.cx, &arg.value).map_err(|what| ArgError {
-                name: arg.name.to_string(),
-                what,
-            })?;
+            let passed = pass(&self.cx, &arg.value)
+                .map_err(|what| ArgError { name: arg.name.to_string(), what })?;
             match passed {
                 Passed::Nothing => {}
                 Passed::Attribute(value) => attributes.push((arg.name.to_string().into(), value)),
@@ -130,9 +128,7 @@ impl<'a> Driver<'a> {
             other => other,
         };
         let types = self.result_types(node)?;
-        let results = self
-            .cx
-            .emit_custom(domain, &op.name, &inputs, attributes, &types);
+        let results = self.cx.emit_custom(domain, &op.name, &inputs, attributes, &types);
         Ok(results.to_vec().into())
     }
 
@@ -144,11 +140,7 @@ impl<'a> Driver<'a> {
                 "it gives no result, so that no node of an ONNX model can do what it does",
             ));
         }
-        if results
-            .iter()
-            .flat_map(|(_, meta)| meta)
-            .any(|m| m.dtype.is_complex())
-        {
+        if results.iter().flat_map(|(_, meta)| meta).any(|m| m.dtype.is_complex()) {
             return Err(LowerError::unsupported(
                 "its result is complex, which only ONNX's own operators can stand for",
             ));

@@ -28,10 +28,7 @@ impl<'a> Driver<'a> {
         let mut attributes = Attributes::new();
         for arg in &node.args {
             let name = &*arg.name;
-            let error = |what: String| ArgError {
-                name: name.to_owned(),
-                what,
-            };
+            let error = |what: String| ArgError { name: name.to_owned(), what };
             let untaken = |what: &str| {
                 error(format!(
                     "the function {}.{} has no {what}, and so cannot take it",

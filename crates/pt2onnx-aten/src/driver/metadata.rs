@@ -46,10 +46,7 @@ pub struct Options<'a> {
 
 impl From<State> for Options<'_> {
     fn from(state: State) -> Self {
-        Self {
-            state,
-            ..Self::default()
-        }
+        Self { state, ..Self::default() }
     }
 }
 
@@ -105,11 +102,7 @@ impl<'a> Archived<'a> {
     const SOON: usize = 8;
 
     fn new(graph: Option<&'a Graph>) -> Self {
-        Self {
-            nodes: graph.map_or(&[], |g| &g.nodes),
-            next: 0,
-            places: None,
-        }
+        Self { nodes: graph.map_or(&[], |g| &g.nodes), next: 0, places: None }
     }
 
     fn node(&mut self, name: &Name) -> Option<&'a Node> {
@@ -181,10 +174,7 @@ impl<'a> Annotator<'a> {
         let node = rewritten.unwrap_or(node);
         let target = self.op(&node.target).target;
         let frames = &node.meta.nn_module_stack;
-        let stack = self
-            .stacks
-            .entry(frames.as_ptr().addr())
-            .or_insert_with(|| Stack::new(frames));
+        let stack = self.stacks.entry(frames.as_ptr().addr()).or_insert_with(|| Stack::new(frames));
         let scratch = &mut self.scratch;
         let mut entry = |key: &'static str, text: fmt::Arguments| {
             scratch.clear();
@@ -192,19 +182,15 @@ impl<'a> Annotator<'a> {
             let _ = scratch.write_fmt(text);
             (Cow::Borrowed(key), Arc::from(scratch.as_str()))
         };
-        let namespace = entry(
-            NAMESPACE,
-            format_args!("{}{}: {target}", stack.namespace, node.name),
-        );
+        let namespace =
+            entry(NAMESPACE, format_args!("{}{}: {target}", stack.namespace, node.name));
         if self.options.metadata == Detail::Basic {
             return vec![namespace];
         }
         let printer = match (rewritten, self.options.archived) {
-            (Some(_), Some(graph)) => Some(
-                &*self
-                    .archived_printer
-                    .get_or_insert_with(|| Printer::of_body(graph)),
-            ),
+            (Some(_), Some(graph)) => {
+                Some(&*self.archived_printer.get_or_insert_with(|| Printer::of_body(graph)))
+            }
             _ => self.printer.as_ref(),
         };
         let classes = format_args!("[{}{}]", stack.classes, PyStr(&target));
@@ -282,11 +268,8 @@ impl<'a> Annotator<'a> {
 
 impl Stack {
     fn new(frames: &[ModuleFrame]) -> Self {
-        let mut stack = Self {
-            namespace: String::new(),
-            classes: String::new(),
-            scopes: String::new(),
-        };
+        let mut stack =
+            Self { namespace: String::new(), classes: String::new(), scopes: String::new() };
         for ModuleFrame { path, ty, .. } in frames {
             stack.namespace.push_str(&format!("{path}: {ty}/"));
             stack.classes.push_str(&format!("{}, ", PyStr(ty)));
@@ -303,10 +286,7 @@ fn without_folders(trace: &str) -> Arc<str> {
         let indent = line.len() - line.trim_start().len();
         let (space, text) = line.split_at(indent);
         out.push_str(space);
-        match text
-            .strip_prefix("File \"")
-            .and_then(|t| t.split_once("\", line "))
-        {
+        match text.strip_prefix("File \"").and_then(|t| t.split_once("\", line ")) {
             Some((path, rest)) => {
                 let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
                 out.push_str(&format!("File \"{file}\", line {rest}"));
@@ -341,9 +321,7 @@ fn functional_signature(program: &ExportedProgram) -> Cow<'_, GraphSignature> {
         })
     });
     let mut signature = program.signature.clone();
-    signature.outputs = writes
-        .chain(program.signature.outputs.iter().cloned())
-        .collect();
+    signature.outputs = writes.chain(program.signature.outputs.iter().cloned()).collect();
     Cow::Owned(signature)
 }
 
@@ -358,10 +336,7 @@ mod tests {
                 "File \"/a/b c/m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"C:\\d\\n.py\", line 4, in g\n    y",
                 "File \"m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"n.py\", line 4, in g\n    y",
             ),
-            (
-                "File \"m.py\", line 3, in f\n",
-                "File \"m.py\", line 3, in f\n",
-            ),
+            ("File \"m.py\", line 3, in f\n", "File \"m.py\", line 3, in f\n"),
             ("File \"/a/m.py", "File \"/a/m.py"),
             ("", ""),
         ] {

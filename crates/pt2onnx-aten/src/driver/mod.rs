@@ -54,11 +54,8 @@ pub fn lower<'a>(
     let state = options.state;
     let mut model = Model::new(CANONICAL_OPSET);
     model.reserve(program.graph.nodes.len());
-    let builder = Builder::new(
-        &mut model,
-        InsertPoint::End(Model::MAIN),
-        program.constraints.clone(),
-    );
+    let builder =
+        Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let cx = Cx::new(builder, &program.graph);
     let mut driver = Driver {
         cx,
@@ -70,9 +67,7 @@ pub fn lower<'a>(
         abandoned: false,
         annotator: Annotator::new(options),
     };
-    driver
-        .cx
-        .edit(|model| driver.annotator.graph(program, model));
+    driver.cx.edit(|model| driver.annotator.graph(program, model));
     driver.inputs(program, state);
     driver.nodes(&program.graph);
     let warnings = driver.outputs(program, state);
@@ -140,13 +135,11 @@ impl<'a> Driver<'a> {
         if let Some(custom) = self.registry.custom(&name, || self.involves_complex(node)) {
             let outputs = self.custom(custom, node)?;
             return match self.define(node, &recorded, outputs) {
-                Err(LowerError::WrongType {
-                    output,
-                    emitted,
-                    recorded,
-                }) => Err(LowerError::unsupported(format!(
-                    "its translation gives output {output} as {emitted}, PyTorch recorded {recorded}"
-                ))),
+                Err(LowerError::WrongType { output, emitted, recorded }) => {
+                    Err(LowerError::unsupported(format!(
+                        "its translation gives output {output} as {emitted}, PyTorch recorded {recorded}"
+                    )))
+                }
                 result => result,
             };
         }
@@ -161,10 +154,7 @@ impl<'a> Driver<'a> {
                 return self.define(node, &recorded, outputs);
             }
             let nearest = self.registry.nearest(&name).map(str::to_owned);
-            return Err(LowerError::UnknownOp {
-                op: node.target.to_string(),
-                nearest,
-            });
+            return Err(LowerError::UnknownOp { op: node.target.to_string(), nearest });
         };
         match self.translate(op, node, &recorded) {
             Err(_) if admitted => {
@@ -194,11 +184,7 @@ impl<'a> Driver<'a> {
     /// A translation that came at run time.
     fn custom(&self, custom: &Custom, node: &'a Node) -> Lowered<Outputs> {
         let outputs = match custom {
-            Custom::Closure {
-                schema,
-                lower,
-                complex,
-            } => {
+            Custom::Closure { schema, lower, complex } => {
                 let mode = if *complex { Mode::Complex } else { Mode::Real };
                 self.run(schema, lower, node, mode)?
             }
@@ -248,9 +234,7 @@ impl<'a> Driver<'a> {
             let empty = dims.contains(&Expr::int(0)) && dims.iter().all(Expr::is_static);
             empty.then(|| Some(self.cx.full(dims, 0, tensor.dtype)))
         };
-        let used = results
-            .iter()
-            .any(|(name, _)| name.is_some_and(|n| self.cx.reads(n)));
+        let used = results.iter().any(|(name, _)| name.is_some_and(|n| self.cx.reads(n)));
         let outputs = used.then(|| results.iter().map(nothing).collect::<Option<_>>());
         outputs.flatten().map(Outputs)
     }
@@ -266,9 +250,9 @@ impl<'a> Driver<'a> {
         let run = |lower: LowerFn, mode| self.run(&schema, &lower, node, mode);
         match op.complex {
             _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
-            Complexity::Refused => Err(LowerError::unsupported(
-                "complex tensors are not supported by this op",
-            )),
+            Complexity::Refused => {
+                Err(LowerError::unsupported("complex tensors are not supported by this op"))
+            }
             Complexity::Own(lower) => run(lower, Mode::Complex),
             // Of the complex operands only the sizes count: `expand_as` of a real tensor.
             Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
@@ -282,10 +266,7 @@ impl<'a> Driver<'a> {
 
     /// Whether complex tensors or numbers go into a node or come out of it.
     fn involves_complex(&self, node: &Node) -> bool {
-        let mut found = node
-            .args
-            .iter()
-            .any(|a| matches!(a.value, Argument::Complex(..)));
+        let mut found = node.args.iter().any(|a| matches!(a.value, Argument::Complex(..)));
         let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
         values.for_each(|a| a.for_each_name(&mut |name| found |= self.cx.is_complex(name)));
         found
@@ -346,10 +327,7 @@ impl<'a> Driver<'a> {
     fn written(&self, node: &Node, value: Value, meta: &TensorMeta) -> Value {
         // FX names in-place ops `add_`, `add__1`; functional ones `add`, `add_1`.
         let in_place = node.name.ends_with('_')
-            || node
-                .name
-                .trim_end_matches(|c: char| c.is_ascii_digit())
-                .ends_with("__");
+            || node.name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("__");
         match in_place && self.cx.known_dtype(value).is_some() {
             true => self.cx.cast(value, meta.dtype.to_real()),
             false => value,
@@ -360,10 +338,7 @@ impl<'a> Driver<'a> {
     fn tensor(&mut self, i: usize, name: &'a Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
         let recorded = onnx_type(meta);
         let emitted = self.cx.type_of(value);
-        if !emitted
-            .as_ref()
-            .is_none_or(|emitted| self.agree(emitted, &recorded))
-        {
+        if !emitted.as_ref().is_none_or(|emitted| self.agree(emitted, &recorded)) {
             return Err(LowerError::WrongType {
                 output: i,
                 emitted: emitted.map(|t| t.to_string()).unwrap_or_default(),
@@ -373,12 +348,7 @@ impl<'a> Driver<'a> {
         let from_node = self.cx.model().producer(value).is_some();
         if from_node {
             self.cx.set_type(value, recorded);
-            self.cx.edit(|model| {
-                model[value]
-                    .name
-                    .get_or_insert_with(|| name.clone())
-                    .clone()
-            });
+            self.cx.edit(|model| model[value].name.get_or_insert_with(|| name.clone()).clone());
         }
         // Sizes that only the data tell: they can be read from here on.
         let known = |d: &Expr| d.symbols().iter().all(|s| self.cx.is_bound(s));

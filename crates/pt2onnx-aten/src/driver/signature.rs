@@ -23,8 +23,7 @@ pub(super) enum Role<'a> {
 impl<'a> Driver<'a> {
     /// Says what a value is to the program.
     pub(super) fn note(&self, value: Value, role: Role) {
-        self.cx
-            .edit(|model| self.annotator.value(model, value, role));
+        self.cx.edit(|model| self.annotator.value(model, value, role));
     }
 
     pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
@@ -96,10 +95,7 @@ impl<'a> Driver<'a> {
             }
             Some(ValueMeta::SymBool { .. }) => (Type::tensor(DType::Bool, []), None),
             Some(ValueMeta::CustomObj { .. }) => {
-                return Err(unsupported(
-                    name,
-                    "objects cannot be inputs of an ONNX model",
-                ));
+                return Err(unsupported(name, "objects cannot be inputs of an ONNX model"));
             }
             None => return Err(unsupported(name, "the archive does not tell its type")),
         };
@@ -174,8 +170,7 @@ impl<'a> Driver<'a> {
             reason: fault.to_string(),
         }));
         self.errors.signature.extend(errors);
-        self.cx
-            .edit(|model| model.set_outputs(Model::MAIN, &outputs));
+        self.cx.edit(|model| model.set_outputs(Model::MAIN, &outputs));
         warnings
     }
 
@@ -189,14 +184,11 @@ impl<'a> Driver<'a> {
             _ => {
                 let unsupported = |reason: &str| SignatureError {
                     what: "output",
-                    name: arg
-                        .name()
-                        .map_or_else(|| format!("{arg:?}"), ToString::to_string),
+                    name: arg.name().map_or_else(|| format!("{arg:?}"), ToString::to_string),
                     reason: reason.to_owned(),
                 };
-                let name = arg
-                    .name()
-                    .ok_or_else(|| unsupported("it is neither tensor nor number"))?;
+                let name =
+                    arg.name().ok_or_else(|| unsupported("it is neither tensor nor number"))?;
                 if let Some(value) = self.cx.value(name) {
                     return Ok(Some(value));
                 }
@@ -223,11 +215,7 @@ impl<'a> Driver<'a> {
     /// The value, or a copy of it where it is no node's or an output already.
     pub(super) fn distinct(&self, value: Value, before: &[Value]) -> Value {
         let from_node = self.cx.model().producer(value).is_some() && !before.contains(&value);
-        if from_node {
-            value
-        } else {
-            self.cx.identity(value)
-        }
+        if from_node { value } else { self.cx.identity(value) }
     }
 }
 

@@ -99,21 +99,10 @@ fn describe(mutation: &Mutation) -> String {
         MutationKind::Constant => "constant",
         MutationKind::UserInput => "input",
     };
-    let place = mutation
-        .source
-        .as_ref()
-        .map(|s| format!(" at {s}"))
-        .unwrap_or_default();
-    format!(
-        "the program writes into the {kind} `{}`{place}",
-        mutation.target
-    )
+    let place = mutation.source.as_ref().map(|s| format!(" at {s}")).unwrap_or_default();
+    format!("the program writes into the {kind} `{}`{place}", mutation.target)
 }
 
 fn signature(target: &Name, reason: &str) -> SignatureError {
-    SignatureError {
-        what: "state",
-        name: target.to_string(),
-        reason: reason.to_owned(),
-    }
+    SignatureError { what: "state", name: target.to_string(), reason: reason.to_owned() }
 }

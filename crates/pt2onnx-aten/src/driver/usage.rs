@@ -73,9 +73,7 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
     let mut by_schema: BTreeMap<String, OpUse> = BTreeMap::new();
     for used in uses.into_values() {
         let known = by_schema.entry(used.op.clone());
-        known
-            .and_modify(|known| known.count += used.count)
-            .or_insert(used);
+        known.and_modify(|known| known.count += used.count).or_insert(used);
     }
     by_schema.into_values().collect()
 }
@@ -91,15 +89,10 @@ fn visit<'a>(graph: &'a Graph, f: &mut impl FnMut(&'a Node)) {
 /// to lower. They are computed where they are needed.
 pub(super) fn is_symbolic(node: &Node) -> bool {
     let symbol = |a: &Argument| {
-        matches!(
-            a,
-            Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_)
-        )
+        matches!(a, Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_))
     };
-    let sizes = matches!(
-        &*node.target.namespace,
-        "_operator" | "math" | "torch" | "builtins"
-    ) || node.target.name.starts_with("sym_");
+    let sizes = matches!(&*node.target.namespace, "_operator" | "math" | "torch" | "builtins")
+        || node.target.name.starts_with("sym_");
     sizes && !node.outputs.is_empty() && node.outputs.iter().all(symbol)
 }
 
@@ -118,10 +111,8 @@ mod tests {
             single_return: None,
             meta: NodeMeta::default().into(),
         };
-        let graph = Graph {
-            nodes: vec![node("default"), node(""), node("default")],
-            ..Graph::default()
-        };
+        let graph =
+            Graph { nodes: vec![node("default"), node(""), node("default")], ..Graph::default() };
         let uses = ops_used(&graph, &Registry::default());
         let found: Vec<_> = uses.iter().map(|u| (u.op.as_str(), u.count)).collect();
         assert_eq!(found, [("aten::relu", 3)]);

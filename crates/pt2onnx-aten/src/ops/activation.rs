@@ -11,10 +11,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
         half_to_float_log_softmax
     ),
-    aten!(
-        "aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
-        prelu
-    ),
+    aten!("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu),
     aten!(
         "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         safe_softmax
@@ -28,29 +25,15 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
         elu
     ),
-    aten!(
-        "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
-        gelu
-    ),
+    aten!("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu),
     aten!("aten::glu(Tensor self, int dim=-1) -> Tensor", glu),
-    aten!(
-        "aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-        hardshrink
-    ),
+    aten!("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", hardshrink),
     aten!("aten::hardsigmoid(Tensor self) -> Tensor", hardsigmoid),
-    aten!("aten::hardswish(Tensor self) -> Tensor", |cx: &Cx,
-                                                     x: Value|
-     -> Lowered {
+    aten!("aten::hardswish(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(cx.hard_swish(x))
     }),
-    aten!(
-        "aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-        hardtanh
-    ),
-    aten!(
-        "aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-        leaky_relu
-    ),
+    aten!("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh),
+    aten!("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", leaky_relu),
     aten!("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid),
     aten!(
         "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
@@ -59,17 +42,9 @@ pub(super) static OPS: &[AtenOp] = &[
         }
     ),
     aten!("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
-    aten!("aten::mish(Tensor self) -> Tensor", |cx: &Cx,
-                                                x: Value|
-     -> Lowered {
-        Ok(cx.mish(x))
-    }),
+    aten!("aten::mish(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.mish(x)) }),
     aten!("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu),
-    aten!("aten::relu(Tensor self) -> Tensor", |cx: &Cx,
-                                                x: Value|
-     -> Lowered {
-        Ok(cx.relu(x))
-    }),
+    aten!("aten::relu(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) }),
     aten!("aten::relu6(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
         hardtanh(cx, x, Scalar::Int(0), Scalar::Int(6))
     }),
@@ -84,20 +59,11 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::selu(Tensor self) -> Tensor", selu),
     aten!("aten::silu(Tensor self) -> Tensor", silu, complex: silu_complex),
     aten!("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)),
-    aten!(
-        "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-        softplus
-    ),
-    aten!(
-        "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-        softshrink
-    ),
+    aten!("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", softplus),
+    aten!("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink),
     aten!("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
     aten!("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)),
-    aten!(
-        "aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-        threshold
-    ),
+    aten!("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold),
 ];
 
 /// `Gelu`, exact or by tanh; of float64, for which runtimes have no error function, by our own one.
@@ -114,9 +80,7 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
         "none" => "none",
         "tanh" => "tanh",
         other => {
-            return Err(LowerError::unsupported(format!(
-                "there is no gelu approximation {other}"
-            )));
+            return Err(LowerError::unsupported(format!("there is no gelu approximation {other}")));
         }
     };
     Ok(cx.gelu(x, attrs::Gelu { approximate }))
@@ -124,13 +88,7 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
 
 /// `relu6(x + 3) / 6`.
 fn hardsigmoid(cx: &Cx, x: Value) -> Lowered {
-    Ok(cx.hard_sigmoid(
-        x,
-        attrs::HardSigmoid {
-            alpha: 1.0 / 6.0,
-            beta: 0.5,
-        },
-    ))
+    Ok(cx.hard_sigmoid(x, attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 }))
 }
 
 fn hardtanh(cx: &Cx, x: Value, min: Scalar, max: Scalar) -> Lowered {
@@ -152,12 +110,7 @@ fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
 fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> Lowered {
     let (alpha, scale, input_scale) = (alpha.to_f64(), scale.to_f64(), input_scale.to_f64());
     if input_scale == 1.0 && cx.dtype(x) != DType::F64 {
-        let elu = cx.elu(
-            x,
-            attrs::Elu {
-                alpha: alpha as f32,
-            },
-        );
+        let elu = cx.elu(x, attrs::Elu { alpha: alpha as f32 });
         return Ok(cx.mul(elu, scale));
     }
     let curve = cx.mul(super::unary::expm1_of(cx, cx.mul(x, input_scale)), alpha);
@@ -267,11 +220,7 @@ fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
 fn softplus(cx: &Cx, x: Value, beta: Scalar, threshold: Scalar) -> Lowered {
     let scaled = cx.mul(x, beta);
     let curve = cx.softplus(scaled);
-    let curve = if beta.to_f64() == 1.0 {
-        curve
-    } else {
-        cx.div(curve, beta)
-    };
+    let curve = if beta.to_f64() == 1.0 { curve } else { cx.div(curve, beta) };
     Ok(match threshold.to_f64() {
         20.0.. => curve,
         threshold => cx.select(cx.greater(scaled, threshold), x, curve),

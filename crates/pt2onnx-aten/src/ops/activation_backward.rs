@@ -27,10 +27,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
         gelu_backward
     ),
-    aten!(
-        "aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-        glu_backward
-    ),
+    aten!("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", glu_backward),
     aten!(
         "aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
         shrink_backward
@@ -63,10 +60,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
         logit_backward
     ),
-    aten!(
-        "aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor",
-        mish_backward
-    ),
+    aten!("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", mish_backward),
     aten!(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
         native_dropout_backward
@@ -75,14 +69,8 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor",
         rrelu_backward
     ),
-    aten!(
-        "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-        sigmoid_backward
-    ),
-    aten!(
-        "aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-        silu_backward
-    ),
+    aten!("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", sigmoid_backward),
+    aten!("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", silu_backward),
     aten!(
         "aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
         softplus_backward
@@ -91,10 +79,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
         shrink_backward
     ),
-    aten!(
-        "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-        tanh_backward
-    ),
+    aten!("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", tanh_backward),
     aten!(
         "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
         threshold_backward
@@ -161,16 +146,12 @@ fn elu_backward(
 
 /// `y (1 - y)` of the output.
 fn sigmoid_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
-    wide2(cx, grad.into(), y.into(), |grad, y| {
-        cx.mul(grad, cx.mul(y, cx.sub(1, y)))
-    })
+    wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.mul(y, cx.sub(1, y))))
 }
 
 /// `1 - y^2` of the output.
 fn tanh_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
-    wide2(cx, grad.into(), y.into(), |grad, y| {
-        cx.mul(grad, cx.sub(1, cx.mul(y, y)))
-    })
+    wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.sub(1, cx.mul(y, y))))
 }
 
 /// `s (1 + x (1 - s))`, `s` the sigmoid.
@@ -268,10 +249,7 @@ fn logit_backward(cx: &Cx, grad: Value, x: Value, eps: Option<f64>) -> Lowered {
 
 fn prelu_backward(cx: &Cx, grad: Value, x: Value, weight: Value) -> Lowered<[Value; 2]> {
     let positive = cx.greater(x, 0.0);
-    Ok([
-        cx.select(positive, grad, cx.mul(weight, grad)),
-        cx.select(positive, 0.0, cx.mul(x, grad)),
-    ])
+    Ok([cx.select(positive, grad, cx.mul(weight, grad)), cx.select(positive, 0.0, cx.mul(x, grad))])
 }
 
 fn native_dropout_backward(cx: &Cx, grad: Value, mask: Value, scale: f64) -> Lowered {

@@ -13,10 +13,7 @@ use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, PI};
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        add_relu
-    ),
+    aten!("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", add_relu),
     aten!(
         "aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         add_relu
@@ -56,26 +53,11 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
     aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex_scalar),
     aten!("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
-    aten!(
-        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
-        floor_divide
-    ),
-    aten!(
-        "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-        floor_divide
-    ),
-    aten!(
-        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-        fmod
-    ),
-    aten!(
-        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-        fmod
-    ),
-    aten!(
-        "aten::heaviside(Tensor self, Tensor values) -> Tensor",
-        heaviside
-    ),
+    aten!("aten::floor_divide(Tensor self, Tensor other) -> Tensor", floor_divide),
+    aten!("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", floor_divide),
+    aten!("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", fmod),
+    aten!("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", fmod),
+    aten!("aten::heaviside(Tensor self, Tensor values) -> Tensor", heaviside),
     aten!(
         "aten::hypot(Tensor self, Tensor other) -> Tensor",
         |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, hypot)
@@ -83,10 +65,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp, complex: lerp_complex),
     aten!("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp, complex: lerp_complex),
     aten!("aten::logaddexp(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, log_add_exp), complex: logaddexp_complex),
-    aten!(
-        "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
-        logaddexp2
-    ),
+    aten!("aten::logaddexp2(Tensor self, Tensor other) -> Tensor", logaddexp2),
     aten!("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
     aten!("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
@@ -94,18 +73,9 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
     aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex_scalar),
     aten!("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
-    aten!(
-        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-        remainder
-    ),
-    aten!(
-        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        remainder
-    ),
-    aten!(
-        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-        remainder
-    ),
+    aten!("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor", remainder),
+    aten!("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", remainder),
+    aten!("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", remainder),
     aten!("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rsub, complex: rsub_complex),
     aten!("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rsub, complex: rsub_complex),
     aten!("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
@@ -119,10 +89,7 @@ pub(super) static OPS: &[AtenOp] = &[
 /// Both in the type of the result, parts apart.
 pub(super) fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
-    Ok((
-        math::map(a, |v| cx.cast(v, dtype)),
-        math::map(b, |v| cx.cast(v, dtype)),
-    ))
+    Ok((math::map(a, |v| cx.cast(v, dtype)), math::map(b, |v| cx.cast(v, dtype))))
 }
 
 fn add_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
@@ -152,10 +119,7 @@ fn sum_complex(
     }
     let (a, b) = promote_complex(cx, a.parts, b.parts)?;
     let b = scaled(cx, b, alpha);
-    Ok(cx.pairs(Complex {
-        re: f(cx, a.re, b.re),
-        im: f(cx, a.im, b.im),
-    }))
+    Ok(cx.pairs(Complex { re: f(cx, a.re, b.re), im: f(cx, a.im, b.im) }))
 }
 
 /// `alpha * c`; `alpha` may be complex.
@@ -195,10 +159,7 @@ fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
         (-1.0, 0.0) => math::reciprocal(cx, a),
         _ => {
             let number = |x: f64| cx.scalar(x, dtype);
-            let exponent = Complex {
-                re: number(re),
-                im: number(im),
-            };
+            let exponent = Complex { re: number(re), im: number(im) };
             math::pow(cx, a, exponent)
         }
     };
@@ -238,11 +199,7 @@ fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered
 /// `a * b`; of bools, the conjunction.
 fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    Ok(if cx.dtype(a) == DType::Bool {
-        cx.and(a, b)
-    } else {
-        cx.mul(a, b)
-    })
+    Ok(if cx.dtype(a) == DType::Bool { cx.and(a, b) } else { cx.mul(a, b) })
 }
 
 /// True division: integers become floats first.
@@ -265,9 +222,7 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
             let quotient = cx.div(wide(a), wide(b));
             Ok(cx.cast(super::unary::trunc_of(cx, quotient), dtype))
         }
-        Some(other) => Err(LowerError::unsupported(format!(
-            "there is no rounding mode {other}"
-        ))),
+        Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
     }
 }
 
@@ -357,9 +312,9 @@ fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lower
     match u32::try_from(exponent.to_i64()) {
         Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
         Ok(n) => Ok(known_power(cx, base, n)),
-        Err(_) => Err(LowerError::unsupported(
-            "integers to negative integer powers are not integers",
-        )),
+        Err(_) => {
+            Err(LowerError::unsupported("integers to negative integer powers are not integers"))
+        }
     }
 }
 
@@ -370,11 +325,7 @@ fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
         _ => {
             let half = known_power(cx, base, n / 2);
             let square = cx.mul(half, half);
-            if n % 2 == 1 {
-                cx.mul(square, base)
-            } else {
-                square
-            }
+            if n % 2 == 1 { cx.mul(square, base) } else { square }
         }
     }
 }
@@ -392,11 +343,8 @@ fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
             cx.select(vanishes, 0, base)
         }
     };
-    let start = [
-        cx.full(&shape, 1, dtype),
-        cx.expand(base, &shape),
-        cx.expand(cx.abs(exponent), &shape),
-    ];
+    let start =
+        [cx.full(&shape, 1, dtype), cx.expand(base, &shape), cx.expand(cx.abs(exponent), &shape)];
     let last = repeat(cx, None, &start, |_, carried| {
         let two = cx.scalar(2, dtype);
         let odd = cx.cast(cx.mod_(carried[2], two, attrs::Mod::default()), DType::Bool);

@@ -141,11 +141,8 @@ fn attend(
     scale: Option<f64>,
     enable_gqa: bool,
 ) -> Lowered<Attention> {
-    let (k, v) = if enable_gqa {
-        (repeat_heads(cx, q, k)?, repeat_heads(cx, q, v)?)
-    } else {
-        (k, v)
-    };
+    let (k, v) =
+        if enable_gqa { (repeat_heads(cx, q, k)?, repeat_heads(cx, q, v)?) } else { (k, v) };
     let given = cx.dtype(q);
     let scaled = match (scale, cx.dim(q, -1).as_int()) {
         (Some(scale), _) => cx.mul(q, scale),
@@ -185,17 +182,10 @@ fn attend(
     let mut weights = cx.cast(weights, given);
     // PyTorch drops whatever the model's mode is.
     if dropout_p > 0.0 {
-        let (ratio, training) = (
-            cx.scalar(dropout_p, DType::F32),
-            cx.scalar(true, DType::Bool),
-        );
+        let (ratio, training) = (cx.scalar(dropout_p, DType::F32), cx.scalar(true, DType::Bool));
         weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
     }
-    Ok(Attention {
-        result: cx.matmul(weights, v),
-        weights,
-        scores,
-    })
+    Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }
 
 /// With the logarithm of the rows' sums; what else such kernels give is for their gradients.
@@ -213,10 +203,7 @@ fn fused(
     let a = attend(cx, [q, k, v], mask, dropout_p, is_causal, scale, false)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
         let last = cx.rank(a.scores) - 1;
-        cx.cast(
-            cx.reduce("ReduceLogSumExp", a.scores, &[last], false),
-            meta.dtype,
-        )
+        cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
     });
     Ok([Some(a.result), sums].into())
 }
@@ -225,9 +212,7 @@ fn fused(
 fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     let mut shape = cx.shape(x);
     let Some(axis) = shape.len().checked_sub(3) else {
-        return Err(LowerError::unsupported(
-            "grouped heads without a dimension of heads",
-        ));
+        return Err(LowerError::unsupported("grouped heads without a dimension of heads"));
     };
     let (heads, shared) = (cx.dim(q, -3), shape[axis].clone());
     if heads == shared {
@@ -276,39 +261,22 @@ fn multi_head(
 ) -> Lowered<[Value; 2]> {
     let shape = cx.shape(q);
     let [batch, time, width] = shape.as_slice() else {
-        return Err(LowerError::unsupported(
-            "multi-head attention of a rank other than 3",
-        ));
+        return Err(LowerError::unsupported("multi-head attention of a rank other than 3"));
     };
     let thirds = vec![width.clone(); 3];
     let [q, k, v] = if q == k && k == v {
         let all = cx.split(linear(cx, q, qkv_weight, qkv_bias), 2, &thirds);
         [all[0], all[1], all[2]]
     } else {
-        let (w, b) = (
-            cx.split(qkv_weight, 0, &thirds),
-            cx.split(qkv_bias, 0, &thirds),
-        );
-        [
-            linear(cx, q, w[0], b[0]),
-            linear(cx, k, w[1], b[1]),
-            linear(cx, v, w[2], b[2]),
-        ]
+        let (w, b) = (cx.split(qkv_weight, 0, &thirds), cx.split(qkv_bias, 0, &thirds));
+        [linear(cx, q, w[0], b[0]), linear(cx, k, w[1], b[1]), linear(cx, v, w[2], b[2])]
     };
     let each = width.floor_div(&Expr::int(heads));
     let apart = |x: Value| {
         let dims = [batch.clone(), cx.dim(x, 1), Expr::int(heads), each.clone()];
         cx.transpose(cx.reshape(x, &dims), &[0, 2, 1, 3])
     };
-    let a = attend(
-        cx,
-        [apart(q), apart(k), apart(v)],
-        mask,
-        0.0,
-        false,
-        None,
-        false,
-    )?;
+    let a = attend(cx, [apart(q), apart(k), apart(v)], mask, 0.0, false, None, false)?;
     let joined = cx.transpose(a.result, &[0, 2, 1, 3]);
     let joined = cx.reshape(joined, &[batch.clone(), time.clone(), width.clone()]);
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])
@@ -367,11 +335,7 @@ fn encoder_layer(
     mask: Option<Value>,
     mask_type: Option<i64>,
 ) -> Lowered {
-    let options = attrs::LayerNormalization {
-        axis: -1,
-        epsilon: eps as f32,
-        ..Default::default()
-    };
+    let options = attrs::LayerNormalization { axis: -1, epsilon: eps as f32, ..Default::default() };
     let norm = |x, w, b| cx.layer_normalization(x, w, b, options.clone());
     let mask = mask.map(|m| blocking_mask(cx, m, mask_type));
     let attention = |x: Value| {

@@ -44,15 +44,10 @@ fn trilinear(
     _unroll_dim: i64,
 ) -> Lowered {
     let axes = |dims: &[i64]| -> Vec<usize> {
-        dims.iter()
-            .filter_map(|&d| usize::try_from(d).ok())
-            .collect()
+        dims.iter().filter_map(|&d| usize::try_from(d).ok()).collect()
     };
     let spread = |x, dims: &[i64]| cx.unsqueeze(x, &axes(dims));
-    let product = cx.mul(
-        cx.mul(spread(a, &expand_a), spread(b, &expand_b)),
-        spread(c, &expand_c),
-    );
+    let product = cx.mul(cx.mul(spread(a, &expand_a), spread(b, &expand_b)), spread(c, &expand_c));
     Ok(match axes(&sum).as_slice() {
         [] => product,
         axes => cx.reduce("ReduceSum", product, axes, false),

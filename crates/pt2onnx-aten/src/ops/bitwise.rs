@@ -6,114 +6,51 @@ use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor",
-        and
-    ),
-    aten!(
-        "aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor",
-        and
-    ),
-    aten!(
-        "aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
-        left_shift
-    ),
-    aten!(
-        "aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-        left_shift
-    ),
-    aten!(
-        "aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor",
-        or
-    ),
-    aten!(
-        "aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor",
-        or
-    ),
-    aten!(
-        "aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
-        right_shift
-    ),
-    aten!(
-        "aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-        right_shift
-    ),
-    aten!(
-        "aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
-        xor
-    ),
-    aten!(
-        "aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
-        xor
-    ),
-    aten!(
-        "aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
-        and
-    ),
-    aten!(
-        "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        and
-    ),
-    aten!(
-        "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
-        and
-    ),
+    aten!("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", and),
+    aten!("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor", and),
+    aten!("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", left_shift),
+    aten!("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", left_shift),
+    aten!("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", or),
+    aten!("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", or),
+    aten!("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", right_shift),
+    aten!("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", right_shift),
+    aten!("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", xor),
+    aten!("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", xor),
+    aten!("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", and),
+    aten!("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", and),
+    aten!("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", and),
     aten!(
         "aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         left_shift
     ),
-    aten!(
-        "aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
-        left_shift
-    ),
+    aten!("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", left_shift),
     aten!(
         "aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
         left_shift
     ),
     aten!("aten::bitwise_not(Tensor self) -> Tensor", not),
-    aten!(
-        "aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
-        or
-    ),
-    aten!(
-        "aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        or
-    ),
-    aten!(
-        "aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
-        or
-    ),
+    aten!("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", or),
+    aten!("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", or),
+    aten!("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", or),
     aten!(
         "aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         right_shift
     ),
-    aten!(
-        "aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
-        right_shift
-    ),
+    aten!("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", right_shift),
     aten!(
         "aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
         right_shift
     ),
-    aten!(
-        "aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
-        xor
-    ),
-    aten!(
-        "aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        xor
-    ),
-    aten!(
-        "aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
-        xor
-    ),
-    aten!(
-        "aten::gcd(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| -> Lowered {
-            let (a, b) = cx.promote(a, b);
-            Ok(gcd(cx, a, b))
-        }
-    ),
+    aten!("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", xor),
+    aten!("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", xor),
+    aten!("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", xor),
+    aten!("aten::gcd(Tensor self, Tensor other) -> Tensor", |cx: &Cx,
+                                                             a: TensorOrScalar,
+                                                             b: TensorOrScalar|
+     -> Lowered {
+        let (a, b) = cx.promote(a, b);
+        Ok(gcd(cx, a, b))
+    }),
     aten!("aten::lcm(Tensor self, Tensor other) -> Tensor", lcm),
     aten!("aten::logical_and(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.and(truth_complex(cx, a), truth_complex(cx, b))) }),
     aten!("aten::logical_not(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) }, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(truth_complex(cx, x))) }),
@@ -137,33 +74,15 @@ fn bits(
 }
 
 fn and(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    bits(
-        cx,
-        a,
-        b,
-        |cx, a, b| cx.and(a, b),
-        |cx, a, b| cx.bitwise_and(a, b),
-    )
+    bits(cx, a, b, |cx, a, b| cx.and(a, b), |cx, a, b| cx.bitwise_and(a, b))
 }
 
 fn or(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    bits(
-        cx,
-        a,
-        b,
-        |cx, a, b| cx.or(a, b),
-        |cx, a, b| cx.bitwise_or(a, b),
-    )
+    bits(cx, a, b, |cx, a, b| cx.or(a, b), |cx, a, b| cx.bitwise_or(a, b))
 }
 
 fn xor(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    bits(
-        cx,
-        a,
-        b,
-        |cx, a, b| cx.xor(a, b),
-        |cx, a, b| cx.bitwise_xor(a, b),
-    )
+    bits(cx, a, b, |cx, a, b| cx.xor(a, b), |cx, a, b| cx.bitwise_xor(a, b))
 }
 
 fn not(cx: &Cx, x: Value) -> Lowered {

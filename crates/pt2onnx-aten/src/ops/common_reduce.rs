@@ -36,8 +36,7 @@ pub(super) fn size_of(cx: &Cx, x: Value, axes: &[usize]) -> Expr {
 
 /// Whether any of `axes` is known to be empty.
 pub(super) fn is_empty(cx: &Cx, x: Value, axes: &[usize]) -> bool {
-    axes.iter()
-        .any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
+    axes.iter().any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
 }
 
 /// Largest or smallest elements.
@@ -97,26 +96,14 @@ pub(super) fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
 pub(super) fn arg_extreme(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdims: bool) -> Value {
     let axis = axis as i64;
     // ONNX orders no bools.
-    let x = if cx.dtype(x) == DType::Bool {
-        cx.cast(x, DType::U8)
-    } else {
-        x
-    };
+    let x = if cx.dtype(x) == DType::Bool { cx.cast(x, DType::U8) } else { x };
     match of {
         Extreme::Max => {
-            let options = attrs::ArgMax {
-                axis,
-                keepdims,
-                ..Default::default()
-            };
+            let options = attrs::ArgMax { axis, keepdims, ..Default::default() };
             cx.arg_max(x, options)
         }
         Extreme::Min => {
-            let options = attrs::ArgMin {
-                axis,
-                keepdims,
-                ..Default::default()
-            };
+            let options = attrs::ArgMin { axis, keepdims, ..Default::default() };
             cx.arg_min(x, options)
         }
     }
@@ -132,19 +119,11 @@ pub(super) fn top_k(
     largest: bool,
     sorted: bool,
 ) -> [Value; 2] {
-    let options = attrs::TopK {
-        axis: axis as i64,
-        largest,
-        sorted,
-    };
+    let options = attrs::TopK { axis: axis as i64, largest, sorted };
     let bools = cx.dtype(x) == DType::Bool;
     let numbers = if bools { cx.cast(x, DType::U8) } else { x };
     let [values, indices] = cx.top_k(numbers, cx.sizes(std::slice::from_ref(k)), options);
-    let values = if bools {
-        cx.cast(values, DType::Bool)
-    } else {
-        values
-    };
+    let values = if bools { cx.cast(values, DType::Bool) } else { values };
     [values, indices]
 }
 
@@ -164,11 +143,8 @@ pub(super) fn sort(cx: &Cx, x: Value, axis: usize, descending: bool) -> [Value; 
 
 /// The elements of `x` alone in ascending order along `axis`, infinity for NaN.
 pub(super) fn sorted_values(cx: &Cx, x: Value, axis: usize) -> Value {
-    let numbers = if cx.dtype(x).is_float() {
-        cx.select(cx.is_nan(x), f64::INFINITY, x)
-    } else {
-        x
-    };
+    let numbers =
+        if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), f64::INFINITY, x) } else { x };
     top_k(cx, numbers, &cx.dim(x, axis as i64), axis, false, true)[0]
 }
 
@@ -188,12 +164,8 @@ pub(super) fn running(
     step: impl FnOnce(&[Value], &[Value]) -> Vec<Value>,
 ) -> Vec<Value> {
     let dims = cx.shape(inputs[0]);
-    let slice: Vec<Expr> = dims
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| *i != axis)
-        .map(|(_, d)| d.clone())
-        .collect();
+    let slice: Vec<Expr> =
+        dims.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d.clone()).collect();
     let state = |v: &Value| Type::tensor(cx.dtype(*v), slice.clone());
     let (mut given, mut types): (Vec<Value>, Vec<Type>) = inputs
         .iter()
@@ -205,11 +177,7 @@ pub(super) fn running(
     for v in inputs {
         let vector = cx.rank(*v) < dims.len();
         given.push(*v);
-        types.push(if vector {
-            Type::tensor(cx.dtype(*v), [])
-        } else {
-            state(v)
-        });
+        types.push(if vector { Type::tensor(cx.dtype(*v), []) } else { state(v) });
         axes.push(if vector { 0 } else { axis as i64 });
     }
     let body = cx.region(&types, |values| {
@@ -242,15 +210,9 @@ pub(super) fn folded(
     initial: Scalar,
     step: impl FnOnce(Value, Value) -> Value,
 ) -> Value {
-    let slice = cx
-        .shape(x)
-        .split_first()
-        .map(|(_, rest)| rest.to_vec())
-        .unwrap_or_default();
+    let slice = cx.shape(x).split_first().map(|(_, rest)| rest.to_vec()).unwrap_or_default();
     let ty = Type::tensor(cx.dtype(x), slice.clone());
-    let body = cx.region(&[ty.clone(), ty.clone()], |values| {
-        vec![step(values[0], values[1])]
-    });
+    let body = cx.region(&[ty.clone(), ty.clone()], |values| vec![step(values[0], values[1])]);
     let start = cx.full(&slice, initial, cx.dtype(x));
     let found = cx.scan_op(1, &[start, x], body, 1, attrs::Scan::default());
     cx.set_type(found[0], ty);
@@ -293,9 +255,7 @@ pub(super) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
         1 => "ReduceMean",
         2 => "ReduceSum",
         _ => {
-            return Err(LowerError::unsupported(
-                "a reduction that is none of none, mean and sum",
-            ));
+            return Err(LowerError::unsupported("a reduction that is none of none, mean and sum"));
         }
     };
     let axes = all_axes(cx, loss);
@@ -315,10 +275,7 @@ pub(super) fn product(cx: &Cx, a: Complex, b: Complex) -> Complex {
 
 /// `a - b`.
 pub(super) fn difference(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    Complex {
-        re: cx.sub(a.re, b.re),
-        im: cx.sub(a.im, b.im),
-    }
+    Complex { re: cx.sub(a.re, b.re), im: cx.sub(a.im, b.im) }
 }
 
 /// `|z|`.

@@ -5,14 +5,8 @@ use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-        clamp
-    ),
-    aten!(
-        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        clamp
-    ),
+    aten!("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp),
+    aten!("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp),
     aten!(
         "aten::clamp_max(Tensor self, Scalar max) -> Tensor",
         |cx: &Cx, x: Value, max: TensorOrScalar| clamp(cx, x, None, Some(max))
@@ -29,87 +23,33 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
         |cx: &Cx, x: Value, min: TensorOrScalar| clamp(cx, x, Some(min), None)
     ),
-    aten!(
-        "aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-        clamp
-    ),
-    aten!(
-        "aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        clamp
-    ),
+    aten!("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp),
+    aten!("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp),
     aten!("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", equal, complex: equal_complex),
     aten!("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", equal, complex: equal_complex),
     aten!("aten::fmax(Tensor self, Tensor other) -> Tensor", fmax),
     aten!("aten::fmin(Tensor self, Tensor other) -> Tensor", fmin),
-    aten!(
-        "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
-        greater_or_equal
-    ),
-    aten!(
-        "aten::ge.Tensor(Tensor self, Tensor other) -> Tensor",
-        greater_or_equal
-    ),
-    aten!(
-        "aten::greater.Scalar(Tensor self, Scalar other) -> Tensor",
-        greater
-    ),
-    aten!(
-        "aten::greater.Tensor(Tensor self, Tensor other) -> Tensor",
-        greater
-    ),
-    aten!(
-        "aten::greater_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-        greater_or_equal
-    ),
-    aten!(
-        "aten::greater_equal.Tensor(Tensor self, Tensor other) -> Tensor",
-        greater_or_equal
-    ),
-    aten!(
-        "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
-        greater
-    ),
-    aten!(
-        "aten::gt.Tensor(Tensor self, Tensor other) -> Tensor",
-        greater
-    ),
+    aten!("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", greater_or_equal),
+    aten!("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", greater_or_equal),
+    aten!("aten::greater.Scalar(Tensor self, Scalar other) -> Tensor", greater),
+    aten!("aten::greater.Tensor(Tensor self, Tensor other) -> Tensor", greater),
+    aten!("aten::greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", greater_or_equal),
+    aten!("aten::greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", greater_or_equal),
+    aten!("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", greater),
+    aten!("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", greater),
     aten!("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose, complex: isclose_complex),
     aten!("aten::isfinite(Tensor self) -> Tensor", isfinite, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.im)?)) }),
     aten!("aten::isinf(Tensor self) -> Tensor", |cx: &Cx, x: Value| isinf(cx, x, true, true), complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.im, true, true)?)) }),
     aten!("aten::isnan(Tensor self) -> Tensor", isnan, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.im)?)) }),
-    aten!(
-        "aten::isneginf(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| isinf(cx, x, true, false)
-    ),
-    aten!(
-        "aten::isposinf(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| isinf(cx, x, false, true)
-    ),
+    aten!("aten::isneginf(Tensor self) -> Tensor", |cx: &Cx, x: Value| isinf(cx, x, true, false)),
+    aten!("aten::isposinf(Tensor self) -> Tensor", |cx: &Cx, x: Value| isinf(cx, x, false, true)),
     aten!("aten::isreal(Tensor self) -> Tensor", |cx: &Cx, x: Value| all(cx, x, true), complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.im, 0.0)) }),
-    aten!(
-        "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
-        less_or_equal
-    ),
-    aten!(
-        "aten::le.Tensor(Tensor self, Tensor other) -> Tensor",
-        less_or_equal
-    ),
-    aten!(
-        "aten::less.Scalar(Tensor self, Scalar other) -> Tensor",
-        less
-    ),
-    aten!(
-        "aten::less.Tensor(Tensor self, Tensor other) -> Tensor",
-        less
-    ),
-    aten!(
-        "aten::less_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-        less_or_equal
-    ),
-    aten!(
-        "aten::less_equal.Tensor(Tensor self, Tensor other) -> Tensor",
-        less_or_equal
-    ),
+    aten!("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", less_or_equal),
+    aten!("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", less_or_equal),
+    aten!("aten::less.Scalar(Tensor self, Scalar other) -> Tensor", less),
+    aten!("aten::less.Tensor(Tensor self, Tensor other) -> Tensor", less),
+    aten!("aten::less_equal.Scalar(Tensor self, Scalar other) -> Tensor", less_or_equal),
+    aten!("aten::less_equal.Tensor(Tensor self, Tensor other) -> Tensor", less_or_equal),
     aten!("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", less),
     aten!("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", less),
     aten!(
@@ -122,22 +62,10 @@ pub(super) static OPS: &[AtenOp] = &[
         masked_fill,
         parts
     ),
-    aten!(
-        "aten::max.other(Tensor self, Tensor other) -> Tensor",
-        maximum
-    ),
-    aten!(
-        "aten::maximum(Tensor self, Tensor other) -> Tensor",
-        maximum
-    ),
-    aten!(
-        "aten::min.other(Tensor self, Tensor other) -> Tensor",
-        minimum
-    ),
-    aten!(
-        "aten::minimum(Tensor self, Tensor other) -> Tensor",
-        minimum
-    ),
+    aten!("aten::max.other(Tensor self, Tensor other) -> Tensor", maximum),
+    aten!("aten::maximum(Tensor self, Tensor other) -> Tensor", maximum),
+    aten!("aten::min.other(Tensor self, Tensor other) -> Tensor", minimum),
+    aten!("aten::minimum(Tensor self, Tensor other) -> Tensor", minimum),
     aten!("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", not_equal, complex: not_equal_complex),
     aten!("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", not_equal, complex: not_equal_complex),
     aten!("aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor", not_equal, complex: not_equal_complex),
@@ -157,11 +85,7 @@ pub(super) static OPS: &[AtenOp] = &[
         choose,
         parts
     ),
-    aten!(
-        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-        choose,
-        parts
-    ),
+    aten!("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", choose, parts),
 ];
 
 fn equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
@@ -272,10 +196,7 @@ fn isclose_complex(
         true => cx.or(equal, cx.and(nan(re.0, im.0), nan(re.1, im.1))),
         false => equal,
     };
-    let (a, b) = (
-        Complex { re: re.0, im: im.0 },
-        Complex { re: re.1, im: im.1 },
-    );
+    let (a, b) = (Complex { re: re.0, im: im.0 }, Complex { re: re.1, im: im.1 });
     let bound = cx.add(cx.mul(math::abs(cx, b), rtol), atol);
     let near = within(cx, math::abs(cx, math::sub(cx, a, b)), bound);
     Ok(cx.or(equal, near))
@@ -295,10 +216,7 @@ fn isfinite(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn isinf(cx: &Cx, x: Value, detect_negative: bool, detect_positive: bool) -> Lowered {
-    let signs = attrs::IsInf {
-        detect_negative,
-        detect_positive,
-    };
+    let signs = attrs::IsInf { detect_negative, detect_positive };
     match cx.dtype(x).is_float() {
         true => Ok(cx.is_inf(x, signs)),
         false => all(cx, x, false),
@@ -356,10 +274,8 @@ fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 /// `x` held between two bounds, of which the upper one counts where they cross. Bounds take part in type promotion.
 fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrScalar>) -> Lowered {
-    let operands: Vec<TensorOrScalar> = [Some(x.into()), min.clone(), max.clone()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let operands: Vec<TensorOrScalar> =
+        [Some(x.into()), min.clone(), max.clone()].into_iter().flatten().collect();
     let dtype = cx.result_type(&operands);
     let x = cx.cast(x, dtype);
     let number = |bound: &Option<TensorOrScalar>| match bound {

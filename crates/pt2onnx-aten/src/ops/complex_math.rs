@@ -9,32 +9,20 @@ use crate::{Complex, Cx};
 use pt2onnx_ir::{Operand, Value};
 
 pub(super) fn map(c: Complex, f: impl Fn(Value) -> Value) -> Complex {
-    Complex {
-        re: f(c.re),
-        im: f(c.im),
-    }
+    Complex { re: f(c.re), im: f(c.im) }
 }
 
 pub(super) fn add(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    Complex {
-        re: cx.add(a.re, b.re),
-        im: cx.add(a.im, b.im),
-    }
+    Complex { re: cx.add(a.re, b.re), im: cx.add(a.im, b.im) }
 }
 
 pub(super) fn sub(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    Complex {
-        re: cx.sub(a.re, b.re),
-        im: cx.sub(a.im, b.im),
-    }
+    Complex { re: cx.sub(a.re, b.re), im: cx.sub(a.im, b.im) }
 }
 
 /// `a + b`, `b` real.
 pub(super) fn shift(cx: &Cx, a: Complex, b: impl Into<Operand>) -> Complex {
-    Complex {
-        re: cx.add(a.re, b),
-        im: a.im,
-    }
+    Complex { re: cx.add(a.re, b), im: a.im }
 }
 
 /// `a * b`, `b` real.
@@ -48,26 +36,17 @@ pub(super) fn neg(cx: &Cx, a: Complex) -> Complex {
 }
 
 pub(super) fn conj(cx: &Cx, a: Complex) -> Complex {
-    Complex {
-        re: a.re,
-        im: cx.neg(a.im),
-    }
+    Complex { re: a.re, im: cx.neg(a.im) }
 }
 
 /// `i * a`.
 fn turn(cx: &Cx, a: Complex) -> Complex {
-    Complex {
-        re: cx.neg(a.im),
-        im: a.re,
-    }
+    Complex { re: cx.neg(a.im), im: a.re }
 }
 
 /// `-i * a`.
 fn turn_back(cx: &Cx, a: Complex) -> Complex {
-    Complex {
-        re: a.im,
-        im: cx.neg(a.re),
-    }
+    Complex { re: a.im, im: cx.neg(a.re) }
 }
 
 /// `a * b`.
@@ -118,17 +97,11 @@ pub(super) fn exp(cx: &Cx, a: Complex) -> Complex {
 }
 
 pub(super) fn polar(cx: &Cx, length: Value, angle: Value) -> Complex {
-    Complex {
-        re: cx.mul(length, cx.cos(angle)),
-        im: cx.mul(length, cx.sin(angle)),
-    }
+    Complex { re: cx.mul(length, cx.cos(angle)), im: cx.mul(length, cx.sin(angle)) }
 }
 
 pub(super) fn log(cx: &Cx, a: Complex) -> Complex {
-    Complex {
-        re: cx.log(abs(cx, a)),
-        im: atan2(cx, a.im, a.re),
-    }
+    Complex { re: cx.log(abs(cx, a)), im: atan2(cx, a.im, a.re) }
 }
 
 /// The larger part from `sqrt((|a| + |re a|) / 2)`, the other one by division: nothing cancels.
@@ -194,10 +167,7 @@ pub(super) fn tan(cx: &Cx, a: Complex) -> Complex {
 
 /// `sqrt(1 - a)` and `sqrt(1 + a)`.
 fn roots(cx: &Cx, a: Complex) -> [Complex; 2] {
-    [
-        sqrt(cx, shift(cx, neg(cx, a), 1)),
-        sqrt(cx, shift(cx, a, 1)),
-    ]
+    [sqrt(cx, shift(cx, neg(cx, a), 1)), sqrt(cx, shift(cx, a, 1))]
 }
 
 pub(super) fn asin(cx: &Cx, a: Complex) -> Complex {
@@ -234,10 +204,7 @@ pub(super) fn atanh(cx: &Cx, a: Complex) -> Complex {
     let norm = |part| cx.add(cx.mul(part, part), y2);
     let ratio = cx.div(norm(plus), norm(minus));
     let angle = atan2(cx, cx.mul(a.im, 2), cx.sub(cx.mul(plus, minus), y2));
-    Complex {
-        re: cx.mul(cx.log(ratio), 0.25),
-        im: cx.mul(angle, 0.5),
-    }
+    Complex { re: cx.mul(cx.log(ratio), 0.25), im: cx.mul(angle, 0.5) }
 }
 
 pub(super) fn atan(cx: &Cx, a: Complex) -> Complex {

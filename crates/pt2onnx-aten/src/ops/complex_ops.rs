@@ -27,9 +27,7 @@ fn same(_: &Cx, x: Value) -> Lowered {
 }
 
 fn imag_of_real(_: &Cx, _: Value) -> Lowered {
-    Err(LowerError::unsupported(
-        "real tensors have no imaginary parts",
-    ))
+    Err(LowerError::unsupported("real tensors have no imaginary parts"))
 }
 
 fn made_of_parts(cx: &Cx, re: Value, im: Value) -> Lowered {

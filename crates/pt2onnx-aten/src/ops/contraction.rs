@@ -43,10 +43,7 @@ impl Equation {
         let hidden: Option<Vec<usize>> = terms.iter().zip(ranks).map(hidden).collect();
         let hidden = hidden.ok_or_else(|| wrong("a term has other dimensions than its operand"))?;
         let most = hidden.iter().copied().max().unwrap_or(0);
-        let free: Vec<char> = letters()
-            .filter(|c| !text.contains(*c))
-            .take(most)
-            .collect();
+        let free: Vec<char> = letters().filter(|c| !text.contains(*c)).take(most).collect();
         if free.len() < most {
             return Err(wrong("it has more dimensions than there are letters"));
         }
@@ -54,11 +51,8 @@ impl Equation {
             let dots: String = free[most - hidden..].iter().collect();
             term.replace("...", &dots).chars().collect()
         };
-        let terms: Vec<Vec<char>> = terms
-            .iter()
-            .zip(&hidden)
-            .map(|(term, &hidden)| spell(term, hidden))
-            .collect();
+        let terms: Vec<Vec<char>> =
+            terms.iter().zip(&hidden).map(|(term, &hidden)| spell(term, hidden)).collect();
         let output = match right {
             Some(right) => spell(right, if right.contains("...") { most } else { 0 }),
             None => {
@@ -91,9 +85,8 @@ impl Equation {
             return Ok(cx.einsum(&values, &Self::text(&terms, &self.output)).into());
         }
         let mut terms = self.terms.iter().zip(operands);
-        let (first, &x) = terms
-            .next()
-            .ok_or_else(|| LowerError::unsupported("einsum of nothing"))?;
+        let (first, &x) =
+            terms.next().ok_or_else(|| LowerError::unsupported("einsum of nothing"))?;
         let (mut labels, mut result) = (first.clone(), x);
         for (i, (term, &x)) in terms.enumerate() {
             // What the operands still to come or the result have.
@@ -142,10 +135,7 @@ fn tensordot(cx: &Cx, a: Num, b: Num, dims_a: Vec<i64>, dims_b: Vec<i64>) -> Low
         one.iter().copied().filter(|c| !other.contains(c)).collect()
     };
     let output = [only(&first, &second), only(&second, &first)].concat();
-    let equation = Equation {
-        terms: vec![first, second],
-        output,
-    };
+    let equation = Equation { terms: vec![first, second], output };
     Ok(equation.emit(cx, &[a, b])?.value(cx))
 }
 

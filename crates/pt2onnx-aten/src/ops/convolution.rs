@@ -43,10 +43,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
     aten!("aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor", conv::<Value>, complex: conv::<Complex>),
     aten!("aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
-    aten!(
-        "aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
-        conv_tbc
-    ),
+    aten!("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc),
     aten!("aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
     aten!("aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
     aten!("aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
@@ -160,18 +157,7 @@ fn conv<T: Tensors>(
     dilation: Vec<i64>,
     groups: i64,
 ) -> Lowered {
-    convolution(
-        cx,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        false,
-        vec![0],
-        groups,
-    )
+    convolution(cx, x, weight, bias, stride, padding, dilation, false, vec![0], groups)
 }
 
 #[expect(clippy::too_many_arguments, reason = "ATen's signature")]
@@ -186,18 +172,7 @@ fn conv_transpose<T: Tensors>(
     groups: i64,
     dilation: Vec<i64>,
 ) -> Lowered {
-    convolution(
-        cx,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        true,
-        output_padding,
-        groups,
-    )
+    convolution(cx, x, weight, bias, stride, padding, dilation, true, output_padding, groups)
 }
 
 #[expect(clippy::too_many_arguments, reason = "ATen's signature")]
@@ -241,18 +216,7 @@ fn legacy_convolution<T: Tensors>(
     _deterministic: bool,
     _allow_tf32: bool,
 ) -> Lowered {
-    convolution(
-        cx,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-    )
+    convolution(cx, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 }
 
 /// `same` pads so that the size stays, the odd one at the end; `valid` does not pad.
@@ -269,19 +233,14 @@ fn conv_named_padding<T: Tensors>(
 ) -> Lowered {
     let kernel = weight.kernel(cx);
     let dilation = per_dim(&dilation, kernel.len());
-    let total: Option<Vec<i64>> = kernel
-        .iter()
-        .zip(&dilation)
-        .map(|(k, d)| Some((k.as_int()? - 1) * d))
-        .collect();
+    let total: Option<Vec<i64>> =
+        kernel.iter().zip(&dilation).map(|(k, d)| Some((k.as_int()? - 1) * d)).collect();
     let padding = match (padding.as_str(), total) {
         ("valid", _) => Padding::Known(vec![(0, 0); kernel.len()]),
         ("same", Some(total)) => Padding::Known(total.iter().map(|t| (t / 2, t - t / 2)).collect()),
         ("same", None) => Padding::Same,
         (other, _) => {
-            return Err(LowerError::unsupported(format!(
-                "there is no padding `{other}`"
-            )));
+            return Err(LowerError::unsupported(format!("there is no padding `{other}`")));
         }
     };
     let options = Options {
@@ -313,9 +272,7 @@ fn emit(cx: &Cx, x: Value, weight: Value, bias: Option<Value>, options: &Options
             Padding::Same => pad_same(cx, x, &weight.kernel(cx), &options.dilation),
             Padding::Known(_) => x,
         };
-        return Ok(batched(cx, x, n, |x| {
-            cx.conv(x, weight, bias, given.clone())
-        }));
+        return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
     // A longer end is less padding there; only what goes beyond the padding is a matter of its own.
     let pads: Vec<(i64, i64)> = known
@@ -336,9 +293,7 @@ fn emit(cx: &Cx, x: Value, weight: Value, bias: Option<Value>, options: &Options
         output_padding: beyond.iter().any(|&b| b != 0).then_some(beyond),
         ..Default::default()
     };
-    Ok(batched(cx, x, n, |x| {
-        cx.conv_transpose(x, weight, bias, given.clone())
-    }))
+    Ok(batched(cx, x, n, |x| cx.conv_transpose(x, weight, bias, given.clone())))
 }
 
 /// All begins, then all ends.
@@ -349,34 +304,21 @@ fn pads_attribute(pads: &[(i64, i64)]) -> Vec<i64> {
 
 /// Zeros around `x`, `(kernel - 1) * dilation` of them along each of the last dimensions.
 fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
-    let total: Vec<Expr> = kernel
-        .iter()
-        .zip(dilation)
-        .map(|(k, &d)| (k - 1) * d)
-        .collect();
+    let total: Vec<Expr> = kernel.iter().zip(dilation).map(|(k, &d)| (k - 1) * d).collect();
     let begins: Vec<Expr> = total.iter().map(|t| t.floor_div(&Expr::int(2))).collect();
     let ends = total.iter().zip(&begins).map(|(t, b)| t - b);
     let pads: Vec<Expr> = begins.iter().cloned().chain(ends).collect();
     let rank = cx.rank(x);
-    let axes: Vec<i64> = (rank - kernel.len().min(rank)..rank)
-        .map(|a| a as i64)
-        .collect();
+    let axes: Vec<i64> = (rank - kernel.len().min(rank)..rank).map(|a| a as i64).collect();
     let mode = attrs::Pad { mode: "constant" };
     cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
 }
 
 /// A convolution over time of `(time, batch, channels)` with a `(kernel, in, out)` weight.
 fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered {
-    let options = attrs::Conv {
-        pads: Some(vec![pad, pad]),
-        ..Default::default()
-    };
-    let result = cx.conv(
-        cx.transpose(x, &[1, 2, 0]),
-        cx.transpose(weight, &[2, 1, 0]),
-        bias,
-        options,
-    );
+    let options = attrs::Conv { pads: Some(vec![pad, pad]), ..Default::default() };
+    let result =
+        cx.conv(cx.transpose(x, &[1, 2, 0]), cx.transpose(weight, &[2, 1, 0]), bias, options);
     Ok(cx.transpose(result, &[2, 0, 1]))
 }
 
@@ -405,9 +347,7 @@ fn sized_conv(
 ) -> Lowered {
     // The weight may come as a matrix of `(out, in * kernel)`.
     if cx.rank(weight) < 4 {
-        return Err(LowerError::unsupported(
-            "a weight without spatial dimensions",
-        ));
+        return Err(LowerError::unsupported("a weight without spatial dimensions"));
     }
     conv(cx, x, weight, bias, stride, padding, vec![1], 1)
 }
@@ -424,17 +364,7 @@ fn sized_conv_transpose(
     output_padding: Vec<i64>,
     dilation: Vec<i64>,
 ) -> Lowered {
-    conv_transpose(
-        cx,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        1,
-        dilation,
-    )
+    conv_transpose(cx, x, weight, bias, stride, padding, output_padding, 1, dilation)
 }
 
 /// One number for all dimensions, or one for each.

@@ -215,10 +215,7 @@ fn arange(
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let whole = |t: &TensorOrScalar| {
-        matches!(
-            t,
-            TensorOrScalar::Scalar(Scalar::Int(_)) | TensorOrScalar::SymInt(_)
-        )
+        matches!(t, TensorOrScalar::Scalar(Scalar::Int(_)) | TensorOrScalar::SymInt(_))
     };
     let int = |t: &TensorOrScalar| cx.as_tensor(t, DType::I64);
     // Into integers, start and step are rounded before, not the sums.
@@ -229,21 +226,12 @@ fn arange(
     if [&start, &end, &step].into_iter().all(whole) {
         return Ok(cx.cast(cx.range(int(&start), int(&end), int(&step)), dtype));
     }
-    let length = cx
-        .out_shape()?
-        .pop()
-        .ok_or_else(|| LowerError::unsupported("a range is a vector"))?;
-    let index = cx.range(
-        cx.scalar(0, DType::I64),
-        cx.size(&length),
-        cx.scalar(1, DType::I64),
-    );
+    let length =
+        cx.out_shape()?.pop().ok_or_else(|| LowerError::unsupported("a range is a vector"))?;
+    let index = cx.range(cx.scalar(0, DType::I64), cx.size(&length), cx.scalar(1, DType::I64));
     let (start, step) = (truncated(start), truncated(step));
-    let (wide, start, step) = (
-        DType::F64,
-        cx.as_tensor(&start, DType::F64),
-        cx.as_tensor(&step, DType::F64),
-    );
+    let (wide, start, step) =
+        (DType::F64, cx.as_tensor(&start, DType::F64), cx.as_tensor(&step, DType::F64));
     Ok(cx.cast(cx.add(start, cx.mul(cx.cast(index, wide), step)), dtype))
 }
 
@@ -269,11 +257,7 @@ pub(super) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType)
     let vector = |v| cx.reshape(v, &[Expr::int(1)]);
     if steps <= 1 {
         let only = cx.cast(vector(low), dtype);
-        return if steps == 1 {
-            only
-        } else {
-            cx.full(&[Expr::int(0)], 0, dtype)
-        };
+        return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };
     }
     let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
     let (near, far) = (steps / 2, steps - steps / 2);
@@ -282,11 +266,7 @@ pub(super) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType)
     // steps - 1 - i, for the places i of the second half.
     let back = cx.sub(cx.scalar(far - 1, wide), count(far));
     let second = cx.sub(high, cx.mul(back, step));
-    let all = if near == 0 {
-        second
-    } else {
-        cx.concat(&[first, second], 0)
-    };
+    let all = if near == 0 { second } else { cx.concat(&[first, second], 0) };
     cx.cast(all, dtype)
 }
 
@@ -306,11 +286,7 @@ fn linspace(
 fn ends(cx: &Cx, end: &TensorOrScalar, dtype: DType) -> Value {
     cx.cast(
         cx.as_tensor(end, dtype),
-        if dtype == DType::F64 || !dtype.is_float() {
-            DType::F64
-        } else {
-            DType::F32
-        },
+        if dtype == DType::F64 || !dtype.is_float() { DType::F64 } else { DType::F32 },
     )
 }
 
@@ -324,11 +300,7 @@ fn logspace(
     _: Option<DType>,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let wide = if dtype.is_float() && dtype != DType::F64 {
-        DType::F32
-    } else {
-        DType::F64
-    };
+    let wide = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 };
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
     let powers = spaced(cx, low, high, steps, wide);
     Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
@@ -341,11 +313,8 @@ fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool)
             "indices of a triangle of more than 16 million elements",
         ));
     }
-    let all = || {
-        (0..rows)
-            .flat_map(|i| (0..columns).map(move |j| (i, j)))
-            .filter(|&(i, j)| chosen(i, j))
-    };
+    let all =
+        || (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).filter(|&(i, j)| chosen(i, j));
     let mut elements: Vec<i64> = all().map(|(i, _)| i).collect();
     let n = elements.len();
     elements.extend(all().map(|(_, j)| j));
@@ -359,11 +328,7 @@ fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool)
 fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     // A 0-d tensor counts as a vector.
-    let x = if cx.rank(x) == 0 {
-        cx.unsqueeze(x, &[0])
-    } else {
-        x
-    };
+    let x = if cx.rank(x) == 0 { cx.unsqueeze(x, &[0]) } else { x };
     let x = cx.cast(x, dtype);
     let last = cx.rank(x);
     let n = n.unwrap_or_else(|| cx.dim(x, -1));
@@ -396,11 +361,7 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     shape.extend(kept.iter().map(|&a| cx.dim(x, a as i64)));
     let rows = cx.reshape(moved, &shape);
     let found = folded(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
-    Ok(if keepdim {
-        cx.unsqueeze(found, &axes)
-    } else {
-        found
-    })
+    Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
 }
 
 /// The bits of doubles by exact arithmetic, since `BitCast` is newer than what most runtimes know: sign, exponent and
@@ -411,11 +372,7 @@ fn bits_of_double(cx: &Cx, x: Value) -> Value {
     let two = cx.scalar(2.0, DType::F64);
     // The logarithm is one off at most.
     let guess = cx.floor(cx.mul(cx.log(size), std::f64::consts::LOG2_E));
-    let guess = cx.clamp(
-        guess,
-        Some(Scalar::Float(-1022.0)),
-        Some(Scalar::Float(1023.0)),
-    );
+    let guess = cx.clamp(guess, Some(Scalar::Float(-1022.0)), Some(Scalar::Float(1023.0)));
     let power = cx.pow(two, guess);
     let too_high = cx.cast(cx.less(size, power), DType::F64);
     let too_low = cx.cast(cx.greater_or_equal(cx.div(size, power), 2.0), DType::F64);
@@ -449,21 +406,14 @@ fn logspace_complex(
     let re = spaced(cx, start.re, end.re, steps, dtype);
     let im = spaced(cx, start.im, end.im, steps, dtype);
     let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
-    Ok(cx.pairs(Complex {
-        re: cx.mul(length, cx.cos(angle)),
-        im: cx.mul(length, cx.sin(angle)),
-    }))
+    Ok(cx.pairs(Complex { re: cx.mul(length, cx.cos(angle)), im: cx.mul(length, cx.sin(angle)) }))
 }
 
 /// Powers as running products.
 fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Lowered {
     let dims = cx.shape(x.re);
     let last = dims.len().max(1);
-    let vector = if dims.is_empty() {
-        vec![Expr::int(1)]
-    } else {
-        dims
-    };
+    let vector = if dims.is_empty() { vec![Expr::int(1)] } else { dims };
     let n = match n.unwrap_or_else(|| vector[last - 1].clone()).as_int() {
         Some(n @ 0..=64) => n,
         _ => {
@@ -474,14 +424,8 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
     };
     let dtype = cx.out_dtype()?;
     let part = |v: Value| cx.expand(cx.cast(v, dtype), &vector);
-    let x = Complex {
-        re: part(x.re),
-        im: part(x.im),
-    };
-    let mut power = Complex {
-        re: cx.full(&vector, 1, dtype),
-        im: cx.full(&vector, 0, dtype),
-    };
+    let x = Complex { re: part(x.re), im: part(x.im) };
+    let mut power = Complex { re: cx.full(&vector, 1, dtype), im: cx.full(&vector, 0, dtype) };
     let mut columns = Vec::new();
     for _ in 0..n {
         columns.push(power);
@@ -491,14 +435,8 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
         columns.reverse();
     }
     let stack = |pick: fn(&Complex) -> Value| {
-        let all: Vec<Value> = columns
-            .iter()
-            .map(|c| cx.unsqueeze(pick(c), &[last]))
-            .collect();
+        let all: Vec<Value> = columns.iter().map(|c| cx.unsqueeze(pick(c), &[last])).collect();
         cx.concat(&all, last)
     };
-    Ok(cx.pairs(Complex {
-        re: stack(|c| c.re),
-        im: stack(|c| c.im),
-    }))
+    Ok(cx.pairs(Complex { re: stack(|c| c.re), im: stack(|c| c.im) }))
 }

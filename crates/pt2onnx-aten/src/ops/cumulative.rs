@@ -21,11 +21,7 @@ pub(super) static OPS: &[AtenOp] = &[
         |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Min, x, dim)
     ),
     aten!("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumprod, complex: cumprod_complex),
-    aten!(
-        "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-        cumsum,
-        parts
-    ),
+    aten!("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumsum, parts),
     aten!(
         "aten::cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
         |cx: &Cx, y: Value, dx: Scalar, dim: i64| {
@@ -94,13 +90,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]",
         |cx: &Cx, x: Value, spacing: Vec<Value>, dims: Vec<i64>, order: i64| {
-            gradient(
-                cx,
-                x,
-                spacing.into_iter().map(Spacing::Points).collect(),
-                Some(dims),
-                order,
-            )
+            gradient(cx, x, spacing.into_iter().map(Spacing::Points).collect(), Some(dims), order)
         }
     ),
     aten!(
@@ -154,11 +144,7 @@ fn cumulated(cx: &Cx, x: Value, axis: usize) -> Value {
 fn cumsum(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axis = cx.axis(x, dim)?;
-    Ok(if cx.rank(x) == 0 {
-        x
-    } else {
-        cumulated(cx, x, axis)
-    })
+    Ok(if cx.rank(x) == 0 { x } else { cumulated(cx, x, axis) })
 }
 
 /// Products by a `Scan`: `CumProd` is newer than what most runtimes know.
@@ -168,38 +154,25 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    let found = running(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| {
-        vec![cx.mul(state[0], slice[0])]
-    });
+    let found =
+        running(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
     Ok(found[0])
 }
 
 fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _: Option<DType>) -> Lowered {
     let dtype = cx.out_dtype()?;
     let shape = cx.shape(x.re);
-    let (re, im) = (
-        cx.cast(x.re, dtype),
-        cx.expand(cx.cast(x.im, dtype), &shape),
-    );
+    let (re, im) = (cx.cast(x.re, dtype), cx.expand(cx.cast(x.im, dtype), &shape));
     let axis = cx.axis(re, dim)?;
     if shape.is_empty() {
         return Ok(cx.pairs(Complex { re, im }));
     }
-    let found = running(
-        cx,
-        axis,
-        &[re, im],
-        &[Scalar::Int(1), Scalar::Int(0)],
-        |a, b| {
-            let of = |v: &[Value]| Complex { re: v[0], im: v[1] };
-            let c = product(cx, of(a), of(b));
-            vec![c.re, c.im]
-        },
-    );
-    Ok(cx.pairs(Complex {
-        re: found[0],
-        im: found[1],
-    }))
+    let found = running(cx, axis, &[re, im], &[Scalar::Int(1), Scalar::Int(0)], |a, b| {
+        let of = |v: &[Value]| Complex { re: v[0], im: v[1] };
+        let c = product(cx, of(a), of(b));
+        vec![c.re, c.im]
+    });
+    Ok(cx.pairs(Complex { re: found[0], im: found[1] }))
 }
 
 /// The extreme so far and where it was last met; once there was a NaN, that.
@@ -210,38 +183,21 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
     }
     let dtype = cx.dtype(x);
     // ONNX orders no bools.
-    let numbers = if dtype == DType::Bool {
-        cx.cast(x, DType::I32)
-    } else {
-        x
-    };
+    let numbers = if dtype == DType::Bool { cx.cast(x, DType::I32) } else { x };
     let kind = cx.dtype(numbers);
     let first = match of {
         Extreme::Max => lowest(kind),
         Extreme::Min => highest(kind),
     };
     let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
-    let found = running(
-        cx,
-        axis,
-        &[numbers, indices],
-        &[first, Scalar::Int(0)],
-        |state, slice| {
-            let better = match of {
-                Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
-                Extreme::Min => cx.less_or_equal(slice[0], state[0]),
-            };
-            let better = if kind.is_float() {
-                cx.or(better, cx.is_nan(slice[0]))
-            } else {
-                better
-            };
-            vec![
-                cx.select(better, slice[0], state[0]),
-                cx.select(better, slice[1], state[1]),
-            ]
-        },
-    );
+    let found = running(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
+        let better = match of {
+            Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
+            Extreme::Min => cx.less_or_equal(slice[0], state[0]),
+        };
+        let better = if kind.is_float() { cx.or(better, cx.is_nan(slice[0])) } else { better };
+        vec![cx.select(better, slice[0], state[0]), cx.select(better, slice[1], state[1])]
+    });
     Ok([cx.cast(found[0], dtype), found[1]])
 }
 
@@ -270,16 +226,10 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
             [cx.mul(length, cx.cos(im)), cx.mul(length, cx.sin(im))]
         };
         let (a, b) = (exp(state[0], state[1]), exp(slice[0], slice[1]));
-        let sum = Complex {
-            re: cx.add(a[0], b[0]),
-            im: cx.add(a[1], b[1]),
-        };
+        let sum = Complex { re: cx.add(a[0], b[0]), im: cx.add(a[1], b[1]) };
         vec![cx.add(cx.log(magnitude(cx, sum)), finite), angle(cx, sum)]
     });
-    Ok(cx.pairs(Complex {
-        re: found[0],
-        im: found[1],
-    }))
+    Ok(cx.pairs(Complex { re: found[0], im: found[1] }))
 }
 
 /// A `Scan` of `ReduceLogSumExp` over the state and the next slice.
@@ -288,19 +238,10 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    let found = running(
-        cx,
-        axis,
-        &[x],
-        &[Scalar::Float(f64::NEG_INFINITY)],
-        |state, slice| {
-            let both = cx.concat(
-                &[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])],
-                0,
-            );
-            vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
-        },
-    );
+    let found = running(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
+        let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
+        vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
+    });
     Ok(found[0])
 }
 
@@ -347,10 +288,7 @@ enum Spacing {
 }
 
 fn numbers(spacing: Vec<f64>) -> Vec<Spacing> {
-    spacing
-        .into_iter()
-        .map(|s| Spacing::Number(Scalar::Float(s)))
-        .collect()
+    spacing.into_iter().map(|s| Spacing::Number(Scalar::Float(s))).collect()
 }
 
 /// Areas of the trapezoids under `y`, in the recorded type.
@@ -399,11 +337,7 @@ fn gradient(
     let x = cx.cast(x, cx.out_dtype()?);
     let one = Spacing::Number(Scalar::Int(1));
     let found = axes.iter().enumerate().map(|(i, &axis)| {
-        let here = if spacing.len() == 1 {
-            spacing.first()
-        } else {
-            spacing.get(i)
-        };
+        let here = if spacing.len() == 1 { spacing.first() } else { spacing.get(i) };
         gradient_along(cx, x, here.unwrap_or(&one), axis, edge_order)
     });
     found.collect()
@@ -428,23 +362,11 @@ fn gradient_along(cx: &Cx, x: Value, spacing: &Spacing, axis: usize, edge_order:
             let dtype = cx.dtype(x);
             let c = |w: f64| cx.scalar(w / h, dtype);
             match edge_order {
-                1 => [
-                    step(at(&zero), at(&one), h),
-                    inside,
-                    step(at(&before), at(&last), h),
-                ],
+                1 => [step(at(&zero), at(&one), h), inside, step(at(&before), at(&last), h)],
                 2 => [
-                    weighted([
-                        (c(-1.5), at(&zero)),
-                        (c(2.0), at(&one)),
-                        (c(-0.5), at(&two)),
-                    ]),
+                    weighted([(c(-1.5), at(&zero)), (c(2.0), at(&one)), (c(-0.5), at(&two))]),
                     inside,
-                    weighted([
-                        (c(1.5), at(&last)),
-                        (c(-2.0), at(&before)),
-                        (c(0.5), at(&third)),
-                    ]),
+                    weighted([(c(1.5), at(&last)), (c(-2.0), at(&before)), (c(0.5), at(&third))]),
                 ],
                 _ => {
                     return Err(LowerError::unsupported(

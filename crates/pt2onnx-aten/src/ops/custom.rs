@@ -49,9 +49,7 @@ pub(super) static OPS: &[AtenOp] = &[
 /// are zero.
 fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     if (cx.rank(x), cx.rank(weights)) != (2, 3) {
-        return Err(LowerError::unsupported(
-            "groups of other than rows by one matrix for each",
-        ));
+        return Err(LowerError::unsupported("groups of other than rows by one matrix for each"));
     }
     let dtype = cx.dtype(x);
     let (rows, width) = (cx.dim(x, 0), cx.dim(weights, 2));
@@ -59,12 +57,7 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     let (one, nothing) = (Expr::int(1), Expr::int(0));
     let grown = || Type::tensor(dtype, [cx.unknown_dim(), width.clone()]);
     let position = Type::tensor(DType::I64, [one.clone()]);
-    let inputs = [
-        Type::tensor(DType::I64, []),
-        Type::tensor(DType::Bool, []),
-        position,
-        grown(),
-    ];
+    let inputs = [Type::tensor(DType::I64, []), Type::tensor(DType::Bool, []), position, grown()];
     let body = cx.region(&inputs, |inputs| {
         let (group, go_on, start, before) = (inputs[0], inputs[1], inputs[2], inputs[3]);
         let end = cx.reshape(cx.gather(ends, group, 0), std::slice::from_ref(&one));
@@ -118,12 +111,7 @@ fn symbolic(
         attributes.push((key.into(), value));
     }
     let outputs: Option<Vec<Type>> = (0..cx.recorded_len())
-        .map(|i| {
-            Some(Type::tensor(
-                cx.recorded(i)?.dtype,
-                cx.recorded(i)?.sizes.clone(),
-            ))
-        })
+        .map(|i| Some(Type::tensor(cx.recorded(i)?.dtype, cx.recorded(i)?.sizes.clone())))
         .collect();
     let outputs = outputs.ok_or_else(|| LowerError::unsupported("outputs of unknown type"))?;
     if domain.is_empty() || domain == "ai.onnx" {
@@ -163,13 +151,7 @@ fn attribute(
     let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
     let ints = || ints.get(range.clone());
     let floats = || -> Option<Vec<f32>> {
-        Some(
-            floats
-                .get(range.clone())?
-                .iter()
-                .map(|&f| f as f32)
-                .collect(),
-        )
+        Some(floats.get(range.clone())?.iter().map(|&f| f as f32).collect())
     };
     let strings = || strings.get(range.clone());
     Some(match kind {
@@ -203,15 +185,10 @@ fn onnx_rotary_embedding(
         [batch, time, width] if num_heads > 0 => {
             let heads = Expr::int(num_heads);
             let each = width.floor_div(&heads);
-            (
-                cx.reshape(x, &[batch.clone(), time.clone(), heads, each]),
-                2,
-            )
+            (cx.reshape(x, &[batch.clone(), time.clone(), heads, each]), 2)
         }
         _ => {
-            return Err(LowerError::unsupported(
-                "a rotary embedding of a tensor without heads",
-            ));
+            return Err(LowerError::unsupported("a rotary embedding of a tensor without heads"));
         }
     };
     let width = cx.dim(heads, 3);
@@ -231,10 +208,7 @@ fn onnx_rotary_embedding(
         paired.truncate(3);
         paired.extend([half, Expr::int(2)]);
         let pairs = cx.reshape(first, &paired);
-        (
-            cx.take(pairs, 4, &Expr::int(0)),
-            cx.take(pairs, 4, &Expr::int(1)),
-        )
+        (cx.take(pairs, 4, &Expr::int(0)), cx.take(pairs, 4, &Expr::int(1)))
     } else {
         let halves = cx.split(first, 3, &[half.clone(), half]);
         (halves[0], halves[1])

@@ -7,26 +7,14 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::block_diag(Tensor[] tensors) -> Tensor",
-        block_diag,
-        parts
-    ),
-    aten!(
-        "aten::diag(Tensor self, int diagonal=0) -> Tensor",
-        diag,
-        parts
-    ),
+    aten!("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag, parts),
+    aten!("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag, parts),
     aten!(
         "aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
         diag_embed,
         parts
     ),
-    aten!(
-        "aten::diagflat(Tensor self, int offset=0) -> Tensor",
-        diagflat,
-        parts
-    ),
+    aten!("aten::diagflat(Tensor self, int offset=0) -> Tensor", diagflat, parts),
     aten!(
         "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
         diagonal_scatter,
@@ -71,10 +59,7 @@ fn diagflat(cx: &Cx, x: Value, offset: i64) -> Lowered {
 /// Zeros with vectors, the last dimension, on the diagonals of matrices in dimensions `dim1` and `dim2`.
 fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let shape = cx.out_shape()?;
-    recorded(
-        cx,
-        onto_diagonal(cx, 0.into(), &shape, x, offset, dim1, dim2)?,
-    )
+    recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, offset, dim1, dim2)?)
 }
 
 /// `source` on the diagonals of `x`.
@@ -87,10 +72,7 @@ fn diagonal_scatter(
     dim2: i64,
 ) -> Lowered {
     let source = cx.cast(source, cx.dtype(x));
-    recorded(
-        cx,
-        onto_diagonal(cx, x.into(), &cx.shape(x), source, offset, dim1, dim2)?,
-    )
+    recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, offset, dim1, dim2)?)
 }
 
 /// `Where` on the diagonals `source`, laid along the rows (or the columns), else `base`.
@@ -124,12 +106,8 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
         let mut sizes = vec![1; rank];
         (sizes[a], sizes[b]) = (rows.max(0) as usize, columns.max(0) as usize);
         let mask: Vec<bool> = match a < b {
-            true => (0..rows)
-                .flat_map(|r| (0..columns).map(move |c| c - r == offset))
-                .collect(),
-            false => (0..columns)
-                .flat_map(|c| (0..rows).map(move |r| c - r == offset))
-                .collect(),
+            true => (0..rows).flat_map(|r| (0..columns).map(move |c| c - r == offset)).collect(),
+            false => (0..columns).flat_map(|c| (0..rows).map(move |r| c - r == offset)).collect(),
         };
         match Tensor::from_slice(sizes, &mask) {
             Ok(mask) => return cx.constant(mask),
@@ -176,13 +154,7 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
         if left.as_int() == Some(0) && right.as_int() == Some(0) {
             return block;
         }
-        cx.pad(
-            block,
-            cx.sizes(&[left, right]),
-            None,
-            cx.ints(&[1]),
-            Default::default(),
-        )
+        cx.pad(block, cx.sizes(&[left, right]), None, cx.ints(&[1]), Default::default())
     });
     let padded: Vec<Value> = padded.collect();
     if padded.is_empty() {

@@ -26,9 +26,7 @@ fn keep(cx: &Cx, shape: &[Expr], p: f64) -> Value {
 /// One choice per channel: sizes from dimension 2 on are 1.
 fn per_channel(cx: &Cx, x: Value) -> Vec<Expr> {
     let sizes = cx.shape(x).into_iter().enumerate();
-    sizes
-        .map(|(i, d)| if i < 2 { d } else { Expr::int(1) })
-        .collect()
+    sizes.map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect()
 }
 
 /// `x / (1 - p)` where the mask is true, else 0.
@@ -104,9 +102,7 @@ fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
 /// Of complex tensors, whose parts are dropped together, in evaluation only.
 fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
     match train && p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "dropout of complex tensors in training mode",
-        )),
+        true => Err(LowerError::unsupported("dropout of complex tensors in training mode")),
         false => Ok(pairs),
     }
 }

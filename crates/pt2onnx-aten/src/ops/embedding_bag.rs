@@ -42,16 +42,7 @@ fn with_padding_number(
     padding: i64,
 ) -> Lowered<Outputs> {
     let padding = (padding >= 0).then_some(padding);
-    embedding_bag(
-        cx,
-        weight,
-        indices,
-        offsets,
-        mode,
-        scales,
-        include_last_offset,
-        padding,
-    )
+    embedding_bag(cx, weight, indices, offsets, mode, scales, include_last_offset, padding)
 }
 
 /// Rows scattered to their bags: added up, or the largest kept. An index belongs to the last bag that starts at it or before.
@@ -67,9 +58,7 @@ fn embedding_bag(
     padding: Option<i64>,
 ) -> Lowered<Outputs> {
     if cx.rank(indices) != 1 {
-        return Err(LowerError::unsupported(
-            "indices of bags that are no vector",
-        ));
+        return Err(LowerError::unsupported("indices of bags that are no vector"));
     }
     let dtype = cx.dtype(weight);
     let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));
@@ -81,10 +70,7 @@ fn embedding_bag(
     let count = cx.dim(indices, 0);
     // How many bags start at each index or before it.
     let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
-    let bag = cx.sub(
-        cx.reduce("ReduceSum", cx.cast(begun, DType::I64), &[1], true),
-        1,
-    );
+    let bag = cx.sub(cx.reduce("ReduceSum", cx.cast(begun, DType::I64), &[1], true), 1);
     let padding = padding.map(|p| match (p, cx.dim(weight, 0).as_int()) {
         (p @ ..0, Some(rows)) => p + rows,
         (p, _) => p,
@@ -122,11 +108,8 @@ fn embedding_bag(
             cx.div(sums, cx.maximum(sizes, 1.0))
         }
         2 => {
-            let largest = reduced(
-                without_padding(rows, f64::NEG_INFINITY),
-                f64::NEG_INFINITY,
-                "max",
-            );
+            let largest =
+                reduced(without_padding(rows, f64::NEG_INFINITY), f64::NEG_INFINITY, "max");
             cx.select(cx.greater(sizes(), 0.0), largest, 0.0)
         }
         other => {
@@ -151,10 +134,7 @@ fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type:
     };
     let factor = cx.div(max_norm, cx.add(norm, 1e-7));
     let shortened = cx.select(cx.greater(norm, max_norm), cx.mul(x, factor), x);
-    let flat = cx.reshape(
-        cx.cast(indices, DType::I64),
-        &[cx.numel(indices), Expr::int(1)],
-    );
+    let flat = cx.reshape(cx.cast(indices, DType::I64), &[cx.numel(indices), Expr::int(1)]);
     let rows = cx.gather(shortened, cx.squeeze(flat, &[1]), 0);
     Ok(cx.scatter_nd(x, flat, rows, attrs::ScatterND::default()))
 }

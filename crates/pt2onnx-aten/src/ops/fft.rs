@@ -17,22 +17,14 @@ pub(super) static OPS: &[AtenOp] = &[
         fftfreq
     ),
     aten!("aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<FFT>, complex: many::<FFT>),
-    aten!(
-        "aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
-        fftshift,
-        parts
-    ),
+    aten!("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", fftshift, parts),
     aten!("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<HFFT>, complex: one::<HFFT>),
     aten!("aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<HFFT>, complex: two::<HFFT>),
     aten!("aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<HFFT>, complex: many::<HFFT>),
     aten!("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<IFFT>, complex: one::<IFFT>),
     aten!("aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<IFFT>, complex: two::<IFFT>),
     aten!("aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<IFFT>, complex: many::<IFFT>),
-    aten!(
-        "aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
-        ifftshift,
-        parts
-    ),
+    aten!("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", ifftshift, parts),
     aten!("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<IHFFT>, complex: one::<IHFFT>),
     aten!("aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<IHFFT>, complex: two::<IHFFT>),
     aten!("aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<IHFFT>, complex: many::<IHFFT>),
@@ -69,10 +61,7 @@ impl FromArg for Signal {
         let complex = matches!(arg, Argument::Tensor(name) if cx.is_complex(name));
         Ok(match complex {
             true => Signal { value, complex },
-            false => Signal {
-                value: cx.unsqueeze(cx.to_float(value), &[cx.rank(value)]),
-                complex,
-            },
+            false => Signal { value: cx.unsqueeze(cx.to_float(value), &[cx.rank(value)]), complex },
         })
     }
 }
@@ -88,10 +77,7 @@ impl Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
         let to = length.unwrap_or(&size).clone();
-        let options = attrs::DFT {
-            inverse,
-            ..Default::default()
-        };
+        let options = attrs::DFT { inverse, ..Default::default() };
         self.emit(cx, axis, length, &to, 2, options)
     }
 
@@ -100,10 +86,7 @@ impl Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
         let half = half(length.unwrap_or(&size));
-        let options = attrs::DFT {
-            onesided: true,
-            ..Default::default()
-        };
+        let options = attrs::DFT { onesided: true, ..Default::default() };
         self.emit(cx, axis, length, &half, 2, options)
     }
 
@@ -123,14 +106,8 @@ impl Signal {
             }
         };
         let value = fit(cx, complex, axis, &half(length));
-        let options = attrs::DFT {
-            inverse: true,
-            onesided: true,
-        };
-        let signal = Signal {
-            value,
-            complex: true,
-        };
+        let options = attrs::DFT { inverse: true, onesided: true };
+        let signal = Signal { value, complex: true };
         signal.emit(cx, axis, Some(length), length, 1, options)
     }
 
@@ -148,17 +125,9 @@ impl Signal {
         shape.pop();
         shape.push(Expr::int(channels));
         let length = length.map(|n| cx.size(n));
-        let value = cx.dft(
-            self.value,
-            length,
-            cx.scalar(axis as i64, DType::I64),
-            options,
-        );
+        let value = cx.dft(self.value, length, cx.scalar(axis as i64, DType::I64), options);
         cx.set_type(value, Type::tensor(cx.dtype(self.value), shape));
-        Signal {
-            value,
-            complex: channels == 2,
-        }
+        Signal { value, complex: channels == 2 }
     }
 
     /// Complex conjugates.
@@ -168,10 +137,7 @@ impl Signal {
             cx.cast(signs, cx.dtype(self.value))
         };
         match self.complex {
-            true => Signal {
-                value: cx.mul(self.value, signs()),
-                ..self
-            },
+            true => Signal { value: cx.mul(self.value, signs()), ..self },
             false => self,
         }
     }
@@ -221,10 +187,7 @@ fn fit(cx: &Cx, x: Value, axis: usize, length: &Expr) -> Value {
     shape[axis] = length.clone();
     let (cut, pad) = {
         let constraints = cx.constraints();
-        (
-            !constraints.prove_ge(length, &size),
-            !constraints.prove_ge(&size, length),
-        )
+        (!constraints.prove_ge(length, &size), !constraints.prove_ge(&size, length))
     };
     let mut result = x;
     if cut {
@@ -250,9 +213,7 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
         ("backward", true) | ("forward", false) => Ok(0),
         ("ortho", _) => Ok(1),
         ("backward", false) | ("forward", true) => Ok(2),
-        (other, _) => Err(LowerError::unsupported(format!(
-            "there is no norm `{other}`"
-        ))),
+        (other, _) => Err(LowerError::unsupported(format!("there is no norm `{other}`"))),
     }
 }
 
@@ -269,9 +230,7 @@ fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halve
         };
     };
     let size = |(axis, length): &(usize, Option<Expr>)| {
-        length
-            .clone()
-            .unwrap_or_else(|| cx.dim(x.value, *axis as i64))
+        length.clone().unwrap_or_else(|| cx.dim(x.value, *axis as i64))
     };
     let each = |x: Signal, inverse: bool| {
         { others.iter() }.fold(x, |x, (axis, n)| x.dft(cx, *axis, n.as_ref(), inverse))
@@ -370,9 +329,7 @@ fn many<const KIND: u8>(
 /// Dimensions of the decomposed forms.
 fn whole(cx: &Cx, x: Signal, dims: &[i64]) -> Lowered<Vec<(usize, Option<Expr>)>> {
     let rank = x.rank(cx);
-    dims.iter()
-        .map(|&d| Ok((crate::cx::axis_of(rank, d)?, None)))
-        .collect()
+    dims.iter().map(|&d| Ok((crate::cx::axis_of(rank, d)?, None))).collect()
 }
 
 /// `normalization` of the decomposed forms: 0 none, 1 by the root of n, 2 by n.
@@ -421,10 +378,7 @@ fn turn(cx: &Cx, x: Value, dims: Option<Vec<i64>>, split: impl Fn(&Expr) -> Expr
 /// The frequencies of a transform's bins: `0, 1, .., -2, -1`, divided by `n * d`.
 fn fftfreq(cx: &Cx, n: Expr, d: f64, dtype: Option<DType>) -> Lowered {
     let positive = (&n + 1).floor_div(&Expr::int(2));
-    let ends = [
-        (Expr::int(0), positive.clone()),
-        (positive - &n, Expr::int(0)),
-    ];
+    let ends = [(Expr::int(0), positive.clone()), (positive - &n, Expr::int(0))];
     let [front, back] = ends.map(|(from, to)| numbers(cx, &from, &to));
     frequencies(cx, cx.concat(&[front, back], 0), n, d, dtype)
 }

@@ -10,23 +10,11 @@ use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-        copysign
-    ),
-    aten!(
-        "aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-        copysign
-    ),
-    aten!(
-        "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
-        frexp
-    ),
+    aten!("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", copysign),
+    aten!("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", copysign),
+    aten!("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp),
     aten!("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp, complex: ldexp_complex),
-    aten!(
-        "aten::nextafter(Tensor self, Tensor other) -> Tensor",
-        nextafter
-    ),
+    aten!("aten::nextafter(Tensor self, Tensor other) -> Tensor", nextafter),
 ];
 
 /// `|a|` of `b`'s sign.
@@ -94,10 +82,7 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let wide = cx.cast(x, DType::F64);
     let length = cx.abs(wide);
     // 0, infinities and NaN are their own mantissas.
-    let regular = cx.and(
-        cx.greater(length, f64::MIN_POSITIVE),
-        cx.less(length, f64::INFINITY),
-    );
+    let regular = cx.and(cx.greater(length, f64::MIN_POSITIVE), cx.less(length, f64::INFINITY));
     let length = cx.select(regular, length, 0.5);
     let estimate = cx.floor(cx.div(cx.log(length), std::f64::consts::LN_2));
     // 2^(e + 1) may be infinite: half the number is divided by 2^e.
@@ -107,12 +92,6 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let mantissa = cx.select(large, cx.mul(mantissa, 0.5), mantissa);
     let mantissa = cx.mul(mantissa, cx.sign(wide));
     let as_int = |v| cx.cast(v, DType::I32);
-    let exponent = cx.add(
-        as_int(estimate),
-        cx.sub(cx.add(as_int(large), 1), as_int(small)),
-    );
-    Ok([
-        cx.cast(cx.select(regular, mantissa, wide), dtype),
-        cx.select(regular, exponent, 0),
-    ])
+    let exponent = cx.add(as_int(estimate), cx.sub(cx.add(as_int(large), 1), as_int(small)));
+    Ok([cx.cast(cx.select(regular, mantissa, wide), dtype), cx.select(regular, exponent, 0)])
 }

@@ -15,11 +15,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
         affine_grid
     ),
-    aten!(
-        "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-        channel_shuffle,
-        parts
-    ),
+    aten!("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle, parts),
     aten!(
         "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         col2im,
@@ -47,11 +43,7 @@ pub(super) static OPS: &[AtenOp] = &[
         channel_shuffle,
         parts
     ),
-    aten!(
-        "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-        pixel_shuffle,
-        parts
-    ),
+    aten!("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle, parts),
     aten!(
         "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
         pixel_unshuffle,
@@ -106,9 +98,7 @@ fn im2col(
         [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
     let rank = cx.rank(x);
     if rank < 3 {
-        return Err(LowerError::unsupported(
-            "an image of fewer than three dimensions",
-        ));
+        return Err(LowerError::unsupported("an image of fewer than three dimensions"));
     }
     let mut result = x;
     if padding.iter().any(|&p| p != 0) {
@@ -129,18 +119,12 @@ fn im2col(
             result = cx.unsqueeze(result, &[axis]);
             continue;
         }
-        let positions = lattice(
-            cx,
-            (&Expr::int(kernel[i]), dilation[i]),
-            (&count, stride[i]),
-        );
+        let positions = lattice(cx, (&Expr::int(kernel[i]), dilation[i]), (&count, stride[i]));
         result = cx.gather(result, positions, axis);
     }
     // (.., kernel, windows, kernel, windows) to (.., kernel, kernel, windows, windows)
     let lead = rank - 2;
-    let perm: Vec<usize> = (0..lead)
-        .chain([lead, lead + 2, lead + 1, lead + 3])
-        .collect();
+    let perm: Vec<usize> = (0..lead).chain([lead, lead + 2, lead + 1, lead + 3]).collect();
     Ok(cx.reshape(cx.transpose(result, &perm), &cx.out_shape()?))
 }
 
@@ -196,13 +180,7 @@ fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
 fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
     let r = Expr::int(factor);
-    let apart = [
-        channels,
-        height.floor_div(&r),
-        r.clone(),
-        width.floor_div(&r),
-        r,
-    ];
+    let apart = [channels, height.floor_div(&r), r.clone(), width.floor_div(&r), r];
     let split = cx.reshape(x, &[&lead[..], &apart].concat());
     let n = lead.len();
     let perm: Vec<usize> = (0..n).chain([n, n + 2, n + 4, n + 1, n + 3]).collect();

@@ -85,10 +85,7 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
     {
         let mut shape = cx.shape(x);
         shape[axis] = cx.dim(index, 0);
-        let options = attrs::ScatterElements {
-            axis: axis as i64,
-            reduction,
-        };
+        let options = attrs::ScatterElements { axis: axis as i64, reduction };
         let index = cx.expand(along(cx, index, axis, cx.rank(x)), &shape);
         return Ok(cx.scatter_elements(
             x,
@@ -106,22 +103,12 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
     let before = order.before;
     let target = [&others[..before], &shape, &others[before..]].concat();
     let values = cx.expand(no_more_than(cx, values, target.len()), &target);
-    let perm: Vec<usize> = (before..before + k)
-        .chain(0..before)
-        .chain(before + k..target.len())
-        .collect();
-    let written = cx.scatter_nd(
-        moved,
-        places,
-        cx.transpose(values, &perm),
-        attrs::ScatterND { reduction },
-    );
+    let perm: Vec<usize> =
+        (before..before + k).chain(0..before).chain(before + k..target.len()).collect();
+    let written =
+        cx.scatter_nd(moved, places, cx.transpose(values, &perm), attrs::ScatterND { reduction });
     let mut back = vec![0; order.perm.len()];
-    order
-        .perm
-        .iter()
-        .enumerate()
-        .for_each(|(i, &axis)| back[axis] = i);
+    order.perm.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
     Ok(cx.transpose(written, &back))
 }
 

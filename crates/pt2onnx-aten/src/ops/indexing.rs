@@ -10,11 +10,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        index,
-        parts
-    ),
+    aten!("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index, parts),
     aten!(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
         masked_index,
@@ -30,25 +26,10 @@ pub(super) static OPS: &[AtenOp] = &[
         gather,
         parts
     ),
-    aten!(
-        "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        index,
-        parts
-    ),
-    aten!(
-        "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
-        index_select,
-        parts
-    ),
-    aten!(
-        "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
-        one_hot
-    ),
-    aten!(
-        "aten::take(Tensor self, Tensor index) -> Tensor",
-        take,
-        parts
-    ),
+    aten!("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index, parts),
+    aten!("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select, parts),
+    aten!("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot),
+    aten!("aten::take(Tensor self, Tensor index) -> Tensor", take, parts),
     aten!(
         "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
         take_along_dim,
@@ -72,10 +53,7 @@ fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     }
     let index = as_index(cx, index);
     let options = attrs::GatherElements { axis };
-    settled(
-        cx,
-        cx.gather_elements(vector(cx, x), vector(cx, index), options),
-    )
+    settled(cx, cx.gather_elements(vector(cx, x), vector(cx, index), options))
 }
 
 /// `Gather` along `dim`; a 0-d `x` counts as a vector, a 0-d `index` too.
@@ -95,10 +73,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     let indices = as_index(cx, indices);
     let Some(dim) = dim else {
         let options = attrs::GatherElements { axis: 0 };
-        return recorded(
-            cx,
-            cx.gather_elements(flat(cx, x), flat(cx, indices), options),
-        );
+        return recorded(cx, cx.gather_elements(flat(cx, x), flat(cx, indices), options));
     };
     let axis = cx.axis(x, dim)?;
     let sizes = cx.out_shape()?;
@@ -108,10 +83,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     let mut from = sizes.clone();
     from[axis] = cx.dim(x, axis as i64);
     let options = attrs::GatherElements { axis: axis as i64 };
-    recorded(
-        cx,
-        cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options),
-    )
+    recorded(cx, cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options))
 }
 
 /// Whether the class is the one of its column; without a number of classes, up to the largest that occurs.
@@ -161,10 +133,7 @@ pub(super) fn is_mask(cx: &Cx, index: Value) -> bool {
 
 /// The only index, if it is a mask, and the dimension where it begins.
 pub(super) fn only_mask(cx: &Cx, indices: &[Option<Value>]) -> Option<(usize, Value)> {
-    let mut given = indices
-        .iter()
-        .enumerate()
-        .filter_map(|(i, v)| Some((i, (*v)?)));
+    let mut given = indices.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?)));
     let first = given.next().filter(|(_, v)| is_mask(cx, *v))?;
     given.next().is_none().then_some(first)
 }
@@ -203,10 +172,8 @@ fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     for (_, index) in by_axis {
         let shape = cx.shape(*index);
         let lead = rank - shape.len();
-        let wide: Vec<usize> = (0..shape.len())
-            .filter(|&i| shape[i] != one)
-            .map(|i| i + lead)
-            .collect();
+        let wide: Vec<usize> =
+            (0..shape.len()).filter(|&i| shape[i] != one).map(|i| i + lead).collect();
         if own.iter().flatten().any(|place| wide.contains(place)) {
             return None;
         }
@@ -218,10 +185,7 @@ fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     for ((axis, index), own) in by_axis.iter().zip(&own).rev() {
         let shape = cx.shape(*index);
         let lead = rank - shape.len();
-        let kept: Vec<Expr> = own
-            .iter()
-            .map(|&place| shape[place - lead].clone())
-            .collect();
+        let kept: Vec<Expr> = own.iter().map(|&place| shape[place - lead].clone()).collect();
         result = cx.gather(result, cx.reshape(*index, &kept), *axis);
     }
     // Where each dimension of the indices' common shape stands now; those of size 1 are gone.
@@ -281,20 +245,15 @@ impl Order {
     /// From (`k` dimensions of the indices, others) to (others before, those of the indices, others behind).
     fn indices_to_place(&self, cx: &Cx, x: Value, k: usize) -> Value {
         let rank = cx.rank(x);
-        let order: Vec<usize> = (k..k + self.before)
-            .chain(0..k)
-            .chain(k + self.before..rank)
-            .collect();
+        let order: Vec<usize> =
+            (k..k + self.before).chain(0..k).chain(k + self.before..rank).collect();
         cx.transpose(x, &order)
     }
 }
 
 /// The indices broadcast together, as vectors along a new last dimension; and the rank without that.
 pub(super) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
-    let values: Vec<Value> = by_axis
-        .iter()
-        .map(|(_, v)| cx.cast(*v, DType::I64))
-        .collect();
+    let values: Vec<Value> = by_axis.iter().map(|(_, v)| cx.cast(*v, DType::I64)).collect();
     let shapes = || values.iter().map(|&v| cx.shape(v));
     let shape = shapes().fold(vec![], |all, shape| cx.broadcast_shapes(&all, &shape));
     let rank = shape.len();

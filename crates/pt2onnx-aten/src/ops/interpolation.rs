@@ -185,11 +185,7 @@ fn smooth_scaled<const KIND: u8>(
     let antialias = matches!(KIND, LINEAR_AA | CUBIC_AA);
     let options = attrs::Resize {
         mode: if cubic { "cubic" } else { "linear" },
-        coordinate_transformation_mode: if align_corners {
-            "align_corners"
-        } else {
-            "half_pixel"
-        },
+        coordinate_transformation_mode: if align_corners { "align_corners" } else { "half_pixel" },
         antialias,
         // Keys' coefficient: PyTorch takes Pillow's where it widens the window, and OpenCV's where not.
         cubic_coeff_a: if antialias { -0.5 } else { -0.75 },
@@ -199,11 +195,7 @@ fn smooth_scaled<const KIND: u8>(
     // Corners aligned, the sizes alone say where elements lie.
     let factors = if align_corners { &[] } else { factors };
     let dtype = cx.dtype(x);
-    let how = Smooth {
-        cubic,
-        antialias,
-        align_corners,
-    };
+    let how = Smooth { cubic, antialias, align_corners };
     // `Resize` widens no window where corners are aligned, and weighs in float32; bytes are rounded after each dimension.
     if ((antialias && align_corners) || !dtype.is_float() || dtype == DType::F64)
         && let Some(result) = how.by_products(cx, x, factors)?
@@ -236,11 +228,7 @@ impl Smooth {
     fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<Option<Value>> {
         let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
         let whole = !dtype.is_float();
-        let wide = if dtype == DType::F64 {
-            DType::F64
-        } else {
-            DType::F32
-        };
+        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
         let mut result = cx.cast(x, wide);
         for axis in (2..shape.len()).rev() {
             let (from, to) = (cx.dim(x, axis as i64), &shape[axis]);
@@ -345,11 +333,7 @@ fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     let number = |e: &Expr| float(cx.size(e));
     // At least 1, so that one result has scale 0 / 1.
     let steps = cx.maximum(number(&(to - 1)), 1.0);
-    let span = if to.as_int() == Some(1) {
-        cx.scalar(0, DType::F64)
-    } else {
-        number(&(from - 1))
-    };
+    let span = if to.as_int() == Some(1) { cx.scalar(0, DType::F64) } else { number(&(from - 1)) };
     let scale = cx.div(span, steps);
     let centre = cx.mul(cx.add(float(cx.iota(to)), 0.5), scale);
     let element = cx.add(cx.unsqueeze(float(cx.iota(from)), &[1]), 0.5);
@@ -431,10 +415,8 @@ fn differing<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Opti
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
     let wanted = source::<EXACT>(from, to, factor);
-    let same = length == to
-        && (0..to)
-            .map(|i| place(i).clamp(0, from - 1))
-            .eq(wanted.iter().copied());
+    let same =
+        length == to && (0..to).map(|i| place(i).clamp(0, from - 1)).eq(wanted.iter().copied());
     (!same).then_some(wanted)
 }
 
@@ -446,9 +428,7 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
         return Ok(x);
     }
     if shape.len() < 3 {
-        return Err(LowerError::unsupported(
-            "resampling without spatial dimensions",
-        ));
+        return Err(LowerError::unsupported("resampling without spatial dimensions"));
     }
     // A factor that is the ratio of the sizes says nothing new.
     let told = |i: usize, f: f64| match (cx.dim(x, i as i64 + 2).as_int(), shape[i + 2].as_int()) {
@@ -468,9 +448,7 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
         let other =
             |i: usize| length(i).is_some_and(|l| shape[i + 2].as_int().is_some_and(|s| s != l));
         if (0..given.len()).any(other) {
-            return Err(LowerError::unsupported(
-                "sizes that are not those of the scale factors",
-            ));
+            return Err(LowerError::unsupported("sizes that are not those of the scale factors"));
         }
         cx.resize(x, None, cx.vector(&scales), None, options)
     } else {

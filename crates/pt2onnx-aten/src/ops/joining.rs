@@ -11,44 +11,16 @@ pub(super) static OPS: &[AtenOp] = &[
         chunk_cat,
         parts
     ),
-    aten!(
-        "aten::_stack(Tensor[] tensors, int dim=0) -> Tensor",
-        stack,
-        parts
-    ),
-    aten!(
-        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
-        cat,
-        parts
-    ),
-    aten!(
-        "aten::column_stack(Tensor[] tensors) -> Tensor",
-        column_stack,
-        parts
-    ),
-    aten!(
-        "aten::concat(Tensor[] tensors, int dim=0) -> Tensor",
-        cat,
-        parts
-    ),
-    aten!(
-        "aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor",
-        cat,
-        parts
-    ),
+    aten!("aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", stack, parts),
+    aten!("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat, parts),
+    aten!("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack, parts),
+    aten!("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat, parts),
+    aten!("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat, parts),
     aten!("aten::dstack(Tensor[] tensors) -> Tensor", dstack, parts),
-    aten!(
-        "aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor",
-        flatten_dense_tensors,
-        parts
-    ),
+    aten!("aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor", flatten_dense_tensors, parts),
     aten!("aten::hstack(Tensor[] tensors) -> Tensor", hstack, parts),
     aten!("aten::row_stack(Tensor[] tensors) -> Tensor", vstack, parts),
-    aten!(
-        "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
-        stack,
-        parts
-    ),
+    aten!("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack, parts),
     aten!("aten::vstack(Tensor[] tensors) -> Tensor", vstack, parts),
 ];
 
@@ -56,11 +28,7 @@ pub(super) static OPS: &[AtenOp] = &[
 fn cat(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
     let empty = |t: &Value| cx.known_shape(*t).is_some_and(|s| s == [Expr::int(0)]);
     let rank = cx.out_shape()?.len();
-    let kept: Vec<Value> = tensors
-        .iter()
-        .filter(|t| rank == 1 || !empty(t))
-        .copied()
-        .collect();
+    let kept: Vec<Value> = tensors.iter().filter(|t| rank == 1 || !empty(t)).copied().collect();
     match kept.as_slice() {
         [] => joined(cx, &tensors[..tensors.len().min(1)], 0),
         _ => joined(cx, &kept, axis_of(rank, dim)?),
@@ -90,11 +58,7 @@ fn stack(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
 /// Side by side along the second dimension; numbers and vectors along the first.
 fn hstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let rank = cx.out_shape()?.len();
-    joined(
-        cx,
-        &at_least(cx, tensors, 1, |_| &[0]),
-        usize::from(rank > 1),
-    )
+    joined(cx, &at_least(cx, tensors, 1, |_| &[0]), usize::from(rank > 1))
 }
 
 /// One above the other; numbers and vectors are rows.
@@ -135,10 +99,7 @@ fn at_least(
 
 /// All elements of all tensors in a row.
 fn flatten_dense_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered {
-    let rows: Vec<Value> = tensors
-        .iter()
-        .map(|&t| super::shapes::flat(cx, t))
-        .collect();
+    let rows: Vec<Value> = tensors.iter().map(|&t| super::shapes::flat(cx, t)).collect();
     joined(cx, &rows, 0)
 }
 

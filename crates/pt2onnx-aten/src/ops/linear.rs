@@ -31,10 +31,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear, complex: linear_complex),
     aten!("aten::matmul(Tensor self, Tensor other) -> Tensor", matmul, complex: matmul),
     aten!("aten::mm(Tensor self, Tensor mat2) -> Tensor", matmul, complex: matmul),
-    aten!(
-        "aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
-        matmul_dtype
-    ),
+    aten!("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", matmul_dtype),
     aten!("aten::mv(Tensor self, Tensor vec) -> Tensor", matmul, complex: matmul),
     aten!("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer, complex: outer),
     aten!("aten::vdot(Tensor self, Tensor other) -> Tensor", vdot, complex: vdot),
@@ -95,9 +92,7 @@ fn baddbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowe
 
 /// The products of all batches added up.
 fn addbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
-    let sum = a
-        .matmul(cx, b)
-        .map(|x| cx.reduce("ReduceSum", x, &[0], false));
+    let sum = a.matmul(cx, b).map(|x| cx.reduce("ReduceSum", x, &[0], false));
     accumulate(cx, c, sum, beta, alpha)
 }
 
@@ -147,10 +142,7 @@ fn vdot(cx: &Cx, a: Num, b: Num) -> Lowered {
 
 /// Sums of products along the last dimensions of both.
 fn inner(cx: &Cx, a: Num, b: Num) -> Lowered {
-    let (ranks, last) = (
-        [cx.rank(a.re), cx.rank(b.re)],
-        cx.rank(b.re).saturating_sub(1),
-    );
+    let (ranks, last) = ([cx.rank(a.re), cx.rank(b.re)], cx.rank(b.re).saturating_sub(1));
     match ranks {
         [0, _] | [_, 0] => Ok(a.bilinear(cx, b, |x, y| times(cx, x, y)).value(cx)),
         [_, 1] => Ok(a.matmul(cx, b).value(cx)),
@@ -261,9 +253,7 @@ fn best_split(sizes: &[i64]) -> (f64, usize) {
                 let product = sizes[i] as f64 * sizes[k] as f64 * sizes[j + 1] as f64;
                 (costs[i][k - 1].0 + costs[k][j].0 + product, k)
             };
-            let best = (i + 1..=j)
-                .map(at)
-                .min_by(|a: &(f64, usize), b| a.0.total_cmp(&b.0));
+            let best = (i + 1..=j).map(at).min_by(|a: &(f64, usize), b| a.0.total_cmp(&b.0));
             costs[i][j] = best.unwrap_or((0.0, i + 1));
         }
     }
@@ -277,15 +267,7 @@ fn linear(cx: &Cx, x: Value, weight: Value, bias: Option<Value>) -> Lowered {
         && bias.is_none_or(|b| cx.rank(b) == 1)
         && cx.dtype(x).is_float()
     {
-        return Ok(cx.gemm(
-            x,
-            weight,
-            bias,
-            attrs::Gemm {
-                trans_b: true,
-                ..Default::default()
-            },
-        ));
+        return Ok(cx.gemm(x, weight, bias, attrs::Gemm { trans_b: true, ..Default::default() }));
     }
     linear_complex(cx, x.into(), weight.into(), bias.map(Num::from))
 }

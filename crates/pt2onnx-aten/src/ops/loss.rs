@@ -62,11 +62,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         |cx: &Cx, x: Value, y: Value, reduction: i64| {
             let (x, y) = cx.promote(x, y);
-            reduced(
-                cx,
-                cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)),
-                reduction,
-            )
+            reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
         }
     ),
     aten!(
@@ -84,10 +80,7 @@ fn binary_cross_entropy(
 ) -> Lowered {
     let log = |v| cx.maximum(cx.log(v), -100.0);
     let one = cx.scalar(1, cx.dtype(x));
-    let loss = cx.sub(
-        cx.mul(cx.sub(y, one), log(cx.sub(one, x))),
-        cx.mul(y, log(x)),
-    );
+    let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));
     let loss = weight.map_or(loss, |w| cx.mul(loss, w));
     reduced(cx, loss, reduction)
 }
@@ -139,11 +132,7 @@ fn cosine_embedding_loss(
     let square = |p| cx.add(product(p, p), 1e-12);
     let cosine = cx.div(product(a, b), cx.sqrt(cx.mul(square(a), square(b))));
     let zero = cx.scalar(0, cx.dtype(cosine));
-    let alike = cx.select(
-        cx.equal(y, 1),
-        cx.sub(cx.scalar(1, cx.dtype(cosine)), cosine),
-        zero,
-    );
+    let alike = cx.select(cx.equal(y, 1), cx.sub(cx.scalar(1, cx.dtype(cosine)), cosine), zero);
     let unlike = cx.select(cx.equal(y, -1), hinge(cx, cx.sub(cosine, margin)), zero);
     reduced(cx, cx.add(alike, unlike), reduction)
 }
@@ -164,11 +153,7 @@ fn huber_loss(cx: &Cx, x: Value, y: Value, reduction: i64, delta: f64) -> Lowere
     let z = cx.abs(cx.sub(x, y));
     let square = cx.mul(cx.mul(z, z), 0.5);
     let line = cx.mul(cx.sub(z, 0.5 * delta), delta);
-    reduced(
-        cx,
-        cx.select(cx.less_or_equal(z, delta), square, line),
-        reduction,
-    )
+    reduced(cx, cx.select(cx.less_or_equal(z, delta), square, line), reduction)
 }
 
 /// [`huber_loss`] divided by `beta`; without `beta`, absolute errors.
@@ -254,14 +239,7 @@ fn triplet_margin_loss(
     reduction: i64,
 ) -> Lowered {
     let distance = |a, b| pairwise_distance(cx, a, b, p, eps, false);
-    triplet(
-        cx,
-        [anchor, positive, negative],
-        margin,
-        swap,
-        reduction,
-        distance,
-    )
+    triplet(cx, [anchor, positive, negative], margin, swap, reduction, distance)
 }
 
 #[expect(clippy::too_many_arguments, reason = "ATen's signature")]
@@ -277,14 +255,7 @@ fn triplet_margin_loss_complex(
     reduction: i64,
 ) -> Lowered {
     let distance = |a, b| pairwise_distance_complex(cx, a, b, p, eps, false);
-    triplet(
-        cx,
-        [anchor, positive, negative],
-        margin,
-        swap,
-        reduction,
-        distance,
-    )
+    triplet(cx, [anchor, positive, negative], margin, swap, reduction, distance)
 }
 
 /// How much nearer than `margin` the negative is; with `swap`, to the anchor or to the positive.

@@ -65,10 +65,9 @@ pub(super) static OPS: &[AtenOp] = &[
             let logits = logits(cx, x, linear, bias);
             let target = like_logits(cx, target, logits);
             let widened = weight.map(|w| cx.cast(w, cx.dtype(logits)));
-            Ok::<Value, LowerError>(cx.cast(
-                cross_entropy_loss(cx, logits, target, widened, 0, ignore, 0.0)?,
-                dtype,
-            ))
+            Ok::<Value, LowerError>(
+                cx.cast(cross_entropy_loss(cx, logits, target, widened, 0, ignore, 0.0)?, dtype),
+            )
         }
     ),
 ];
@@ -78,9 +77,7 @@ fn reduction_name(reduction: i64) -> Lowered<&'static str> {
         0 => Ok("none"),
         1 => Ok("mean"),
         2 => Ok("sum"),
-        _ => Err(LowerError::unsupported(
-            "a reduction that is none of none, mean and sum",
-        )),
+        _ => Err(LowerError::unsupported("a reduction that is none of none, mean and sum")),
     }
 }
 
@@ -95,10 +92,7 @@ fn nll_loss(
 ) -> Lowered {
     let unbatched = cx.rank(logs) == 1;
     let (logs, target) = match unbatched {
-        true => (
-            cx.unsqueeze(logs, &[0]),
-            cx.reshape(target, &[Expr::int(1)]),
-        ),
+        true => (cx.unsqueeze(logs, &[0]), cx.reshape(target, &[Expr::int(1)])),
         false => (logs, target),
     };
     let options = attrs::NegativeLogLikelihoodLoss {
@@ -112,10 +106,7 @@ fn nll_loss(
         _ => vec![],
     };
     if reduction == 0 && unbatched {
-        cx.set_type(
-            loss,
-            pt2onnx_ir::Type::tensor(cx.dtype(logs), [Expr::int(1)]),
-        );
+        cx.set_type(loss, pt2onnx_ir::Type::tensor(cx.dtype(logs), [Expr::int(1)]));
         return Ok(cx.reshape(loss, &[]));
     }
     cx.set_type(loss, pt2onnx_ir::Type::tensor(cx.dtype(logs), dims));
@@ -152,10 +143,7 @@ fn nll_loss_forward(
     let loss = nll_loss(cx, logs, target, weight, reduction, ignore_index)?;
     let sum = cx.is_used(1).then(|| match reduction {
         0 => cx.scalar(0, cx.dtype(logs)),
-        _ => total(
-            cx,
-            target_weights(cx, target, weight, ignore_index, cx.dtype(logs)),
-        ),
+        _ => total(cx, target_weights(cx, target, weight, ignore_index, cx.dtype(logs))),
     });
     Ok([Some(loss), sum])
 }
@@ -163,10 +151,7 @@ fn nll_loss_forward(
 /// The classes' dimension of input and the log-probabilities over it.
 fn log_probabilities(cx: &Cx, x: Value) -> (Value, usize) {
     let axis = usize::from(cx.rank(x) > 1);
-    (
-        cx.log_softmax(x, attrs::LogSoftmax { axis: axis as i64 }),
-        axis,
-    )
+    (cx.log_softmax(x, attrs::LogSoftmax { axis: axis as i64 }), axis)
 }
 
 fn cross_entropy_loss(
@@ -190,18 +175,9 @@ fn cross_entropy_loss(
     if cx.rank(target) == rank && cx.dtype(target).is_float() {
         let target = match smoothing {
             0.0 => target,
-            s => cx.add(
-                cx.mul(target, 1.0 - s),
-                cx.div(cx.scalar(s, dtype), count()),
-            ),
+            s => cx.add(cx.mul(target, 1.0 - s), cx.div(cx.scalar(s, dtype), count())),
         };
-        let loss = cx.neg(reduce(
-            cx,
-            "ReduceSum",
-            weighted(cx.mul(logs, target)),
-            &[axis],
-            false,
-        ));
+        let loss = cx.neg(reduce(cx, "ReduceSum", weighted(cx.mul(logs, target)), &[axis], false));
         if reduction != 1 {
             return reduced(cx, loss, reduction);
         }
@@ -249,11 +225,7 @@ fn multi_margin_loss(
     let own = cx.unsqueeze(flat, &[1]);
     let off = cx.add(cx.sub(x, gather_elements(cx, x, own, 1)), margin.to_f64());
     let hinge = cx.maximum(off, 0);
-    let power = if p.to_f64() == 2.0 {
-        cx.mul(hinge, hinge)
-    } else {
-        hinge
-    };
+    let power = if p.to_f64() == 2.0 { cx.mul(hinge, hinge) } else { hinge };
     let power = match weight {
         Some(w) => cx.mul(power, cx.unsqueeze(cx.gather(w, flat, 0), &[1])),
         None => power,
@@ -261,11 +233,7 @@ fn multi_margin_loss(
     let class = cx.cast(cx.iota(&cx.dim(x, 1)), DType::I64);
     let others = cx.select(cx.equal(class, own), 0, power);
     let loss = reduce(cx, "ReduceMean", others, &[1], false);
-    let loss = if unbatched && cx.rank(target) == 0 {
-        cx.reshape(loss, &[])
-    } else {
-        loss
-    };
+    let loss = if unbatched && cx.rank(target) == 0 { cx.reshape(loss, &[]) } else { loss };
     reduced(cx, loss, reduction)
 }
 
@@ -282,45 +250,27 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     let dtype = cx.dtype(x);
     let classes = cx.dim(x, 1);
     let axis = cx.scalar(1, DType::I64);
-    let ended = cx.cum_sum(
-        cx.cast(cx.less(target, 0), DType::I32),
-        axis,
-        Default::default(),
-    );
+    let ended = cx.cum_sum(cx.cast(cx.less(target, 0), DType::I32), axis, Default::default());
     let valid = cx.equal(ended, 0);
     let labels = cx.select(valid, target, 0);
     // Which classes are labels: any valid place that names them.
     let class = cx.cast(cx.iota(&classes), DType::I64);
-    let named = cx.and(
-        cx.equal(cx.unsqueeze(target, &[2]), class),
-        cx.unsqueeze(valid, &[2]),
-    );
+    let named = cx.and(cx.equal(cx.unsqueeze(target, &[2]), class), cx.unsqueeze(valid, &[2]));
     let is_label = reduce(cx, "ReduceMax", named, &[1], false);
     let own = cx.unsqueeze(gather_elements(cx, x, labels, 1), &[2]);
     let off = cx.add(cx.sub(cx.unsqueeze(x, &[1]), own), 1.0);
-    let counts = cx.and(
-        cx.unsqueeze(valid, &[2]),
-        cx.not(cx.unsqueeze(is_label, &[1])),
-    );
+    let counts = cx.and(cx.unsqueeze(valid, &[2]), cx.not(cx.unsqueeze(is_label, &[1])));
     let hinge = cx.select(counts, cx.maximum(off, 0), 0);
     let sum = reduce(cx, "ReduceSum", hinge, &[1, 2], false);
     let loss = cx.div(sum, cx.cast(cx.size(&classes), dtype));
-    let loss = if rank < 2 {
-        cx.reshape(loss, &[])
-    } else {
-        loss
-    };
+    let loss = if rank < 2 { cx.reshape(loss, &[]) } else { loss };
     let is_label = cx.reshape(cx.cast(is_label, dtype), &shape);
     Ok([reduced(cx, loss, reduction)?, is_label])
 }
 
 /// Targets that are probabilities, in the type of the logits.
 fn like_logits(cx: &Cx, target: Value, logits: Value) -> Value {
-    if cx.dtype(target).is_float() {
-        cx.cast(target, cx.dtype(logits))
-    } else {
-        target
-    }
+    if cx.dtype(target).is_float() { cx.cast(target, cx.dtype(logits)) } else { target }
 }
 
 /// `x` through the linear layer, float32 at least.
@@ -330,10 +280,7 @@ fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
         dtype => dtype,
     };
     let wide = |v| cx.cast(v, dtype);
-    let options = attrs::Gemm {
-        trans_b: true,
-        ..Default::default()
-    };
+    let options = attrs::Gemm { trans_b: true, ..Default::default() };
     cx.gemm(wide(x), wide(linear), bias.map(wide), options)
 }
 
@@ -365,15 +312,7 @@ fn linear_cross_entropy(
     };
     let weight = weight.map(|w| cx.cast(w, cx.dtype(logits)));
     let target = like_logits(cx, target, logits);
-    let loss = cross_entropy_loss(
-        cx,
-        logits,
-        target,
-        weight,
-        reduction,
-        ignore_index,
-        smoothing,
-    )?;
+    let loss = cross_entropy_loss(cx, logits, target, weight, reduction, ignore_index, smoothing)?;
     // Gradients are no outputs of an exported program; without them PyTorch returns empty tensors.
     let empty = |i: usize| {
         let meta = cx.recorded(i).filter(|m| m.sizes.contains(&Expr::int(0)))?;

@@ -13,11 +13,7 @@ pub(super) static OPS: &[AtenOp] = &[
         masked_scatter,
         parts
     ),
-    aten!(
-        "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
-        masked_select,
-        parts
-    ),
+    aten!("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select, parts),
     aten!("aten::nonzero(Tensor self) -> Tensor", nonzero, complex: nonzero_complex),
     aten!("aten::nonzero_numpy(Tensor self) -> Tensor[]", columns, complex: columns_complex),
     aten!("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static, complex: nonzero_static_complex),
@@ -27,11 +23,7 @@ pub(super) static OPS: &[AtenOp] = &[
 /// `NonZero`: (rank, number of true elements). A 0-d tensor counts as a vector.
 pub(super) fn non_zero(cx: &Cx, mask: Value) -> Value {
     let mask = vector(cx, mask);
-    let mask = if cx.dtype(mask) == DType::U8 {
-        cx.cast(mask, DType::Bool)
-    } else {
-        mask
-    };
+    let mask = if cx.dtype(mask) == DType::U8 { cx.cast(mask, DType::Bool) } else { mask };
     let found = cx.non_zero(mask);
     cx.bind_dims(found);
     found
@@ -40,9 +32,7 @@ pub(super) fn non_zero(cx: &Cx, mask: Value) -> Value {
 /// For each dimension of `mask`, where along it the true elements are.
 pub(super) fn coordinates(cx: &Cx, mask: Value) -> Vec<Value> {
     let found = non_zero(cx, mask);
-    (0..cx.rank(mask).max(1))
-        .map(|i| cx.take(found, 0, &Expr::int(i as i64)))
-        .collect()
+    (0..cx.rank(mask).max(1)).map(|i| cx.take(found, 0, &Expr::int(i as i64))).collect()
 }
 
 /// `Compress`: what `mask`, over dimensions from `axis` on, lets through of `x`; those dimensions become one.
@@ -57,19 +47,14 @@ pub(super) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowere
     let merged = masked.map(|dims| Expr::product(dims.to_vec()));
     let merged = merged.ok_or_else(|| LowerError::unsupported("a mask of more dimensions"))?;
     shape.splice(axis..axis + covered, [merged]);
-    let options = attrs::Compress {
-        axis: Some(axis as i64),
-    };
+    let options = attrs::Compress { axis: Some(axis as i64) };
     Ok(cx.compress(cx.reshape(x, &shape), mask, options))
 }
 
 /// `Compress` of both, broadcast together.
 fn masked_select(cx: &Cx, x: Value, mask: Value) -> Lowered {
     let (x, mask) = together(cx, vector(cx, x), cx.cast(mask, DType::Bool));
-    recorded(
-        cx,
-        cx.compress(x, flat(cx, mask), attrs::Compress::default()),
-    )
+    recorded(cx, cx.compress(x, flat(cx, mask), attrs::Compress::default()))
 }
 
 /// The first elements of `source` to where `mask` is true, in order.
@@ -81,18 +66,9 @@ fn masked_scatter(cx: &Cx, x: Value, mask: Value, source: Value) -> Lowered {
         return Ok(cx.select(cx.cast(mask, DType::Bool), first, x));
     }
     let places = non_zero(cx, mask);
-    let count = cx.shape_op(
-        places,
-        attrs::Shape {
-            start: 1,
-            end: None,
-        },
-    );
+    let count = cx.shape_op(places, attrs::Shape { start: 1, end: None });
     let used = cx.slice_op(flat(cx, source), cx.ints(&[0]), count, cx.ints(&[0]), None);
-    recorded(
-        cx,
-        cx.scatter_nd(x, cx.transpose(places, &[1, 0]), used, Default::default()),
-    )
+    recorded(cx, cx.scatter_nd(x, cx.transpose(places, &[1, 0]), used, Default::default()))
 }
 
 /// The coordinates of each true element, a row for each.
@@ -114,16 +90,7 @@ fn nonzero_static(cx: &Cx, x: Value, size: Expr, fill: i64) -> Lowered {
     let rows = no_columns_of_scalar(cx, x, cx.transpose(non_zero(cx, x), &[1, 0]));
     let missing = cx.full(&[size.clone(), cx.dim(rows, 1)], fill, DType::I64);
     let enough = cx.concat(&[rows, missing], 0);
-    recorded(
-        cx,
-        cx.slice_op(
-            enough,
-            cx.ints(&[0]),
-            cx.sizes(&[size]),
-            cx.ints(&[0]),
-            None,
-        ),
-    )
+    recorded(cx, cx.slice_op(enough, cx.ints(&[0]), cx.sizes(&[size]), cx.ints(&[0]), None))
 }
 
 /// The coordinates of the true elements, dimension by dimension.
@@ -131,10 +98,7 @@ fn columns(cx: &Cx, x: Value) -> Lowered<Outputs> {
     let columns = coordinates(cx, x).into_iter().enumerate();
     let checked = |(i, column)| {
         let meta = cx.recorded(i)?;
-        cx.set_type(
-            column,
-            pt2onnx_ir::Type::tensor(DType::I64, meta.sizes.clone()),
-        );
+        cx.set_type(column, pt2onnx_ir::Type::tensor(DType::I64, meta.sizes.clone()));
         Some(column)
     };
     Ok(Outputs(columns.map(checked).collect()))

@@ -88,10 +88,13 @@ pub(super) static OPS: &[AtenOp] = &[
          momentum: f64,
          eps: f64| { native_batch_norm(cx, x, w, b, mean, var, false, momentum, eps) }
     ),
-    aten!(
-        "aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
-        |cx: &Cx, v: Value, g: Value, dim: i64| -> Lowered { Ok(weight_norm(cx, v, g, dim)?[0]) }
-    ),
+    aten!("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", |cx: &Cx,
+                                                                          v: Value,
+                                                                          g: Value,
+                                                                          dim: i64|
+     -> Lowered {
+        Ok(weight_norm(cx, v, g, dim)?[0])
+    }),
     aten!(
         "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
         weight_norm
@@ -204,11 +207,7 @@ fn batch_norm(
         }
     };
     if is_empty(cx, x) {
-        return Ok(BatchNorm {
-            result: x,
-            mean,
-            variance,
-        });
+        return Ok(BatchNorm { result: x, mean, variance });
     }
     let channels = [cx.dim(x, 1)];
     let dtype = weight.or(bias).map_or(cx.dtype(x), |v| cx.dtype(v));
@@ -220,17 +219,10 @@ fn batch_norm(
     let result = if one && dtype == cx.dtype(x) {
         cx.instance_normalization(x, scale, shift, attrs::InstanceNormalization { epsilon })
     } else {
-        let options = attrs::BatchNormalization {
-            epsilon,
-            ..Default::default()
-        };
+        let options = attrs::BatchNormalization { epsilon, ..Default::default() };
         cx.batch_normalization(x, scale, shift, mean, variance, options)
     };
-    Ok(BatchNorm {
-        result,
-        mean,
-        variance,
-    })
+    Ok(BatchNorm { result, mean, variance })
 }
 
 /// Mean and (biased) variance over `axes`, these gone.
@@ -303,10 +295,7 @@ fn functional_batch_norm(
     let mut outputs = saved(cx, &norm, eps);
     outputs.0.truncate(first);
     let count = cx.numel(x).floor_div(&cx.dim(x, 1));
-    for (i, (running, now)) in [(mean, norm.mean), (var, norm.variance)]
-        .into_iter()
-        .enumerate()
-    {
+    for (i, (running, now)) in [(mean, norm.mean), (var, norm.variance)].into_iter().enumerate() {
         let updated = running.filter(|_| cx.is_used(first + i)).map(|running| {
             if !training {
                 return running;
@@ -348,9 +337,7 @@ fn instance_norm(
     let channels = [cx.dim(x, 1)];
     let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, cx.dtype(x)));
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, cx.dtype(x)));
-    let options = attrs::InstanceNormalization {
-        epsilon: eps as f32,
-    };
+    let options = attrs::InstanceNormalization { epsilon: eps as f32 };
     Ok(cx.instance_normalization(x, scale, shift, options))
 }
 
@@ -401,12 +388,8 @@ fn native_layer_norm(
         let meta = cx.recorded(i)?;
         Some(cx.cast(cx.unsqueeze(v, &axes), meta.dtype))
     };
-    Ok([
-        Some(result),
-        statistic(1, mean),
-        statistic(2, inverse_deviation(cx, variance, eps)),
-    ]
-    .into())
+    Ok([Some(result), statistic(1, mean), statistic(2, inverse_deviation(cx, variance, eps))]
+        .into())
 }
 
 /// Groups of channels as the channels of three dimensions.
@@ -430,9 +413,7 @@ fn group_norm(
 ) -> Lowered {
     let shape = cx.shape(x);
     let [_, channels, spatial @ ..] = shape.as_slice() else {
-        return Err(LowerError::unsupported(
-            "group norm of fewer than two dimensions",
-        ));
+        return Err(LowerError::unsupported("group norm of fewer than two dimensions"));
     };
     if is_empty(cx, x) {
         return Ok(x);
@@ -441,18 +422,12 @@ fn group_norm(
         cx.full(&[Expr::int(groups)], 1, cx.dtype(x)),
         cx.full(&[Expr::int(groups)], 0, cx.dtype(x)),
     );
-    let options = attrs::InstanceNormalization {
-        epsilon: eps as f32,
-    };
+    let options = attrs::InstanceNormalization { epsilon: eps as f32 };
     let given = cx.dtype(x);
-    let mut result = cx.reshape(
-        cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options),
-        &shape,
-    );
-    let per_channel: Vec<Expr> = [channels.clone()]
-        .into_iter()
-        .chain(spatial.iter().map(|_| Expr::int(1)))
-        .collect();
+    let mut result =
+        cx.reshape(cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options), &shape);
+    let per_channel: Vec<Expr> =
+        [channels.clone()].into_iter().chain(spatial.iter().map(|_| Expr::int(1))).collect();
     if let Some(weight) = weight {
         let (a, b) = cx.promote(result, cx.reshape(weight, &per_channel));
         result = cx.mul(a, b);
@@ -482,12 +457,8 @@ fn native_group_norm(
     }
     let (mean, variance) = moments(cx, grouped(cx, x, groups)?, &[2]);
     let statistic = |i: usize, v: Value| Some(cx.cast(v, cx.recorded(i)?.dtype));
-    Ok([
-        Some(result),
-        statistic(1, mean),
-        statistic(2, inverse_deviation(cx, variance, eps)),
-    ]
-    .into())
+    Ok([Some(result), statistic(1, mean), statistic(2, inverse_deviation(cx, variance, eps))]
+        .into())
 }
 
 /// `x / sqrt(mean(x * x) + eps) * weight` over the last `n` dimensions, and the inverse of that root.
@@ -517,11 +488,7 @@ fn fused_rms_norm(
 ) -> Lowered<Outputs> {
     let [result, root] = rms_norm(cx, x, normalized_shape.len(), weight, eps);
     let inverse = cx.recorded(1).filter(|_| cx.is_used(1));
-    Ok([
-        Some(result),
-        inverse.map(|m| cx.cast(cx.reciprocal(root), m.dtype)),
-    ]
-    .into())
+    Ok([Some(result), inverse.map(|m| cx.cast(cx.reciprocal(root), m.dtype))].into())
 }
 
 /// [`rms_norm`] as PyTorch has it of complex numbers: the squares are not those of absolute values, and the root is complex.
@@ -550,10 +517,7 @@ fn complex_rms_norm(
     let half = |v| cx.sqrt(cx.mul(v, 0.5));
     let (re, im) = (half(cx.add(r, a)), half(cx.sub(r, a)));
     let im = cx.select(cx.less(b, 0.0), im, cx.neg(im));
-    let inverse = Complex {
-        re: cx.div(re, r),
-        im: cx.div(im, r),
-    };
+    let inverse = Complex { re: cx.div(re, r), im: cx.div(im, r) };
     let result = times(x, inverse);
     Ok(cx.pairs(weight.map_or(result, |w| times(result, w))))
 }

@@ -17,10 +17,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
         |cx: &Cx, a: Value, b: Value| cdist(cx, a, b, 2.0)
     ),
-    aten!(
-        "aten::_pdist_forward(Tensor self, float p=2.) -> Tensor",
-        pdist
-    ),
+    aten!("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist),
     aten!(
         "aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
         |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(cx, a, b, p)
@@ -47,14 +44,15 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm_dim, complex: norm_dim),
     aten!("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm_dim_dtype, complex: norm_dim_dtype),
     aten!("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm_dtype, complex: norm_dtype),
-    aten!(
-        "aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
-        |cx: &Cx, v: Value, p: i64, dim: i64| -> Lowered {
-            let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
-            let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
-            Ok(norm(cx, v, p as f64, &axes, kept.is_some()))
-        }
-    ),
+    aten!("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", |cx: &Cx,
+                                                                              v: Value,
+                                                                              p: i64,
+                                                                              dim: i64|
+     -> Lowered {
+        let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
+        let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
+        Ok(norm(cx, v, p as f64, &axes, kept.is_some()))
+    }),
     aten!("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx: &Cx, x: Num, keepdim: bool| {
         matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
     }, complex: |cx: &Cx, x: Num, keepdim: bool| {
@@ -198,32 +196,19 @@ enum Order {
 fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     let &[rows, columns] = dims else {
-        return Err(LowerError::unsupported(
-            "matrix norms are over two dimensions",
-        ));
+        return Err(LowerError::unsupported("matrix norms are over two dimensions"));
     };
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
     let sums = |summed: usize, other: usize, of: Extreme| {
-        let sums = reduce(
-            cx,
-            "ReduceL1",
-            cx.cast(magnitudes(cx, x), dtype),
-            &[summed],
-            true,
-        );
+        let sums = reduce(cx, "ReduceL1", cx.cast(magnitudes(cx, x), dtype), &[summed], true);
         extreme(cx, of, sums, &[other], true)
     };
     let singular = |op: &'static str| {
         let rank = cx.rank(x.re);
-        let order: Vec<usize> = (0..rank)
-            .filter(|&a| a != rows && a != columns)
-            .chain([rows, columns])
-            .collect();
+        let order: Vec<usize> =
+            (0..rank).filter(|&a| a != rows && a != columns).chain([rows, columns]).collect();
         let part = |v: Value| cx.transpose(cx.cast(v, dtype), &order);
-        let matrix = Num {
-            re: part(x.re),
-            im: x.im.map(part),
-        };
+        let matrix = Num { re: part(x.re), im: x.im.map(part) };
         let values = singular_values(cx, matrix);
         let found = match is_empty(cx, values, &[rank - 2]) {
             // No values: their sum and, as PyTorch has it, the largest of them are 0.
@@ -245,16 +230,10 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
         Order::Number(p) if *p == 2.0 => singular("ReduceMax"),
         Order::Number(p) if *p == -2.0 => singular("ReduceMin"),
         _ => {
-            return Err(LowerError::unsupported(
-                "there is no matrix norm of this name",
-            ));
+            return Err(LowerError::unsupported("there is no matrix norm of this name"));
         }
     };
-    Ok(if keepdim {
-        found
-    } else {
-        cx.squeeze(found, &[rows, columns])
-    })
+    Ok(if keepdim { found } else { cx.squeeze(found, &[rows, columns]) })
 }
 
 /// Of a matrix where `ord` is given with two dimensions, else of a vector.
@@ -306,10 +285,7 @@ fn pdist(cx: &Cx, x: Value, p: f64) -> Lowered {
             let rows = cx.cast(cx.iota(&n), DType::I64);
             let later = cx.less(cx.unsqueeze(rows, &[1]), rows);
             let found = cx.non_zero(later);
-            [
-                cx.take(found, 0, &Expr::int(0)),
-                cx.take(found, 0, &Expr::int(1)),
-            ]
+            [cx.take(found, 0, &Expr::int(0)), cx.take(found, 0, &Expr::int(1))]
         }
     };
     let [a, b] = pairs.map(|rows| cx.gather(x, rows, 0));
@@ -342,13 +318,7 @@ pub(super) fn pairwise_distance_complex(
     keepdim: bool,
 ) -> Lowered {
     let off = difference(cx, a, b);
-    let off = magnitude(
-        cx,
-        Complex {
-            re: cx.add(off.re, eps),
-            im: off.im,
-        },
-    );
+    let off = magnitude(cx, Complex { re: cx.add(off.re, eps), im: off.im });
     let last = cx.rank(off).saturating_sub(1);
     Ok(norm(cx, off, p, &[last], keepdim))
 }
@@ -372,13 +342,7 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
         };
         cx.div(v, cx.maximum(reduce(cx, "ReduceL2", v, &[own], true), eps))
     };
-    Ok(reduce(
-        cx,
-        "ReduceSum",
-        cx.mul(unit(a), unit(b)),
-        &[axis],
-        false,
-    ))
+    Ok(reduce(cx, "ReduceSum", cx.mul(unit(a), unit(b)), &[axis], false))
 }
 
 /// Slices along `dim` that are longer than `most`, shortened to it.
@@ -389,9 +353,5 @@ fn renorm(cx: &Cx, x: Num, p: Scalar, dim: i64, most: Scalar) -> Lowered {
     let most = cx.scalar(most, cx.dtype(length));
     let scale = cx.div(most, cx.add(length, 1e-7));
     let scale = cx.select(cx.greater(length, most), scale, 1.0);
-    Ok(Num {
-        re: cx.mul(x.re, scale),
-        im: x.im.map(|im| cx.mul(im, scale)),
-    }
-    .value(cx))
+    Ok(Num { re: cx.mul(x.re, scale), im: x.im.map(|im| cx.mul(im, scale)) }.value(cx))
 }

@@ -33,10 +33,9 @@ impl FromArg for Num {
 impl FromArg for Vec<Num> {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
-            Argument::Tensors(names) => names
-                .iter()
-                .map(|n| Num::from_arg(cx, &Argument::Tensor(n.clone())))
-                .collect(),
+            Argument::Tensors(names) => {
+                names.iter().map(|n| Num::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
+            }
             _ => Err("a list of tensors is wanted".to_owned()),
         }
     }
@@ -59,18 +58,12 @@ impl Num {
 
     /// The same of both parts: right for what only moves elements, and for linear maps with real coefficients.
     pub fn map(self, f: impl Fn(Value) -> Value) -> Num {
-        Num {
-            re: f(self.re),
-            im: self.im.map(f),
-        }
+        Num { re: f(self.re), im: self.im.map(f) }
     }
 
     /// [`Num::map`] with what can fail.
     pub fn try_map(self, f: impl Fn(Value) -> Lowered) -> Lowered<Num> {
-        Ok(Num {
-            re: f(self.re)?,
-            im: self.im.map(f).transpose()?,
-        })
+        Ok(Num { re: f(self.re)?, im: self.im.map(f).transpose()? })
     }
 
     /// Part by part; a part that one lacks is its zero.
@@ -114,14 +107,8 @@ impl Num {
         let (x, y) = (self, b);
         match (x.im, y.im) {
             (None, None) => f(x.re, y.re).into(),
-            (Some(im), None) => Num {
-                re: f(x.re, y.re),
-                im: Some(f(im, y.re)),
-            },
-            (None, Some(im)) => Num {
-                re: f(x.re, y.re),
-                im: Some(f(x.re, im)),
-            },
+            (Some(im), None) => Num { re: f(x.re, y.re), im: Some(f(im, y.re)) },
+            (None, Some(im)) => Num { re: f(x.re, y.re), im: Some(f(x.re, im)) },
             (Some(x_im), Some(y_im)) => Num {
                 re: cx.sub(f(x.re, y.re), f(x_im, y_im)),
                 im: Some(cx.add(f(x.re, y_im), f(x_im, y.re))),
@@ -162,10 +149,7 @@ impl Num {
         match number {
             Scalar::Complex(re, im) => {
                 let part = |p: f64| cx.scalar(p, cx.dtype(self.re));
-                let number = Num {
-                    re: part(re),
-                    im: Some(part(im)),
-                };
+                let number = Num { re: part(re), im: Some(part(im)) };
                 self.mul(cx, number)
             }
             number => self.map(|x| cx.mul(x, number)),
@@ -174,10 +158,7 @@ impl Num {
 
     /// Complex conjugate.
     pub fn conj(self, cx: &Cx) -> Num {
-        Num {
-            re: self.re,
-            im: self.im.map(|x| cx.neg(x)),
-        }
+        Num { re: self.re, im: self.im.map(|x| cx.neg(x)) }
     }
 
     /// The square of the absolute value.
@@ -216,10 +197,7 @@ impl Num {
     /// Complex, with zeros as imaginary part if need be.
     pub fn complex(self, cx: &Cx) -> Num {
         let zeros = || cx.full(&cx.shape(self.re), 0, cx.dtype(self.re));
-        Num {
-            re: self.re,
-            im: Some(self.im.unwrap_or_else(zeros)),
-        }
+        Num { re: self.re, im: Some(self.im.unwrap_or_else(zeros)) }
     }
 
     /// Broadcast to `dims`.

@@ -27,36 +27,12 @@ pub(super) static OPS: &[AtenOp] = &[
         pad,
         parts
     ),
-    aten!(
-        "aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
-        reflect,
-        parts
-    ),
-    aten!(
-        "aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
-        reflect,
-        parts
-    ),
-    aten!(
-        "aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
-        reflect,
-        parts
-    ),
-    aten!(
-        "aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
-        replicate,
-        parts
-    ),
-    aten!(
-        "aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
-        replicate,
-        parts
-    ),
-    aten!(
-        "aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
-        replicate,
-        parts
-    ),
+    aten!("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", reflect, parts),
+    aten!("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", reflect, parts),
+    aten!("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", reflect, parts),
+    aten!("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", replicate, parts),
+    aten!("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", replicate, parts),
+    aten!("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", replicate, parts),
 ];
 
 fn constant_pad(cx: &Cx, x: Value, pads: Vec<Expr>, value: TensorOrScalar) -> Lowered {
@@ -78,9 +54,7 @@ fn pad(cx: &Cx, x: Value, pads: Vec<Expr>, mode: String, value: Option<TensorOrS
         "replicate" => "edge",
         "circular" => "wrap",
         other => {
-            return Err(LowerError::unsupported(format!(
-                "there is no padding mode `{other}`"
-            )));
+            return Err(LowerError::unsupported(format!("there is no padding mode `{other}`")));
         }
     };
     emit(cx, x, &pads, mode, value)
@@ -100,9 +74,7 @@ fn pad_enum(
         2 => "wrap",
         3 => "constant",
         other => {
-            return Err(LowerError::unsupported(format!(
-                "there is no padding mode {other}"
-            )));
+            return Err(LowerError::unsupported(format!("there is no padding mode {other}")));
         }
     };
     emit(cx, x, &pads, mode, value)
@@ -159,11 +131,7 @@ fn emit(
     let positive_part = |e: &Expr| if negative(e) { zero.clone() } else { e.clone() };
     let grown: Vec<Ends> = ends
         .iter()
-        .map(|e| Ends {
-            axis: e.axis,
-            begin: positive_part(&e.begin),
-            end: positive_part(&e.end),
-        })
+        .map(|e| Ends { axis: e.axis, begin: positive_part(&e.begin), end: positive_part(&e.end) })
         .filter(|e| e.begin != zero || e.end != zero)
         .collect();
     ends.retain(|e| negative(&e.begin) || negative(&e.end));
@@ -183,22 +151,14 @@ fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Va
         .collect();
     let axes: Vec<i64> = ends.iter().map(|e| e.axis).collect();
     let value = value.filter(|&v| !is_zero(cx, v));
-    cx.pad(
-        x,
-        cx.sizes(&pads),
-        value,
-        cx.ints(&axes),
-        attrs::Pad { mode },
-    )
+    cx.pad(x, cx.sizes(&pads), value, cx.ints(&axes), attrs::Pad { mode })
 }
 
 /// What a missing value means to `Pad`.
 fn is_zero(cx: &Cx, value: Value) -> bool {
     let zero = Scalar::Int(0).to_tensor(cx.dtype(value));
     let tensor = cx.constant_of(value);
-    tensor
-        .zip(zero)
-        .is_some_and(|(value, zero)| value.to_bytes() == zero.to_bytes())
+    tensor.zip(zero).is_some_and(|(value, zero)| value.to_bytes() == zero.to_bytes())
 }
 
 /// The negative ends cut off.
@@ -206,21 +166,14 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let known = |e: &Expr| e.as_int().unwrap_or(0);
     let negative: Vec<(i64, i64, i64)> = ends
         .iter()
-        .map(|e| {
-            (
-                e.axis,
-                known(&e.begin).saturating_neg().max(0),
-                known(&e.end).min(0),
-            )
-        })
+        .map(|e| (e.axis, known(&e.begin).saturating_neg().max(0), known(&e.end).min(0)))
         .collect();
     if negative.is_empty() {
         return x;
     }
     let starts: Vec<i64> = negative.iter().map(|(_, begin, _)| *begin).collect();
-    let stops: Vec<i64> = { negative.iter() }
-        .map(|&(.., end)| if end == 0 { i64::MAX } else { end })
-        .collect();
+    let stops: Vec<i64> =
+        { negative.iter() }.map(|&(.., end)| if end == 0 { i64::MAX } else { end }).collect();
     let axes: Vec<i64> = negative.iter().map(|(axis, ..)| *axis).collect();
     cx.slice_op(x, cx.ints(&starts), cx.ints(&stops), cx.ints(&axes), None)
 }

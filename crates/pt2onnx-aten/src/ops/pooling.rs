@@ -51,16 +51,7 @@ pub(super) static OPS: &[AtenOp] = &[
          padding: Vec<i64>,
          ceil_mode: bool,
          count_include_pad: bool| {
-            avg_pool::<1>(
-                cx,
-                x,
-                kernel,
-                stride,
-                padding,
-                ceil_mode,
-                count_include_pad,
-                None,
-            )
+            avg_pool::<1>(cx, x, kernel, stride, padding, ceil_mode, count_include_pad, None)
         }
     ),
     aten!(
@@ -164,9 +155,7 @@ fn max_pool<const N: usize>(
 ) -> Lowered {
     let (kernel, stride) = windows::<N>(&kernel, &stride);
     let options = max_pool_options::<N>(stride, &padding, &dilation, ceil_mode);
-    Ok(batched(cx, x, N, |x| {
-        cx.max_pool(x, &kernel, options.clone())
-    }))
+    Ok(batched(cx, x, N, |x| cx.max_pool(x, &kernel, options.clone())))
 }
 
 /// `MaxPool` with its second output. ONNX counts elements through the whole tensor, PyTorch through each channel.
@@ -191,13 +180,7 @@ fn max_pool_with_indices<const N: usize>(
     let area = match area.as_int() {
         Some(_) => cx.size(&area),
         None => {
-            let sizes = cx.shape_op(
-                x,
-                attrs::Shape {
-                    start: 2,
-                    end: None,
-                },
-            );
+            let sizes = cx.shape_op(x, attrs::Shape { start: 2, end: None });
             cx.reduce("ReduceProd", sizes, &[], false)
         }
     };
@@ -219,10 +202,7 @@ fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     let mut shape = cx.shape(x);
     let n = size.len();
     shape.truncate(shape.len().saturating_sub(n));
-    let options = attrs::ScatterElements {
-        axis: shape.len() as i64,
-        ..Default::default()
-    };
+    let options = attrs::ScatterElements { axis: shape.len() as i64, ..Default::default() };
     let area = Expr::product(size.clone());
     let zeros = cx.full(&[&shape[..], &[area]].concat(), 0, cx.dtype(x));
     let filled = cx.scatter_elements(zeros, flat(cx, indices, n), flat(cx, x, n), options);
@@ -249,10 +229,7 @@ fn max_pool_backward<const N: usize>(
         other => other,
     };
     let zeros = cx.full(&cx.shape(flat(cx, x, N)), 0, wide);
-    let options = attrs::ScatterElements {
-        axis: -1,
-        reduction: "add",
-    };
+    let options = attrs::ScatterElements { axis: -1, reduction: "add" };
     let grad = cx.cast(flat(cx, grad, N), wide);
     let sums = cx.scatter_elements(zeros, flat(cx, indices, N), grad, options);
     Ok(cx.cast(cx.reshape(sums, &cx.shape(x)), cx.dtype(x)))
@@ -275,9 +252,7 @@ fn avg_pool<const N: usize>(
     let mut sizes = cx.out_shape()?;
     let sizes = sizes.split_off(sizes.len().saturating_sub(N));
     if let Some(divisor) = divisor {
-        return window_sums(
-            cx, x, &kernel, &stride, &padding, ceil_mode, &sizes, divisor,
-        );
+        return window_sums(cx, x, &kernel, &stride, &padding, ceil_mode, &sizes, divisor);
     }
     let padded = padding.iter().any(|&p| p != 0);
     let options = attrs::AveragePool {
@@ -288,17 +263,13 @@ fn avg_pool<const N: usize>(
         count_include_pad: padded && count_include_pad,
         ..Default::default()
     };
-    Ok(batched(cx, x, N, |x| {
-        cx.average_pool(x, &kernel, options.clone())
-    }))
+    Ok(batched(cx, x, N, |x| cx.average_pool(x, &kernel, options.clone())))
 }
 
 /// The first elements along the last dimensions: without windows that start in the padding behind.
 fn cropped(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
     let first = cx.rank(x).saturating_sub(sizes.len());
-    sizes.iter().enumerate().fold(x, |x, (i, size)| {
-        cx.slice(x, first + i, &Expr::int(0), size, 1)
-    })
+    sizes.iter().enumerate().fold(x, |x, (i, size)| cx.slice(x, first + i, &Expr::int(0), size, 1))
 }
 
 /// Sums of windows, divided by `divisor`: a convolution with ones, of each channel on its own.
@@ -330,11 +301,7 @@ fn window_sums(
     };
     let window: Vec<Expr> = [1, 1].iter().chain(kernel).map(|&k| Expr::int(k)).collect();
     let ones = cx.full(&window, 1, cx.dtype(x));
-    let sums = cropped(
-        cx,
-        cx.conv(cx.reshape(x, &planes), ones, None, options),
-        sizes,
-    );
+    let sums = cropped(cx, cx.conv(cx.reshape(x, &planes), ones, None, options), sizes);
     Ok(cx.reshape(cx.div(sums, divisor), &[outer, sizes].concat()))
 }
 
@@ -364,13 +331,8 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
         if kernel.iter().all(|&k| k == 1) {
             return Ok(x);
         }
-        let options = attrs::AveragePool {
-            strides: Some(kernel.clone()),
-            ..Default::default()
-        };
-        return Ok(batched(cx, x, n, |x| {
-            cx.average_pool(x, &kernel, options.clone())
-        }));
+        let options = attrs::AveragePool { strides: Some(kernel.clone()), ..Default::default() };
+        return Ok(batched(cx, x, n, |x| cx.average_pool(x, &kernel, options.clone())));
     }
     if cx.numel(x).as_int() == Some(0) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
@@ -430,11 +392,7 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         let axes: Vec<usize> = (shape.len().saturating_sub(n)..shape.len()).collect();
         let values = cx.reduce("ReduceMax", x, &axes, true);
         let found = cx.is_used(1).then(|| {
-            let options = attrs::ArgMax {
-                axis: -1,
-                keepdims: false,
-                ..Default::default()
-            };
+            let options = attrs::ArgMax { axis: -1, keepdims: false, ..Default::default() };
             cx.unsqueeze(cx.arg_max(flat(cx, x, n), options), &axes)
         });
         return Ok([Some(values), found].into());
@@ -463,11 +421,7 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     let mut places: Option<Value> = None;
     for (i, &position) in positions.iter().enumerate() {
         let behind = cx.size(&Expr::product(spatial[i + 1..].to_vec()));
-        let scaled = if i + 1 < n {
-            cx.mul(position, behind)
-        } else {
-            position
-        };
+        let scaled = if i + 1 < n { cx.mul(position, behind) } else { position };
         let others = (0..n).filter(|&j| j != i).map(|j| lead + j);
         let mut axes: Vec<usize> = others.clone().collect();
         axes.extend(others.map(|a| a + n));
@@ -485,10 +439,7 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     let elements = if lead == 0 {
         cx.gather(channels, places, outer.len())
     } else {
-        let all = cx.reshape(
-            places,
-            &[outer, &[Expr::product(windows.to_vec())]].concat(),
-        );
+        let all = cx.reshape(places, &[outer, &[Expr::product(windows.to_vec())]].concat());
         let axis = outer.len() as i64;
         let found = cx.gather_elements(channels, all, attrs::GatherElements { axis });
         cx.reshape(found, &[outer, windows].concat())
@@ -500,11 +451,7 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     }
     let first = cx.arg_max(
         elements,
-        attrs::ArgMax {
-            axis: last as i64,
-            keepdims: true,
-            ..Default::default()
-        },
+        attrs::ArgMax { axis: last as i64, keepdims: true, ..Default::default() },
     );
     let wide = cx.expand(places, &[outer, windows].concat());
     let axis = last as i64;
@@ -536,13 +483,7 @@ fn fractional_max_pool(
     for (i, to) in output_size.iter().enumerate() {
         // The samples of two dimensions come the other way round.
         let which = if n == 2 { 1 - i } else { i };
-        let u = cx.slice(
-            samples,
-            lead,
-            &Expr::int(which as i64),
-            &Expr::int(which as i64 + 1),
-            1,
-        );
+        let u = cx.slice(samples, lead, &Expr::int(which as i64), &Expr::int(which as i64 + 1), 1);
         let room = cx.size(&(&spatial[i] - kernel[i]));
         let last = to - 1;
         let start = if last.as_int() == Some(0) {
@@ -551,10 +492,7 @@ fn fractional_max_pool(
             let a = cx.div(cx.cast(room, wide), cx.cast(cx.size(&last), wide));
             let j = cx.iota(to);
             let whole = |v| cx.cast(cx.floor(v), DType::I64);
-            let start = cx.sub(
-                whole(cx.mul(cx.add(cx.cast(j, wide), u), a)),
-                whole(cx.mul(u, a)),
-            );
+            let start = cx.sub(whole(cx.mul(cx.add(cx.cast(j, wide), u), a)), whole(cx.mul(u, a)));
             cx.select(cx.equal(j, cx.size(&last)), room, start)
         };
         let offsets = cx.iota(&Expr::int(kernel[i]));

@@ -226,10 +226,7 @@ pub(super) static OPS: &[AtenOp] = &[
 
 /// Scale and zero point as constants.
 fn numbers(cx: &Cx, scale: f64, zero_point: i64) -> (Value, Value) {
-    (
-        cx.scalar(scale, DType::F32),
-        cx.scalar(zero_point, DType::I64),
-    )
+    (cx.scalar(scale, DType::F32), cx.scalar(zero_point, DType::I64))
 }
 
 /// The one element of a tensor, 0-d.
@@ -242,11 +239,7 @@ fn rounded(cx: &Cx, zero_point: Value, min: i64, max: i64) -> Value {
     if !cx.dtype(zero_point).is_float() {
         return zero_point;
     }
-    let held = cx.clamp(
-        cx.round(zero_point),
-        Some(Scalar::Int(min)),
-        Some(Scalar::Int(max)),
-    );
+    let held = cx.clamp(cx.round(zero_point), Some(Scalar::Int(min)), Some(Scalar::Int(max)));
     cx.cast(held, DType::I64)
 }
 
@@ -290,10 +283,7 @@ fn quantize(
         Some(axis) => (cx.axis(x, axis)? as i64, scale, zero_point),
         None => (1, first(cx, scale), first(cx, zero_point)),
     };
-    let options = attrs::QuantizeLinear {
-        axis: options,
-        ..Default::default()
-    };
+    let options = attrs::QuantizeLinear { axis: options, ..Default::default() };
     let result = cx.quantize_linear(
         cx.cast(x, DType::F32),
         cx.cast(scale, DType::F32),
@@ -324,10 +314,7 @@ fn dequantize(
         Some(axis) => (cx.axis(q, axis)? as i64, scale, zero_point),
         None => (1, first(cx, scale), zero_point.map(|z| first(cx, z))),
     };
-    let options = attrs::DequantizeLinear {
-        axis,
-        ..Default::default()
-    };
+    let options = attrs::DequantizeLinear { axis, ..Default::default() };
     let zero_point = zero_point.map(|z| cx.cast(z, dtype));
     let result = cx.dequantize_linear(q, cx.cast(scale, DType::F32), zero_point, options);
     Ok(cx.cast(result, cx.out_dtype()?))
@@ -353,11 +340,7 @@ fn levels(cx: &Cx, x: Value, scale: Value, zero_point: Option<Value>, min: i64, 
     };
     let scaled = cx.mul(cx.cast(x, wide), cx.reciprocal(cx.cast(scale, wide)));
     let level = zero_point.map_or(scaled, |z| cx.add(scaled, cx.cast(z, wide)));
-    cx.clamp(
-        cx.round(level),
-        Some(Scalar::Int(min)),
-        Some(Scalar::Int(max)),
-    )
+    cx.clamp(cx.round(level), Some(Scalar::Int(min)), Some(Scalar::Int(max)))
 }
 
 /// Groups of the last dimension as rows, with one scale and zero point each.
@@ -418,10 +401,7 @@ fn within(
     let x = cx.cast(x, DType::F32);
     let scaled = cx.mul(x, cx.reciprocal(cx.cast(scale, DType::F32)));
     let level = cx.round(cx.add(scaled, cx.cast(zero_point, DType::F32)));
-    Some(cx.and(
-        cx.greater_or_equal(level, min),
-        cx.less_or_equal(level, max),
-    ))
+    Some(cx.and(cx.greater_or_equal(level, min), cx.less_or_equal(level, max)))
 }
 
 /// What was worked out, in the types and shapes recorded.
@@ -489,17 +469,10 @@ fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> 
 fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
     let (min, max) = (-128.0, 127.0);
     let (low, high) = extremes(cx, x, &[cx.rank(x).saturating_sub(1)]);
-    let scale = cx.maximum(
-        cx.div(cx.sub(high, low), max - min),
-        f64::from(f32::EPSILON),
-    );
+    let scale = cx.maximum(cx.div(cx.sub(high, low), max - min), f64::from(f32::EPSILON));
     let (low, high) = (cx.div(low, scale), cx.div(high, scale));
     let error = cx.add(cx.add(low, min), cx.add(high, max));
     let zero_point = cx.select(cx.greater(error, 0.0), cx.sub(min, low), cx.sub(max, high));
-    let held = cx.clamp(
-        zero_point,
-        Some(Scalar::Float(min)),
-        Some(Scalar::Float(max)),
-    );
+    let held = cx.clamp(zero_point, Some(Scalar::Float(min)), Some(Scalar::Float(max)));
     recorded(cx, [scale, cx.round(held)])
 }

@@ -75,12 +75,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
         |cx: &Cx, x: Value, mean: f64, std: f64| -> Lowered {
-            Ok(scaled(
-                cx,
-                normal(cx, &cx.shape(x), cx.out_dtype()?),
-                mean,
-                std,
-            ))
+            Ok(scaled(cx, normal(cx, &cx.shape(x), cx.out_dtype()?), mean, std))
         },
         parts
     ),
@@ -236,12 +231,7 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!(
         "aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
         |cx: &Cx, x: Value, from: f64, to: f64| -> Lowered {
-            Ok(scaled(
-                cx,
-                uniform(cx, &cx.shape(x), cx.dtype(x)),
-                from,
-                to - from,
-            ))
+            Ok(scaled(cx, uniform(cx, &cx.shape(x), cx.dtype(x)), from, to - from))
         },
         parts
     ),
@@ -331,11 +321,7 @@ fn scaled(cx: &Cx, x: Value, shift: f64, scale: f64) -> Value {
 /// From uniform numbers of `x`'s shape, float32 at least, to `x`'s type.
 fn shaped(cx: &Cx, x: Value, from: impl FnOnce(Value) -> Value) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let wide = if dtype == DType::F64 {
-        DType::F64
-    } else {
-        DType::F32
-    };
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     Ok(cx.cast(from(uniform(cx, &cx.shape(x), wide)), dtype))
 }
 
@@ -386,11 +372,7 @@ fn randperm(cx: &Cx, n: Expr, _: Option<DType>) -> Lowered {
 fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let rank = cx.rank(weights);
     if let (true, 2, Some(sample_size)) = (replacement, rank, n.as_int()) {
-        let options = attrs::Multinomial {
-            dtype: 7,
-            sample_size,
-            ..Default::default()
-        };
+        let options = attrs::Multinomial { dtype: 7, sample_size, ..Default::default() };
         let drawn = cx.multinomial(cx.log(cx.cast(weights, DType::F32)), options);
         cx.set_type(drawn, Type::tensor(DType::I64, [cx.dim(weights, 0), n]));
         return Ok(drawn);
@@ -407,11 +389,7 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
         let [_, indices] = top_k(cx, keys, &n, last, true, true);
         return Ok(indices);
     }
-    let sums = cx.cum_sum(
-        weights,
-        cx.scalar(last as i64, DType::I64),
-        Default::default(),
-    );
+    let sums = cx.cum_sum(weights, cx.scalar(last as i64, DType::I64), Default::default());
     let all = cx.slice(sums, last, &(cx.dim(sums, -1) - 1), &cx.dim(sums, -1), 1);
     let mut dims = cx.shape(weights);
     dims[last] = n;

@@ -25,18 +25,7 @@ pub(super) static OPS: &[AtenOp] = &[
          t: bool,
          two: bool,
          first: bool| {
-            sequence(
-                cx,
-                Kind::Gru,
-                x,
-                vec![h],
-                p,
-                b,
-                n,
-                dropout(d, t, n)?,
-                two,
-                first,
-            )
+            sequence(cx, Kind::Gru, x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
         }
     ),
     aten!(
@@ -48,14 +37,7 @@ pub(super) static OPS: &[AtenOp] = &[
          wh: Value,
          bi: Option<Value>,
          bh: Option<Value>|
-         -> Lowered {
-            Ok(gru_gates(
-                cx,
-                linear(cx, x, wi, bi),
-                linear(cx, h, wh, bh),
-                h,
-            ))
-        }
+         -> Lowered { Ok(gru_gates(cx, linear(cx, x, wi, bi), linear(cx, h, wh, bh), h,)) }
     ),
     aten!(
         "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
@@ -92,18 +74,7 @@ pub(super) static OPS: &[AtenOp] = &[
          t: bool,
          two: bool,
          first: bool| {
-            sequence(
-                cx,
-                Kind::Rnn("Relu"),
-                x,
-                vec![h],
-                p,
-                b,
-                n,
-                dropout(d, t, n)?,
-                two,
-                first,
-            )
+            sequence(cx, Kind::Rnn("Relu"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
         }
     ),
     aten!(
@@ -129,18 +100,7 @@ pub(super) static OPS: &[AtenOp] = &[
          t: bool,
          two: bool,
          first: bool| {
-            sequence(
-                cx,
-                Kind::Rnn("Tanh"),
-                x,
-                vec![h],
-                p,
-                b,
-                n,
-                dropout(d, t, n)?,
-                two,
-                first,
-            )
+            sequence(cx, Kind::Rnn("Tanh"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
         }
     ),
     aten!(
@@ -201,11 +161,7 @@ fn sequence(
     batch_first: bool,
 ) -> Lowered<Outputs> {
     let directions = 1 + usize::from(bidirectional);
-    let direction = if bidirectional {
-        "bidirectional"
-    } else {
-        "forward"
-    };
+    let direction = if bidirectional { "bidirectional" } else { "forward" };
     let each = if has_biases { 4 } else { 2 };
     let layers = usize::try_from(layers).unwrap_or(0);
     if layers == 0 || weights.len() != layers * directions * each {
@@ -216,19 +172,12 @@ fn sequence(
     if cx.rank(x) != 3 {
         return Err(LowerError::unsupported("a sequence that is not of rank 3"));
     }
-    let mut x = if batch_first {
-        cx.swap_axes(x, 0, 1)
-    } else {
-        x
-    };
+    let mut x = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
     let mut ends: Vec<Vec<Value>> = vec![Vec::new(); start.len()];
     for (layer, weights) in weights.chunks(directions * each).enumerate() {
         let first = Expr::int((layer * directions) as i64);
         let end = Expr::int(((layer + 1) * directions) as i64);
-        let start: Vec<Value> = start
-            .iter()
-            .map(|&s| cx.slice(s, 0, &first, &end, 1))
-            .collect();
+        let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
         let outputs = one_layer(cx, kind, x, &start, weights, each, direction)?;
         let all = outputs[0];
         x = if bidirectional {
@@ -243,11 +192,7 @@ fn sequence(
             end.push(output);
         }
     }
-    let result = if batch_first {
-        cx.swap_axes(x, 0, 1)
-    } else {
-        x
-    };
+    let result = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
     let ends = ends.iter().map(|e| cx.concat(e, 0));
     Ok([result].into_iter().chain(ends).collect::<Vec<_>>().into())
 }
@@ -266,11 +211,8 @@ fn one_layer(
     let hidden = hidden
         .ok_or_else(|| LowerError::unsupported("a recurrent layer of dynamic hidden size"))?;
     // Weight `i` of every direction, gates in ONNX's order.
-    let rows: Vec<i64> = kind
-        .gates()
-        .iter()
-        .flat_map(|gate| (0..hidden).map(move |j| gate * hidden + j))
-        .collect();
+    let rows: Vec<i64> =
+        kind.gates().iter().flat_map(|gate| (0..hidden).map(move |j| gate * hidden + j)).collect();
     let ordered = |w: Value| match kind {
         Kind::Rnn(_) => w,
         _ => cx.gather(w, cx.ints(&rows), 0),
@@ -293,23 +235,8 @@ fn one_layer(
     let h = start.first().copied();
     let outputs = match kind {
         Kind::Lstm => {
-            let options = attrs::LSTM {
-                direction,
-                hidden_size,
-                ..Default::default()
-            };
-            cx.lstm_n(
-                3,
-                x,
-                w,
-                r,
-                bias,
-                None,
-                h,
-                start.get(1).copied(),
-                None,
-                options,
-            )
+            let options = attrs::LSTM { direction, hidden_size, ..Default::default() };
+            cx.lstm_n(3, x, w, r, bias, None, h, start.get(1).copied(), None, options)
         }
         Kind::Gru => {
             let options = attrs::GRU {
@@ -386,10 +313,7 @@ fn mkldnn_rnn_layer(
 /// `x @ w.T + b`
 fn linear(cx: &Cx, x: Value, w: Value, b: Option<Value>) -> Value {
     if cx.rank(x) == 2 {
-        let options = attrs::Gemm {
-            trans_b: true,
-            ..Default::default()
-        };
+        let options = attrs::Gemm { trans_b: true, ..Default::default() };
         return cx.gemm(x, w, b, options);
     }
     let product = cx.matmul(x, cx.transpose(w, &[1, 0]));
@@ -406,11 +330,8 @@ fn gates(cx: &Cx, all: Value, n: i64) -> Vec<Value> {
 /// The next hidden and cell state.
 fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
     let gates = gates(cx, all, 4);
-    let (input, forget, output) = (
-        cx.sigmoid(gates[0]),
-        cx.sigmoid(gates[1]),
-        cx.sigmoid(gates[3]),
-    );
+    let (input, forget, output) =
+        (cx.sigmoid(gates[0]), cx.sigmoid(gates[1]), cx.sigmoid(gates[3]));
     let c = cx.add(cx.mul(forget, c), cx.mul(input, cx.tanh(gates[2])));
     [cx.mul(output, cx.tanh(c)), c]
 }
@@ -434,10 +355,7 @@ fn lstm_cell(
 /// `n + z * (h - n)`, where `n = tanh(i_n + r * h_n)`.
 fn gru_gates(cx: &Cx, input: Value, hidden: Value, h: Value) -> Value {
     let (i, g) = (gates(cx, input, 3), gates(cx, hidden, 3));
-    let (r, z) = (
-        cx.sigmoid(cx.add(i[0], g[0])),
-        cx.sigmoid(cx.add(i[1], g[1])),
-    );
+    let (r, z) = (cx.sigmoid(cx.add(i[0], g[0])), cx.sigmoid(cx.add(i[1], g[1])));
     let n = cx.tanh(cx.add(i[2], cx.mul(r, g[2])));
     cx.add(n, cx.mul(z, cx.sub(h, n)))
 }
@@ -465,11 +383,6 @@ fn fused_gru_cell(
     hidden_bias: Option<Value>,
 ) -> Lowered<Outputs> {
     let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
-    let next = gru_gates(
-        cx,
-        biased(input, input_bias),
-        biased(hidden, hidden_bias),
-        h,
-    );
+    let next = gru_gates(cx, biased(input, input_bias), biased(hidden, hidden_bias), h);
     Ok([Some(next), None].into())
 }

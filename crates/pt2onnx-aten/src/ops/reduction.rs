@@ -9,10 +9,9 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_aminmax(Tensor self) -> (Tensor, Tensor)",
-        |cx: &Cx, x: Value| aminmax(cx, x, None, false)
-    ),
+    aten!("aten::_aminmax(Tensor self) -> (Tensor, Tensor)", |cx: &Cx, x: Value| aminmax(
+        cx, x, None, false
+    )),
     aten!(
         "aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
         |cx: &Cx, x: Value, dim: i64, keepdim: bool| { aminmax(cx, x, Some(dim), keepdim) }
@@ -132,11 +131,7 @@ pub(super) static OPS: &[AtenOp] = &[
         sum,
         parts
     ),
-    aten!(
-        "aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor",
-        sum_to_size,
-        parts
-    ),
+    aten!("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size, parts),
     aten!("aten::trace(Tensor self) -> Tensor", trace, parts),
 ];
 
@@ -169,17 +164,11 @@ fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
     let dtype = cx.out_dtype()?;
     let shape = cx.shape(x.re);
     let cast = |v: Value| cx.expand(cx.cast(v, dtype), &shape);
-    let mut x = Complex {
-        re: cast(x.re),
-        im: cast(x.im),
-    };
+    let mut x = Complex { re: cast(x.re), im: cast(x.im) };
     let axis = match dim {
         Some(dim) => cx.axis(x.re, dim)?,
         None => {
-            x = Complex {
-                re: flat(cx, x.re),
-                im: flat(cx, x.im),
-            };
+            x = Complex { re: flat(cx, x.re), im: flat(cx, x.im) };
             0
         }
     };
@@ -195,19 +184,13 @@ fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
         ));
     };
     if n == 0 {
-        return Ok(cx.pairs(Complex {
-            re: cx.full(&out, 1, dtype),
-            im: cx.full(&out, 0, dtype),
-        }));
+        return Ok(cx.pairs(Complex { re: cx.full(&out, 1, dtype), im: cx.full(&out, 0, dtype) }));
     }
     while n > 1 {
         let half = n / 2;
         let cut = |from: i64, to: i64| {
             let piece = |v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1);
-            Complex {
-                re: piece(x.re),
-                im: piece(x.im),
-            }
+            Complex { re: piece(x.re), im: piece(x.im) }
         };
         let (a, b) = (cut(0, half), cut(half, 2 * half));
         let product = product(cx, a, b);
@@ -222,10 +205,7 @@ fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
         };
         n = half + n % 2;
     }
-    Ok(cx.pairs(Complex {
-        re: cx.reshape(x.re, &out),
-        im: cx.reshape(x.im, &out),
-    }))
+    Ok(cx.pairs(Complex { re: cx.reshape(x.re, &out), im: cx.reshape(x.im, &out) }))
 }
 
 /// The sum of all that is no NaN.
@@ -241,11 +221,7 @@ fn nansum(
 
 /// `x` with zeros for NaN.
 fn without_nan(cx: &Cx, x: Value) -> Value {
-    if cx.dtype(x).is_float() {
-        cx.select(cx.is_nan(x), 0.0, x)
-    } else {
-        x
-    }
+    if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), 0.0, x) } else { x }
 }
 
 /// The mean of all that is no NaN.
@@ -273,16 +249,8 @@ fn nanmean_complex(
     let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.im));
     let numbers = cx.cast(cx.not(nan), cx.dtype(x.re));
     let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
-    let part = |v| {
-        cx.div(
-            reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim),
-            known,
-        )
-    };
-    Ok(cx.pairs(Complex {
-        re: part(x.re),
-        im: part(x.im),
-    }))
+    let part = |v| cx.div(reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim), known);
+    Ok(cx.pairs(Complex { re: part(x.re), im: part(x.im) }))
 }
 
 fn extreme_of(cx: &Cx, of: Extreme, x: Value, dims: &[i64], keepdim: bool) -> Lowered {
@@ -327,11 +295,7 @@ fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
 fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     let Some(dim) = dim else {
         let found = arg_of(cx, of, flat(cx, x), 0, false);
-        let ones = if keepdim {
-            vec![Expr::int(1); cx.rank(x)]
-        } else {
-            vec![]
-        };
+        let ones = if keepdim { vec![Expr::int(1); cx.rank(x)] } else { vec![] };
         return Ok(cx.reshape(found, &ones));
     };
     let axis = cx.axis(x, dim)?;
@@ -382,16 +346,9 @@ fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowe
     let scale = cx.exp(cx.sub(x.re, largest));
     let sum = |part| reduce(cx, "ReduceSum", cx.mul(scale, part), &axes, keepdim);
     let (re, im) = (sum(cx.cos(x.im)), sum(cx.sin(x.im)));
-    let shift = if keepdim {
-        largest
-    } else {
-        cx.squeeze(largest, &axes)
-    };
+    let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
     let sum = Complex { re, im };
-    Ok(cx.pairs(Complex {
-        re: cx.add(cx.log(magnitude(cx, sum)), shift),
-        im: angle(cx, sum),
-    }))
+    Ok(cx.pairs(Complex { re: cx.add(cx.log(magnitude(cx, sum)), shift), im: angle(cx, sum) }))
 }
 
 /// Sums over the dimensions that `size` does not have, and over those where it has 1.
@@ -402,9 +359,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     })?;
     let one = Expr::int(1);
     let to_one = |i: usize| size[i - lead] == one && shape[i] != one;
-    let axes: Vec<usize> = (0..shape.len())
-        .filter(|&i| i < lead || to_one(i))
-        .collect();
+    let axes: Vec<usize> = (0..shape.len()).filter(|&i| i < lead || to_one(i)).collect();
     let summed = reduce(cx, "ReduceSum", cx.cast(x, cx.out_dtype()?), &axes, true);
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }

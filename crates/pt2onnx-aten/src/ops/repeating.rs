@@ -9,11 +9,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::cartesian_prod(Tensor[] tensors) -> Tensor",
-        cartesian_prod,
-        parts
-    ),
+    aten!("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod, parts),
     aten!(
         "aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
         combinations,
@@ -29,11 +25,7 @@ pub(super) static OPS: &[AtenOp] = &[
         meshgrid,
         parts
     ),
-    aten!(
-        "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
-        repeat,
-        parts
-    ),
+    aten!("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat, parts),
     aten!(
         "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
         interleaved_indices
@@ -48,11 +40,7 @@ pub(super) static OPS: &[AtenOp] = &[
         repeat_interleave,
         parts
     ),
-    aten!(
-        "aten::tile(Tensor self, SymInt[] dims) -> Tensor",
-        repeat,
-        parts
-    ),
+    aten!("aten::tile(Tensor self, SymInt[] dims) -> Tensor", repeat, parts),
 ];
 
 /// `Tile`, where there may be more repeats than dimensions, or (in `tile`) fewer.
@@ -129,10 +117,7 @@ fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
         cx.expand_op(cx.scalar(0, DType::I64), places),
         ends,
         cx.full(&[count], 1, DType::I64),
-        attrs::ScatterElements {
-            reduction: "add",
-            ..Default::default()
-        },
+        attrs::ScatterElements { reduction: "add", ..Default::default() },
     );
     cx.set_type(starts, Type::tensor(DType::I64, [cx.unknown_dim()]));
     let before_last = cx.slice_op(starts, cx.ints(&[0]), total, cx.ints(&[0]), None);
@@ -171,10 +156,7 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let mut shape: Vec<Expr> = tensors.iter().map(|&x| cx.numel(x)).collect();
     shape.push(Expr::int(1));
     let column = |(i, &x): (usize, &Value)| {
-        cx.expand(
-            along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1),
-            &shape,
-        )
+        cx.expand(along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1), &shape)
     };
     let columns: Vec<Value> = tensors.iter().enumerate().map(column).collect();
     to_recorded(cx, cx.concat(&columns, rank))
@@ -184,9 +166,7 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     let size = cx.dim(x, 0);
     if !(0..=16).contains(&r) {
-        return Err(LowerError::unsupported(format!(
-            "combinations of {r} elements"
-        )));
+        return Err(LowerError::unsupported(format!("combinations of {r} elements")));
     }
     match (r, size.as_int()) {
         (0, _) => return Ok(cx.full(&[Expr::int(0)], 0, cx.dtype(x))),
@@ -194,10 +174,7 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
         (_, Some(size)) => {
             if let Some(rows) = spelled_out_choices(size, r as usize, with_replacement) {
                 let all: Vec<i64> = rows.iter().flatten().copied().collect();
-                return recorded(
-                    cx,
-                    cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0),
-                );
+                return recorded(cx, cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0));
             }
         }
         _ => {}
@@ -210,14 +187,9 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
         true => cx.less_or_equal(index(i), index(i + 1)),
         false => cx.less(index(i), index(i + 1)),
     };
-    let mask = (0..r - 1)
-        .map(ordered)
-        .reduce(|all, mask| cx.and(all, mask));
+    let mask = (0..r - 1).map(ordered).reduce(|all, mask| cx.and(all, mask));
     let mask = mask.ok_or_else(|| LowerError::unsupported("combinations of no elements"))?;
-    recorded(
-        cx,
-        cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0),
-    )
+    recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
 }
 
 /// All increasing rows of `r` indices below `size`, unless there are too many to spell out.
@@ -226,9 +198,7 @@ fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Ve
     for _ in 0..r {
         let mut longer = Vec::new();
         for row in &rows {
-            let from = row
-                .last()
-                .map_or(0, |last| last + i64::from(!with_replacement));
+            let from = row.last().map_or(0, |last| last + i64::from(!with_replacement));
             if longer.len() as i64 + (size - from) > SPELLED_OUT {
                 return None;
             }

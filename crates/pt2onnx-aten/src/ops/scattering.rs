@@ -86,9 +86,7 @@ impl Reduction {
             "amin" => Reduction::Min,
             "mean" => Reduction::Mean,
             other => {
-                return Err(LowerError::unsupported(format!(
-                    "there is no reduction `{other}`"
-                )));
+                return Err(LowerError::unsupported(format!("there is no reduction `{other}`")));
             }
         })
     }
@@ -136,12 +134,7 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
     let reduction = how.onnx();
     let elements = |indices| {
         let axis = axis as i64;
-        cx.scatter_elements(
-            x,
-            indices,
-            updates,
-            attrs::ScatterElements { axis, reduction },
-        )
+        cx.scatter_elements(x, indices, updates, attrs::ScatterElements { axis, reduction })
     };
     match *places {
         Places::Elements(indices) => elements(indices),
@@ -182,17 +175,9 @@ fn reduce(
     };
     let mut result = write(cx, from, axis, places, updates, how);
     if how == Reduction::Mean {
-        let before = cx.full(
-            &count_shape(cx, x, axis, places),
-            i64::from(include_self),
-            computed,
-        );
+        let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
         let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
-        let at = if let Places::Slices(_) = places {
-            0
-        } else {
-            axis
-        };
+        let at = if let Places::Slices(_) = places { 0 } else { axis };
         let counted = write(cx, before, at, places, ones, Reduction::Add);
         let counted = match include_self {
             true => counted,
@@ -235,11 +220,7 @@ fn elements(cx: &Cx, index: Value, source: Value) -> Option<(Places, Value)> {
     let index = vector(cx, as_index(cx, index));
     let shape = cx.shape(index);
     let empty = is_empty(&shape);
-    let source = if empty {
-        source
-    } else {
-        crop(cx, vector(cx, source), &shape)
-    };
+    let source = if empty { source } else { crop(cx, vector(cx, source), &shape) };
     (!empty).then_some((Places::Elements(index), source))
 }
 
@@ -296,15 +277,7 @@ fn scatter_reduce(
     reduce: String,
     include_self: bool,
 ) -> Lowered {
-    scatter_onto(
-        cx,
-        x,
-        dim,
-        index,
-        source,
-        Reduction::parse(&reduce)?,
-        include_self,
-    )
+    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
 }
 
 fn scatter_onto(
@@ -379,15 +352,7 @@ fn index_reduce(
     reduce: String,
     include_self: bool,
 ) -> Lowered {
-    slices_onto(
-        cx,
-        x,
-        dim,
-        index,
-        source,
-        Reduction::parse(&reduce)?,
-        include_self,
-    )
+    slices_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
 }
 
 /// `Where` on the slices that `index` names, `value`.

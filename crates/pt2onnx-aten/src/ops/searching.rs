@@ -54,10 +54,7 @@ pub(super) static OPS: &[AtenOp] = &[
             search(cx, boundaries, x, right)
         }
     ),
-    aten!(
-        "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-        histc
-    ),
+    aten!("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc),
     aten!(
         "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         |cx: &Cx,
@@ -256,10 +253,7 @@ fn counted(cx: &Cx, size: Value, indices: Value, weights: Value) -> Value {
         &[Some(cx.scalar(0, cx.dtype(weights))), Some(size)],
         Default::default(),
     );
-    let options = attrs::ScatterElements {
-        axis: 0,
-        reduction: "add",
-    };
+    let options = attrs::ScatterElements { axis: 0, reduction: "add" };
     cx.scatter_elements(zeros, indices, weights, options)
 }
 
@@ -304,15 +298,10 @@ fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
         return Ok((cx.scalar(min - 1.0, dtype), cx.scalar(max + 1.0, dtype)));
     }
     let axes = all_axes(cx, x);
-    let (low, high) = (
-        reduce(cx, "ReduceMin", x, &axes, false),
-        reduce(cx, "ReduceMax", x, &axes, false),
-    );
+    let (low, high) =
+        (reduce(cx, "ReduceMin", x, &axes, false), reduce(cx, "ReduceMax", x, &axes, false));
     let same = cx.equal(low, high);
-    Ok((
-        cx.select(same, cx.sub(low, 1.0), low),
-        cx.select(same, cx.add(high, 1.0), high),
-    ))
+    Ok((cx.select(same, cx.sub(low, 1.0), low), cx.select(same, cx.add(high, 1.0), high)))
 }
 
 /// `bins + 1` edges of equal distances.
@@ -331,10 +320,7 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
                 reduce(cx, "ReduceMax", x, &axes, false),
             );
             let same = cx.equal(low, high);
-            (
-                cx.select(same, cx.sub(low, 0.5), low),
-                cx.select(same, cx.add(high, 0.5), high),
-            )
+            (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
         }
     };
     Ok(super::creation::spaced(cx, low, high, bins + 1, dtype))
@@ -343,11 +329,8 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
 /// Points, one in each row.
 fn rows(cx: &Cx, x: Value) -> Value {
     let n = cx.dim(x, -1);
-    let lead: Vec<Expr> = cx
-        .shape(x)
-        .split_last()
-        .map(|(_, lead)| lead.to_vec())
-        .unwrap_or_default();
+    let lead: Vec<Expr> =
+        cx.shape(x).split_last().map(|(_, lead)| lead.to_vec()).unwrap_or_default();
     cx.reshape(x, &[Expr::product(lead), n])
 }
 
@@ -404,12 +387,7 @@ fn histogram(
         None => cx.cast(inside, dtype),
     };
     let place = cx.select(inside, place, 0);
-    let counts = counted(
-        cx,
-        cx.sizes(&[Expr::product(sizes.clone())]),
-        place,
-        weights,
-    );
+    let counts = counted(cx, cx.sizes(&[Expr::product(sizes.clone())]), place, weights);
     let counts = cx.reshape(counts, &sizes);
     if !density {
         return counts;
@@ -430,15 +408,8 @@ type UniqueOutputs = Lowered<[Option<Value>; 3]>;
 fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     let dtype = cx.dtype(x);
     // Bools have no order in ONNX.
-    let numbers = if dtype == DType::Bool {
-        cx.cast(x, DType::I64)
-    } else {
-        x
-    };
-    let options = attrs::Unique {
-        axis: axis.map(|a| a as i64),
-        ..Default::default()
-    };
+    let numbers = if dtype == DType::Bool { cx.cast(x, DType::I64) } else { x };
+    let options = attrs::Unique { axis: axis.map(|a| a as i64), ..Default::default() };
     let found = cx.unique_n(4, numbers, options);
     [cx.cast(found[0], dtype), found[2], found[3]]
 }
@@ -471,11 +442,7 @@ fn unique_dim(
 ) -> UniqueOutputs {
     let axis = cx.axis(x, dim)?;
     let [values, inverse, counts] = unique_along(cx, x, Some(axis));
-    Ok([
-        Some(values),
-        if_read(cx, 1, || inverse),
-        if_read(cx, 2, || counts),
-    ])
+    Ok([Some(values), if_read(cx, 1, || inverse), if_read(cx, 2, || counts)])
 }
 
 /// The first of each run of equal elements (or slices along `dim`); the run each belongs to; the runs' lengths.
@@ -505,9 +472,7 @@ fn unique_consecutive(
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
     let differ = reduce(cx, "ReduceMax", differ, &others, false);
     let first = cx.concat(&[cx.vector(&[true]), differ], 0);
-    let along = |axis: usize| attrs::Compress {
-        axis: Some(axis as i64),
-    };
+    let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
     let inverse = || {
         let (ones, axis) = (cx.cast(first, DType::I64), cx.scalar(0, DType::I64));
         let run = cx.sub(cx.cum_sum(ones, axis, Default::default()), 1);
@@ -522,9 +487,5 @@ fn unique_consecutive(
         let [from, to] = neighbours(cx, ends, 0, 1);
         cx.sub(to, from)
     };
-    Ok([
-        Some(cx.compress(x, first, along(axis))),
-        if_read(cx, 1, inverse),
-        if_read(cx, 2, counts),
-    ])
+    Ok([Some(cx.compress(x, first, along(axis))), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
 }

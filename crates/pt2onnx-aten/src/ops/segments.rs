@@ -45,11 +45,7 @@ fn segment_reduce(
     let (lengths, ends) = match (lengths, offsets) {
         (Some(lengths), _) => {
             let lengths = cx.cast(lengths, DType::I64);
-            let ends = cx.cum_sum(
-                lengths,
-                cx.scalar(axis as i64, DType::I64),
-                Default::default(),
-            );
+            let ends = cx.cum_sum(lengths, cx.scalar(axis as i64, DType::I64), Default::default());
             (lengths, ends)
         }
         (None, Some(offsets)) => {
@@ -58,31 +54,21 @@ fn segment_reduce(
             (cx.sub(to, from), to)
         }
         _ => {
-            return Err(LowerError::unsupported(
-                "segments without lengths or offsets",
-            ));
+            return Err(LowerError::unsupported("segments without lengths or offsets"));
         }
     };
     // The segment of an element: how many segments end before it.
     let n = cx.dim(data, axis as i64);
     let place = cx.cast(cx.iota(&n), DType::I64);
     let over = cx.less_or_equal(cx.unsqueeze(ends, &[axis]), cx.unsqueeze(place, &[1]));
-    let segment = reduce(
-        cx,
-        "ReduceSum",
-        cx.cast(over, DType::I64),
-        &[axis + 1],
-        false,
-    );
+    let segment = reduce(cx, "ReduceSum", cx.cast(over, DType::I64), &[axis + 1], false);
     let (reduction, identity) = match how.as_str() {
         "sum" | "mean" => ("add", Scalar::Int(0)),
         "prod" => ("mul", Scalar::Int(1)),
         "max" => ("max", lowest(dtype)),
         "min" => ("min", highest(dtype)),
         _ => {
-            return Err(LowerError::unsupported(format!(
-                "segments reduced by `{how}`"
-            )));
+            return Err(LowerError::unsupported(format!("segments reduced by `{how}`")));
         }
     };
     // One segment more takes what lies behind the last one.
@@ -92,10 +78,7 @@ fn segment_reduce(
     let start = cx.full(&all, initial.unwrap_or(identity), dtype);
     let lead: Vec<usize> = (axis + 1..rank).collect();
     let indices = cx.expand(cx.unsqueeze(segment, &lead), &cx.shape(data));
-    let options = attrs::ScatterElements {
-        axis: axis as i64,
-        reduction,
-    };
+    let options = attrs::ScatterElements { axis: axis as i64, reduction };
     let found = cx.scatter_elements(start, indices, data, options);
     let found = cx.slice(found, axis, &Expr::int(0), &shape[axis], 1);
     let lengths = cx.unsqueeze(lengths, &lead);

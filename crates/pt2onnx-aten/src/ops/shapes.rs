@@ -44,10 +44,7 @@ pub(super) fn flat(cx: &Cx, x: Value) -> Value {
 
 /// `dims` of a tensor of that rank counted from the front; a 0-d tensor has one to name, and none to work on.
 pub(super) fn axes_of(rank: usize, dims: &[i64]) -> Lowered<Vec<usize>> {
-    let axes: Vec<usize> = dims
-        .iter()
-        .map(|&d| axis_of(rank.max(1), d))
-        .collect::<Lowered<_>>()?;
+    let axes: Vec<usize> = dims.iter().map(|&d| axis_of(rank.max(1), d)).collect::<Lowered<_>>()?;
     Ok(if rank == 0 { Vec::new() } else { axes })
 }
 
@@ -88,9 +85,8 @@ pub(super) fn constant(cx: &Cx, shape: &[i64], elements: &[i64]) -> Value {
 /// The first elements along each dimension, so many as `shape` says.
 pub(super) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
     let from = cx.shape(x);
-    let axes: Vec<usize> = (0..from.len().min(shape.len()))
-        .filter(|&i| from[i] != shape[i])
-        .collect();
+    let axes: Vec<usize> =
+        (0..from.len().min(shape.len())).filter(|&i| from[i] != shape[i]).collect();
     if axes.is_empty() {
         return x;
     }
@@ -111,13 +107,7 @@ pub(super) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     let missing = size - &*dim;
     *dim = size.clone();
     let pads = cx.sizes(&[Expr::int(0), missing]);
-    let result = cx.pad(
-        x,
-        pads,
-        None,
-        cx.ints(&[axis as i64]),
-        attrs::Pad::default(),
-    );
+    let result = cx.pad(x, pads, None, cx.ints(&[axis as i64]), attrs::Pad::default());
     cx.set_type(result, Type::tensor(cx.dtype(x), shape));
     result
 }
@@ -147,10 +137,7 @@ pub(super) fn settled(cx: &Cx, x: Value) -> Lowered {
 pub(super) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
     let (from_a, from_b) = (cx.shape(a), cx.shape(b));
     let shape = cx.broadcast_shapes(&from_a, &from_b);
-    if shape
-        .iter()
-        .all(|d| from_a.contains(d) || from_b.contains(d))
-    {
+    if shape.iter().all(|d| from_a.contains(d) || from_b.contains(d)) {
         return (cx.expand(a, &shape), cx.expand(b, &shape));
     }
     // Sizes that only run time tells to be the same. `Expand` broadcasts both ways.

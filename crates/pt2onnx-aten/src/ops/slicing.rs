@@ -18,16 +18,8 @@ pub(super) static OPS: &[AtenOp] = &[
         parts
     ),
     aten!("aten::flip(Tensor self, int[] dims) -> Tensor", flip, parts),
-    aten!(
-        "aten::fliplr(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| flip(cx, x, vec![1]),
-        parts
-    ),
-    aten!(
-        "aten::flipud(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| flip(cx, x, vec![0]),
-        parts
-    ),
+    aten!("aten::fliplr(Tensor self) -> Tensor", |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
+    aten!("aten::flipud(Tensor self) -> Tensor", |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
     aten!(
         "aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
         diagonal,
@@ -48,26 +40,10 @@ pub(super) static OPS: &[AtenOp] = &[
         narrow,
         parts
     ),
-    aten!(
-        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-        roll,
-        parts
-    ),
-    aten!(
-        "aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
-        rot90,
-        parts
-    ),
-    aten!(
-        "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-        select,
-        parts
-    ),
-    aten!(
-        "aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
-        select,
-        parts
-    ),
+    aten!("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll, parts),
+    aten!("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90, parts),
+    aten!("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select, parts),
+    aten!("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", select, parts),
     aten!(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
         slice,
@@ -136,10 +112,7 @@ fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered
     let from_end = cx.add(start, cx.sizes(&[cx.dim(x, axis as i64)]));
     let start = cx.select(cx.less(start, 0), from_end, start);
     let end = cx.add(start, cx.sizes(&[length]));
-    recorded(
-        cx,
-        cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None),
-    )
+    recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
 }
 
 /// One `Slice` that runs backwards along each of `dims`.
@@ -162,9 +135,7 @@ fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
 fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     let axes = axes_of(cx.rank(x), &dims)?;
     let &[a, b] = axes.as_slice() else {
-        return Err(LowerError::unsupported(
-            "a plane of rotation has two dimensions",
-        ));
+        return Err(LowerError::unsupported("a plane of rotation has two dimensions"));
     };
     Ok(match k.rem_euclid(4) {
         1 => cx.swap_axes(flipped(cx, x, &[b]), a, b),
@@ -199,9 +170,7 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     // Where the first element of the result is found; counted from the end where that saves knowing the size.
     let start = match (shift.as_int(), size.as_int()) {
         (Some(shift), None)
-            if cx
-                .constraints()
-                .prove_ge(&size, &Expr::int(shift.saturating_abs())) =>
+            if cx.constraints().prove_ge(&size, &Expr::int(shift.saturating_abs())) =>
         {
             Expr::int(shift.saturating_neg())
         }
@@ -212,16 +181,10 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
         return x;
     }
     let piece = |from: &Expr, to: &Expr| {
-        let (from, to) = (
-            cx.sizes(std::slice::from_ref(from)),
-            cx.sizes(std::slice::from_ref(to)),
-        );
+        let (from, to) = (cx.sizes(std::slice::from_ref(from)), cx.sizes(std::slice::from_ref(to)));
         cx.slice_op(x, from, to, cx.ints(&[axis as i64]), None)
     };
-    let (head, tail) = (
-        piece(&start, &Expr::int(i64::MAX)),
-        piece(&Expr::int(0), &start),
-    );
+    let (head, tail) = (piece(&start, &Expr::int(i64::MAX)), piece(&Expr::int(0), &start));
     let result = cx.concat(&[head, tail], axis);
     cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
     result
@@ -243,19 +206,10 @@ pub(super) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> 
     if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
         && !others.iter().any(|&o| o < a.max(b))
     {
-        let (from, to) = if a < b {
-            (below, right)
-        } else {
-            (right, below)
-        };
-        let coordinates: Vec<i64> = (0..length)
-            .flat_map(|i| [i.saturating_add(from), i.saturating_add(to)])
-            .collect();
-        let found = cx.gather_nd(
-            x,
-            constant(cx, &[length, 2], &coordinates),
-            Default::default(),
-        );
+        let (from, to) = if a < b { (below, right) } else { (right, below) };
+        let coordinates: Vec<i64> =
+            (0..length).flat_map(|i| [i.saturating_add(from), i.saturating_add(to)]).collect();
+        let found = cx.gather_nd(x, constant(cx, &[length, 2], &coordinates), Default::default());
         let order: Vec<usize> = (1..=others.len()).chain([0]).collect();
         return recorded(cx, cx.transpose(found, &order));
     }
@@ -307,9 +261,6 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
         };
         cx.gather(x, indices, axis)
     };
-    let order: Vec<usize> = (0..=axis)
-        .chain(axis + 2..=rank)
-        .chain([axis + 1])
-        .collect();
+    let order: Vec<usize> = (0..=axis).chain(axis + 2..=rank).chain([axis + 1]).collect();
     recorded(cx, cx.transpose(parted, &order))
 }

@@ -31,10 +31,7 @@ pub(super) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Val
         (Some(m), Some(n)) if m.saturating_mul(n) <= TABLE => {
             table(cx, m, n, |i, j| row * i + column * j)
         }
-        _ => cx.add(
-            cx.unsqueeze(cx.mul(cx.iota(m), row), &[1]),
-            cx.mul(cx.iota(n), column),
-        ),
+        _ => cx.add(cx.unsqueeze(cx.mul(cx.iota(m), row), &[1]), cx.mul(cx.iota(n), column)),
     }
 }
 

@@ -28,9 +28,7 @@ pub(super) static OPS: &[AtenOp] = &[
             Ok(kth(cx, x, &k, axis, keepdim))
         }
     ),
-    aten!("aten::median(Tensor self) -> Tensor", |cx: &Cx,
-                                                  x: Value|
-     -> Lowered {
+    aten!("aten::median(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(median(cx, flat(cx, x), 0, false)[0])
     }),
     aten!(
@@ -43,14 +41,10 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
         mode
     ),
-    aten!("aten::msort(Tensor self) -> Tensor", |cx: &Cx,
-                                                 x: Value|
-     -> Lowered {
+    aten!("aten::msort(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(sort(cx, x, 0, false)[0])
     }),
-    aten!("aten::nanmedian(Tensor self) -> Tensor", |cx: &Cx,
-                                                     x: Value|
-     -> Lowered {
+    aten!("aten::nanmedian(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(nanmedian(cx, flat(cx, x), 0, false)[0])
     }),
     aten!(
@@ -143,17 +137,8 @@ fn median(cx: &Cx, x: Value, axis: usize, keepdim: bool) -> [Value; 2] {
         return [value, index];
     }
     let nan = any_nan(cx, x, &[axis], keepdim);
-    let first = arg_extreme(
-        cx,
-        Extreme::Max,
-        cx.cast(cx.is_nan(x), DType::U8),
-        axis,
-        keepdim,
-    );
-    [
-        cx.select(nan, f64::NAN, value),
-        cx.select(nan, first, index),
-    ]
+    let first = arg_extreme(cx, Extreme::Max, cx.cast(cx.is_nan(x), DType::U8), axis, keepdim);
+    [cx.select(nan, f64::NAN, value), cx.select(nan, first, index)]
 }
 
 /// The median of all that is no NaN: in ascending order NaN come last, so that it stands at half of the others' number.
@@ -177,25 +162,11 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     }
     let sorted = sorted_values(cx, x, axis);
     // How many are equal: each with each, the others in a dimension behind `axis`.
-    let equal = cx.equal(
-        cx.unsqueeze(sorted, &[axis + 1]),
-        cx.unsqueeze(sorted, &[axis]),
-    );
-    let counts = reduce(
-        cx,
-        "ReduceSum",
-        cx.cast(equal, DType::I32),
-        &[axis + 1],
-        false,
-    );
+    let equal = cx.equal(cx.unsqueeze(sorted, &[axis + 1]), cx.unsqueeze(sorted, &[axis]));
+    let counts = reduce(cx, "ReduceSum", cx.cast(equal, DType::I32), &[axis + 1], false);
     let most = arg_extreme(cx, Extreme::Max, counts, axis, true);
     let value = gather_elements(cx, sorted, most, axis);
-    let here = along(
-        cx,
-        cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64),
-        rank,
-        axis,
-    );
+    let here = along(cx, cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64), rank, axis);
     let places = cx.select(cx.equal(x, value), here, 0);
     let index = reduce(cx, "ReduceMax", places, &[axis], keepdim);
     Ok([drop_axis(cx, value, axis, keepdim), index])
@@ -249,19 +220,14 @@ fn quantile(
             cx.add(low, cx.mul(weight, cx.sub(high, low)))
         }
         _ => {
-            return Err(LowerError::unsupported(format!(
-                "the interpolation `{how}` of quantiles"
-            )));
+            return Err(LowerError::unsupported(format!("the interpolation `{how}` of quantiles")));
         }
     };
     let found = cx.select(nothing, f64::NAN, found);
     // The quantiles come first where there are several; then `x`'s dimensions without `axis`, or with 1 there.
     let several = usize::from(cx.rank(q) > 0);
     let found = match several {
-        1 => cx.transpose(
-            found,
-            &[last].into_iter().chain(0..last).collect::<Vec<_>>(),
-        ),
+        1 => cx.transpose(found, &[last].into_iter().chain(0..last).collect::<Vec<_>>()),
         _ => cx.squeeze(found, &[last]),
     };
     Ok(match (keepdim, dim) {

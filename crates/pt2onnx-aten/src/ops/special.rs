@@ -18,51 +18,20 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::special_erfcx(Tensor self) -> Tensor", erfcx),
     aten!("aten::special_erfinv(Tensor self) -> Tensor", erfinv),
     aten!("aten::special_log_ndtr(Tensor self) -> Tensor", log_ndtr),
-    aten!(
-        "aten::special_ndtr(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| -> Lowered { Ok(wide(cx, x, |x| ndtr_of(cx, x))) }
-    ),
+    aten!("aten::special_ndtr(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+        Ok(wide(cx, x, |x| ndtr_of(cx, x)))
+    }),
     aten!("aten::special_ndtri(Tensor self) -> Tensor", ndtri),
-    aten!(
-        "aten::special_spherical_bessel_j0(Tensor x) -> Tensor",
-        spherical_bessel_j0
-    ),
-    aten!(
-        "aten::special_xlog1py(Tensor self, Tensor other) -> Tensor",
-        xlog1py
-    ),
-    aten!(
-        "aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
-        xlog1py
-    ),
-    aten!(
-        "aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
-        xlog1py
-    ),
-    aten!(
-        "aten::special_xlogy(Tensor self, Tensor other) -> Tensor",
-        xlogy
-    ),
-    aten!(
-        "aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
-        xlogy
-    ),
-    aten!(
-        "aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor",
-        xlogy
-    ),
-    aten!(
-        "aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
-        xlogy
-    ),
-    aten!(
-        "aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
-        xlogy
-    ),
-    aten!(
-        "aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
-        xlogy
-    ),
+    aten!("aten::special_spherical_bessel_j0(Tensor x) -> Tensor", spherical_bessel_j0),
+    aten!("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor", xlog1py),
+    aten!("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", xlog1py),
+    aten!("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", xlog1py),
+    aten!("aten::special_xlogy(Tensor self, Tensor other) -> Tensor", xlogy),
+    aten!("aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", xlogy),
+    aten!("aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", xlogy),
+    aten!("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", xlogy),
+    aten!("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", xlogy),
+    aten!("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor", xlogy),
 ];
 
 /// The polynomial of these coefficients, the highest power's first, by Horner's scheme.
@@ -151,9 +120,7 @@ fn quantile(cx: &Cx, center: Value, tail: Value) -> Value {
 }
 
 fn ndtri(cx: &Cx, y: Value) -> Lowered {
-    Ok(double(cx, y, |y| {
-        quantile(cx, cx.sub(y, 0.5), cx.minimum(y, cx.sub(1, y)))
-    }))
+    Ok(double(cx, y, |y| quantile(cx, cx.sub(y, 0.5), cx.minimum(y, cx.sub(1, y)))))
 }
 
 /// The normal quantile of `(1 + x) / 2`, over `sqrt 2`.

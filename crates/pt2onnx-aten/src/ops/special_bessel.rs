@@ -14,42 +14,33 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::i0(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
         in_double(cx, x, |cx, x| unscaled(cx, x, i0e(cx, x)))
     }),
-    aten!(
-        "aten::special_airy_ai(Tensor x) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, airy_ai)
-    ),
-    aten!(
-        "aten::special_bessel_j0(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, j0)
-    ),
-    aten!(
-        "aten::special_bessel_j1(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, j1)
-    ),
-    aten!(
-        "aten::special_bessel_y0(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, y0)
-    ),
-    aten!(
-        "aten::special_bessel_y1(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, y1)
-    ),
-    aten!(
-        "aten::special_i0(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, |cx, x| unscaled(cx, x, i0e(cx, x)))
-    ),
-    aten!(
-        "aten::special_i0e(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, i0e)
-    ),
-    aten!(
-        "aten::special_i1(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, |cx, x| unscaled(cx, x, i1e(cx, x)))
-    ),
-    aten!(
-        "aten::special_i1e(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, i1e)
-    ),
+    aten!("aten::special_airy_ai(Tensor x) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx, x, airy_ai
+    )),
+    aten!("aten::special_bessel_j0(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx, x, j0
+    )),
+    aten!("aten::special_bessel_j1(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx, x, j1
+    )),
+    aten!("aten::special_bessel_y0(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx, x, y0
+    )),
+    aten!("aten::special_bessel_y1(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx, x, y1
+    )),
+    aten!("aten::special_i0(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx,
+        x,
+        |cx, x| unscaled(cx, x, i0e(cx, x))
+    )),
+    aten!("aten::special_i0e(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(cx, x, i0e)),
+    aten!("aten::special_i1(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(
+        cx,
+        x,
+        |cx, x| unscaled(cx, x, i1e(cx, x))
+    )),
+    aten!("aten::special_i1e(Tensor self) -> Tensor", |cx: &Cx, x: Value| in_double(cx, x, i1e)),
     aten!(
         "aten::special_modified_bessel_i0(Tensor self) -> Tensor",
         |cx: &Cx, x: Value| in_double(cx, x, |cx, x| unscaled(cx, x, i0e(cx, x)))
@@ -66,14 +57,12 @@ pub(super) static OPS: &[AtenOp] = &[
         "aten::special_modified_bessel_k1(Tensor self) -> Tensor",
         |cx: &Cx, x: Value| in_double(cx, x, |cx, x| k1(cx, x, false))
     ),
-    aten!(
-        "aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, |cx, x| k0(cx, x, true))
-    ),
-    aten!(
-        "aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor",
-        |cx: &Cx, x: Value| in_double(cx, x, |cx, x| k1(cx, x, true))
-    ),
+    aten!("aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor", |cx: &Cx, x: Value| {
+        in_double(cx, x, |cx, x| k0(cx, x, true))
+    }),
+    aten!("aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor", |cx: &Cx, x: Value| {
+        in_double(cx, x, |cx, x| k1(cx, x, true))
+    }),
 ];
 
 fn in_double(cx: &Cx, x: Value, f: fn(&Cx, Value) -> Value) -> Lowered {
@@ -244,10 +233,8 @@ fn airy_ai(cx: &Cx, x: Value) -> Value {
     f.reverse();
     g.reverse();
     let (f, g) = (polynomial(cx, cube, &f), polynomial(cx, cube, &g));
-    let series = cx.sub(
-        cx.mul(f, 0.355_028_053_887_817_2),
-        cx.mul(cx.mul(g, inner), 0.258_819_403_792_806_8),
-    );
+    let series = cx
+        .sub(cx.mul(f, 0.355_028_053_887_817_2), cx.mul(cx.mul(g, inner), 0.258_819_403_792_806_8));
 
     let length = cx.abs(x);
     let root = cx.sqrt(length);
@@ -262,10 +249,8 @@ fn airy_ai(cx: &Cx, x: Value) -> Value {
     let in_phase = cx.mul(square, rational(cx, square, AIRY_AFN, AIRY_AFD));
     let out_of_phase = cx.mul(z, rational(cx, square, AIRY_AGN, AIRY_AGD));
     let angle = cx.add(zeta, FRAC_PI_4);
-    let wave = cx.sub(
-        cx.mul(cx.sin(angle), cx.add(in_phase, 1)),
-        cx.mul(cx.cos(angle), out_of_phase),
-    );
+    let wave =
+        cx.sub(cx.mul(cx.sin(angle), cx.add(in_phase, 1)), cx.mul(cx.cos(angle), out_of_phase));
     let left = cx.mul(height, wave);
 
     let value = cx.select(low, left, cx.select(high, right, series));

@@ -380,12 +380,8 @@ pub(super) const BESSEL0_QQ: &[f64] = &[
 ];
 
 /// J0 for `x <= 5` without its first two zeros, numerator in `x^2`.
-pub(super) const J0_RP: &[f64] = &[
-    -4794432209.782018,
-    1956174919465.5657,
-    -249248344360967.72,
-    9708622510473064.0,
-];
+pub(super) const J0_RP: &[f64] =
+    &[-4794432209.782018, 1956174919465.5657, -249248344360967.72, 9708622510473064.0];
 
 /// Its denominator.
 pub(super) const J0_RQ: &[f64] = &[
@@ -468,12 +464,8 @@ pub(super) const BESSEL1_QQ: &[f64] = &[
 ];
 
 /// J1 for `x <= 5` without its first two zeros, numerator in `x^2`.
-pub(super) const J1_RP: &[f64] = &[
-    -899971225.7055594,
-    452228297998.19403,
-    -72749424522181.83,
-    3682957328638529.0,
-];
+pub(super) const J1_RP: &[f64] =
+    &[-899971225.7055594, 452228297998.19403, -72749424522181.83, 3682957328638529.0];
 
 /// Its denominator.
 pub(super) const J1_RQ: &[f64] = &[

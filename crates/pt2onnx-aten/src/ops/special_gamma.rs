@@ -13,9 +13,7 @@ use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!("aten::digamma(Tensor self) -> Tensor", |cx: &Cx,
-                                                   x: Value|
-     -> Lowered {
+    aten!("aten::digamma(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(double(cx, x, |x| digamma(cx, x)))
     }),
     aten!(
@@ -30,17 +28,14 @@ pub(super) static OPS: &[AtenOp] = &[
             cx, a, x, true
         ))
     ),
-    aten!("aten::lgamma(Tensor self) -> Tensor", |cx: &Cx,
-                                                  x: Value|
-     -> Lowered {
+    aten!("aten::lgamma(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(double(cx, x, |x| lgamma(cx, x)))
     }),
     aten!("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma),
     aten!("aten::polygamma(int n, Tensor self) -> Tensor", polygamma),
-    aten!(
-        "aten::special_digamma(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| -> Lowered { Ok(double(cx, x, |x| digamma(cx, x))) }
-    ),
+    aten!("aten::special_digamma(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+        Ok(double(cx, x, |x| digamma(cx, x)))
+    }),
     aten!(
         "aten::special_gammainc(Tensor self, Tensor other) -> Tensor",
         |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(cx, a, x, |a, x| incomplete_gamma(
@@ -53,21 +48,12 @@ pub(super) static OPS: &[AtenOp] = &[
             cx, a, x, true
         ))
     ),
-    aten!(
-        "aten::special_gammaln(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| -> Lowered { Ok(double(cx, x, |x| lgamma(cx, x))) }
-    ),
-    aten!(
-        "aten::special_multigammaln(Tensor self, int p) -> Tensor",
-        mvlgamma
-    ),
-    aten!(
-        "aten::special_polygamma(int n, Tensor self) -> Tensor",
-        polygamma
-    ),
-    aten!("aten::special_psi(Tensor self) -> Tensor", |cx: &Cx,
-                                                       x: Value|
-     -> Lowered {
+    aten!("aten::special_gammaln(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+        Ok(double(cx, x, |x| lgamma(cx, x)))
+    }),
+    aten!("aten::special_multigammaln(Tensor self, int p) -> Tensor", mvlgamma),
+    aten!("aten::special_polygamma(int n, Tensor self) -> Tensor", polygamma),
+    aten!("aten::special_psi(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(double(cx, x, |x| digamma(cx, x)))
     }),
     aten!(
@@ -93,12 +79,7 @@ fn shifted(cx: &Cx, x: Value) -> (Value, Value) {
 /// `x (x + 7)`, to which 6, 10 and 12 added give the other products of `x ..= x + 7` taken in pairs from both ends.
 fn pairs(cx: &Cx, x: Value) -> [Value; 4] {
     let first = cx.mul(x, cx.add(x, 7));
-    [
-        first,
-        cx.add(first, 6),
-        cx.add(first, 10),
-        cx.add(first, 12),
-    ]
+    [first, cx.add(first, 6), cx.add(first, 10), cx.add(first, 12)]
 }
 
 /// `log gamma` of positive numbers: Stirling's series.
@@ -145,9 +126,7 @@ fn lgamma(cx: &Cx, x: Value) -> Value {
 /// `p (p - 1) / 4 log pi + sum of lgamma(x - i / 2)`, `i < p`.
 fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
     if !(1..=4096).contains(&p) {
-        return Err(LowerError::unsupported(format!(
-            "mvlgamma of {p} dimensions"
-        )));
+        return Err(LowerError::unsupported(format!("mvlgamma of {p} dimensions")));
     }
     Ok(double(cx, x, |x| {
         let last = cx.rank(x);
@@ -246,21 +225,11 @@ fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     let arguments = cx.concat(&arguments.map(along), last);
     let of_three = zeta_positive(cx, along(s), arguments);
     let whole = cx.equal(s, cx.floor(s));
-    let odd = cx.mod_(
-        s,
-        cx.scalar(2, DType::F64),
-        pt2onnx_ir::attrs::Mod { fmod: true },
-    );
+    let odd = cx.mod_(s, cx.scalar(2, DType::F64), pt2onnx_ir::attrs::Mod { fmod: true });
     let sign = cx.cast(cx.sub(1, cx.mul(odd, 2)), DType::F64);
     let sign = cx.select(negative, sign, 0.0);
-    let weights = cx.concat(
-        &[
-            along(cx.scalar(1, DType::F64)),
-            along(sign),
-            along(cx.neg(sign)),
-        ],
-        last,
-    );
+    let weights =
+        cx.concat(&[along(cx.scalar(1, DType::F64)), along(sign), along(cx.neg(sign))], last);
     let value = cx.reduce("ReduceSum", cx.mul(of_three, weights), &[last], false);
     let real = cx.or(whole, cx.not(negative));
     let value = cx.select(real, value, f64::NAN);
@@ -307,10 +276,8 @@ fn trigamma(cx: &Cx, x: Value) -> Value {
 fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(x));
     let finite = |v| cx.less(v, f64::INFINITY);
-    let regular = cx.and(
-        cx.and(cx.greater(a, 0.0), cx.greater(x, 0.0)),
-        cx.and(finite(a), finite(x)),
-    );
+    let regular =
+        cx.and(cx.and(cx.greater(a, 0.0), cx.greater(x, 0.0)), cx.and(finite(a), finite(x)));
     let large_a = cx.greater(a, 1e6);
     let in_loop = cx.and(regular, cx.not(large_a));
     let one = cx.scalar(1, DType::F64);
@@ -346,10 +313,7 @@ fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
         let c = cx.add(b, cx.div(numerator, carried[1]));
         let change = cx.mul(c, d);
         let changes = cx.greater(cx.abs(cx.sub(change, 1)), f64::EPSILON * 2.0);
-        (
-            Some(any(cx, changes)),
-            vec![b, c, d, cx.mul(carried[3], change)],
-        )
+        (Some(any(cx, changes)), vec![b, c, d, cx.mul(carried[3], change)])
     });
     let upper_value = cx.mul(factor, last[3]);
 

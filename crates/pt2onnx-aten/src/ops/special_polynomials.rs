@@ -171,11 +171,7 @@ fn chebyshev(cx: &Cx, x: Value, _: Value, p: Value, q: Value) -> Value {
 }
 
 const fn chebyshev_family(first: (f64, f64)) -> Family {
-    Family {
-        first,
-        next: chebyshev,
-        limited: false,
-    }
+    Family { first, next: chebyshev, limited: false }
 }
 
 const CHEBYSHEV_T: Family = chebyshev_family((1.0, 0.0));
@@ -221,9 +217,7 @@ const LEGENDRE: Family = Family {
 
 /// Of `2x - 1`.
 fn shifted(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) -> Lowered {
-    wide2(cx, x, n, |x, n| {
-        of_degree(cx, cx.sub(cx.add(x, x), 1), n, family)
-    })
+    wide2(cx, x, n, |x, n| of_degree(cx, cx.sub(cx.add(x, x), 1), n, family))
 }
 
 fn orthogonal(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) -> Lowered {

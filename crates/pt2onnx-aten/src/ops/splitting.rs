@@ -11,11 +11,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-        split,
-        parts
-    ),
+    aten!("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", split, parts),
     aten!(
         "aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
         split_at::<2>,
@@ -31,11 +27,7 @@ pub(super) static OPS: &[AtenOp] = &[
         hsplit_at,
         parts
     ),
-    aten!(
-        "aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
-        hsplit,
-        parts
-    ),
+    aten!("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", hsplit, parts),
     aten!(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
         split,
@@ -76,26 +68,14 @@ pub(super) static OPS: &[AtenOp] = &[
         tensor_split_by,
         parts
     ),
-    aten!(
-        "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-        unbind,
-        parts
-    ),
-    aten!(
-        "aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
-        unbind,
-        parts
-    ),
+    aten!("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", unbind, parts),
+    aten!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", unbind, parts),
     aten!(
         "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
         unflatten_dense_tensors,
         parts
     ),
-    aten!(
-        "aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-        split,
-        parts
-    ),
+    aten!("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", split, parts),
     aten!(
         "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
         split,
@@ -157,10 +137,7 @@ fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<V
     if cx.constraints().prove_eq(&total, &cx.dim(x, axis as i64)) == Some(true) {
         return Ok(cx.split(x, axis, &sizes));
     }
-    let indices: Vec<Value> = indices
-        .iter()
-        .map(|i| cx.sizes(std::slice::from_ref(i)))
-        .collect();
+    let indices: Vec<Value> = indices.iter().map(|i| cx.sizes(std::slice::from_ref(i))).collect();
     pieces_between(cx, x, axis, &indices)
 }
 
@@ -196,10 +173,7 @@ fn pieces_between(cx: &Cx, x: Value, axis: usize, indices: &[Value]) -> Lowered<
 /// One `Gather` for each element that somebody uses.
 fn unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Outputs> {
     let axis = axis_of(cx.rank(x), dim)?;
-    let element = |i: usize| {
-        cx.recorded(i)
-            .map(|_| cx.take(x, axis, &Expr::int(i as i64)))
-    };
+    let element = |i: usize| cx.recorded(i).map(|_| cx.take(x, axis, &Expr::int(i as i64)));
     Ok(Outputs((0..cx.recorded_len()).map(element).collect()))
 }
 
@@ -207,7 +181,5 @@ fn unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Outputs> {
 fn unflatten_dense_tensors(cx: &Cx, x: Value, like: Vec<Value>) -> Lowered<Vec<Value>> {
     let sizes: Vec<Expr> = like.iter().map(|&v| cx.numel(v)).collect();
     let pieces = cx.split(x, 0, &sizes).into_iter().zip(like);
-    Ok(pieces
-        .map(|(piece, like)| cx.reshape(piece, &cx.shape(like)))
-        .collect())
+    Ok(pieces.map(|(piece, like)| cx.reshape(piece, &cx.shape(like))).collect())
 }

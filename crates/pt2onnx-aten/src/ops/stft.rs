@@ -45,13 +45,7 @@ impl Frames {
         let right = self.length - length - left;
         Ok(match left + right {
             0 => window,
-            _ => cx.pad(
-                window,
-                cx.ints(&[left, right]),
-                None,
-                None,
-                Default::default(),
-            ),
+            _ => cx.pad(window, cx.ints(&[left, right]), None, None, Default::default()),
         })
     }
 
@@ -124,19 +118,12 @@ fn stft(
     if normalized {
         result = cx.mul(result, (n_fft as f64).powf(-0.5));
     }
-    Ok(if single {
-        cx.squeeze(result, &[0])
-    } else {
-        result
-    })
+    Ok(if single { cx.squeeze(result, &[0]) } else { result })
 }
 
 /// `Conv` of (batch, length): frames are what the kernels see. Gives (batch, bins, frames, 2).
 fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
-    let options = attrs::Conv {
-        strides: Some(vec![frames.hop]),
-        ..Default::default()
-    };
+    let options = attrs::Conv { strides: Some(vec![frames.hop]), ..Default::default() };
     let parts = cx.conv(cx.unsqueeze(x, &[1]), kernels, None, options);
     let (batch, count) = (cx.dim(parts, 0), cx.dim(parts, 2));
     let apart = [batch, Expr::int(2), Expr::int(frames.bins()), count];
@@ -157,12 +144,7 @@ fn by_operator(cx: &Cx, x: Num, window: Value, frames: &Frames) -> Value {
     let onesided = i64::from(frames.onesided).into();
     let inputs = [signal, hop, window, length].map(Some);
     let result = cx.emit1("STFT", &inputs, vec![("onesided".into(), onesided)]);
-    let shape = [
-        cx.dim(x.re, 0),
-        count,
-        Expr::int(frames.bins()),
-        Expr::int(2),
-    ];
+    let shape = [cx.dim(x.re, 0), count, Expr::int(frames.bins()), Expr::int(2)];
     cx.set_type(result, Type::tensor(cx.dtype(x.re), shape));
     cx.transpose(result, &[0, 2, 1, 3])
 }
@@ -236,22 +218,13 @@ fn istft(
     let (rank, dtype) = (cx.rank(x.re), cx.dtype(x.re));
     let rows = cx.dim(x.re, rank as i64 - 2);
     let onesided = onesided.unwrap_or(rows != Expr::int(n_fft));
-    let frames = Frames {
-        length: n_fft,
-        hop: hop.unwrap_or(n_fft / 4).max(1),
-        onesided,
-    };
+    let frames = Frames { length: n_fft, hop: hop.unwrap_or(n_fft / 4).max(1), onesided };
     let Some(im) = x.im else {
-        return Err(LowerError::unsupported(
-            "istft of pairs that are not complex",
-        ));
+        return Err(LowerError::unsupported("istft of pairs that are not complex"));
     };
     // For a real signal, the first half says all, whatever the rest holds.
     let halved = !return_complex && !frames.onesided;
-    let frames = Frames {
-        onesided: frames.onesided || halved,
-        ..frames
-    };
+    let frames = Frames { onesided: frames.onesided || halved, ..frames };
     let onesided = frames.onesided;
     let cut_rows = |x: Value| match halved {
         true => cx.slice(x, rank - 2, &Expr::int(0), &Expr::int(frames.bins()), 1),
@@ -269,10 +242,7 @@ fn istft(
     let kernels = cx.mul(basis, window);
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
-    let options = || attrs::ConvTranspose {
-        strides: Some(vec![frames.hop]),
-        ..Default::default()
-    };
+    let options = || attrs::ConvTranspose { strides: Some(vec![frames.hop]), ..Default::default() };
     let count = cx.dim(re, 2);
     let span = (&count - 1) * frames.hop + n_fft;
     // Re sum (re + i im) exp(+i ...) = sum re cos - im sin: the basis has -sin.
@@ -320,9 +290,6 @@ fn istft(
     }
     // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
     let imaginary = finish(overlap(im, cx.neg(re)));
-    let both = Num {
-        re: real,
-        im: Some(imaginary),
-    };
+    let both = Num { re: real, im: Some(imaginary) };
     Ok(both.value(cx))
 }

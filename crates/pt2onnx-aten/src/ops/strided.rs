@@ -89,10 +89,7 @@ fn as_strided_scatter(
         attrs::ScatterElements::default(),
     );
     let mut back = vec![0; order.len()];
-    order
-        .iter()
-        .enumerate()
-        .for_each(|(i, &axis)| back[axis] = i);
+    order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
     Ok(cx.transpose(cx.reshape(written, &cx.shape(stored)), &back))
 }
 
@@ -132,9 +129,7 @@ fn view(
 ) -> Lowered<(Layout, Expr)> {
     let first = offset.map_or(Expr::int(0), |offset| offset - &this.offset);
     let layout: Layout = size.into_iter().zip(stride).collect();
-    let last = layout.iter().fold(first.clone(), |last, (size, stride)| {
-        last + (size - 1) * stride
-    });
+    let last = layout.iter().fold(first.clone(), |last, (size, stride)| last + (size - 1) * stride);
     let constraints = cx.constraints();
     let (zero, numel) = (Expr::int(0), cx.numel(this.x));
     let empty = layout.iter().any(|(size, _)| size.as_int() == Some(0));
@@ -148,21 +143,16 @@ fn view(
 
 /// The number of elements, if they lie one behind the other.
 fn contiguous(layout: &Layout) -> Option<Expr> {
-    layout
-        .iter()
-        .rev()
-        .try_fold(Expr::int(1), |expected, (size, stride)| {
-            (size.as_int() == Some(1) || *stride == expected).then(|| expected * size)
-        })
+    layout.iter().rev().try_fold(Expr::int(1), |expected, (size, stride)| {
+        (size.as_int() == Some(1) || *stride == expected).then(|| expected * size)
+    })
 }
 
 /// The places of a view's elements: `first` and the sum of index times stride along each dimension.
 fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
     let number = |e: &Expr| e.as_int();
-    let known: Option<Vec<(i64, i64)>> = layout
-        .iter()
-        .map(|(size, stride)| Some((number(size)?, number(stride)?)))
-        .collect();
+    let known: Option<Vec<(i64, i64)>> =
+        layout.iter().map(|(size, stride)| Some((number(size)?, number(stride)?))).collect();
     let few = |known: &Vec<(i64, i64)>| {
         let sizes = known.iter().map(|(size, _)| *size);
         sizes.fold(1i64, |all, size| all.saturating_mul(size.max(1))) <= SPELLED_OUT

@@ -47,17 +47,12 @@ pub(super) static OPS: &[AtenOp] = &[
     }),
     aten!("aten::cos(Tensor self) -> Tensor", float!(cos), complex: on_complex!(cos)),
     aten!("aten::cosh(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cosh_of(cx, cx.to_float(x))) }, complex: on_complex!(cosh)),
-    aten!(
-        "aten::deg2rad(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| scaled(cx, x, PI / 180.0)
-    ),
+    aten!("aten::deg2rad(Tensor self) -> Tensor", |cx: &Cx, x: Value| scaled(cx, x, PI / 180.0)),
     aten!("aten::erf(Tensor self) -> Tensor", float!(erf)),
     aten!("aten::exp(Tensor self) -> Tensor", float!(exp), complex: on_complex!(exp)),
     aten!("aten::exp2(Tensor self) -> Tensor", exp2, complex: exp2_complex),
     aten!("aten::expm1(Tensor self) -> Tensor", expm1, complex: on_complex!(expm1)),
-    aten!("aten::fix(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        of_floats(cx, x, trunc_of)
-    }),
+    aten!("aten::fix(Tensor self) -> Tensor", |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
     aten!("aten::floor(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
         of_floats(cx, x, |cx, x| cx.floor(x))
     }),
@@ -75,18 +70,10 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::neg(Tensor self) -> Tensor", neg, complex: neg),
     aten!("aten::negative(Tensor self) -> Tensor", neg, complex: neg),
     aten!("aten::positive(Tensor(a) self) -> Tensor(a)", same, complex: same),
-    aten!(
-        "aten::rad2deg(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| scaled(cx, x, 180.0 / PI)
-    ),
+    aten!("aten::rad2deg(Tensor self) -> Tensor", |cx: &Cx, x: Value| scaled(cx, x, 180.0 / PI)),
     aten!("aten::reciprocal(Tensor self) -> Tensor", float!(reciprocal), complex: on_complex!(reciprocal)),
-    aten!("aten::round(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        round(cx, x, 0)
-    }),
-    aten!(
-        "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
-        round
-    ),
+    aten!("aten::round(Tensor self) -> Tensor", |cx: &Cx, x: Value| { round(cx, x, 0) }),
+    aten!("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", round),
     aten!("aten::rsqrt(Tensor self) -> Tensor", rsqrt, complex: rsqrt_complex),
     aten!("aten::sgn(Tensor self) -> Tensor", sign, complex: on_complex!(sgn)),
     aten!("aten::sigmoid(Tensor self) -> Tensor", float!(sigmoid), complex: on_complex!(sigmoid)),
@@ -100,22 +87,14 @@ pub(super) static OPS: &[AtenOp] = &[
     aten!("aten::special_expit(Tensor self) -> Tensor", float!(sigmoid), complex: on_complex!(sigmoid)),
     aten!("aten::special_expm1(Tensor self) -> Tensor", expm1, complex: on_complex!(expm1)),
     aten!("aten::special_log1p(Tensor self) -> Tensor", log1p, complex: log1p_complex),
-    aten!(
-        "aten::special_logit(Tensor self, float? eps=None) -> Tensor",
-        logit
-    ),
-    aten!(
-        "aten::special_round(Tensor self, *, int decimals=0) -> Tensor",
-        round
-    ),
+    aten!("aten::special_logit(Tensor self, float? eps=None) -> Tensor", logit),
+    aten!("aten::special_round(Tensor self, *, int decimals=0) -> Tensor", round),
     aten!("aten::special_sinc(Tensor self) -> Tensor", sinc, complex: sinc_complex),
     aten!("aten::sqrt(Tensor self) -> Tensor", float!(sqrt), complex: on_complex!(sqrt)),
     aten!("aten::square(Tensor self) -> Tensor", |cx: &Cx, x: Value| pow(cx, x.into(), Scalar::Int(2).into()), complex: square_complex),
     aten!("aten::tan(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(tan_of(cx, cx.to_float(x))) }, complex: on_complex!(tan)),
     aten!("aten::tanh(Tensor self) -> Tensor", float!(tanh), complex: on_complex!(tanh)),
-    aten!("aten::trunc(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        of_floats(cx, x, trunc_of)
-    }),
+    aten!("aten::trunc(Tensor self) -> Tensor", |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
 ];
 
 fn same(_: &Cx, x: Value) -> Lowered {

@@ -10,10 +10,7 @@ pub(super) static OPS: &[AtenOp] = &[
         "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
         deform_conv
     ),
-    aten!(
-        "torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-        nms
-    ),
+    aten!("torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
     aten!(
         "torchvision::ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
         ps_roi_align
@@ -106,11 +103,7 @@ fn roi_align(
         output_width,
         sampling_ratio: sampling_ratio.max(0),
         spatial_scale: scale as f32,
-        coordinate_transformation_mode: if aligned {
-            "half_pixel"
-        } else {
-            "output_half_pixel"
-        },
+        coordinate_transformation_mode: if aligned { "half_pixel" } else { "output_half_pixel" },
         mode: "avg",
     };
     Ok(cx.roi_align(x, corners, image, options))
@@ -125,9 +118,7 @@ fn roi_pool(
     height: i64,
     width: i64,
 ) -> Lowered<Outputs> {
-    let options = attrs::MaxRoiPool {
-        spatial_scale: scale as f32,
-    };
+    let options = attrs::MaxRoiPool { spatial_scale: scale as f32 };
     Ok(cx.max_roi_pool(x, rois, &[height, width], options).into())
 }
 
@@ -145,19 +136,11 @@ fn ps_roi_align(
     let bins = Expr::int(height * width);
     let regions = cx.dim(pooled, 0);
     let channels = cx.dim(x, 1).floor_div(&bins);
-    let apart = [
-        regions.clone(),
-        channels.clone(),
-        bins.clone(),
-        bins.clone(),
-    ];
+    let apart = [regions.clone(), channels.clone(), bins.clone(), bins.clone()];
     let table = cx.reshape(pooled, &apart);
     // Of bin i, the element from channel i.
     let own = cx.unsqueeze(cx.iota(&bins), &[0, 1, 2]);
-    let own = cx.expand(
-        own,
-        &[regions.clone(), channels.clone(), Expr::int(1), bins],
-    );
+    let own = cx.expand(own, &[regions.clone(), channels.clone(), Expr::int(1), bins]);
     let taken = cx.gather_elements(table, own, attrs::GatherElements { axis: 2 });
     let sizes = [regions, channels, Expr::int(height), Expr::int(width)];
     Ok(cx.reshape(taken, &sizes).into())
@@ -174,9 +157,7 @@ fn ps_roi_pool(
 ) -> Lowered<Outputs> {
     let shape = cx.shape(x);
     let [_, channels, rows, columns] = shape.as_slice() else {
-        return Err(LowerError::unsupported(
-            "regions of images of a rank other than 4",
-        ));
+        return Err(LowerError::unsupported("regions of images of a rank other than 4"));
     };
     let (corners, image) = regions(cx, rois);
     // Half away from zero, as C's `round`.
@@ -200,10 +181,8 @@ fn ps_roi_pool(
         let inside = cx.and(cx.greater_or_equal(pixel, from), cx.less(pixel, to));
         cx.cast(inside, dtype)
     };
-    let (down, across) = (
-        bins(corner(1), corner(3), height, rows),
-        bins(corner(0), corner(2), width, columns),
-    );
+    let (down, across) =
+        (bins(corner(1), corner(3), height, rows), bins(corner(0), corner(2), width, columns));
     let each = channels.floor_div(&Expr::int(height * width));
     let regions = cx.dim(rois, 0);
     let apart = [
@@ -219,9 +198,6 @@ fn ps_roi_pool(
     let area = cx.einsum(&[down, across], "rih,rjw->rij");
     let area = cx.unsqueeze(area, &[1]);
     let mean = cx.div(sums, cx.maximum(area, 1.0));
-    cx.set_type(
-        mean,
-        Type::tensor(dtype, [regions, each, Expr::int(height), Expr::int(width)]),
-    );
+    cx.set_type(mean, Type::tensor(dtype, [regions, each, Expr::int(height), Expr::int(width)]));
     Ok(mean.into())
 }

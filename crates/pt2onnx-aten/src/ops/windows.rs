@@ -78,11 +78,7 @@ fn window(cx: &Cx, n: i64, periodic: bool, shape: impl Fn(f64) -> f64) -> Lowere
     }
     let last = if periodic { n } else { n - 1 };
     let at = |i: i64| {
-        if n == 1 {
-            1.0
-        } else {
-            shape(i as f64 / last as f64)
-        }
+        if n == 1 { 1.0 } else { shape(i as f64 / last as f64) }
     };
     let elements: Vec<f64> = (0..n).map(at).collect();
     let narrow = || elements.iter().map(|&e| e as f32).collect::<Vec<_>>();

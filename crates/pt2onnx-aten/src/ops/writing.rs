@@ -6,11 +6,7 @@ use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(super) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
-        copy,
-        parts
-    ),
+    aten!("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy, parts),
     aten!(
         "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
         select_scatter,
@@ -104,10 +100,7 @@ fn slice_scatter(
         return Ok(cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default()));
     }
     let indices = cx.expand(along(cx, indices, axis, cx.rank(x)), &written);
-    let options = attrs::ScatterElements {
-        axis: axis as i64,
-        ..Default::default()
-    };
+    let options = attrs::ScatterElements { axis: axis as i64, ..Default::default() };
     Ok(cx.scatter_elements(x, indices, source, options))
 }
 
@@ -125,25 +118,15 @@ impl Range {
         let zero = Expr::int(0);
         let constraints = cx.constraints();
         let negative = |e: &Expr| constraints.prove_gt(&zero, e);
-        let (start, end) = (
-            start.unwrap_or(zero.clone()),
-            end.unwrap_or(Expr::int(i64::MAX)),
-        );
+        let (start, end) = (start.unwrap_or(zero.clone()), end.unwrap_or(Expr::int(i64::MAX)));
         // Counted from the front and between 0 and the size.
         let held = |bound: &Expr| {
-            let bound = if negative(bound) {
-                size + bound
-            } else {
-                bound.clone()
-            };
+            let bound = if negative(bound) { size + bound } else { bound.clone() };
             let low = match constraints.prove_ge(&bound, &zero) {
                 true => bound,
                 false => Expr::max(&bound, &zero),
             };
-            match (
-                constraints.prove_ge(size, &low),
-                constraints.prove_ge(&low, size),
-            ) {
+            match (constraints.prove_ge(size, &low), constraints.prove_ge(&low, size)) {
                 (true, _) => low,
                 (_, true) => size.clone(),
                 _ => Expr::min(&low, size),
@@ -163,11 +146,7 @@ impl Range {
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
         match ordered && to != *size {
             true => Range { start, end, length },
-            false => Range {
-                start: from,
-                end: to,
-                length,
-            },
+            false => Range { start: from, end: to, length },
         }
     }
 }

@@ -236,12 +236,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = values::seed)]
     pub seed: Option<u32>,
     /// Names for the inputs, in order; inputs behind the last name keep theirs
-    #[arg(
-        long,
-        value_name = "A,B",
-        value_delimiter = ',',
-        help_heading = "Names"
-    )]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = "Names")]
     pub input_names: Vec<String>,
     /// Names for the outputs, in order; `from-tree`: by the keys of the dict or dataclass that the program returns
     #[arg(long, value_name = "A,B", value_parser = values::output_names, help_heading = "Names")]
@@ -380,10 +375,7 @@ mod tests {
             (&["inspect", "m.pt2", "--json"], true),
             (&["show", "m.onnx"], true),
             (&["show"], false),
-            (
-                &["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"],
-                true,
-            ),
+            (&["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"], true),
             (&["optimize", "m.onnx"], false),
             (&[], false),
             (&["m.pt2"], false),

@@ -30,18 +30,15 @@ pub(super) fn alignment(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn seed(text: &str) -> Result<u32, String> {
-    text.parse()
-        .map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
+    text.parse().map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
 }
 
 pub(super) fn model_version(text: &str) -> Result<i64, String> {
-    text.parse()
-        .map_err(|_| "a version is a whole number".to_owned())
+    text.parse().map_err(|_| "a version is a whole number".to_owned())
 }
 
 pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse()
-        .map_err(|_| "give a number of 1 or more".to_owned())
+    text.parse().map_err(|_| "give a number of 1 or more".to_owned())
 }
 
 pub(super) fn report(text: &str) -> Result<PathBuf, String> {
@@ -67,9 +64,7 @@ pub(super) fn output_names(text: &str) -> Result<OutputNames, String> {
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
-    let pair = text
-        .rsplit_once('=')
-        .filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    let pair = text.rsplit_once('=').filter(|(a, b)| !a.is_empty() && !b.is_empty());
     let (a, b) = pair.ok_or("something on both sides of `=` is needed")?;
     Ok((a.to_owned(), b.to_owned()))
 }

@@ -53,9 +53,7 @@ pub fn edited(archive: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Vec<u8
         let bytes = edit(name.split_once('/').map_or(&*name, |(_, rest)| rest), bytes);
         records.push((name, bytes));
     }
-    zip(records
-        .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
+    zip(records.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
 }
 
 /// A zip file of the records, stored as PyTorch stores them.
@@ -89,10 +87,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let paths = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
     paths
         .map(|p| {
-            (
-                p.file_name().unwrap().to_str().unwrap().to_owned(),
-                fs::read(&p).unwrap_or_default(),
-            )
+            (p.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&p).unwrap_or_default())
         })
         .collect()
 }

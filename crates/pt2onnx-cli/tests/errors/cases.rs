@@ -23,9 +23,7 @@ const fn case(archive: fn() -> Option<Vec<u8>>, args: &'static str) -> Case {
 
 /// An archive of the tests of `pt2onnx-fx`.
 pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../pt2onnx-fx/tests/data")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data").join(name)
 }
 
 fn none() -> Option<Vec<u8>> {
@@ -60,14 +58,8 @@ fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
     let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
     let changes = [
         ("torch.ops.aten.mul.Tensor", "torch.ops.aten.view.dtype"),
-        (
-            argument,
-            r#"{"name": "dtype", "arg": {"as_scalar_type": 4}, "kind": 1}"#,
-        ),
-        (
-            r#""mul": {"dtype": 7"#,
-            &format!(r#""mul": {{"dtype": {dtype}"#),
-        ),
+        (argument, r#"{"name": "dtype", "arg": {"as_scalar_type": 4}, "kind": 1}"#),
+        (r#""mul": {"dtype": 7"#, &format!(r#""mul": {{"dtype": {dtype}"#)),
     ];
     changed("writes_buffer.pt2", &changes)
 }
@@ -118,10 +110,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --nonsense"),
     case(good, "MODEL -o OUT --opset 5000"),
     case(good, "MODEL -o OUT --ir-version 2"),
-    case(
-        good,
-        "MODEL -o OUT --functions HERE/newer.onnxtxt --ir-version 7",
-    ),
+    case(good, "MODEL -o OUT --functions HERE/newer.onnxtxt --ir-version 7"),
     case(good, "MODEL -o OUT --weights nowhere"),
     case(good, "MODEL -o OUT --meta author"),
     case(good, "MODEL -o OUT --rename a"),
@@ -147,10 +136,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --input-names fc0.bias"),
     case(good, "MODEL -o OUT --rename nope=x"),
     case(good, "MODEL -o OUT --input-names a,,c"),
-    case(
-        || json(r#""fqn": """#, r#""fqn": "x""#),
-        "MODEL -o OUT --output-names from-tree",
-    ),
+    case(|| json(r#""fqn": """#, r#""fqn": "x""#), "MODEL -o OUT --output-names from-tree"),
     case(good, "MODEL -o OUT --dim s77=n"),
     case(good, "MODEL -o OUT --dynamic-axes {\"y\":[0]}"),
     case(good, "MODEL -o OUT --dim tensor_x.2=n"),
@@ -158,65 +144,33 @@ pub const CASES: &[Case] = &[
     case(|| given("dynamic.pt2"), "MODEL -o OUT --dim x.1=n"),
     case(|| given("dynamic.pt2"), "MODEL -o OUT --dim s17=s77"),
     case(
-        || {
-            changed(
-                "dynamic.pt2",
-                &[(r#""s17": {"min_val": 0"#, r#""s17": {"min_val": 65"#)],
-            )
-        },
+        || changed("dynamic.pt2", &[(r#""s17": {"min_val": 0"#, r#""s17": {"min_val": 65"#)]),
         "MODEL -o OUT --dim s17=n --dim s77=n",
     ),
     case(good, "MODEL -o OUT --dim s18=2n"),
     case(good, "MODEL -o OUT --dim s18=a --dim tensor_x.0=b"),
     case(good, "MODEL -o OUT --fix s18=-1"),
     case(good, "MODEL -o OUT --custom-opset ai.onnx=20"),
-    case(
-        good,
-        "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt",
-    ),
+    case(good, "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt"),
     case(good, "MODEL -o OUT --functions FOLDER/missing"),
     case(good, "MODEL -o OUT --opset 26 --target tensorrt"),
-    case(
-        || given("data_dependent.pt2"),
-        "MODEL -o OUT --target tensorrt",
-    ),
+    case(|| given("data_dependent.pt2"), "MODEL -o OUT --target tensorrt"),
     // Archives.
     case(none, CONVERT),
     case(|| Some(Vec::new()), CONVERT),
     case(|| Some(b"some text that is no archive".to_vec()), CONVERT),
     case(|| Some(b"{\"graph_module\": {}}".to_vec()), CONVERT),
     case(|| Some(b"\x08\x0a\x12\x07pytorch".to_vec()), CONVERT),
-    case(
-        || Some([&8u64.to_le_bytes()[..], b"{\"a\":{}}"].concat()),
-        CONVERT,
-    ),
+    case(|| Some([&8u64.to_le_bytes()[..], b"{\"a\":{}}"].concat()), CONVERT),
     case(|| Some(b"\x80\x02}q\x00.".to_vec()), CONVERT),
-    case(
-        || {
-            zipped(&[
-                ("m/data.pkl", b"."),
-                ("m/version", b"3"),
-                ("m/code/x.py", b""),
-            ])
-        },
-        CONVERT,
-    ),
-    case(
-        || zipped(&[("m/data.pkl", b"."), ("m/version", b"3")]),
-        CONVERT,
-    ),
-    case(
-        || zipped(&[("m/data/aotinductor/model/x.so", b"x")]),
-        CONVERT,
-    ),
+    case(|| zipped(&[("m/data.pkl", b"."), ("m/version", b"3"), ("m/code/x.py", b"")]), CONVERT),
+    case(|| zipped(&[("m/data.pkl", b"."), ("m/version", b"3")]), CONVERT),
+    case(|| zipped(&[("m/data/aotinductor/model/x.so", b"x")]), CONVERT),
     case(|| zipped(&[("hello.txt", b"hello")]), CONVERT),
     case(|| record("archive_format", |_| b"pt3".to_vec()), CONVERT),
     case(|| record("byteorder", |_| b"big".to_vec()), CONVERT),
     case(|| good().map(|b| b[..b.len() - 30].to_vec()), CONVERT),
-    case(
-        || record("data/weights/weight_0", |b| b[..40].to_vec()),
-        CONVERT,
-    ),
+    case(|| record("data/weights/weight_0", |b| b[..40].to_vec()), CONVERT),
     // The name in the zip's headers, not in the table of weights.
     case(
         || {
@@ -232,43 +186,27 @@ pub const CASES: &[Case] = &[
         CONVERT,
     ),
     case(|| given("two_models.pt2"), CONVERT),
-    case(
-        || record("models/model.json", |b| b[..b.len() / 2].to_vec()),
-        CONVERT,
-    ),
+    case(|| record("models/model.json", |b| b[..b.len() / 2].to_vec()), CONVERT),
+    case(|| json(r#""schema_version": {"major": 8"#, r#""schema_version": {"major": 9"#), CONVERT),
     case(
         || {
-            json(
-                r#""schema_version": {"major": 8"#,
-                r#""schema_version": {"major": 9"#,
-            )
-        },
-        CONVERT,
-    ),
-    case(
-        || {
-            Some(edited(&mlp(), |name, bytes| {
-                match name.ends_with("_config.json") {
-                    true => String::from_utf8(bytes)
-                        .unwrap()
-                        .replace("fc0.weight", "fc9.weight")
-                        .into(),
-                    false => bytes,
+            Some(edited(&mlp(), |name, bytes| match name.ends_with("_config.json") {
+                true => {
+                    String::from_utf8(bytes).unwrap().replace("fc0.weight", "fc9.weight").into()
                 }
+                false => bytes,
             }))
         },
         CONVERT,
     ),
     case(
         || {
-            Some(edited(&mlp(), |name, bytes| {
-                match name.ends_with("_config.json") {
-                    true => String::from_utf8(bytes)
-                        .unwrap()
-                        .replace("\"use_pickle\": false", "\"use_pickle\": true")
-                        .into(),
-                    false => bytes,
-                }
+            Some(edited(&mlp(), |name, bytes| match name.ends_with("_config.json") {
+                true => String::from_utf8(bytes)
+                    .unwrap()
+                    .replace("\"use_pickle\": false", "\"use_pickle\": true")
+                    .into(),
+                false => bytes,
             }))
         },
         CONVERT,
@@ -276,32 +214,19 @@ pub const CASES: &[Case] = &[
     case(
         || {
             let huge = r#""sizes": [{"as_int": 1099511627776}, {"as_int": 8}]"#;
-            Some(edited(&mlp(), |name, bytes| {
-                match name.ends_with("weights_config.json") {
-                    true => String::from_utf8(bytes)
-                        .unwrap()
-                        .replace(r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#, huge)
-                        .replace(
-                            r#""strides": [{"as_int": 8}"#,
-                            r#""strides": [{"as_int": 0}"#,
-                        )
-                        .into(),
-                    false => bytes,
-                }
+            Some(edited(&mlp(), |name, bytes| match name.ends_with("weights_config.json") {
+                true => String::from_utf8(bytes)
+                    .unwrap()
+                    .replace(r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#, huge)
+                    .replace(r#""strides": [{"as_int": 8}"#, r#""strides": [{"as_int": 0}"#)
+                    .into(),
+                false => bytes,
             }))
         },
         CONVERT,
     ),
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
-    case(
-        || {
-            json(
-                r#""range_constraints": {"s18""#,
-                r#""range_constraints": {"s18 +""#,
-            )
-        },
-        CONVERT,
-    ),
+    case(|| json(r#""range_constraints": {"s18""#, r#""range_constraints": {"s18 +""#), CONVERT),
     // ONNX models.
     case(none, "show MODEL"),
     case(good, "show MODEL"),
@@ -320,51 +245,17 @@ pub const CASES: &[Case] = &[
     case(hollow, "apply-weights MODEL --weights MODEL"),
     case(hollow, "apply-weights MODEL --weights FOLDER/none"),
     case(hollow, "apply-weights MODEL --weights FOLDER/file"),
-    case(
-        hollow,
-        "apply-weights MODEL --weights HERE/weights/six_bits.safetensors",
-    ),
-    case(
-        hollow,
-        "apply-weights MODEL --weights HERE/weights/none.index.json",
-    ),
-    case(
-        hollow,
-        "apply-weights MODEL --weights HERE/weights/outside.index.json",
-    ),
-    case(
-        hollow,
-        "apply-weights MODEL --weights HERE/weights/elsewhere.index.json",
-    ),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/six_bits.safetensors"),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/none.index.json"),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/outside.index.json"),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/elsewhere.index.json"),
     case(hollow, "apply-weights MODEL --weights HERE/weights/twice"),
     case(hollow, "apply-weights MODEL --weights FOLDER"),
-    case(
-        hollow,
-        "apply-weights MODEL --weights HERE/weights/other.safetensors",
-    ),
-    case(
-        || converted(&[]),
-        "apply-weights MODEL --weights HERE/weights/bias.safetensors",
-    ),
+    case(hollow, "apply-weights MODEL --weights HERE/weights/other.safetensors"),
+    case(|| converted(&[]), "apply-weights MODEL --weights HERE/weights/bias.safetensors"),
     // Programs.
-    case(
-        || {
-            json(
-                "torch.ops.aten.sigmoid.default",
-                "torch.ops.aten.sigmoidd.default",
-            )
-        },
-        CONVERT,
-    ),
-    case(
-        || {
-            json(
-                "torch.ops.aten.sigmoid.default",
-                "torch.ops.mylib.foo.default",
-            )
-        },
-        CONVERT,
-    ),
+    case(|| json("torch.ops.aten.sigmoid.default", "torch.ops.aten.sigmoidd.default"), CONVERT),
+    case(|| json("torch.ops.aten.sigmoid.default", "torch.ops.mylib.foo.default"), CONVERT),
     case(|| given("writes_repeated.pt2"), CONVERT),
     case(|| given("writes_buffer.pt2"), "MODEL -o OUT --state error"),
     case(|| bit_cast("4"), CONVERT),
@@ -377,14 +268,8 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
-    case(
-        || given("writes_buffer.pt2"),
-        "MODEL -o OUT --warnings-as-errors",
-    ),
-    case(
-        || given("fake_weights.pt2"),
-        "MODEL -o OUT --weights external",
-    ),
+    case(|| given("writes_buffer.pt2"), "MODEL -o OUT --warnings-as-errors"),
+    case(|| given("fake_weights.pt2"), "MODEL -o OUT --weights external"),
     case(none, "explain mylib::nothing"),
     // Outputs.
     case(good, "MODEL -o FOLDER/none/m.onnx"),
@@ -392,9 +277,6 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o FOLDER/.."),
     case(good, "MODEL -o /dev/null"),
     case(good, "MODEL -o OUT --weights-file a/b"),
-    case(
-        good,
-        "MODEL -o HERE/m.onnx --weights link --external-threshold 0",
-    ),
+    case(good, "MODEL -o HERE/m.onnx --weights link --external-threshold 0"),
     case(good, "MODEL -o OUT --report FOLDER/none/r.md"),
 ];

@@ -34,9 +34,7 @@ fn rows() -> Vec<Row> {
     let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
     let mut rows = Vec::new();
     for line in page.lines() {
-        let Some((template, rest)) = line
-            .strip_prefix("| `` ")
-            .and_then(|l| l.split_once(" `` |"))
+        let Some((template, rest)) = line.strip_prefix("| `` ").and_then(|l| l.split_once(" `` |"))
         else {
             continue;
         };
@@ -58,19 +56,13 @@ fn parts(template: &str) -> Vec<String> {
         let name = after[1..].split('}').next().unwrap();
         let placeholder = after.contains('}')
             && !name.is_empty()
-            && name
-                .chars()
-                .all(|c| c.is_alphanumeric() || " _-.".contains(c));
+            && name.chars().all(|c| c.is_alphanumeric() || " _-.".contains(c));
         parts.last_mut().unwrap().push_str(before);
         match placeholder {
             true => parts.push(String::new()),
             false => parts.last_mut().unwrap().push('{'),
         }
-        rest = if placeholder {
-            &after[name.len() + 2..]
-        } else {
-            &after[1..]
-        };
+        rest = if placeholder { &after[name.len() + 2..] } else { &after[1..] };
     }
     parts.last_mut().unwrap().push_str(rest);
     parts
@@ -133,15 +125,9 @@ fn said(stderr: &str) -> (&str, Vec<&str>) {
     let first = lines.next().unwrap_or_default();
     let reasons = lines.filter(|l| l.starts_with("  ") && !l.starts_with("  help: "));
     // Lines of the user's may have `): ` too.
-    let behind = |l: &str| {
-        l.match_indices("): ")
-            .map(|(at, _)| at + 3)
-            .collect::<Vec<_>>()
-    };
+    let behind = |l: &str| l.match_indices("): ").map(|(at, _)| at + 3).collect::<Vec<_>>();
     let reasons = reasons.flat_map(|l| {
-        let starts = behind(l)
-            .into_iter()
-            .chain([l.len() - l.trim_start().len()]);
+        let starts = behind(l).into_iter().chain([l.len() - l.trim_start().len()]);
         starts.map(|at| &l[at..]).collect::<Vec<_>>()
     });
     let error = first.strip_prefix("error: ").unwrap_or(first);
@@ -171,23 +157,16 @@ fn the_table_is_what_the_command_says() {
             Some(row) if rows[row].code == Some(code) => {
                 seen.insert(row);
             }
-            Some(row) => writeln!(
-                wrong,
-                "exits with {code}, not as listed: {}",
-                rows[row].template
-            )
-            .unwrap(),
+            Some(row) => {
+                writeln!(wrong, "exits with {code}, not as listed: {}", rows[row].template).unwrap()
+            }
             None => writeln!(wrong, "not listed: {code} {error}").unwrap(),
         }
         seen.extend(reasons.iter().filter_map(|reason| of(reason, false)));
     }
     for (i, row) in rows.iter().enumerate() {
         if row.provoked != seen.contains(&i) {
-            let but = if row.provoked {
-                "no case gives"
-            } else {
-                "a case gives"
-            };
+            let but = if row.provoked { "no case gives" } else { "a case gives" };
             writeln!(wrong, "{but}: {}", row.template).unwrap();
         }
     }
@@ -222,9 +201,7 @@ fn every_text_of_the_sources_is_listed() {
         let source = fs::read_to_string(crates.join(file)).unwrap();
         let from = source.find(start).unwrap();
         let attributes = source[from..].split("#[error(").skip(1);
-        let texts = attributes
-            .filter(|rest| look(file, rest.trim_start()))
-            .count();
+        let texts = attributes.filter(|rest| look(file, rest.trim_start())).count();
         assert!(texts > 0, "{file}");
     }
     // What the command says itself.
@@ -236,9 +213,7 @@ fn every_text_of_the_sources_is_listed() {
         for call in ["Report::new(", "input(", "output("] {
             for rest in source.split(call).skip(1) {
                 let code = rest.trim_start().strip_prefix("Code::");
-                let rest = code
-                    .and_then(|c| c.split_once(','))
-                    .map_or(rest, |(_, r)| r);
+                let rest = code.and_then(|c| c.split_once(',')).map_or(rest, |(_, r)| r);
                 let rest = rest.trim_start();
                 let rest = rest.strip_prefix("format!(").unwrap_or(rest);
                 texts += usize::from(look(file, rest.trim_start()));
@@ -252,9 +227,7 @@ fn every_text_of_the_sources_is_listed() {
 /// Whether a line of the page has a text's parts between placeholders, in order; short ones are but punctuation.
 fn listed(page: &str, text: &str) -> bool {
     let parts = parts(&text.replace(":?}", "}").replace("{}", "{what}"));
-    let parts: Vec<&str> = { parts.iter().map(|p| p.trim()) }
-        .filter(|p| p.len() > 3)
-        .collect();
+    let parts: Vec<&str> = { parts.iter().map(|p| p.trim()) }.filter(|p| p.len() > 3).collect();
     page.lines().any(|line| {
         let mut rest = line;
         parts.iter().all(|part| match rest.find(part) {

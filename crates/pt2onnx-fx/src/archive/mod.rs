@@ -56,15 +56,10 @@ const FLAT_PROGRAM: &str = "serialized_exported_program.json";
 impl Archive {
     /// Opens and maps an archive. Fails with [`Error::Layout`] where it is something else, naming what.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let archive = Self {
-            path: path.as_ref().to_path_buf(),
-            records: Records::open(path.as_ref())?,
-        };
+        let archive =
+            Self { path: path.as_ref().to_path_buf(), records: Records::open(path.as_ref())? };
         match archive.refusal() {
-            Some(found) => Err(Error::Layout {
-                place: archive.records.place,
-                found,
-            }),
+            Some(found) => Err(Error::Layout { place: archive.records.place, found }),
             None => Ok(archive),
         }
     }
@@ -106,10 +101,7 @@ impl Archive {
             (None, [only]) => only,
             (None, _) if models.contains(&"model") => "model",
             (None, _) => {
-                return Err(Error::WhichModel {
-                    place: place(),
-                    models: owned(),
-                });
+                return Err(Error::WhichModel { place: place(), models: owned() });
             }
         };
         let flat = self.records.has(FLAT_PROGRAM);
@@ -133,12 +125,10 @@ impl Archive {
                 self.payload("constant", "data/constants/", "constants", model, &used)?,
             ),
         };
-        let state = weights
-            .into_iter()
-            .filter_map(|(name, payload)| match payload {
-                Payload::Tensor(tensor) => Some((name, tensor)),
-                Payload::Opaque { .. } => None,
-            });
+        let state = weights.into_iter().filter_map(|(name, payload)| match payload {
+            Payload::Tensor(tensor) => Some((name, tensor)),
+            Payload::Opaque { .. } => None,
+        });
         let state = state.collect();
         let constants = constants.into_iter().map(|(name, payload)| match payload {
             Payload::Tensor(tensor) => (name, Constant::Tensor(tensor)),
@@ -165,9 +155,7 @@ impl Archive {
             return Ok(Payloads::new());
         }
         let tensors = Saved::new(place, bytes)?.tensors()?.into_iter();
-        Ok(tensors
-            .map(|(name, tensor)| (name, Payload::Tensor(tensor)))
-            .collect())
+        Ok(tensors.map(|(name, tensor)| (name, Payload::Tensor(tensor))).collect())
     }
 
     /// Why this zip file is not an archive that can be read, if so.
@@ -190,10 +178,7 @@ impl Archive {
             });
         }
         let (format, version) = (text("archive_format"), text("archive_version"));
-        let (format, version) = (
-            format.unwrap_or("pt2".into()),
-            version.unwrap_or("0".into()),
-        );
+        let (format, version) = (format.unwrap_or("pt2".into()), version.unwrap_or("0".into()));
         if (format.as_str(), version.as_str()) != ("pt2", "0") {
             return Some(NotAnArchive::Format(format, version));
         }
@@ -235,10 +220,7 @@ fn finish(
         let tensor = inline_constant(&name, &blob, place)?;
         // Such constants became inputs: the program says nothing of them.
         let meta = ValueMeta::from(TensorMeta::of(&tensor));
-        program
-            .graph
-            .values_mut()
-            .insert(name.as_str().into(), meta);
+        program.graph.values_mut().insert(name.as_str().into(), meta);
         program.constants.insert(name, Constant::Tensor(tensor));
     }
     let constants = program.constants.values().filter_map(|c| match c {
@@ -252,11 +234,7 @@ fn finish(
     });
     let bytes = repeated.fold(0, usize::saturating_add);
     if bytes > MAX_REPEATED {
-        return Err(Error::Repeated {
-            place: place.clone(),
-            bytes,
-            limit: MAX_REPEATED,
-        });
+        return Err(Error::Repeated { place: place.clone(), bytes, limit: MAX_REPEATED });
     }
     for input in &program.signature.inputs {
         let (what, name) = match input {

@@ -38,11 +38,8 @@ impl Archive {
             return self.saved(&legacy);
         }
         let (json, place) = self.records.checked(&config)?;
-        let config: s::PayloadConfig =
-            serde_json::from_slice(json.bytes()).map_err(|source| Error::Json {
-                place: place.clone(),
-                source,
-            })?;
+        let config: s::PayloadConfig = serde_json::from_slice(json.bytes())
+            .map_err(|source| Error::Json { place: place.clone(), source })?;
         let mut payloads = Vec::with_capacity(config.config.0.len());
         for (name, meta) in &config.config.0 {
             let opaque = ["custom_obj_", "opaque_obj_"]
@@ -53,11 +50,7 @@ impl Archive {
                 Payload::Opaque { record }
             } else if meta.use_pickle {
                 if used.contains(&**name) {
-                    return Err(Error::Pickled {
-                        place,
-                        what,
-                        name: name.to_string(),
-                    });
+                    return Err(Error::Pickled { place, what, name: name.to_string() });
                 }
                 continue;
             } else {
@@ -77,10 +70,7 @@ impl Archive {
         place: &Place,
     ) -> Result<Tensor> {
         let owner = || format!("{what} {name}");
-        let invalid = |invalid| Error::Invalid {
-            place: place.clone(),
-            invalid: Box::new(invalid),
-        };
+        let invalid = |invalid| Error::Invalid { place: place.clone(), invalid: Box::new(invalid) };
         let meta_of = meta.tensor_meta.as_ref();
         let tensor = meta_of.ok_or_else(|| invalid(Invalid::NoTensorMeta { owner: owner() }))?;
         let dtype = build::dtype(tensor.dtype, owner).map_err(invalid)?;
@@ -98,9 +88,7 @@ impl Archive {
         let strides = known(&tensor.strides, "each stride")?;
         let offset = known(std::slice::from_ref(&tensor.storage_offset), "the offset")?;
         let offset = offset.first().copied().unwrap_or_default();
-        let (storage, _) = self
-            .records
-            .required(&format!("{folder}{}", &*meta.path_name))?;
+        let (storage, _) = self.records.required(&format!("{folder}{}", &*meta.path_name))?;
         // A tensor of FakeTensorMode is saved as no bytes.
         let view = if storage.bytes().is_empty() && !sizes.contains(&0) {
             Tensor::absent(dtype, sizes)

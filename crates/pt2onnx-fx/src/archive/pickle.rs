@@ -164,10 +164,7 @@ pub(super) fn read(bytes: &[u8]) -> Read<Pickle> {
         memo: FxHashMap::default(),
     };
     let root = machine.run()?;
-    Ok(Pickle {
-        arena: machine.arena,
-        root,
-    })
+    Ok(Pickle { arena: machine.arena, root })
 }
 
 struct Machine<'a> {
@@ -317,9 +314,7 @@ impl<'a> Machine<'a> {
     }
 
     fn take(&mut self, length: u64) -> Read<&'a [u8]> {
-        let end = usize::try_from(length)
-            .ok()
-            .and_then(|l| self.at.checked_add(l));
+        let end = usize::try_from(length).ok().and_then(|l| self.at.checked_add(l));
         let taken = end.and_then(|end| self.bytes.get(self.at..end));
         let taken = taken.ok_or(Problem::Truncated)?;
         self.at += taken.len();

@@ -33,10 +33,7 @@ impl Records {
     /// Of a file, which is mapped.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let path = Arc::new(path.to_path_buf());
-        let io = |source| Error::Io {
-            path: path.clone(),
-            source,
-        };
+        let io = |source| Error::Io { path: path.clone(), source };
         let file = File::open(&*path).map_err(io)?;
         let bytes = Storage::map(file, &*path).map_err(io)?;
         Self::new(Place::File(path), bytes)
@@ -45,11 +42,7 @@ impl Records {
     /// Of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
         let entries = entries(&place, bytes.bytes())?;
-        Ok(Self {
-            place,
-            bytes,
-            entries,
-        })
+        Ok(Self { place, bytes, entries })
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -94,15 +87,9 @@ impl Records {
 
 /// Where the bytes of each record are; names without the folder that PyTorch puts all records in.
 fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
-    let broken = |source| Error::Zip {
-        place: place.clone(),
-        source,
-    };
+    let broken = |source| Error::Zip { place: place.clone(), source };
     if !bytes.starts_with(b"PK") {
-        return Err(Error::Layout {
-            place: place.clone(),
-            found: sniff(bytes),
-        });
+        return Err(Error::Layout { place: place.clone(), found: sniff(bytes) });
     }
     // Nothing stands before an archive; left to look for its start, the crate takes some archives' second entry for the first.
     let archive_offset = ArchiveOffset::Known(0);

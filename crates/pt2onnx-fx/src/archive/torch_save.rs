@@ -52,11 +52,7 @@ impl Saved {
             return Err(Error::Pickle { place, problem });
         }
         match pickle::read(bytes.bytes()) {
-            Ok(pickle) => Ok(Self {
-                records,
-                pickle,
-                place,
-            }),
+            Ok(pickle) => Ok(Self { records, pickle, place }),
             Err(problem) => Err(Error::Pickle { place, problem }),
         }
     }
@@ -224,10 +220,8 @@ impl Saved {
                     .iter()
                     .any(|&(_, v)| !matches!(self.pickle.get(v), Value::Bool(false))) =>
             {
-                Err(
-                    "a tensor that is conjugated or negated lazily (`resolve_conj()` it first)"
-                        .to_owned(),
-                )
+                Err("a tensor that is conjugated or negated lazily (`resolve_conj()` it first)"
+                    .to_owned())
             }
             _ => Ok(()),
         }

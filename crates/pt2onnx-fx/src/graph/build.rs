@@ -29,10 +29,7 @@ pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
 
 /// Reads a program of any older schema, or tells what is wrong with one of the newest.
 fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
-    let in_json = |source| Error::Json {
-        place: place.clone(),
-        source,
-    };
+    let in_json = |source| Error::Json { place: place.clone(), source };
     let json = match serde_json::from_slice::<s::Header>(json) {
         Ok(header) if header.schema_version >= BARE_FLOATS_UNTIL => Cow::Borrowed(json),
         _ => upgrade::quote_floats(json),
@@ -60,10 +57,7 @@ fn build(
 ) -> Result<Parsed> {
     let program = Builder::default()
         .program(program)
-        .map_err(|invalid| Error::Invalid {
-            place: place.clone(),
-            invalid: Box::new(invalid),
-        })?;
+        .map_err(|invalid| Error::Invalid { place: place.clone(), invalid: Box::new(invalid) })?;
     Ok(Parsed { program, constants })
 }
 
@@ -120,18 +114,11 @@ impl<'a> Builder<'a> {
             ("output", signature.outputs.len(), graph.outputs.len()),
         ] {
             if specs != of_graph {
-                return Err(Invalid::Arity {
-                    what,
-                    specs,
-                    graph: of_graph,
-                });
+                return Err(Invalid::Arity { what, specs, graph: of_graph });
             }
         }
         let ranges = p.range_constraints.0.iter().map(|(expr, r)| {
-            let range = Range {
-                min: r.min_val,
-                max: r.max_val,
-            };
+            let range = Range { min: r.min_val, max: r.max_val };
             (expr.to_string(), range)
         });
         let range_constraints: Vec<_> = ranges.collect();
@@ -154,12 +141,7 @@ impl<'a> Builder<'a> {
             torch_version: p.torch_version.to_string(),
             schema_version: (p.schema_version.major, p.schema_version.minor),
             verifiers: strings(&p.verifiers),
-            opset_version: p
-                .opset_version
-                .0
-                .iter()
-                .map(|(k, v)| (k.to_string(), *v))
-                .collect(),
+            opset_version: p.opset_version.0.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
         })
     }
 
@@ -257,10 +239,7 @@ impl<'a> Builder<'a> {
     }
 
     fn device(&mut self, d: &s::Device) -> Device {
-        Device {
-            kind: self.name(&d.kind),
-            index: d.index,
-        }
+        Device { kind: self.name(&d.kind), index: d.index }
     }
 
     fn node(&mut self, n: &'a s::Node<'a>) -> Built<Node> {
@@ -301,14 +280,7 @@ impl<'a> Builder<'a> {
                 value: cx.argument(&a.arg)?,
             })
         })?;
-        Ok(Node {
-            name,
-            target,
-            args,
-            outputs,
-            single_return,
-            meta: self.meta(n).into(),
-        })
+        Ok(Node { name, target, args, outputs, single_return, meta: self.meta(n).into() })
     }
 
     fn meta(&mut self, n: &'a s::Node<'a>) -> NodeMeta {
@@ -319,9 +291,7 @@ impl<'a> Builder<'a> {
                 "from_node" => meta.from_node = Some((&**text).into()),
                 "custom" => meta.custom = Some(self.text(text)),
                 "torch_fn" => {
-                    meta.torch_fn = text
-                        .split_once(';')
-                        .map(|(a, b)| (self.name(a), self.name(b)));
+                    meta.torch_fn = text.split_once(';').map(|(a, b)| (self.name(a), self.name(b)));
                 }
                 "source_fn_stack" => {
                     let pairs = text.split(';').filter_map(|pair| pair.split_once(','));
@@ -392,10 +362,7 @@ impl<'a> Builder<'a> {
     }
 
     fn custom_obj(&mut self, o: &s::CustomObjArgument) -> CustomObj {
-        CustomObj {
-            name: self.name(&o.name),
-            class: self.name(&o.class_fqn),
-        }
+        CustomObj { name: self.name(&o.name), class: self.name(&o.class_fqn) }
     }
 
     fn argument(&mut self, a: &'a s::Argument<'a>) -> Built<Argument> {
@@ -453,10 +420,9 @@ impl<'a> Builder<'a> {
             }),
             s::Argument::Layout(i) => Argument::Layout(layout(*i, of)?),
             s::Argument::Device(d) => Argument::Device(self.device(d)),
-            s::Argument::Graph(g) => Argument::Graph {
-                name: self.name(&g.name),
-                graph: Box::new(self.graph(&g.graph)?),
-            },
+            s::Argument::Graph(g) => {
+                Argument::Graph { name: self.name(&g.name), graph: Box::new(self.graph(&g.graph)?) }
+            }
             s::Argument::CustomObj(o) => Argument::CustomObj(self.custom_obj(o)),
             s::Argument::Operator(t) => Argument::Operator(self.name(t)),
             s::Argument::Dict(entries) => {
@@ -541,10 +507,7 @@ impl<'a> Builder<'a> {
                 forward_arg_names: sig.forward_arg_names.as_ref().map(strings),
             }),
         };
-        Ok(ModuleCallEntry {
-            fqn: entry.fqn.to_string(),
-            signature,
-        })
+        Ok(ModuleCallEntry { fqn: entry.fqn.to_string(), signature })
     }
 }
 

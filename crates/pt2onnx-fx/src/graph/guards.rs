@@ -27,9 +27,7 @@ fn condition(guard: &str, graph: &Graph) -> Option<Expr> {
         text.push_str(&format!("({size})"));
         text.push_str(rest);
     }
-    let text = text
-        .replace("torch.sym_min(", "Min(")
-        .replace("torch.sym_max(", "Max(");
+    let text = text.replace("torch.sym_min(", "Min(").replace("torch.sym_max(", "Max(");
     Expr::parse(&text).ok()
 }
 
@@ -48,19 +46,13 @@ mod tests {
             strides: vec![],
             storage_offset: Expr::ZERO,
             requires_grad: false,
-            device: Device {
-                kind: "cpu".into(),
-                index: None,
-            },
+            device: Device { kind: "cpu".into(), index: None },
             layout: Layout::Strided,
         };
         graph.values_mut().insert("x".into(), meta.into());
         for (guard, expected) in [
             ("L['x'].size()[0] >= 3", Some("s0 >= 3")),
-            (
-                "(L['x'].size()[0] % 2) == 0",
-                Some("Eq(PythonMod(s0, 2), 0)"),
-            ),
+            ("(L['x'].size()[0] % 2) == 0", Some("Eq(PythonMod(s0, 2), 0)")),
             (
                 "torch.sym_min(L['x'].size()[0], 8) == L['x'].size()[1]",
                 Some("Eq(Min(s0, 8), 2*s1)"),

@@ -131,10 +131,7 @@ mod tests {
 
     #[test]
     fn the_innermost_line_is_the_source() {
-        let meta = |s: &str| NodeMeta {
-            stack_trace: Some(s.into()),
-            ..NodeMeta::default()
-        };
+        let meta = |s: &str| NodeMeta { stack_trace: Some(s.into()), ..NodeMeta::default() };
         let two = "  File \"/a/m.py\", line 3, in forward\n    x = self.f(x)\n  File \"/a/n.py\", line 41, in f\n    return x.relu_()\n";
         for (trace, expected) in [
             (two, Some("n.py:41: return x.relu_()")),
@@ -142,10 +139,7 @@ mod tests {
             ("File \"m.py\", line x, in forward", None),
             ("", None),
         ] {
-            assert_eq!(
-                meta(trace).source_line().map(|l| l.to_string()).as_deref(),
-                expected
-            );
+            assert_eq!(meta(trace).source_line().map(|l| l.to_string()).as_deref(), expected);
         }
     }
 }

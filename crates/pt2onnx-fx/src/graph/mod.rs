@@ -120,10 +120,7 @@ impl TensorMeta {
             strides: tensor.strides().iter().map(int).collect(),
             storage_offset: int(&tensor.offset()),
             requires_grad: false,
-            device: Device {
-                kind: "cpu".into(),
-                index: None,
-            },
+            device: Device { kind: "cpu".into(), index: None },
             layout: Layout::Strided,
         }
     }
@@ -149,10 +146,7 @@ pub struct Node {
 impl Node {
     /// The argument of this name.
     pub fn arg(&self, name: &str) -> Option<&Argument> {
-        self.args
-            .iter()
-            .find(|a| &*a.name == name)
-            .map(|a| &a.value)
+        self.args.iter().find(|a| &*a.name == name).map(|a| &a.value)
     }
 
     /// The bodies that it is given: a higher-order op; others have none.
@@ -167,29 +161,23 @@ impl Node {
     /// As [`bodies`](Self::bodies), to be changed.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
         let args = self.target.is_higher_order().then_some(&mut self.args);
-        args.into_iter()
-            .flatten()
-            .filter_map(|a| match &mut a.value {
-                Argument::Graph { graph, .. } => Some(&mut **graph),
-                _ => None,
-            })
+        args.into_iter().flatten().filter_map(|a| match &mut a.value {
+            Argument::Graph { graph, .. } => Some(&mut **graph),
+            _ => None,
+        })
     }
 
     /// Names of all values the node defines, in order.
     pub fn output_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
-        self.outputs
-            .iter()
-            .for_each(|o| o.for_each_name(&mut |n| names.push(n.clone())));
+        self.outputs.iter().for_each(|o| o.for_each_name(&mut |n| names.push(n.clone())));
         names
     }
 
     /// Names of all values the node reads, in order; those read by bodies are the bodies' arguments, listed too.
     pub fn input_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
-        self.args
-            .iter()
-            .for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
+        self.args.iter().for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
         names
     }
 }

@@ -112,43 +112,19 @@ mod tests {
     #[test]
     fn names() {
         for (target, display, schema) in [
-            (
-                "torch.ops.aten.add.Tensor",
-                "aten.add.Tensor",
-                "aten::add.Tensor",
-            ),
-            (
-                "torch.ops.aten.relu.default",
-                "aten.relu.default",
-                "aten::relu",
-            ),
-            (
-                "torch.ops.aten.__and__.Scalar",
-                "aten.__and__.Scalar",
-                "aten::__and__.Scalar",
-            ),
+            ("torch.ops.aten.add.Tensor", "aten.add.Tensor", "aten::add.Tensor"),
+            ("torch.ops.aten.relu.default", "aten.relu.default", "aten::relu"),
+            ("torch.ops.aten.__and__.Scalar", "aten.__and__.Scalar", "aten::__and__.Scalar"),
             ("_operator.add", "_operator.add", "_operator::add"),
             ("torch.sym_max", "torch.sym_max", "torch::sym_max"),
-            (
-                "torch.ops.higher_order.cond",
-                "higher_order.cond",
-                "higher_order::cond",
-            ),
+            ("torch.ops.higher_order.cond", "higher_order.cond", "higher_order::cond"),
             ("add", "add", "::add"),
             ("torch.ops.", "", "::"),
         ] {
             let name = OpName::parse(target);
             assert_eq!(
-                (
-                    name.to_string().as_str(),
-                    name.schema_name().as_str(),
-                    name.qualified().as_str()
-                ),
-                (
-                    display,
-                    schema,
-                    if display.is_empty() { "" } else { target }
-                )
+                (name.to_string().as_str(), name.schema_name().as_str(), name.qualified().as_str()),
+                (display, schema, if display.is_empty() { "" } else { target })
             );
         }
     }

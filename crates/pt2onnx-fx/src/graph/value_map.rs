@@ -18,11 +18,7 @@ impl<'a, T> ValueMap<'a, T> {
     pub fn new(graph: &'a Graph) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(graph.values.len(), || None);
-        Self {
-            values: &graph.values,
-            entries,
-            others: FxHashMap::default(),
-        }
+        Self { values: &graph.values, entries, others: FxHashMap::default() }
     }
 
     /// What is said of a value.
@@ -52,9 +48,7 @@ mod tests {
     fn names_that_the_graph_knows_and_others() {
         let mut graph = Graph::default();
         let class = "C".into();
-        graph
-            .values_mut()
-            .insert("known".into(), ValueMeta::CustomObj { class });
+        graph.values_mut().insert("known".into(), ValueMeta::CustomObj { class });
         let mut map = ValueMap::new(&graph);
         for name in ["known", "other"] {
             assert_eq!(map.get(name), None);

@@ -294,11 +294,7 @@ pub(super) fn write_casts(program: &mut ExportedProgram) {
 }
 
 fn write(graph: &mut Graph, within: &[Autocast]) {
-    for node in graph
-        .nodes
-        .iter_mut()
-        .filter(|n| n.target.is_higher_order())
-    {
+    for node in graph.nodes.iter_mut().filter(|n| n.target.is_higher_order()) {
         let inside = match &*node.target.name {
             "wrap_with_autocast" => entered(node, within),
             _ => within.to_vec(),
@@ -361,10 +357,7 @@ fn policy(node: &Node, autocast: &Autocast, types: &[DType], graph: &Graph) -> O
         return (!own).then_some(policy);
     }
     // An operator that calls one of those: `einsum` on a CPU, `lstm`. It is the recorded type that tells.
-    let result = node
-        .output_names()
-        .into_iter()
-        .find_map(|n| graph.tensor(&n).map(|m| m.dtype));
+    let result = node.output_names().into_iter().find_map(|n| graph.tensor(&n).map(|m| m.dtype));
     let calls = result == Some(autocast.dtype)
         && !own
         && !CONVERSIONS.contains(&&*op.name)
@@ -410,11 +403,7 @@ fn cast(
             to.dtype = dtype;
             let new = taken.unique(&"_to_copy".into());
             graph.values_mut().insert(new.clone(), to.into());
-            let arg = |name: &str, kind, value| NamedArg {
-                name: name.into(),
-                kind,
-                value,
-            };
+            let arg = |name: &str, kind, value| NamedArg { name: name.into(), kind, value };
             nodes.push(Node {
                 name: new.clone(),
                 target: OpName::new("aten", "_to_copy", "default"),
@@ -437,14 +426,7 @@ mod tests {
 
     #[test]
     fn the_lists_are_sorted() {
-        for list in [
-            CPU_LOWER,
-            CPU_SINGLE,
-            CPU_WIDEST,
-            CUDA_LOWER,
-            CUDA_SINGLE,
-            CUDA_WIDEST,
-        ] {
+        for list in [CPU_LOWER, CPU_SINGLE, CPU_WIDEST, CUDA_LOWER, CUDA_SINGLE, CUDA_WIDEST] {
             assert!(list.is_sorted());
         }
     }

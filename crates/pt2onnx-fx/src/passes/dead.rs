@@ -28,7 +28,5 @@ fn remove(graph: &mut Graph, wanted: &[Name]) {
     let mut is_read = is_read.into_iter();
     graph.nodes.retain(|_| is_read.next().unwrap_or(true));
     let nodes = graph.nodes.iter_mut();
-    nodes
-        .flat_map(Node::bodies_mut)
-        .for_each(|body| remove(body, &[]));
+    nodes.flat_map(Node::bodies_mut).for_each(|body| remove(body, &[]));
 }

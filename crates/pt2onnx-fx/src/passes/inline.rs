@@ -96,9 +96,7 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
                 }
             }
             let args = inner.args.iter_mut().map(|a| &mut a.value);
-            let fits = args
-                .chain(&mut inner.outputs)
-                .all(|arg| substitute(arg, &inside));
+            let fits = args.chain(&mut inner.outputs).all(|arg| substitute(arg, &inside));
             if !fits {
                 return Err(problem(&node, PassProblem::Body));
             }

@@ -85,8 +85,7 @@ fn set_aside(graph: &mut Graph, site: &Site) -> bool {
     let name = node.target.name.to_string();
     // Without an overload it is no operator, and nobody looks for what it writes.
     node.target = OpName::new(ASIDE, &name, "");
-    node.args
-        .retain(|arg| !matches!(arg.value, Argument::Graph { .. }));
+    node.args.retain(|arg| !matches!(arg.value, Argument::Graph { .. }));
     true
 }
 
@@ -100,8 +99,5 @@ fn find<'a>(graph: &'a mut Graph, site: &Site) -> Option<&'a mut Node> {
 }
 
 fn problem(node: &Node, problem: PassProblem) -> Error {
-    Error::Pass {
-        site: Box::new(Site::of(node)),
-        problem,
-    }
+    Error::Pass { site: Box::new(Site::of(node)), problem }
 }

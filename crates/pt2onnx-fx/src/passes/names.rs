@@ -80,10 +80,7 @@ impl Taken {
     pub(super) fn by(graph: &Graph) -> Self {
         let mut names: FxHashSet<Name> = graph.values.keys().cloned().collect();
         names.extend(graph.nodes.iter().map(|n| n.name.clone()));
-        Self {
-            names,
-            numbers: FxHashMap::default(),
-        }
+        Self { names, numbers: FxHashMap::default() }
     }
 
     pub(super) fn release(&mut self, name: &Name) {

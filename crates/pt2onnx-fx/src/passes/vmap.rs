@@ -29,14 +29,8 @@ fn vmap_graph(graph: &mut Graph) -> Result<()> {
     }
     graph.nodes.retain(|n| !is(n, "lazy_load_decompositions"));
     let mut taken = Taken::by(graph);
-    while let Some(end) = graph
-        .nodes
-        .iter()
-        .position(|n| is(n, "_vmap_decrement_nesting"))
-    {
-        let start = graph.nodes[..end]
-            .iter()
-            .rposition(|n| is(n, "_vmap_increment_nesting"));
+    while let Some(end) = graph.nodes.iter().position(|n| is(n, "_vmap_decrement_nesting")) {
+        let start = graph.nodes[..end].iter().rposition(|n| is(n, "_vmap_increment_nesting"));
         let Some(start) = start else {
             return Err(problem(&graph.nodes[end], PassProblem::Body));
         };
@@ -113,11 +107,9 @@ impl Parts {
         let (mut results, mut outputs) = (Vec::new(), Vec::new());
         for removal in &self.removals {
             // _remove_batch_dim(element, level, size, dim)
-            let (Some(Argument::Tensor(element)), Some(Argument::Int(dim)), Some(result)) = (
-                value(removal, 0),
-                value(removal, 3),
-                removal.output_names().pop(),
-            ) else {
+            let (Some(Argument::Tensor(element)), Some(Argument::Int(dim)), Some(result)) =
+                (value(removal, 0), value(removal, 3), removal.output_names().pop())
+            else {
                 return Err(problem(removal, PassProblem::Body));
             };
             let stacked = match dim {
@@ -128,28 +120,16 @@ impl Parts {
                 let moved = moved_meta(tensor(graph, removal, &result)?, (*dim, 0));
                 graph.values_mut().insert(
                     stacked.clone(),
-                    moved
-                        .ok_or_else(|| problem(removal, PassProblem::Body))?
-                        .into(),
+                    moved.ok_or_else(|| problem(removal, PassProblem::Body))?.into(),
                 );
-                after.push(movedim(
-                    result.clone(),
-                    &stacked,
-                    (0, *dim),
-                    removal.meta.clone(),
-                ));
+                after.push(movedim(result.clone(), &stacked, (0, *dim), removal.meta.clone()));
             }
             results.push(Argument::Tensor(element.clone()));
             outputs.push(Argument::Tensor(stacked));
         }
         let (xs, elements): (Vec<Name>, Vec<Name>) = self.inputs.into_iter().unzip();
         let (captured, values) = captures(graph, &self.body, &results, &elements);
-        let inputs = elements
-            .iter()
-            .chain(&captured)
-            .cloned()
-            .map(Argument::Tensor)
-            .collect();
+        let inputs = elements.iter().chain(&captured).cloned().map(Argument::Tensor).collect();
         let body = Graph {
             nodes: self.body,
             inputs,
@@ -157,16 +137,9 @@ impl Parts {
             values: Arc::new(values),
             is_single_tensor_return: false,
         };
-        let positional = |value| NamedArg {
-            name: "".into(),
-            kind: ArgKind::Positional,
-            value,
-        };
+        let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
         let args = [
-            Argument::Graph {
-                name: taken.unique(&"vmap_body".into()),
-                graph: Box::new(body),
-            },
+            Argument::Graph { name: taken.unique(&"vmap_body".into()), graph: Box::new(body) },
             Argument::Tensors(xs),
             Argument::Tensors(captured),
         ];
@@ -193,9 +166,7 @@ fn captures(
     let mut defined: FxHashSet<Name> = elements.iter().cloned().collect();
     defined.extend(body.iter().flat_map(Node::output_names));
     let mut used: Vec<Name> = body.iter().flat_map(Node::input_names).collect();
-    results
-        .iter()
-        .for_each(|r| r.for_each_name(&mut |n| used.push(n.clone())));
+    results.iter().for_each(|r| r.for_each_name(&mut |n| used.push(n.clone())));
     let known = |name: &Name| Some((name.clone(), graph.values.get(name)?.clone()));
     let values = defined.iter().chain(&used).filter_map(known).collect();
     let mut captured = Vec::new();
@@ -212,9 +183,7 @@ fn value(node: &Node, i: usize) -> Option<&Argument> {
 }
 
 fn tensor<'a>(graph: &'a Graph, node: &Node, name: &Name) -> Result<&'a TensorMeta> {
-    graph
-        .tensor(name)
-        .ok_or_else(|| problem(node, PassProblem::Body))
+    graph.tensor(name).ok_or_else(|| problem(node, PassProblem::Body))
 }
 
 /// The value with dimension `from` moved to `to`: itself, or the result of a new node.
@@ -240,9 +209,7 @@ fn move_dim(
 fn moved_meta(meta: &TensorMeta, (from, to): (i64, i64)) -> Option<TensorMeta> {
     let rank = meta.sizes.len() as i64;
     let axis = |d: i64| {
-        usize::try_from(if d < 0 { d + rank } else { d })
-            .ok()
-            .filter(|&a| (a as i64) < rank)
+        usize::try_from(if d < 0 { d + rank } else { d }).ok().filter(|&a| (a as i64) < rank)
     };
     let (from, to) = (axis(from)?, axis(to)?);
     let moved = |all: &[Expr]| {
@@ -256,20 +223,12 @@ fn moved_meta(meta: &TensorMeta, (from, to): (i64, i64)) -> Option<TensorMeta> {
     } else {
         meta.strides.clone()
     };
-    Some(TensorMeta {
-        sizes: moved(&meta.sizes),
-        strides,
-        ..meta.clone()
-    })
+    Some(TensorMeta { sizes: moved(&meta.sizes), strides, ..meta.clone() })
 }
 
 /// `aten::movedim.int`.
 fn movedim(result: Name, of: &Name, (from, to): (i64, i64), meta: Arc<NodeMeta>) -> Node {
-    let arg = |name: &str, value| NamedArg {
-        name: name.into(),
-        kind: ArgKind::Positional,
-        value,
-    };
+    let arg = |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
     let int = |i: i64| Argument::SymInt(SymArg::Value(i));
     Node {
         name: result.clone(),

@@ -20,11 +20,7 @@ pub fn unwrap_operators(program: &mut ExportedProgram) -> Result<()> {
 
 fn unwrap(graph: &mut Graph) -> Result<()> {
     let wraps = |node: &Node| {
-        let names = [
-            "auto_functionalized",
-            "auto_functionalized_v2",
-            "with_effects",
-        ];
+        let names = ["auto_functionalized", "auto_functionalized_v2", "with_effects"];
         node.target.is_higher_order() && names.contains(&&*node.target.name)
     };
     let any = graph.nodes.iter().any(wraps);
@@ -104,9 +100,8 @@ fn unwrap_bases(
     let Some(Argument::Tensors(bases)) = node.arg("_all_bases").cloned() else {
         return None;
     };
-    let (args, info): (Vec<_>, Vec<_>) = std::mem::take(&mut node.args)
-        .into_iter()
-        .partition(|arg| !arg.name.starts_with('_'));
+    let (args, info): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut node.args).into_iter().partition(|arg| !arg.name.starts_with('_'));
     let int = |name: &str| {
         let arg = info.iter().find(|arg| &*arg.name == name)?;
         match arg.value {
@@ -116,10 +111,7 @@ fn unwrap_bases(
     };
     let mut written = Vec::new();
     for arg in &info {
-        let Some(name) = arg
-            .name
-            .strip_prefix('_')
-            .and_then(|n| n.strip_suffix("_base_index"))
+        let Some(name) = arg.name.strip_prefix('_').and_then(|n| n.strip_suffix("_base_index"))
         else {
             continue;
         };
@@ -129,19 +121,13 @@ fn unwrap_bases(
             _ => continue,
         };
         let part = |what: &str| int(&format!("_{name}_slice_{what}"));
-        let whole = info
-            .iter()
-            .any(|arg| *arg.name == *format!("_{name}_alias"));
+        let whole = info.iter().any(|arg| *arg.name == *format!("_{name}_alias"));
         let slice = match (part("dim"), part("start"), part("end")) {
             (Some(dim), Some(start), Some(end)) => Some([dim, start, end]),
             _ if whole => None,
             _ => return None,
         };
-        written.push(Written {
-            name: name.into(),
-            base,
-            slice,
-        });
+        written.push(Written { name: name.into(), base, slice });
     }
     let results = node.outputs.len().checked_sub(bases.len())?;
     let news = node.outputs.split_off(results);
@@ -162,11 +148,7 @@ fn unwrap_bases(
             graph.values_mut().insert(name.clone(), meta.into());
             name
         };
-        let result = if last {
-            new
-        } else {
-            value(name, whole.clone())
-        };
+        let result = if last { new } else { value(name, whole.clone()) };
         let given = match slice {
             None => {
                 node.outputs.push(Argument::Tensor(result.clone()));
@@ -212,16 +194,10 @@ fn ranged(
     result: &Name,
     from: &Node,
 ) -> Node {
-    let arg = |name: &str, value| NamedArg {
-        name: name.into(),
-        kind: ArgKind::Positional,
-        value,
-    };
+    let arg = |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
     let tensors = ["self", "src"].into_iter().zip(tensors);
     let tensors = tensors.map(|(name, t)| arg(name, Argument::Tensor((*t).clone())));
-    let range = range
-        .into_iter()
-        .map(|(name, i)| arg(name, Argument::Int(i)));
+    let range = range.into_iter().map(|(name, i)| arg(name, Argument::Int(i)));
     Node {
         name: result.clone(),
         target: OpName::new("aten", op, overload),

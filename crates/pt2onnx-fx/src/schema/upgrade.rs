@@ -63,10 +63,7 @@ pub(crate) fn upgrade<'a>(json: Cow<'a, [u8]>, major: u32) -> serde_json::Result
     if major == 1 {
         constants = first_schema(&mut program)?;
     }
-    Ok(Upgraded {
-        json: Cow::Owned(serde_json::to_vec(&program)?),
-        constants,
-    })
+    Ok(Upgraded { json: Cow::Owned(serde_json::to_vec(&program)?), constants })
 }
 
 /// Turns what is written otherwise since: wherever it is, its key and type say what it is.
@@ -129,9 +126,7 @@ fn open_ranges(ranges: &mut Value) {
     for range in ranges.as_object_mut().into_iter().flat_map(Map::values_mut) {
         for bound in range.as_object_mut().into_iter().flat_map(Map::values_mut) {
             let large = |bound: &Value| {
-                bound
-                    .as_i64()
-                    .is_none_or(|i| i.unsigned_abs() >= i64::MAX as u64 - 1)
+                bound.as_i64().is_none_or(|i| i.unsigned_abs() >= i64::MAX as u64 - 1)
             };
             if large(bound) {
                 *bound = Value::Null;
@@ -144,9 +139,7 @@ fn open_ranges(ranges: &mut Value) {
 fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>> {
     let wrong = |what: &str| serde::de::Error::custom(format!("schema 1: {what}"));
     merge_symbols(program);
-    let module = program
-        .get_mut("graph_module")
-        .and_then(Value::as_object_mut);
+    let module = program.get_mut("graph_module").and_then(Value::as_object_mut);
     let module = module.ok_or_else(|| wrong("no `graph_module`"))?;
     let signature = module.get("signature").cloned().unwrap_or_default();
     let named = |key: &str, name: &str| {
@@ -160,9 +153,7 @@ fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>
     let mut constants = Vec::new();
     if let Some(Value::Object(blobs)) = graph.remove("constants") {
         for (name, blob) in blobs {
-            let blob = blob
-                .as_str()
-                .ok_or_else(|| wrong("a constant is no text"))?;
+            let blob = blob.as_str().ok_or_else(|| wrong("a constant is no text"))?;
             constants.push((name, blob.to_owned()));
         }
     }
@@ -174,9 +165,7 @@ fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>
     }
     let inputs = graph.get_mut("inputs").and_then(Value::as_array_mut);
     let inputs = inputs.ok_or_else(|| wrong("no `inputs`"))?;
-    let lifted = constants
-        .iter()
-        .map(|(name, _)| json!({"as_tensor": {"name": name}}));
+    let lifted = constants.iter().map(|(name, _)| json!({"as_tensor": {"name": name}}));
     inputs.splice(0..0, lifted);
     let mut input_specs = Vec::new();
     for input in inputs.iter() {
@@ -194,9 +183,7 @@ fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>
     }
     // The new values of buffers come before the user's outputs.
     let outputs = graph.get("outputs").and_then(Value::as_array).cloned();
-    let written = signature
-        .get("buffers_to_mutate")
-        .and_then(Value::as_object);
+    let written = signature.get("buffers_to_mutate").and_then(Value::as_object);
     let written = written.map_or(0, Map::len);
     let mut output_specs = Vec::new();
     for (place, output) in outputs.unwrap_or_default().into_iter().enumerate() {
@@ -228,20 +215,13 @@ fn holds_constants(value: &Value) -> bool {
 
 /// Dimensions that `equality_constraints` say are equal had a symbol each: gives them one.
 fn merge_symbols(program: &mut Value) {
-    let pairs = program
-        .get("equality_constraints")
-        .cloned()
-        .unwrap_or_default();
+    let pairs = program.get("equality_constraints").cloned().unwrap_or_default();
     for pair in pairs.as_array().into_iter().flatten() {
         let symbol = |program: &Value, side: usize| {
-            let (name, dim) = (
-                pair.get(side)?.get(0)?.as_str()?,
-                pair.get(side)?.get(1)?.as_u64()?,
-            );
-            let sizes = program
-                .pointer("/graph_module/graph/tensor_values")?
-                .get(name)?
-                .get("sizes")?;
+            let (name, dim) =
+                (pair.get(side)?.get(0)?.as_str()?, pair.get(side)?.get(1)?.as_u64()?);
+            let sizes =
+                program.pointer("/graph_module/graph/tensor_values")?.get(name)?.get("sizes")?;
             let size = sizes.get(usize::try_from(dim).ok()?)?;
             let text = size.pointer("/as_expr/expr_str")?.as_str()?;
             text.chars().all(is_word).then(|| text.to_owned())
@@ -253,9 +233,7 @@ fn merge_symbols(program: &mut Value) {
             continue;
         }
         rename(program, &first, &second);
-        let ranges = program
-            .get_mut("range_constraints")
-            .and_then(Value::as_object_mut);
+        let ranges = program.get_mut("range_constraints").and_then(Value::as_object_mut);
         if let Some(ranges) = ranges
             && let Some(range) = ranges.remove(&first)
         {
@@ -302,21 +280,12 @@ mod tests {
     fn floats_are_quoted_outside_of_text() {
         for (json, expected) in [
             (r#"{"a": 1}"#, r#"{"a": 1}"#),
-            (
-                r#"[NaN, -Infinity,Infinity, -1]"#,
-                r#"["NaN", "-Infinity","Infinity", -1]"#,
-            ),
-            (
-                r#"["NaN \" Infinity", NaN]"#,
-                r#"["NaN \" Infinity", "NaN"]"#,
-            ),
+            (r#"[NaN, -Infinity,Infinity, -1]"#, r#"["NaN", "-Infinity","Infinity", -1]"#),
+            (r#"["NaN \" Infinity", NaN]"#, r#"["NaN \" Infinity", "NaN"]"#),
             (r#"["\\", NaN]"#, r#"["\\", "NaN"]"#),
             (r#""\"#, r#""\"#),
         ] {
-            assert_eq!(
-                String::from_utf8_lossy(&quote_floats(json.as_bytes())),
-                expected
-            );
+            assert_eq!(String::from_utf8_lossy(&quote_floats(json.as_bytes())), expected);
         }
     }
 
@@ -324,9 +293,6 @@ mod tests {
     fn symbols_are_renamed_as_words() {
         let mut value = json!([{"expr_str": "s1 + 2*s10 - s1"}, {"name": "s1"}]);
         rename(&mut value, "s1", "s0");
-        assert_eq!(
-            value,
-            json!([{"expr_str": "s0 + 2*s10 - s0"}, {"name": "s1"}])
-        );
+        assert_eq!(value, json!([{"expr_str": "s0 + 2*s10 - s0"}, {"name": "s1"}]));
     }
 }

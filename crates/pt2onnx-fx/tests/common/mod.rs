@@ -9,9 +9,7 @@ use std::{
 use zip::ZipArchive;
 
 pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
 /// All records of an archive, names with the folder.

@@ -49,18 +49,12 @@ impl Detour {
     }
 
     pub(super) fn enter(&self, cx: &Builder, input: usize, value: Value) -> Value {
-        let detour = self
-            .schema
-            .input(input)
-            .and_then(|formal| self.of(formal.ty));
+        let detour = self.schema.input(input).and_then(|formal| self.of(formal.ty));
         detour.map_or(value, |&(_, _, to)| cx.cast(value, to))
     }
 
     pub(super) fn leave(&self, cx: &Builder, output: usize, value: Value) -> Value {
-        let detour = self
-            .schema
-            .output(output)
-            .and_then(|formal| self.of(formal.ty));
+        let detour = self.schema.output(output).and_then(|formal| self.of(formal.ty));
         detour.map_or(value, |&(_, from, _)| cx.cast(value, from))
     }
 }

@@ -66,10 +66,7 @@ impl<'m> Builder<'m> {
             sizes: Sizes::default(),
             faults: Vec::new(),
         };
-        Self {
-            state: RefCell::new(state),
-            constraints: RefCell::new(constraints),
-        }
+        Self { state: RefCell::new(state), constraints: RefCell::new(constraints) }
     }
 
     /// The model as it is now.
@@ -112,13 +109,10 @@ impl<'m> Builder<'m> {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
         let region = s.model.add_region();
-        let inputs = inputs
-            .iter()
-            .map(|t| s.model.add_input(region, Some(t.clone())));
+        let inputs = inputs.iter().map(|t| s.model.add_input(region, Some(t.clone())));
         let inputs = inputs.collect();
         s.sizes.enter();
-        s.outside
-            .push(std::mem::replace(&mut s.at, InsertPoint::End(region)));
+        s.outside.push(std::mem::replace(&mut s.at, InsertPoint::End(region)));
         (region, inputs)
     }
 
@@ -154,9 +148,7 @@ impl<'m> Builder<'m> {
     /// Whether a node of that very region makes the value.
     pub fn is_made_in(&self, value: Value, region: RegionId) -> bool {
         let model = self.model();
-        model
-            .producer(value)
-            .is_some_and(|node| model[node].region() == region)
+        model.producer(value).is_some_and(|node| model[node].region() == region)
     }
 
     /// Notes a fault; the value that was wanted is something harmless instead.
@@ -198,31 +190,20 @@ impl<'m> Builder<'m> {
 
     /// Element type, if known.
     pub fn known_dtype(&self, value: Value) -> Option<DType> {
-        self.state.borrow().model[value]
-            .ty
-            .as_ref()
-            .and_then(|t| t.as_tensor().map(|t| t.dtype))
+        self.state.borrow().model[value].ty.as_ref().and_then(|t| t.as_tensor().map(|t| t.dtype))
     }
 
     /// Element type.
     pub fn dtype(&self, value: Value) -> DType {
         self.known_dtype(value).unwrap_or_else(|| {
-            self.fault(format!(
-                "the element type of {} is not known",
-                self.describe(value)
-            ));
+            self.fault(format!("the element type of {} is not known", self.describe(value)));
             DType::F32
         })
     }
 
     /// Sizes, if the rank is known.
     pub fn known_shape(&self, value: Value) -> Option<Shape> {
-        self.state.borrow().model[value]
-            .ty
-            .as_ref()?
-            .as_tensor()?
-            .shape
-            .clone()
+        self.state.borrow().model[value].ty.as_ref()?.as_tensor()?.shape.clone()
     }
 
     /// Sizes.
@@ -241,18 +222,11 @@ impl<'m> Builder<'m> {
     /// Size of dimension `axis`; negative ones count from the end.
     pub fn dim(&self, value: Value, axis: i64) -> Expr {
         let shape = self.shape(value);
-        let index = if axis < 0 {
-            axis + shape.len() as i64
-        } else {
-            axis
-        };
-        usize::try_from(index)
-            .ok()
-            .and_then(|i| shape.get(i).cloned())
-            .unwrap_or_else(|| {
-                self.fault(format!("{} has no dimension {axis}", self.describe(value)));
-                Expr::int(1)
-            })
+        let index = if axis < 0 { axis + shape.len() as i64 } else { axis };
+        usize::try_from(index).ok().and_then(|i| shape.get(i).cloned()).unwrap_or_else(|| {
+            self.fault(format!("{} has no dimension {axis}", self.describe(value)));
+            Expr::int(1)
+        })
     }
 
     /// Number of elements.
@@ -289,11 +263,7 @@ impl<'m> Builder<'m> {
     /// Name or number of a value, for messages.
     pub fn describe(&self, value: Value) -> String {
         let s = self.state.borrow();
-        let ty = s.model[value]
-            .ty
-            .as_ref()
-            .map(|t| format!(": {t}"))
-            .unwrap_or_default();
+        let ty = s.model[value].ty.as_ref().map(|t| format!(": {t}")).unwrap_or_default();
         match (&s.model[value].name, s.model[value].def()) {
             (Some(name), _) => format!("`{name}`{ty}"),
             (None, Def::Node(node, _)) => format!("an output of {}{ty}", s.model[*node].op),
@@ -325,11 +295,9 @@ impl<'m> Builder<'m> {
         self.infer(node);
         let values: SmallVec<[Value; 2]> = self.model()[node].outputs().into();
         match detour {
-            Some(detour) => values
-                .into_iter()
-                .enumerate()
-                .map(|(i, v)| detour.leave(self, i, v))
-                .collect(),
+            Some(detour) => {
+                values.into_iter().enumerate().map(|(i, v)| detour.leave(self, i, v)).collect()
+            }
             None => values,
         }
     }
@@ -384,15 +352,10 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: usize,
     ) -> NodeId {
-        let given = inputs
-            .iter()
-            .rposition(Option::is_some)
-            .map_or(0, |last| last + 1);
+        let given = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        let node = s
-            .model
-            .add_node(s.at, op, &inputs[..given], attributes, outputs);
+        let node = s.model.add_node(s.at, op, &inputs[..given], attributes, outputs);
         s.model[node].origins.clone_from(&s.origins);
         node
     }
@@ -406,19 +369,11 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: &[Option<Type>],
     ) -> SmallVec<[Value; 2]> {
-        let given = inputs
-            .iter()
-            .rposition(Option::is_some)
-            .map_or(0, |i| i + 1);
+        let given = inputs.iter().rposition(Option::is_some).map_or(0, |i| i + 1);
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        let node = s.model.add_node(
-            s.at,
-            op.to_owned(),
-            &inputs[..given],
-            attributes,
-            outputs.len(),
-        );
+        let node =
+            s.model.add_node(s.at, op.to_owned(), &inputs[..given], attributes, outputs.len());
         s.model[node].domain = domain.to_owned().into();
         s.model[node].origins.clone_from(&s.origins);
         s.model.imports.entry(domain.to_owned()).or_insert(1);
@@ -442,11 +397,7 @@ impl<'m> Builder<'m> {
         if tensor.nbytes() > INTERNED_BYTES || tensor.storage().is_none() {
             return s.model.add_constant(tensor);
         }
-        let key = (
-            tensor.dtype(),
-            tensor.shape().to_vec(),
-            tensor.to_bytes().into_owned(),
-        );
+        let key = (tensor.dtype(), tensor.shape().to_vec(), tensor.to_bytes().into_owned());
         if let Some(&known) = s.constants.get(&key) {
             return known;
         }

@@ -50,10 +50,7 @@ impl Builder<'_> {
     /// Both operands as values.
     fn operands(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> [Option<Value>; 2] {
         let (a, b) = (a.into(), b.into());
-        let dtype = a
-            .dtype(self)
-            .or_else(|| b.dtype(self))
-            .unwrap_or(DType::F32);
+        let dtype = a.dtype(self).or_else(|| b.dtype(self)).unwrap_or(DType::F32);
         [Some(a.value(self, dtype)), Some(b.value(self, dtype))]
     }
 

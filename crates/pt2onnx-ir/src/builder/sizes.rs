@@ -34,9 +34,7 @@ enum Source {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self {
-            scopes: vec![Scope::default()],
-        }
+        Self { scopes: vec![Scope::default()] }
     }
 }
 
@@ -50,11 +48,7 @@ impl Sizes {
     }
 
     fn get(&self, e: &Expr) -> Option<Value> {
-        self.scopes
-            .iter()
-            .rev()
-            .find_map(|s| s.computed.get(e))
-            .copied()
+        self.scopes.iter().rev().find_map(|s| s.computed.get(e)).copied()
     }
 
     fn put(&mut self, e: &Expr, value: Value) {
@@ -64,11 +58,7 @@ impl Sizes {
     }
 
     fn get_scalar(&self, e: &Expr) -> Option<Value> {
-        self.scopes
-            .iter()
-            .rev()
-            .find_map(|s| s.scalars.get(e))
-            .copied()
+        self.scopes.iter().rev().find_map(|s| s.scalars.get(e)).copied()
     }
 
     fn put_scalar(&mut self, e: &Expr, value: Value) {
@@ -78,11 +68,7 @@ impl Sizes {
     }
 
     fn source(&self, e: &Expr) -> Option<Source> {
-        self.scopes
-            .iter()
-            .rev()
-            .find_map(|s| s.sources.get(e))
-            .copied()
+        self.scopes.iter().rev().find_map(|s| s.sources.get(e)).copied()
     }
 
     fn bind(&mut self, e: Expr, source: Source) {
@@ -100,45 +86,26 @@ impl Builder<'_> {
     /// Lets the symbols in the sizes of `value` be read from its dimensions, unless they can be read already. A symbol
     /// that stands alone nowhere is solved for, from a dimension such as `2*s0 + 1`.
     pub fn bind_dims(&self, value: Value) {
-        for (axis, dim) in self
-            .known_shape(value)
-            .unwrap_or_default()
-            .into_iter()
-            .enumerate()
-        {
-            self.state
-                .borrow_mut()
-                .sizes
-                .bind(dim, Source::Dim(value, axis));
+        for (axis, dim) in self.known_shape(value).unwrap_or_default().into_iter().enumerate() {
+            self.state.borrow_mut().sizes.bind(dim, Source::Dim(value, axis));
         }
     }
 
     /// [`Builder::bind_dims`] for a value that the program knows by other sizes than its type says.
     pub fn bind_recorded_dims(&self, value: Value, sizes: &[Expr]) {
         for (axis, dim) in sizes.iter().enumerate() {
-            self.state
-                .borrow_mut()
-                .sizes
-                .bind(dim.clone(), Source::Dim(value, axis));
+            self.state.borrow_mut().sizes.bind(dim.clone(), Source::Dim(value, axis));
         }
     }
 
     /// Lets the number `expr` be read from a 0-d (or one-element) integer, float or bool value.
     pub fn bind_scalar(&self, expr: Expr, value: Value) {
-        self.state
-            .borrow_mut()
-            .sizes
-            .bind(expr, Source::Scalar(value));
+        self.state.borrow_mut().sizes.bind(expr, Source::Scalar(value));
     }
 
     /// Whether a symbol occurs in what can be read.
     pub fn is_bound(&self, symbol: &Symbol) -> bool {
-        self.state
-            .borrow()
-            .sizes
-            .scopes
-            .iter()
-            .any(|s| s.symbols.contains(symbol))
+        self.state.borrow().sizes.scopes.iter().any(|s| s.symbols.contains(symbol))
     }
 
     /// A vector of sizes, int64: a constant where all are known.
@@ -319,9 +286,7 @@ impl Builder<'_> {
                 self.div(rest, a)
             }
             _ => {
-                self.fault(format!(
-                    "the size {symbol} cannot be computed from the inputs"
-                ));
+                self.fault(format!("the size {symbol} cannot be computed from the inputs"));
                 self.ints(&[1])
             }
         }
@@ -336,31 +301,19 @@ impl Builder<'_> {
         };
         let mut ordered: Vec<(bool, Expr)> = terms
             .iter()
-            .map(|t| {
-                if negative(t) {
-                    (true, -t)
-                } else {
-                    (false, t.clone())
-                }
-            })
+            .map(|t| if negative(t) { (true, -t) } else { (false, t.clone()) })
             .collect();
         ordered.sort_by_key(|(negative, _)| *negative);
         let mut terms = ordered.into_iter();
-        let first = terms.next().map(|(negative, t)| {
-            if negative {
-                self.element(&-t)
-            } else {
-                self.element(&t)
-            }
-        });
+        let first = terms.next().map(
+            |(negative, t)| {
+                if negative { self.element(&-t) } else { self.element(&t) }
+            },
+        );
         let mut sum = first.unwrap_or_else(|| self.ints(&[0]));
         for (negative, term) in terms {
             let (a, b) = self.common(sum, self.element(&term));
-            sum = if negative {
-                self.sub(a, b)
-            } else {
-                self.add(a, b)
-            };
+            sum = if negative { self.sub(a, b) } else { self.add(a, b) };
         }
         sum
     }
@@ -402,9 +355,9 @@ impl Builder<'_> {
             (Mod | PythonMod, [a, b]) => {
                 self.arithmetic(a, b, |a, b| self.mod_(a, b, attrs::Mod::default()))
             }
-            (ModularIndexing, [a, b, m]) => self.arithmetic(&a.floor_div(b), m, |a, b| {
-                self.mod_(a, b, attrs::Mod::default())
-            }),
+            (ModularIndexing, [a, b, m]) => {
+                self.arithmetic(&a.floor_div(b), m, |a, b| self.mod_(a, b, attrs::Mod::default()))
+            }
             (IntTrueDiv | FloatTrueDiv, [a, b]) => self.div(self.double(a), self.double(b)),
             (CeilToInt | Ceiling, [a]) => int(self.ceil(self.double(a))),
             (FloorToInt | Floor, [a]) => int(self.floor(self.double(a))),
@@ -448,11 +401,8 @@ impl Builder<'_> {
             constraints.prove_ge(a, &zero) && constraints.prove_ge(b, &zero)
         };
         self.arithmetic(a, b, |a, b| {
-            let whole = if nonnegative {
-                a
-            } else {
-                self.sub(a, self.mod_(a, b, attrs::Mod::default()))
-            };
+            let whole =
+                if nonnegative { a } else { self.sub(a, self.mod_(a, b, attrs::Mod::default())) };
             self.div(whole, b)
         })
     }

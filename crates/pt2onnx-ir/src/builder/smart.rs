@@ -17,10 +17,7 @@ impl Builder<'_> {
         }
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
         let to = crate::schema::data_type(dtype);
-        let ty = Type::Tensor(crate::TensorType {
-            dtype,
-            shape: self.known_shape(x),
-        });
+        let ty = Type::Tensor(crate::TensorType { dtype, shape: self.known_shape(x) });
         let result = self.emit_typed("Cast", &[x], attributes([("to", to.into())]), ty);
         if let Some(known) = contents {
             self.set_contents(result, known);
@@ -35,10 +32,8 @@ impl Builder<'_> {
             return x;
         }
         if let Some(t) = self.small_constant(x)
-            && let Some(shape) = dims
-                .iter()
-                .map(|d| usize::try_from(d.as_int()?).ok())
-                .collect::<Option<Vec<_>>>()
+            && let Some(shape) =
+                dims.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
             && let Some(reshaped) = t.reshaped(shape)
         {
             return self.constant(reshaped);
@@ -51,21 +46,14 @@ impl Builder<'_> {
                     return result;
                 }
                 // A size that turns out to be 0 means 0 here, not "as in `from`".
-                if !dims
-                    .iter()
-                    .all(|d| self.constraints().prove_ge(d, &Expr::int(1)))
-                {
+                if !dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
                     given = attributes([("allowzero", 1i64.into())]);
                 }
                 self.sizes(dims)
             }
         };
-        let result = self.emit_typed(
-            "Reshape",
-            &[x, target],
-            given,
-            Type::tensor(self.dtype(x), dims),
-        );
+        let result =
+            self.emit_typed("Reshape", &[x, target], given, Type::tensor(self.dtype(x), dims));
         if let Some(known) = self.contents(x).filter(|_| dims.len() <= 1) {
             self.set_contents(result, known);
         }
@@ -114,8 +102,7 @@ impl Builder<'_> {
         let one = Expr::int(1);
         let constraints = self.constraints();
         let positive = |i: usize| constraints.prove_ge(&dims[i], &one);
-        rest.is_none_or(|r| (0..dims.len()).all(|i| i == r || positive(i)))
-            .then_some(target)
+        rest.is_none_or(|r| (0..dims.len()).all(|i| i == r || positive(i))).then_some(target)
     }
 
     /// `x` with its dimensions permuted: dimension `i` of the result is dimension `perm[i]` of `x`.
@@ -125,16 +112,11 @@ impl Builder<'_> {
         }
         let from = self.shape(x);
         if perm.len() != from.len() || perm.iter().any(|&p| p >= from.len()) {
-            self.fault(format!(
-                "{perm:?} does not permute the dimensions of {}",
-                self.describe(x)
-            ));
+            self.fault(format!("{perm:?} does not permute the dimensions of {}", self.describe(x)));
             return x;
         }
-        let ty = Type::tensor(
-            self.dtype(x),
-            perm.iter().map(|&p| from[p].clone()).collect::<Shape>(),
-        );
+        let ty =
+            Type::tensor(self.dtype(x), perm.iter().map(|&p| from[p].clone()).collect::<Shape>());
         let given: Vec<i64> = perm.iter().map(|&p| p as i64).collect();
         self.emit_typed("Transpose", &[x], attributes([("perm", given.into())]), ty)
     }
@@ -191,11 +173,7 @@ impl Builder<'_> {
             [one] => *one,
             _ => {
                 let inputs: Vec<Option<Value>> = values.iter().map(|&v| Some(v)).collect();
-                self.emit1(
-                    "Concat",
-                    &inputs,
-                    attributes([("axis", (axis as i64).into())]),
-                )
+                self.emit1("Concat", &inputs, attributes([("axis", (axis as i64).into())]))
             }
         }
     }
@@ -213,9 +191,7 @@ impl Builder<'_> {
         }
         if let Some(t) = self.small_constant(x)
             && let Some(t) = t.reshaped(
-                dims.iter()
-                    .filter_map(|d| usize::try_from(d.as_int()?).ok())
-                    .collect::<Vec<_>>(),
+                dims.iter().filter_map(|d| usize::try_from(d.as_int()?).ok()).collect::<Vec<_>>(),
             )
         {
             return self.constant(t);
@@ -326,12 +302,7 @@ impl Builder<'_> {
             dims.remove(axis);
         }
         let given = attributes([("axis", (axis as i64).into())]);
-        self.emit_typed(
-            "Gather",
-            &[x, self.size(index)],
-            given,
-            Type::tensor(self.dtype(x), dims),
-        )
+        self.emit_typed("Gather", &[x, self.size(index)], given, Type::tensor(self.dtype(x), dims))
     }
 
     /// `x` in pieces of the given sizes along `axis`.
@@ -372,11 +343,7 @@ impl Builder<'_> {
     pub fn reduce(&self, op: &'static str, x: Value, axes: &[usize], keepdims: bool) -> Value {
         let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
         let axes = (!axes.is_empty()).then(|| self.ints(&given));
-        self.emit1(
-            op,
-            &[Some(x), axes],
-            attributes([("keepdims", i64::from(keepdims).into())]),
-        )
+        self.emit1(op, &[Some(x), axes], attributes([("keepdims", i64::from(keepdims).into())]))
     }
 
     /// `Gather`: the elements of `x` at `indices` along `axis`.
@@ -390,11 +357,7 @@ impl Builder<'_> {
 
     /// The numbers `start`, `start + step`, ... before `end`, all 0-d of one type.
     pub fn range(&self, start: Value, end: Value, step: Value) -> Value {
-        self.emit1(
-            "Range",
-            &[Some(start), Some(end), Some(step)],
-            Default::default(),
-        )
+        self.emit1("Range", &[Some(start), Some(end), Some(step)], Default::default())
     }
 
     /// The numbers `0, 1, .. n - 1`, int64: a constant where `n` is known and no larger than what folding would make one.
@@ -415,7 +378,6 @@ impl Builder<'_> {
 
     /// The tensor, if it is a constant small enough to be made anew.
     fn small_constant(&self, x: Value) -> Option<Tensor> {
-        self.constant_of(x)
-            .filter(|t| t.has_data() && t.nbytes() <= super::INTERNED_BYTES)
+        self.constant_of(x).filter(|t| t.has_data() && t.nbytes() <= super::INTERNED_BYTES)
     }
 }

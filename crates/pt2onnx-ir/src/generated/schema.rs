@@ -664,48 +664,23 @@ pub static SCHEMAS: &[OpSchema] = &[
 ];
 
 const fn single(name: &'static str, ty: &'static str) -> Param {
-    Param {
-        name,
-        ty,
-        kind: ParamKind::Single,
-        homogeneous: true,
-    }
+    Param { name, ty, kind: ParamKind::Single, homogeneous: true }
 }
 
 const fn optional(name: &'static str, ty: &'static str) -> Param {
-    Param {
-        name,
-        ty,
-        kind: ParamKind::Optional,
-        homogeneous: true,
-    }
+    Param { name, ty, kind: ParamKind::Optional, homogeneous: true }
 }
 
 const fn variadic(name: &'static str, ty: &'static str, homogeneous: bool) -> Param {
-    Param {
-        name,
-        ty,
-        kind: ParamKind::Variadic,
-        homogeneous,
-    }
+    Param { name, ty, kind: ParamKind::Variadic, homogeneous }
 }
 
 const fn required(name: &'static str, kind: AttributeKind) -> AttributeSchema {
-    AttributeSchema {
-        name,
-        kind,
-        required: true,
-        default: None,
-    }
+    AttributeSchema { name, kind, required: true, default: None }
 }
 
 const fn plain(name: &'static str, kind: AttributeKind) -> AttributeSchema {
-    AttributeSchema {
-        name,
-        kind,
-        required: false,
-        default: None,
-    }
+    AttributeSchema { name, kind, required: false, default: None }
 }
 
 const fn with_default(
@@ -713,12 +688,7 @@ const fn with_default(
     kind: AttributeKind,
     default: AttributeDefault,
 ) -> AttributeSchema {
-    AttributeSchema {
-        name,
-        kind,
-        required: false,
-        default: Some(default),
-    }
+    AttributeSchema { name, kind, required: false, default: Some(default) }
 }
 
 const fn constraint(name: &'static str, types: TypeSet) -> TypeConstraint {
@@ -764,15 +734,8 @@ const DTYPES_2: u32 = bits(&[
     DType::U8,
 ]);
 const DTYPES_3: u32 = bits(&[DType::F64, DType::F32, DType::F16, DType::BF16]);
-const DTYPES_4: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::F16,
-    DType::I64,
-    DType::I32,
-    DType::U64,
-    DType::U32,
-]);
+const DTYPES_4: u32 =
+    bits(&[DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::U64, DType::U32]);
 const DTYPES_5: u32 = bits(&[
     DType::F64,
     DType::F32,
@@ -1273,14 +1236,8 @@ const DTYPES_34: u32 = bits(&[
 ]);
 const DTYPES_35: u32 = bits(&[DType::I8, DType::U8]);
 const DTYPES_36: u32 = bits(&[DType::I32]);
-const DTYPES_37: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::I64,
-    DType::I32,
-    DType::U64,
-    DType::U32,
-]);
+const DTYPES_37: u32 =
+    bits(&[DType::F64, DType::F32, DType::I64, DType::I32, DType::U64, DType::U32]);
 const DTYPES_38: u32 = bits(&[DType::I32, DType::I8, DType::U8]);
 const DTYPES_39: u32 = bits(&[
     DType::I32,
@@ -1350,23 +1307,10 @@ const DTYPES_46: u32 = bits(&[DType::I64, DType::I32, DType::Bool]);
 const DTYPES_47: u32 = bits(&[DType::F64, DType::F32]);
 const DTYPES_48: u32 = bits(&[DType::F32, DType::BF16]);
 const DTYPES_49: u32 = bits(&[DType::F64, DType::F32, DType::F16, DType::I8, DType::U8]);
-const DTYPES_50: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I8,
-    DType::U8,
-]);
-const DTYPES_51: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::F16,
-    DType::I64,
-    DType::I32,
-    DType::I16,
-    DType::I8,
-]);
+const DTYPES_50: u32 =
+    bits(&[DType::F64, DType::F32, DType::F16, DType::BF16, DType::I8, DType::U8]);
+const DTYPES_51: u32 =
+    bits(&[DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::I16, DType::I8]);
 const DTYPES_52: u32 = bits(&[
     DType::F64,
     DType::F32,
@@ -1378,14 +1322,8 @@ const DTYPES_52: u32 = bits(&[
     DType::I8,
 ]);
 const DTYPES_53: u32 = bits(&[DType::F64, DType::F32, DType::F16, DType::I64, DType::I32]);
-const DTYPES_54: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I64,
-    DType::I32,
-]);
+const DTYPES_54: u32 =
+    bits(&[DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32]);
 const DTYPES_55: u32 = bits(&[
     DType::I8,
     DType::U8,
@@ -1421,13 +1359,7 @@ const DTYPES_59: u32 = bits(&[
     DType::I4,
     DType::U4,
 ]);
-const DTYPES_60: u32 = bits(&[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I32,
-    DType::F8E8M0,
-]);
+const DTYPES_60: u32 = bits(&[DType::F32, DType::F16, DType::BF16, DType::I32, DType::F8E8M0]);
 const DTYPES_61: u32 = bits(&[
     DType::I16,
     DType::I8,
@@ -1444,15 +1376,8 @@ const DTYPES_61: u32 = bits(&[
     DType::U2,
 ]);
 const DTYPES_62: u32 = bits(&[DType::F64, DType::F32, DType::I64, DType::I32, DType::I16]);
-const DTYPES_63: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I64,
-    DType::I32,
-    DType::I16,
-]);
+const DTYPES_63: u32 =
+    bits(&[DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16]);
 const DTYPES_64: u32 = bits(&[
     DType::F64,
     DType::F32,
@@ -1491,308 +1416,106 @@ const DTYPES_66: u32 = bits(&[
 ]);
 const DTYPES_67: u32 = bits(&[DType::String]);
 const DTYPES_68: u32 = bits(&[DType::I64, DType::I32, DType::String]);
-const DTYPES_69: u32 = bits(&[
-    DType::F64,
-    DType::F32,
-    DType::F16,
-    DType::I64,
-    DType::I32,
-    DType::Bool,
-]);
-const TYPES_0: TypeSet = TypeSet {
-    tensor: DTYPES_0,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_1: TypeSet = TypeSet {
-    tensor: DTYPES_1,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_2: TypeSet = TypeSet {
-    tensor: DTYPES_2,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_3: TypeSet = TypeSet {
-    tensor: DTYPES_3,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_4: TypeSet = TypeSet {
-    tensor: DTYPES_4,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_5: TypeSet = TypeSet {
-    tensor: DTYPES_5,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_6: TypeSet = TypeSet {
-    tensor: DTYPES_6,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_7: TypeSet = TypeSet {
-    tensor: DTYPES_7,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_8: TypeSet = TypeSet {
-    tensor: DTYPES_8,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_9: TypeSet = TypeSet {
-    tensor: DTYPES_9,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_10: TypeSet = TypeSet {
-    tensor: DTYPES_10,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_11: TypeSet = TypeSet {
-    tensor: DTYPES_11,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_12: TypeSet = TypeSet {
-    tensor: DTYPES_12,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_13: TypeSet = TypeSet {
-    tensor: DTYPES_13,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_14: TypeSet = TypeSet {
-    tensor: DTYPES_14,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_15: TypeSet = TypeSet {
-    tensor: DTYPES_15,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_16: TypeSet = TypeSet {
-    tensor: DTYPES_16,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_17: TypeSet = TypeSet {
-    tensor: DTYPES_17,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_18: TypeSet = TypeSet {
-    tensor: DTYPES_18,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_19: TypeSet = TypeSet {
-    tensor: DTYPES_19,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_20: TypeSet = TypeSet {
-    tensor: DTYPES_20,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_21: TypeSet = TypeSet {
-    tensor: DTYPES_21,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_22: TypeSet = TypeSet {
-    tensor: DTYPES_22,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_23: TypeSet = TypeSet {
-    tensor: DTYPES_23,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_24: TypeSet = TypeSet {
-    tensor: DTYPES_24,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_25: TypeSet = TypeSet {
-    tensor: 0,
-    sequence: DTYPES_24,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_26: TypeSet = TypeSet {
-    tensor: DTYPES_25,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_27: TypeSet = TypeSet {
-    tensor: DTYPES_26,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_28: TypeSet = TypeSet {
-    tensor: DTYPES_27,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_29: TypeSet = TypeSet {
-    tensor: DTYPES_28,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_30: TypeSet = TypeSet {
-    tensor: DTYPES_29,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_31: TypeSet = TypeSet {
-    tensor: DTYPES_30,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_32: TypeSet = TypeSet {
-    tensor: DTYPES_31,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_33: TypeSet = TypeSet {
-    tensor: DTYPES_32,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_34: TypeSet = TypeSet {
-    tensor: DTYPES_33,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_35: TypeSet = TypeSet {
-    tensor: DTYPES_34,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_36: TypeSet = TypeSet {
-    tensor: DTYPES_35,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_37: TypeSet = TypeSet {
-    tensor: DTYPES_36,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_38: TypeSet = TypeSet {
-    tensor: DTYPES_37,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_39: TypeSet = TypeSet {
-    tensor: DTYPES_38,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_40: TypeSet = TypeSet {
-    tensor: DTYPES_39,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_41: TypeSet = TypeSet {
-    tensor: DTYPES_40,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_42: TypeSet = TypeSet {
-    tensor: DTYPES_41,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_43: TypeSet = TypeSet {
-    tensor: DTYPES_42,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_44: TypeSet = TypeSet {
-    tensor: DTYPES_43,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_45: TypeSet = TypeSet {
-    tensor: DTYPES_44,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_46: TypeSet = TypeSet {
-    tensor: DTYPES_45,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_47: TypeSet = TypeSet {
-    tensor: DTYPES_46,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_48: TypeSet = TypeSet {
-    tensor: DTYPES_23,
-    sequence: DTYPES_24,
-    optional: 0,
-    optional_sequence: 0,
-};
+const DTYPES_69: u32 =
+    bits(&[DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::Bool]);
+const TYPES_0: TypeSet =
+    TypeSet { tensor: DTYPES_0, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_1: TypeSet =
+    TypeSet { tensor: DTYPES_1, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_2: TypeSet =
+    TypeSet { tensor: DTYPES_2, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_3: TypeSet =
+    TypeSet { tensor: DTYPES_3, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_4: TypeSet =
+    TypeSet { tensor: DTYPES_4, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_5: TypeSet =
+    TypeSet { tensor: DTYPES_5, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_6: TypeSet =
+    TypeSet { tensor: DTYPES_6, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_7: TypeSet =
+    TypeSet { tensor: DTYPES_7, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_8: TypeSet =
+    TypeSet { tensor: DTYPES_8, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_9: TypeSet =
+    TypeSet { tensor: DTYPES_9, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_10: TypeSet =
+    TypeSet { tensor: DTYPES_10, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_11: TypeSet =
+    TypeSet { tensor: DTYPES_11, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_12: TypeSet =
+    TypeSet { tensor: DTYPES_12, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_13: TypeSet =
+    TypeSet { tensor: DTYPES_13, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_14: TypeSet =
+    TypeSet { tensor: DTYPES_14, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_15: TypeSet =
+    TypeSet { tensor: DTYPES_15, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_16: TypeSet =
+    TypeSet { tensor: DTYPES_16, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_17: TypeSet =
+    TypeSet { tensor: DTYPES_17, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_18: TypeSet =
+    TypeSet { tensor: DTYPES_18, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_19: TypeSet =
+    TypeSet { tensor: DTYPES_19, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_20: TypeSet =
+    TypeSet { tensor: DTYPES_20, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_21: TypeSet =
+    TypeSet { tensor: DTYPES_21, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_22: TypeSet =
+    TypeSet { tensor: DTYPES_22, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_23: TypeSet =
+    TypeSet { tensor: DTYPES_23, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_24: TypeSet =
+    TypeSet { tensor: DTYPES_24, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_25: TypeSet =
+    TypeSet { tensor: 0, sequence: DTYPES_24, optional: 0, optional_sequence: 0 };
+const TYPES_26: TypeSet =
+    TypeSet { tensor: DTYPES_25, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_27: TypeSet =
+    TypeSet { tensor: DTYPES_26, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_28: TypeSet =
+    TypeSet { tensor: DTYPES_27, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_29: TypeSet =
+    TypeSet { tensor: DTYPES_28, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_30: TypeSet =
+    TypeSet { tensor: DTYPES_29, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_31: TypeSet =
+    TypeSet { tensor: DTYPES_30, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_32: TypeSet =
+    TypeSet { tensor: DTYPES_31, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_33: TypeSet =
+    TypeSet { tensor: DTYPES_32, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_34: TypeSet =
+    TypeSet { tensor: DTYPES_33, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_35: TypeSet =
+    TypeSet { tensor: DTYPES_34, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_36: TypeSet =
+    TypeSet { tensor: DTYPES_35, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_37: TypeSet =
+    TypeSet { tensor: DTYPES_36, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_38: TypeSet =
+    TypeSet { tensor: DTYPES_37, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_39: TypeSet =
+    TypeSet { tensor: DTYPES_38, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_40: TypeSet =
+    TypeSet { tensor: DTYPES_39, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_41: TypeSet =
+    TypeSet { tensor: DTYPES_40, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_42: TypeSet =
+    TypeSet { tensor: DTYPES_41, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_43: TypeSet =
+    TypeSet { tensor: DTYPES_42, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_44: TypeSet =
+    TypeSet { tensor: DTYPES_43, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_45: TypeSet =
+    TypeSet { tensor: DTYPES_44, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_46: TypeSet =
+    TypeSet { tensor: DTYPES_45, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_47: TypeSet =
+    TypeSet { tensor: DTYPES_46, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_48: TypeSet =
+    TypeSet { tensor: DTYPES_23, sequence: DTYPES_24, optional: 0, optional_sequence: 0 };
 const TYPES_49: TypeSet = TypeSet {
     tensor: DTYPES_23,
     sequence: DTYPES_24,
@@ -1829,12 +1552,8 @@ const TYPES_54: TypeSet = TypeSet {
     optional: DTYPES_24,
     optional_sequence: DTYPES_24,
 };
-const TYPES_55: TypeSet = TypeSet {
-    tensor: DTYPES_24,
-    sequence: DTYPES_24,
-    optional: 0,
-    optional_sequence: 0,
-};
+const TYPES_55: TypeSet =
+    TypeSet { tensor: DTYPES_24, sequence: DTYPES_24, optional: 0, optional_sequence: 0 };
 const TYPES_56: TypeSet = TypeSet {
     tensor: DTYPES_23,
     sequence: DTYPES_23,
@@ -1871,60 +1590,24 @@ const TYPES_61: TypeSet = TypeSet {
     optional: DTYPES_29,
     optional_sequence: DTYPES_23,
 };
-const TYPES_62: TypeSet = TypeSet {
-    tensor: DTYPES_47,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_63: TypeSet = TypeSet {
-    tensor: DTYPES_48,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_64: TypeSet = TypeSet {
-    tensor: DTYPES_49,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_65: TypeSet = TypeSet {
-    tensor: DTYPES_50,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_66: TypeSet = TypeSet {
-    tensor: DTYPES_51,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_67: TypeSet = TypeSet {
-    tensor: DTYPES_52,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_68: TypeSet = TypeSet {
-    tensor: 0,
-    sequence: 0,
-    optional: DTYPES_24,
-    optional_sequence: DTYPES_24,
-};
-const TYPES_69: TypeSet = TypeSet {
-    tensor: DTYPES_29,
-    sequence: DTYPES_29,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_70: TypeSet = TypeSet {
-    tensor: 0,
-    sequence: 0,
-    optional: DTYPES_29,
-    optional_sequence: DTYPES_29,
-};
+const TYPES_62: TypeSet =
+    TypeSet { tensor: DTYPES_47, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_63: TypeSet =
+    TypeSet { tensor: DTYPES_48, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_64: TypeSet =
+    TypeSet { tensor: DTYPES_49, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_65: TypeSet =
+    TypeSet { tensor: DTYPES_50, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_66: TypeSet =
+    TypeSet { tensor: DTYPES_51, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_67: TypeSet =
+    TypeSet { tensor: DTYPES_52, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_68: TypeSet =
+    TypeSet { tensor: 0, sequence: 0, optional: DTYPES_24, optional_sequence: DTYPES_24 };
+const TYPES_69: TypeSet =
+    TypeSet { tensor: DTYPES_29, sequence: DTYPES_29, optional: 0, optional_sequence: 0 };
+const TYPES_70: TypeSet =
+    TypeSet { tensor: 0, sequence: 0, optional: DTYPES_29, optional_sequence: DTYPES_29 };
 const TYPES_71: TypeSet = TypeSet {
     tensor: DTYPES_24,
     sequence: DTYPES_24,
@@ -1937,111 +1620,39 @@ const TYPES_72: TypeSet = TypeSet {
     optional: DTYPES_29,
     optional_sequence: DTYPES_29,
 };
-const TYPES_73: TypeSet = TypeSet {
-    tensor: DTYPES_53,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_74: TypeSet = TypeSet {
-    tensor: DTYPES_54,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_75: TypeSet = TypeSet {
-    tensor: DTYPES_55,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_76: TypeSet = TypeSet {
-    tensor: DTYPES_56,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_77: TypeSet = TypeSet {
-    tensor: DTYPES_57,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_78: TypeSet = TypeSet {
-    tensor: DTYPES_58,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_79: TypeSet = TypeSet {
-    tensor: DTYPES_59,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_80: TypeSet = TypeSet {
-    tensor: DTYPES_60,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_81: TypeSet = TypeSet {
-    tensor: DTYPES_61,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_82: TypeSet = TypeSet {
-    tensor: DTYPES_62,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_83: TypeSet = TypeSet {
-    tensor: DTYPES_63,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_84: TypeSet = TypeSet {
-    tensor: DTYPES_64,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_85: TypeSet = TypeSet {
-    tensor: DTYPES_65,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_86: TypeSet = TypeSet {
-    tensor: DTYPES_66,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_87: TypeSet = TypeSet {
-    tensor: DTYPES_67,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_88: TypeSet = TypeSet {
-    tensor: 0,
-    sequence: DTYPES_23,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_89: TypeSet = TypeSet {
-    tensor: DTYPES_68,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
-const TYPES_90: TypeSet = TypeSet {
-    tensor: DTYPES_69,
-    sequence: 0,
-    optional: 0,
-    optional_sequence: 0,
-};
+const TYPES_73: TypeSet =
+    TypeSet { tensor: DTYPES_53, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_74: TypeSet =
+    TypeSet { tensor: DTYPES_54, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_75: TypeSet =
+    TypeSet { tensor: DTYPES_55, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_76: TypeSet =
+    TypeSet { tensor: DTYPES_56, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_77: TypeSet =
+    TypeSet { tensor: DTYPES_57, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_78: TypeSet =
+    TypeSet { tensor: DTYPES_58, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_79: TypeSet =
+    TypeSet { tensor: DTYPES_59, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_80: TypeSet =
+    TypeSet { tensor: DTYPES_60, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_81: TypeSet =
+    TypeSet { tensor: DTYPES_61, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_82: TypeSet =
+    TypeSet { tensor: DTYPES_62, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_83: TypeSet =
+    TypeSet { tensor: DTYPES_63, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_84: TypeSet =
+    TypeSet { tensor: DTYPES_64, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_85: TypeSet =
+    TypeSet { tensor: DTYPES_65, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_86: TypeSet =
+    TypeSet { tensor: DTYPES_66, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_87: TypeSet =
+    TypeSet { tensor: DTYPES_67, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_88: TypeSet =
+    TypeSet { tensor: 0, sequence: DTYPES_23, optional: 0, optional_sequence: 0 };
+const TYPES_89: TypeSet =
+    TypeSet { tensor: DTYPES_68, sequence: 0, optional: 0, optional_sequence: 0 };
+const TYPES_90: TypeSet =
+    TypeSet { tensor: DTYPES_69, sequence: 0, optional: 0, optional_sequence: 0 };

@@ -9,25 +9,14 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
     match n.op.as_str() {
         "If" => {
             let (yes, no) = (body(n, "then_branch"), body(n, "else_branch"));
-            Some(
-                yes.into_iter()
-                    .zip(no)
-                    .map(|(a, b)| merge(n, a?, b?))
-                    .collect(),
-            )
+            Some(yes.into_iter().zip(no).map(|(a, b)| merge(n, a?, b?)).collect())
         }
         "Loop" => {
             let carried = n.inputs.len().saturating_sub(2);
             let results = body(n, "body").into_iter().skip(1).enumerate();
             Some(
                 results
-                    .map(|(i, ty)| {
-                        if i < carried {
-                            ty
-                        } else {
-                            stacked(ty?, n.cx.unknown_dim())
-                        }
-                    })
+                    .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, n.cx.unknown_dim()) })
                     .collect(),
             )
         }
@@ -39,13 +28,7 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
             let length = || length.clone().unwrap_or_else(|| n.cx.unknown_dim());
             Some(
                 results
-                    .map(|(i, ty)| {
-                        if i < carried {
-                            ty
-                        } else {
-                            stacked(ty?, length())
-                        }
-                    })
+                    .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, length()) })
                     .collect(),
             )
         }
@@ -70,30 +53,18 @@ fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
     let shape = match (&a.shape, &b.shape) {
         (Some(a), Some(b)) if a.len() == b.len() => {
             let dim = |(a, b): (&Expr, &Expr)| {
-                if a == b {
-                    a.clone()
-                } else {
-                    n.cx.unknown_dim()
-                }
+                if a == b { a.clone() } else { n.cx.unknown_dim() }
             };
             Some(a.iter().zip(b).map(dim).collect::<Shape>())
         }
         _ => None,
     };
-    (a.dtype == b.dtype).then_some(Type::Tensor(TensorType {
-        dtype: a.dtype,
-        shape,
-    }))
+    (a.dtype == b.dtype).then_some(Type::Tensor(TensorType { dtype: a.dtype, shape }))
 }
 
 /// The type of `length` values of a type behind one another.
 fn stacked(ty: Type, length: Expr) -> Option<Type> {
     let element = ty.as_tensor()?.clone();
-    let shape = element
-        .shape
-        .map(|s| [length].into_iter().chain(s).collect());
-    Some(Type::Tensor(TensorType {
-        dtype: element.dtype,
-        shape,
-    }))
+    let shape = element.shape.map(|s| [length].into_iter().chain(s).collect());
+    Some(Type::Tensor(TensorType { dtype: element.dtype, shape }))
 }

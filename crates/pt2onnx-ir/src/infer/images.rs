@@ -12,9 +12,7 @@ pub(super) fn conv_transpose(n: &Node) -> Option<Shape> {
         return None;
     }
     let at = |name: &str, i: usize, default: i64| {
-        n.ints(name)
-            .and_then(|v| v.get(i).copied())
-            .unwrap_or(default)
+        n.ints(name).and_then(|v| v.get(i).copied()).unwrap_or(default)
     };
     let mut result = vec![x.first()?.clone(), w.get(1)? * n.int("group").unwrap_or(1)];
     for (i, (size, k)) in sizes.iter().zip(kernel).enumerate() {

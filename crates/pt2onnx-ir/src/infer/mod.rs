@@ -46,12 +46,7 @@ pub(crate) fn infer(cx: &Builder, node: NodeId) -> Vec<Option<Type>> {
     shapes.resize(node.outputs, None);
     let types = shapes.into_iter().enumerate();
     types
-        .map(|(i, shape)| {
-            Some(Type::Tensor(TensorType {
-                dtype: node.dtype(schema, i)?,
-                shape,
-            }))
-        })
+        .map(|(i, shape)| Some(Type::Tensor(TensorType { dtype: node.dtype(schema, i)?, shape })))
         .collect()
 }
 
@@ -68,10 +63,7 @@ impl Node<'_, '_> {
         if let Some(to) = named.iter().find_map(|a| self.int(a)).filter(|&to| to != 0) {
             return schema::dtype(to);
         }
-        if let Some(inner) = formal
-            .strip_prefix("tensor(")
-            .and_then(|t| t.strip_suffix(')'))
-        {
+        if let Some(inner) = formal.strip_prefix("tensor(").and_then(|t| t.strip_suffix(')')) {
             return from_onnx_name(inner);
         }
         if let Some(only) = set.and_then(|set| set.only_tensor()) {
@@ -84,22 +76,18 @@ impl Node<'_, '_> {
             let same = schema.input(i).is_some_and(|p: &Param| p.ty == formal);
             value.filter(|_| same).map(|v| self.cx.dtype(v))
         };
-        self.inputs
-            .iter()
-            .enumerate()
-            .find_map(of_variable)
-            .or(match self.op.as_str() {
-                "EyeLike" | "RandomNormalLike" | "RandomUniformLike" | "Bernoulli" => {
-                    Some(self.cx.dtype(self.inputs[0]?))
-                }
-                "QuantizeLinear" => Some(DType::U8),
-                // Without `output_dtype`, that of the scale.
-                "DequantizeLinear" => Some(self.cx.dtype(self.inputs.get(1).copied()??)),
-                "Multinomial" => Some(DType::I32),
-                "ConstantOfShape" | "RandomNormal" | "RandomUniform" | "BlackmanWindow"
-                | "HannWindow" | "HammingWindow" => Some(DType::F32),
-                _ => None,
-            })
+        self.inputs.iter().enumerate().find_map(of_variable).or(match self.op.as_str() {
+            "EyeLike" | "RandomNormalLike" | "RandomUniformLike" | "Bernoulli" => {
+                Some(self.cx.dtype(self.inputs[0]?))
+            }
+            "QuantizeLinear" => Some(DType::U8),
+            // Without `output_dtype`, that of the scale.
+            "DequantizeLinear" => Some(self.cx.dtype(self.inputs.get(1).copied()??)),
+            "Multinomial" => Some(DType::I32),
+            "ConstantOfShape" | "RandomNormal" | "RandomUniform" | "BlackmanWindow"
+            | "HannWindow" | "HammingWindow" => Some(DType::F32),
+            _ => None,
+        })
     }
 
     fn int(&self, name: &str) -> Option<i64> {

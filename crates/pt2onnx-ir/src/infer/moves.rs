@@ -48,11 +48,7 @@ pub(super) fn reshape(n: &Node) -> Option<Shape> {
     }
     if let Some(rest) = target.iter().position(|d| d.as_int() == Some(-1)) {
         let others = Expr::product(
-            target
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| *i != rest)
-                .map(|(_, d)| d.clone()),
+            target.iter().enumerate().filter(|(i, _)| *i != rest).map(|(_, d)| d.clone()),
         );
         target[rest] = match (Expr::product(from), others.as_int()) {
             (_, Some(0)) => n.cx.unknown_dim(),
@@ -68,10 +64,7 @@ pub(super) fn flatten(n: &Node) -> Option<Shape> {
         a if a == x.len() as i64 => x.len(),
         a => normalize(a, x.len())?,
     };
-    Some(vec![
-        Expr::product(x[..axis].to_vec()),
-        Expr::product(x[axis..].to_vec()),
-    ])
+    Some(vec![Expr::product(x[..axis].to_vec()), Expr::product(x[axis..].to_vec())])
 }
 
 pub(super) fn expand(n: &Node) -> Option<Shape> {
@@ -82,20 +75,14 @@ pub(super) fn transpose(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     match n.ints("perm") {
         None => Some(x.into_iter().rev().collect()),
-        Some(perm) => perm
-            .iter()
-            .map(|&p| x.get(usize::try_from(p).ok()?).cloned())
-            .collect(),
+        Some(perm) => perm.iter().map(|&p| x.get(usize::try_from(p).ok()?).cloned()).collect(),
     }
 }
 
 pub(super) fn squeeze(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
-    let axes: Vec<usize> = n
-        .numbers(1)?
-        .iter()
-        .map(|&a| normalize(a, x.len()))
-        .collect::<Option<_>>()?;
+    let axes: Vec<usize> =
+        n.numbers(1)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?;
     Some(without(x, &axes, false))
 }
 
@@ -103,10 +90,7 @@ pub(super) fn unsqueeze(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let given = n.numbers(1)?;
     let rank = x.len() + given.len();
-    let mut axes: Vec<usize> = given
-        .iter()
-        .map(|&a| normalize(a, rank))
-        .collect::<Option<_>>()?;
+    let mut axes: Vec<usize> = given.iter().map(|&a| normalize(a, rank)).collect::<Option<_>>()?;
     axes.sort_unstable();
     for axis in axes {
         if axis > x.len() {
@@ -126,11 +110,7 @@ pub(super) fn pad(n: &Node) -> Option<Shape> {
     let (mut x, pads) = (n.shape(0)?, n.contents(1)?);
     let axes: Vec<usize> = match n.input(3) {
         None => (0..x.len()).collect(),
-        Some(_) => n
-            .numbers(3)?
-            .iter()
-            .map(|&a| normalize(a, x.len()))
-            .collect::<Option<_>>()?,
+        Some(_) => n.numbers(3)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
     };
     for (i, &axis) in axes.iter().enumerate() {
         x[axis] = &x[axis] + pads.get(i)? + pads.get(i + axes.len())?;
@@ -142,16 +122,10 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axes: Vec<usize> = match n.input(3) {
         None => (0..n.shape(1)?.first()?.as_int()? as usize).collect(),
-        Some(_) => n
-            .numbers(3)?
-            .iter()
-            .map(|&a| normalize(a, x.len()))
-            .collect::<Option<_>>()?,
+        Some(_) => n.numbers(3)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
     };
     let (starts, ends) = (n.numbers(1), n.numbers(2));
-    let steps = n
-        .input(4)
-        .map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
+    let steps = n.input(4).map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
     for (i, &axis) in axes.iter().enumerate() {
         let known = (|| {
             let size = x.get(axis)?.as_int()?;
@@ -160,14 +134,8 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
             let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
             let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
             // From held(start) to held(end) in steps, rounded up.
-            let span = if step > 0 {
-                held(end) - held(start)
-            } else {
-                held(start) - held(end)
-            };
-            Some(Expr::int(
-                (span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?,
-            ))
+            let span = if step > 0 { held(end) - held(start) } else { held(start) - held(end) };
+            Some(Expr::int((span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?))
         })();
         *x.get_mut(axis)? = known.unwrap_or_else(|| n.cx.unknown_dim());
     }

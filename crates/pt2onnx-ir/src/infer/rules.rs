@@ -47,10 +47,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Range" => vec![Some(vec![range_length(n)])],
         "OneHot" => vec![one_hot(n)],
         "TopK" => vec![top_k(n); 2],
-        "NonZero" => vec![
-            n.shape(0)
-                .map(|s| vec![Expr::int(s.len() as i64), n.cx.unknown_dim()]),
-        ],
+        "NonZero" => vec![n.shape(0).map(|s| vec![Expr::int(s.len() as i64), n.cx.unknown_dim()])],
         "Compress" => vec![compress(n)],
         "Unique" => unique(n),
         "Resize" => vec![resize(n)],
@@ -61,11 +58,9 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
             let channels = n.shape(1);
             vec![n.shape(0), channels.clone(), channels]
         }
-        "LayerNormalization" => vec![
-            n.shape(0),
-            layer_norm_statistics(n),
-            layer_norm_statistics(n),
-        ],
+        "LayerNormalization" => {
+            vec![n.shape(0), layer_norm_statistics(n), layer_norm_statistics(n)]
+        }
         "LSTM" | "GRU" | "RNN" => recurrent(n),
         op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
         _ => Vec::new(),
@@ -153,9 +148,7 @@ pub(crate) fn broadcast(cx: &Builder, a: &[Expr], b: &[Expr]) -> Shape {
     let one = Expr::int(1);
     let rank = a.len().max(b.len());
     let at = |s: &[Expr], i: usize| {
-        (i + s.len())
-            .checked_sub(rank)
-            .map_or(one.clone(), |j| s[j].clone())
+        (i + s.len()).checked_sub(rank).map_or(one.clone(), |j| s[j].clone())
     };
     let dims = (0..rank).map(|i| match (at(a, i), at(b, i)) {
         (x, y) if x == y || y == one => x,
@@ -209,10 +202,7 @@ fn gemm(n: &Node) -> Option<Shape> {
     let pick =
         |s: &[Expr], transposed: bool, i: usize| s.get(if transposed { 1 - i } else { i }).cloned();
     let flag = |name| n.int(name).unwrap_or(0) != 0;
-    Some(vec![
-        pick(&a, flag("transA"), 0)?,
-        pick(&b, flag("transB"), 1)?,
-    ])
+    Some(vec![pick(&a, flag("transA"), 0)?, pick(&b, flag("transB"), 1)?])
 }
 
 /// Output length of a sliding window along one dimension.
@@ -232,8 +222,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     }
     let per_dim = |name: &str, i: usize| n.ints(name).and_then(|v| v.get(i).copied()).unwrap_or(1);
     let pads = |i: usize| {
-        n.ints("pads")
-            .map_or(0, |p| p.get(i).unwrap_or(&0) + p.get(i + k).unwrap_or(&0))
+        n.ints("pads").map_or(0, |p| p.get(i).unwrap_or(&0) + p.get(i + k).unwrap_or(&0))
     };
     let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
     let one = |i: usize| {
@@ -266,11 +255,7 @@ fn conv(n: &Node) -> Option<Shape> {
 
 fn pool(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
-    let kernel: Vec<Expr> = n
-        .ints("kernel_shape")?
-        .iter()
-        .map(|&k| Expr::int(k))
-        .collect();
+    let kernel: Vec<Expr> = n.ints("kernel_shape")?.iter().map(|&k| Expr::int(k)).collect();
     let mut result = x.get(..2)?.to_vec();
     result.extend(windows(n, &x[2..], &kernel)?);
     Some(result)
@@ -278,24 +263,14 @@ fn pool(n: &Node) -> Option<Shape> {
 
 fn global_pool(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
-    Some(
-        x.into_iter()
-            .enumerate()
-            .map(|(i, d)| if i < 2 { d } else { Expr::int(1) })
-            .collect(),
-    )
+    Some(x.into_iter().enumerate().map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect())
 }
 
 pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
     let dims = shape.into_iter().enumerate();
     match keepdims {
-        true => dims
-            .map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d })
-            .collect(),
-        false => dims
-            .filter(|(i, _)| !axes.contains(i))
-            .map(|(_, d)| d)
-            .collect(),
+        true => dims.map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d }).collect(),
+        false => dims.filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d).collect(),
     }
 }
 
@@ -304,11 +279,7 @@ fn reduce(n: &Node) -> Option<Shape> {
     let axes: Vec<usize> = match n.input(1) {
         None if n.int("noop_with_empty_axes").unwrap_or(0) != 0 => Vec::new(),
         None => (0..x.len()).collect(),
-        Some(_) => n
-            .numbers(1)?
-            .iter()
-            .map(|&a| normalize(a, x.len()))
-            .collect::<Option<_>>()?,
+        Some(_) => n.numbers(1)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
     };
     Some(without(x, &axes, n.int("keepdims").unwrap_or(1) != 0))
 }
@@ -333,11 +304,8 @@ fn range_length(n: &Node) -> Expr {
         let step = step.first().copied().filter(|&s| s > 0)?;
         let span = end.first()? - start.first()?;
         let zero = Expr::int(0);
-        let span = if n.cx.constraints().prove_ge(&span, &zero) {
-            span
-        } else {
-            Expr::max(&span, &zero)
-        };
+        let span =
+            if n.cx.constraints().prove_ge(&span, &zero) { span } else { Expr::max(&span, &zero) };
         Some((span + (step - 1)).floor_div(&Expr::int(step)))
     })();
     known.unwrap_or_else(|| n.cx.unknown_dim())
@@ -345,10 +313,8 @@ fn range_length(n: &Node) -> Expr {
 
 fn one_hot(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
-    let depth = n
-        .contents(1)
-        .and_then(|c| c.first().cloned())
-        .unwrap_or_else(|| n.cx.unknown_dim());
+    let depth =
+        n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.cx.unknown_dim());
     let axis = n.axis(-1, x.len() + 1)?;
     x.insert(axis, depth);
     Some(x)
@@ -357,10 +323,7 @@ fn one_hot(n: &Node) -> Option<Shape> {
 fn top_k(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axis = n.axis(-1, x.len())?;
-    x[axis] = n
-        .contents(1)
-        .and_then(|c| c.first().cloned())
-        .unwrap_or_else(|| n.cx.unknown_dim());
+    x[axis] = n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.cx.unknown_dim());
     Some(x)
 }
 
@@ -401,20 +364,14 @@ fn resize(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axes: Vec<usize> = match n.ints("axes") {
         None => (0..x.len()).collect(),
-        Some(axes) => axes
-            .iter()
-            .map(|&a| normalize(a, x.len()))
-            .collect::<Option<_>>()?,
+        Some(axes) => axes.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
     };
-    let sizes = n.contents(3).filter(|_| {
-        n.string("keep_aspect_ratio_policy")
-            .is_none_or(|p| p == "stretch")
-    });
+    let sizes = n
+        .contents(3)
+        .filter(|_| n.string("keep_aspect_ratio_policy").is_none_or(|p| p == "stretch"));
     for (i, axis) in axes.into_iter().enumerate() {
-        x[axis] = sizes
-            .as_ref()
-            .and_then(|s| s.get(i).cloned())
-            .unwrap_or_else(|| n.cx.unknown_dim());
+        x[axis] =
+            sizes.as_ref().and_then(|s| s.get(i).cloned()).unwrap_or_else(|| n.cx.unknown_dim());
     }
     Some(x)
 }
@@ -427,28 +384,18 @@ fn depth_space(n: &Node) -> Option<Shape> {
     let block = Expr::int(n.int("blocksize")?);
     let area = &block * &block;
     Some(match n.op.as_str() {
-        "DepthToSpace" => vec![
-            batch.clone(),
-            channels.floor_div(&area),
-            height * &block,
-            width * &block,
-        ],
-        _ => vec![
-            batch.clone(),
-            channels * &area,
-            height.floor_div(&block),
-            width.floor_div(&block),
-        ],
+        "DepthToSpace" => {
+            vec![batch.clone(), channels.floor_div(&area), height * &block, width * &block]
+        }
+        _ => {
+            vec![batch.clone(), channels * &area, height.floor_div(&block), width.floor_div(&block)]
+        }
     })
 }
 
 /// Explicit equations without ellipsis only.
 fn einsum(n: &Node) -> Option<Shape> {
-    let equation: String = n
-        .string("equation")?
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .collect();
+    let equation: String = n.string("equation")?.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = equation.split_once("->")?;
     if equation.contains('.') {
         return None;
@@ -476,21 +423,15 @@ fn recurrent(n: &Node) -> Vec<Option<Shape>> {
         let (x, w, r) = (n.shape(0)?, n.shape(1)?, n.shape(2)?);
         let time_last = n.int("layout").unwrap_or(0) == 0;
         let (first, second) = (x.first()?.clone(), x.get(1)?.clone());
-        let (seq, batch) = if time_last {
-            (first, second)
-        } else {
-            (second, first)
-        };
+        let (seq, batch) = if time_last { (first, second) } else { (second, first) };
         let (dirs, hidden) = (w.first()?.clone(), r.last()?.clone());
         Some(match time_last {
-            true => (
-                vec![seq, dirs.clone(), batch.clone(), hidden.clone()],
-                vec![dirs, batch, hidden],
-            ),
-            false => (
-                vec![batch.clone(), seq, dirs.clone(), hidden.clone()],
-                vec![batch, dirs, hidden],
-            ),
+            true => {
+                (vec![seq, dirs.clone(), batch.clone(), hidden.clone()], vec![dirs, batch, hidden])
+            }
+            false => {
+                (vec![batch.clone(), seq, dirs.clone(), hidden.clone()], vec![batch, dirs, hidden])
+            }
         })
     };
     match parts() {

@@ -47,24 +47,12 @@ struct Header {
     metadata: Vec<(String, String)>,
 }
 
-const TEXTS: &[&str] = &[
-    "producer_name",
-    "producer_version",
-    "domain",
-    "doc_string",
-    "overload",
-];
+const TEXTS: &[&str] = &["producer_name", "producer_version", "domain", "doc_string", "overload"];
 const NUMBERS: &[&str] = &["ir_version", "model_version"];
 
 impl<'a, 'm> Grammar<'a, 'm> {
     pub fn new(r: Reader<'a>, cx: Builder<'m>) -> Self {
-        Self {
-            r,
-            cx,
-            scopes: Vec::new(),
-            function: None,
-            opset: schema::CANONICAL_OPSET,
-        }
+        Self { r, cx, scopes: Vec::new(), function: None, opset: schema::CANONICAL_OPSET }
     }
 
     /// `<header> graph functions`.
@@ -174,10 +162,9 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let before = model.functions.iter().any(|f| f.is_same_as(&function));
         drop(model);
         if before {
-            return Err(self.r.error_at(
-                start,
-                format!("the function {} stands twice", function.name),
-            ));
+            return Err(self
+                .r
+                .error_at(start, format!("the function {} stands twice", function.name)));
         }
         if self.r.accept("<") {
             let mut first = true;
@@ -195,12 +182,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         }
         let defaults = function.defaults.iter().map(|(name, _)| name.to_string());
         self.function = Some(Signature {
-            attributes: function
-                .attributes
-                .iter()
-                .cloned()
-                .chain(defaults)
-                .collect(),
+            attributes: function.attributes.iter().cloned().chain(defaults).collect(),
             imports: function.imports.clone(),
             strict,
         });
@@ -288,8 +270,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         if self.scopes.iter().any(|s| s.values.contains_key(&name)) {
             return Err(self.r.error_at(place, format!("`{name}` is defined twice")));
         }
-        self.cx
-            .edit(|model| model[value].name = Some(name.as_str().into()));
+        self.cx.edit(|model| model[value].name = Some(name.as_str().into()));
         if let Some(scope) = self.scopes.last_mut() {
             if let Some(ty) = scope.types.remove(&name) {
                 self.cx.set_type(value, ty);
@@ -303,8 +284,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let mut found = self.scopes.iter().rev().filter_map(|s| s.values.get(name));
         let found = found.next().copied();
         found.ok_or_else(|| {
-            self.r
-                .error_at(place, format!("there is no value `{name}` at this place"))
+            self.r.error_at(place, format!("there is no value `{name}` at this place"))
         })
     }
 
@@ -313,10 +293,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let place = self.r.place();
         let bare = self.r.attempt(|r| {
             let name = r.name("").ok()?;
-            [",", ")", ">", "="]
-                .iter()
-                .any(|t| r.sees(t))
-                .then_some(name)
+            [",", ")", ">", "="].iter().any(|t| r.sees(t)).then_some(name)
         });
         if let Some(name) = bare {
             return Ok((place, None, name));
@@ -362,10 +339,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
                 let dtype = from_onnx_name(name);
                 let dtype = dtype
                     .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))?;
-                Type::Tensor(TensorType {
-                    dtype,
-                    shape: self.sizes()?,
-                })
+                Type::Tensor(TensorType { dtype, shape: self.sizes()? })
             }
         };
         self.r.leave();
@@ -443,9 +417,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         if attributes.is_empty() {
             attributes = self.attributes()?;
         }
-        let node = self
-            .cx
-            .emit_node(op.to_owned(), &inputs, attributes, outputs.len());
+        let node = self.cx.emit_node(op.to_owned(), &inputs, attributes, outputs.len());
         self.cx.edit(|model| {
             model[node].domain = domain.to_owned().into();
             model[node].overload = overload.into();
@@ -520,14 +492,9 @@ impl<'a, 'm> Grammar<'a, 'm> {
             true => {
                 let place = self.r.place();
                 let name = self.r.identifier("the attribute's type")?;
-                let kind = KINDS
-                    .iter()
-                    .find(|(_, n)| *n == name)
-                    .map(|(kind, _)| *kind);
-                let unknown = || {
-                    self.r
-                        .error_at(place, format!("attributes of type `{name}` are not known"))
-                };
+                let kind = KINDS.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind);
+                let unknown =
+                    || self.r.error_at(place, format!("attributes of type `{name}` are not known"));
                 Some(kind.ok_or_else(unknown)?)
             }
             false => None,
@@ -536,23 +503,15 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let place = self.r.place();
         if self.r.accept("@") {
             let name = self.r.name("an attribute of the function")?;
-            let declared = self
-                .function
-                .as_ref()
-                .is_none_or(|f| f.attributes.contains(&name));
+            let declared = self.function.as_ref().is_none_or(|f| f.attributes.contains(&name));
             if !declared {
                 return Err(self
                     .r
                     .error_at(place, format!("the function has no attribute `{name}`")));
             }
-            let untold = || {
-                self.r
-                    .error_at(attribute, "the type is to be told: `name: float = @other`")
-            };
-            return Ok(Attribute::Reference {
-                name,
-                kind: kind.ok_or_else(untold)?,
-            });
+            let untold =
+                || self.r.error_at(attribute, "the type is to be told: `name: float = @other`");
+            return Ok(Attribute::Reference { name, kind: kind.ok_or_else(untold)? });
         }
         match kind {
             Some(kind) => self.value_of(kind, place),
@@ -649,9 +608,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         };
         let tensor = ty.and_then(Type::as_tensor);
         let Some((dtype, sizes)) = tensor.and_then(|t| Some((t.dtype, sizes(t)?))) else {
-            return Err(self
-                .r
-                .error_at(place, "a constant is a tensor whose sizes are known"));
+            return Err(self.r.error_at(place, "a constant is a tensor whose sizes are known"));
         };
         self.r.require("{")?;
         let made = if self.r.accept("...") {

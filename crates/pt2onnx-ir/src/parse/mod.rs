@@ -28,11 +28,7 @@ impl std::error::Error for ParseError {}
 /// What, where, the line, and a caret under the place.
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} (line {}, column {})",
-            self.what, self.line, self.column
-        )?;
+        writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
         writeln!(f, "    {}", self.source)?;
         let before = self.source.chars().take(self.column.saturating_sub(1));
         let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();

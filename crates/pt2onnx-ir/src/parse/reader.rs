@@ -31,10 +31,7 @@ fn identifier<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
 
 /// Whatever may be a number: what it is, its parser says.
 fn number<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
-    take_while(1.., |c: char| {
-        c.is_ascii_alphanumeric() || "+-.".contains(c)
-    })
-    .parse_next(input)
+    take_while(1.., |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c)).parse_next(input)
 }
 
 fn string(input: &mut &str) -> winnow::Result<String> {
@@ -44,11 +41,7 @@ fn string(input: &mut &str) -> winnow::Result<String> {
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self {
-            text,
-            rest: text,
-            depth: 0,
-        }
+        Self { text, rest: text, depth: 0 }
     }
 
     /// Where the next token begins.
@@ -71,12 +64,7 @@ impl<'a> Reader<'a> {
 
     pub fn expected(&mut self, what: &str) -> ParseError {
         let place = self.place();
-        let found: String = self
-            .rest
-            .chars()
-            .take_while(|c| !c.is_whitespace())
-            .take(20)
-            .collect();
+        let found: String = self.rest.chars().take_while(|c| !c.is_whitespace()).take(20).collect();
         let found = match found.is_empty() {
             true => "the end of the text".to_owned(),
             false => format!("`{found}`"),
@@ -156,8 +144,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn string(&mut self) -> Parsed<String> {
-        self.lex(string)
-            .ok_or_else(|| self.expected("a text in quotes"))
+        self.lex(string).ok_or_else(|| self.expected("a text in quotes"))
     }
 
     /// A name: plain, or anything in quotes.

@@ -27,11 +27,7 @@ fn transposes(n: &Seen, x: Value) -> Option<Action> {
         return Some(Action::Forward(source));
     }
     let attributes = Attributes::from_iter([("perm".into(), joined.into())]);
-    Some(Action::Become(
-        "Transpose",
-        vec![Some(source)],
-        Box::new(attributes),
-    ))
+    Some(Action::Become("Transpose", vec![Some(source)], Box::new(attributes)))
 }
 
 /// The first cast may go where it loses nothing.
@@ -45,11 +41,7 @@ fn casts(n: &Seen, x: Value) -> Option<Action> {
     if from == to {
         return Some(Action::Forward(source));
     }
-    Some(Action::Become(
-        "Cast",
-        vec![Some(source)],
-        n.node.attributes.clone().into(),
-    ))
+    Some(Action::Become("Cast", vec![Some(source)], n.node.attributes.clone().into()))
 }
 
 /// Whether `to` has every value of `from`.
@@ -105,8 +97,7 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
         Some(sizes) => {
             let (from, through) = (n.shape(source)?, n.shape(x)?);
             let same = |i: usize| {
-                from.get(i)
-                    .is_some_and(|d| super::known(d) && Some(d) == through.get(i))
+                from.get(i).is_some_and(|d| super::known(d) && Some(d) == through.get(i))
             };
             sizes.iter().enumerate().all(|(i, &s)| s != 0 || same(i))
         }

@@ -34,13 +34,8 @@ pub(crate) fn run(model: &mut Model, _: &Options) -> Changed {
         {
             continue;
         }
-        let seen = Seen {
-            model,
-            node: &model[id],
-        };
-        if let Some(action) = noop::rule(&seen)
-            .map(Action::Forward)
-            .or_else(|| chain::rule(&seen))
+        let seen = Seen { model, node: &model[id] };
+        if let Some(action) = noop::rule(&seen).map(Action::Forward).or_else(|| chain::rule(&seen))
         {
             changed |= apply(model, id, action);
         }
@@ -58,13 +53,7 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
         Action::Reshape(x, sizes) => {
             join_origins(model, id, Some(x));
             let sizes = model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes));
-            rewrite::become_node(
-                model,
-                id,
-                "Reshape",
-                &[Some(x), Some(sizes)],
-                Attributes::new(),
-            );
+            rewrite::become_node(model, id, "Reshape", &[Some(x), Some(sizes)], Attributes::new());
         }
     }
     true
@@ -84,10 +73,8 @@ impl<'a> Seen<'a> {
     /// The same for the node that makes a value, if that has one output and is ONNX's own operator.
     fn producer(&self, value: Value) -> Option<Seen<'a>> {
         let node = &self.model[self.model.producer(value)?];
-        (node.domain.is_empty() && node.outputs().len() == 1).then_some(Seen {
-            model: self.model,
-            node,
-        })
+        (node.domain.is_empty() && node.outputs().len() == 1)
+            .then_some(Seen { model: self.model, node })
     }
 
     fn output(&self) -> Value {
@@ -114,8 +101,7 @@ impl<'a> Seen<'a> {
     /// The elements of an integer constant.
     fn ints(&self, input: usize) -> Option<Vec<i64>> {
         let t = self.model[self.node.input(input)?].constant()?;
-        t.to_vec::<i64>()
-            .or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
     }
 
     fn int_list(&self, name: &str) -> Option<&'a [i64]> {

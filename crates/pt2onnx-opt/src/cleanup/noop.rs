@@ -51,11 +51,8 @@ fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
         return Some(true);
     }
     let shape = n.shape(x)?;
-    let moved: Vec<i64> = perm
-        .iter()
-        .copied()
-        .filter(|&p| !is_one(shape.get(p as usize)))
-        .collect();
+    let moved: Vec<i64> =
+        perm.iter().copied().filter(|&p| !is_one(shape.get(p as usize))).collect();
     Some(moved.is_sorted() && n.same_shape(x, n.output()))
 }
 
@@ -92,8 +89,7 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
 fn is(t: &Tensor, number: f64) -> bool {
     fn all<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64, number: f64) -> bool {
         // By bits: -0.0 is not 0.0.
-        t.to_vec::<T>()
-            .is_some_and(|v| v.into_iter().all(|e| f(e).to_bits() == number.to_bits()))
+        t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| f(e).to_bits() == number.to_bits()))
     }
     match t.dtype() {
         DType::F64 => all::<f64>(t, |v| v, number),

@@ -19,16 +19,7 @@ pub(super) static OPS: &[Row] = &[
     ("Sum", Eval::One(|c| chain(c, Binary::Add))),
     (
         "Mod",
-        Eval::One(|c| {
-            chain(
-                c,
-                if c.int("fmod", 0) == 0 {
-                    Binary::Mod
-                } else {
-                    Binary::Fmod
-                },
-            )
-        }),
+        Eval::One(|c| chain(c, if c.int("fmod", 0) == 0 { Binary::Mod } else { Binary::Fmod })),
     ),
     ("Pow", Eval::One(pow)),
     ("Clip", Eval::One(clip)),
@@ -37,10 +28,7 @@ pub(super) static OPS: &[Row] = &[
     ("Sign", Eval::One(|c| unary(c, Unary::Sign))),
     ("Relu", Eval::One(|c| unary(c, Unary::Relu))),
     ("Sqrt", Eval::One(|c| real(c, (f32::sqrt, f64::sqrt)))),
-    (
-        "Reciprocal",
-        Eval::One(|c| real(c, (f32::recip, f64::recip))),
-    ),
+    ("Reciprocal", Eval::One(|c| real(c, (f32::recip, f64::recip)))),
     ("Exp", Eval::One(|c| real(c, (f32::exp, f64::exp)))),
     ("Log", Eval::One(|c| real(c, (f32::ln, f64::ln)))),
     ("Sin", Eval::One(|c| real(c, (f32::sin, f64::sin)))),
@@ -49,19 +37,11 @@ pub(super) static OPS: &[Row] = &[
     ("Tanh", Eval::One(|c| real(c, (f32::tanh, f64::tanh)))),
     (
         "Sigmoid",
-        Eval::One(|c| {
-            real(
-                c,
-                (|x| 1.0 / (1.0 + (-x).exp()), |x| 1.0 / (1.0 + (-x).exp())),
-            )
-        }),
+        Eval::One(|c| real(c, (|x| 1.0 / (1.0 + (-x).exp()), |x| 1.0 / (1.0 + (-x).exp())))),
     ),
     ("Floor", Eval::One(|c| real(c, (f32::floor, f64::floor)))),
     ("Ceil", Eval::One(|c| real(c, (f32::ceil, f64::ceil)))),
-    (
-        "Round",
-        Eval::One(|c| real(c, (f32::round_ties_even, f64::round_ties_even))),
-    ),
+    ("Round", Eval::One(|c| real(c, (f32::round_ties_even, f64::round_ties_even)))),
 ];
 
 /// Elementwise over two operands of one type, broadcast.
@@ -75,11 +55,7 @@ pub(super) fn zip<T: Number, R: Clone>(
     let shape = broadcast(&[a.shape(), b.shape()])?;
     call.room(out, &shape)?;
     let (a, b) = (a.broadcast(dim(&shape))?, b.broadcast(dim(&shape))?);
-    let elements = a
-        .iter()
-        .zip(b.iter())
-        .map(|(&a, &b)| f(a, b))
-        .collect::<Option<Vec<R>>>()?;
+    let elements = a.iter().zip(b.iter()).map(|(&a, &b)| f(a, b)).collect::<Option<Vec<R>>>()?;
     ArrayD::from_shape_vec(dim(&shape), elements).ok()
 }
 
@@ -102,14 +78,8 @@ fn chain(call: &Call, op: Binary) -> Option<Tensor> {
 /// Elementwise over one operand.
 fn map<T: Number>(call: &Call, x: &Tensor, f: impl Fn(T) -> Option<T>) -> Option<Tensor> {
     call.room(x.dtype(), x.shape())?;
-    let elements = array::<T>(x)?
-        .iter()
-        .map(|&v| f(v))
-        .collect::<Option<Vec<T>>>()?;
-    tensor(
-        x.dtype(),
-        &ArrayD::from_shape_vec(dim(x.shape()), elements).ok()?,
-    )
+    let elements = array::<T>(x)?.iter().map(|&v| f(v)).collect::<Option<Vec<T>>>()?;
+    tensor(x.dtype(), &ArrayD::from_shape_vec(dim(x.shape()), elements).ok()?)
 }
 
 fn unary(call: &Call, op: Unary) -> Option<Tensor> {

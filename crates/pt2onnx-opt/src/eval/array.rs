@@ -8,11 +8,7 @@ pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
     if size_of::<T>() * 8 != t.dtype().bits() {
         return None;
     }
-    let elements = t
-        .to_bytes()
-        .chunks_exact(size_of::<T>())
-        .map(T::from_le)
-        .collect();
+    let elements = t.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect();
     ArrayD::from_shape_vec(super::dim(t.shape()), elements).ok()
 }
 

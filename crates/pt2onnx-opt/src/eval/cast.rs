@@ -6,10 +6,7 @@ use pt2onnx_ir::schema;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[
-    (
-        "Cast",
-        Eval::One(|c| cast(c, schema::dtype(c.node.int("to")?)?)),
-    ),
+    ("Cast", Eval::One(|c| cast(c, schema::dtype(c.node.int("to")?)?))),
     ("CastLike", Eval::One(|c| cast(c, c.input(1)?.dtype()))),
     ("Identity", Eval::One(|c| c.input(0).cloned())),
 ];

@@ -53,10 +53,7 @@ fn bools(t: &Tensor) -> Option<ArrayD<u8>> {
 
 fn truth(call: &Call, f: fn(bool, bool) -> bool) -> Option<Tensor> {
     let (a, b) = (bools(call.input(0)?)?, bools(call.input(1)?)?);
-    tensor(
-        DType::Bool,
-        &zip(call, &a, &b, DType::Bool, |a, b| Some(f(a != 0, b != 0)))?,
-    )
+    tensor(DType::Bool, &zip(call, &a, &b, DType::Bool, |a, b| Some(f(a != 0, b != 0)))?)
 }
 
 fn not(call: &Call) -> Option<Tensor> {

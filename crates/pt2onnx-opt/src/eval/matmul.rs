@@ -57,28 +57,16 @@ fn product<T: Dot>(call: &Call) -> Option<Tensor> {
     let lead = broadcast(&[lead_a, lead_b])?;
     let shape = |last: [usize; 2]| [&lead[..], &last].concat();
     call.room(T::DTYPE, &shape([m, n]))?;
-    let work = shape([m, n])
-        .iter()
-        .try_fold(k.max(1), |w, &s| w.checked_mul(s))?;
+    let work = shape([m, n]).iter().try_fold(k.max(1), |w, &s| w.checked_mul(s))?;
     if k != k2 || work > MAX_WORK {
         return None;
     }
-    let (a, b) = (
-        a.broadcast(dim(&shape([m, k])))?,
-        b.broadcast(dim(&shape([k, n])))?,
-    );
+    let (a, b) = (a.broadcast(dim(&shape([m, k])))?, b.broadcast(dim(&shape([k, n])))?);
     let mut elements = Vec::with_capacity(shape([m, n]).iter().product());
     let matrices = |x: ArrayViewD<'_, T>, [rows, columns]: [usize; 2]| -> Option<Array3<T>> {
-        Some(
-            x.to_shape((lead.iter().product(), rows, columns))
-                .ok()?
-                .to_owned(),
-        )
+        Some(x.to_shape((lead.iter().product(), rows, columns)).ok()?.to_owned())
     };
-    for (a, b) in matrices(a, [m, k])?
-        .outer_iter()
-        .zip(matrices(b, [k, n])?.outer_iter())
-    {
+    for (a, b) in matrices(a, [m, k])?.outer_iter().zip(matrices(b, [k, n])?.outer_iter()) {
         for row in a.axis_iter(Axis(0)) {
             for column in b.axis_iter(Axis(1)) {
                 elements.push(T::dot(row.iter().copied().zip(column.iter().copied())));
@@ -92,8 +80,5 @@ fn product<T: Dot>(call: &Call) -> Option<Tensor> {
     if vector_a {
         result.remove(lead.len());
     }
-    super::array::tensor(
-        T::DTYPE,
-        &ArrayD::from_shape_vec(dim(&result), elements).ok()?,
-    )
+    super::array::tensor(T::DTYPE, &ArrayD::from_shape_vec(dim(&result), elements).ok()?)
 }

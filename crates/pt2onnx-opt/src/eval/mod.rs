@@ -34,20 +34,9 @@ enum Eval {
 type Row = (&'static str, Eval);
 
 static TABLE: LazyLock<FxHashMap<&'static str, &'static Eval>> = LazyLock::new(|| {
-    let families = [
-        arithmetic::OPS,
-        cast::OPS,
-        logic::OPS,
-        matmul::OPS,
-        reduce::OPS,
-        select::OPS,
-        shape::OPS,
-    ];
-    families
-        .into_iter()
-        .flatten()
-        .map(|(name, eval)| (*name, eval))
-        .collect()
+    let families =
+        [arithmetic::OPS, cast::OPS, logic::OPS, matmul::OPS, reduce::OPS, select::OPS, shape::OPS];
+    families.into_iter().flatten().map(|(name, eval)| (*name, eval)).collect()
 });
 
 /// Whether nodes of ONNX's own operator `op` can be evaluated at all.
@@ -62,11 +51,7 @@ pub fn evaluate(node: &Node, inputs: &[Option<&Tensor>], max_bytes: usize) -> Op
     if !node.domain.is_empty() || inputs.iter().flatten().any(|t| !t.has_data()) {
         return None;
     }
-    let call = Call {
-        node,
-        inputs,
-        max_bytes,
-    };
+    let call = Call { node, inputs, max_bytes };
     let outputs = match TABLE.get(node.op())? {
         Eval::One(eval) => vec![eval(&call)?],
         Eval::Many(eval) => eval(&call)?,
@@ -97,8 +82,7 @@ impl<'a> Call<'a> {
     /// The elements of input `i`, int64 or int32.
     fn ints(&self, i: usize) -> Option<Vec<i64>> {
         let t = self.input(i)?;
-        t.to_vec::<i64>()
-            .or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
     }
 
     /// The only element of input `i`.
@@ -137,9 +121,7 @@ impl<'a> Call<'a> {
 
     /// `Some` if a tensor of these sizes may be made.
     fn room(&self, dtype: DType, shape: &[usize]) -> Option<()> {
-        let bits = shape
-            .iter()
-            .try_fold(dtype.bits(), |n, &s| n.checked_mul(s))?;
+        let bits = shape.iter().try_fold(dtype.bits(), |n, &s| n.checked_mul(s))?;
         // ndarray wants the sizes that are not 0 to have a product below isize::MAX, too.
         shape
             .iter()
@@ -151,20 +133,13 @@ impl<'a> Call<'a> {
 
 /// An axis counted from the front; `None` outside of `-rank..rank`.
 pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
-    let counted = if axis < 0 {
-        axis.checked_add_unsigned(rank as u64)?
-    } else {
-        axis
-    };
+    let counted = if axis < 0 { axis.checked_add_unsigned(rank as u64)? } else { axis };
     usize::try_from(counted).ok().filter(|&a| a < rank)
 }
 
 /// Sorted, distinct axes counted from the front.
 fn axes(given: &[i64], rank: usize) -> Option<Vec<usize>> {
-    let mut axes: Vec<usize> = given
-        .iter()
-        .map(|&a| axis(a, rank))
-        .collect::<Option<_>>()?;
+    let mut axes: Vec<usize> = given.iter().map(|&a| axis(a, rank)).collect::<Option<_>>()?;
     axes.sort_unstable();
     axes.windows(2).all(|w| w[0] != w[1]).then_some(axes)
 }

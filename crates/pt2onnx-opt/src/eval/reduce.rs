@@ -52,10 +52,7 @@ fn reduce(call: &Call, kind: Kind) -> Option<Tensor> {
         let (Kind::Min | Kind::Max) = kind else {
             return None;
         };
-        return tensor(
-            DType::Bool,
-            &of_lanes(&elements, &over, &shape, |lane| fold(kind, lane))?,
-        );
+        return tensor(DType::Bool, &of_lanes(&elements, &over, &shape, |lane| fold(kind, lane))?);
     }
     by_number!(x.dtype(), T => {
         tensor(x.dtype(), &of_lanes(&array::<T>(x)?, &over, &shape, |lane| fold(kind, lane))?)
@@ -64,14 +61,7 @@ fn reduce(call: &Call, kind: Kind) -> Option<Tensor> {
 
 fn without(shape: &[usize], axes: &[usize], keep: bool) -> Vec<usize> {
     let dims = shape.iter().enumerate();
-    dims.filter_map(|(i, &d)| {
-        if axes.contains(&i) {
-            keep.then_some(1)
-        } else {
-            Some(d)
-        }
-    })
-    .collect()
+    dims.filter_map(|(i, &d)| if axes.contains(&i) { keep.then_some(1) } else { Some(d) }).collect()
 }
 
 /// One element from each lane along `over`, as an array of `shape`.
@@ -85,14 +75,9 @@ fn of_lanes<T: Number, R: Clone>(
     let order: Vec<usize> = kept.chain(over.iter().copied()).collect();
     let length: usize = over.iter().map(|&i| x.shape()[i]).product();
     let lanes = x.view().permuted_axes(order);
-    let lanes: Array2<T> = lanes
-        .to_shape((shape.iter().product::<usize>(), length))
-        .ok()?
-        .to_owned();
-    let elements = lanes
-        .outer_iter()
-        .map(|lane| f(&lane.to_vec()))
-        .collect::<Option<Vec<R>>>()?;
+    let lanes: Array2<T> =
+        lanes.to_shape((shape.iter().product::<usize>(), length)).ok()?.to_owned();
+    let elements = lanes.outer_iter().map(|lane| f(&lane.to_vec())).collect::<Option<Vec<R>>>()?;
     ArrayD::from_shape_vec(dim(shape), elements).ok()
 }
 

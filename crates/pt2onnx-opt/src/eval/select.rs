@@ -25,9 +25,7 @@ fn concat(call: &Call) -> Option<Tensor> {
     let first = *parts.first()?;
     let along = axis(call.node.int("axis")?, first.rank())?;
     let mut sizes = first.shape().to_vec();
-    sizes[along] = parts
-        .iter()
-        .try_fold(0usize, |n, t| n.checked_add(*t.shape().get(along)?))?;
+    sizes[along] = parts.iter().try_fold(0usize, |n, t| n.checked_add(*t.shape().get(along)?))?;
     call.room(first.dtype(), &sizes)?;
     if parts.iter().any(|t| t.dtype() != first.dtype()) {
         return None;
@@ -41,11 +39,8 @@ fn concat(call: &Call) -> Option<Tensor> {
 
 fn expand(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let target: Vec<usize> = call
-        .ints(1)?
-        .into_iter()
-        .map(|s| usize::try_from(s).ok())
-        .collect::<Option<_>>()?;
+    let target: Vec<usize> =
+        call.ints(1)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
     let sizes = broadcast(&[x.shape(), &target])?;
     call.room(x.dtype(), &sizes)?;
     by_width!(x.dtype(), T => tensor(x.dtype(), &array::<T>(x)?.broadcast(dim(&sizes))?.to_owned()))
@@ -94,16 +89,10 @@ fn gather_elements(call: &Call) -> Option<Tensor> {
 fn slice(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let (starts, ends) = (call.ints(1)?, call.ints(2)?);
-    let along: Vec<i64> = call.input(3).map_or_else(
-        || Some((0..starts.len() as i64).collect()),
-        |_| call.ints(3),
-    )?;
-    let steps = call
-        .input(4)
-        .map_or_else(|| Some(vec![1; starts.len()]), |_| call.ints(4))?;
-    if [ends.len(), along.len(), steps.len()]
-        .iter()
-        .any(|&n| n != starts.len())
+    let along: Vec<i64> =
+        call.input(3).map_or_else(|| Some((0..starts.len() as i64).collect()), |_| call.ints(3))?;
+    let steps = call.input(4).map_or_else(|| Some(vec![1; starts.len()]), |_| call.ints(4))?;
+    if [ends.len(), along.len(), steps.len()].iter().any(|&n| n != starts.len())
         || axes(&along, x.rank()).is_none()
     {
         return None;
@@ -145,16 +134,12 @@ fn split(call: &Call) -> Option<Vec<Tensor>> {
     let along = call.axis(0, x.rank())?;
     let (size, pieces) = (x.shape()[along], call.node.outputs().len());
     let lengths: Vec<usize> = match call.input(1) {
-        Some(_) => call
-            .ints(1)?
-            .into_iter()
-            .map(|s| usize::try_from(s).ok())
-            .collect::<Option<_>>()?,
+        Some(_) => {
+            call.ints(1)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?
+        }
         None => {
             let length = size.div_ceil(pieces.max(1));
-            (0..pieces)
-                .map(|i| size.saturating_sub(i.saturating_mul(length)).min(length))
-                .collect()
+            (0..pieces).map(|i| size.saturating_sub(i.saturating_mul(length)).min(length)).collect()
         }
     };
     let total = lengths.iter().try_fold(0usize, |n, &l| n.checked_add(l));
@@ -176,11 +161,8 @@ fn split(call: &Call) -> Option<Vec<Tensor>> {
 
 fn tile(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let repeats: Vec<usize> = call
-        .ints(1)?
-        .into_iter()
-        .map(|s| usize::try_from(s).ok())
-        .collect::<Option<_>>()?;
+    let repeats: Vec<usize> =
+        call.ints(1)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
     if repeats.len() != x.rank() {
         return None;
     }
@@ -204,14 +186,10 @@ fn tile(call: &Call) -> Option<Tensor> {
 /// Mode `constant` with what is not negative.
 fn pad(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let along = call
-        .input(3)
-        .map_or_else(|| Some((0..x.rank() as i64).collect()), |_| call.ints(3))?;
-    let pads: Vec<usize> = call
-        .ints(1)?
-        .into_iter()
-        .map(|p| usize::try_from(p).ok())
-        .collect::<Option<_>>()?;
+    let along =
+        call.input(3).map_or_else(|| Some((0..x.rank() as i64).collect()), |_| call.ints(3))?;
+    let pads: Vec<usize> =
+        call.ints(1)?.into_iter().map(|p| usize::try_from(p).ok()).collect::<Option<_>>()?;
     let ok = call.string("mode").is_none_or(|m| m == "constant") && pads.len() == 2 * along.len();
     if !ok || axes(&along, x.rank()).is_none() {
         return None;
@@ -220,9 +198,7 @@ fn pad(call: &Call) -> Option<Tensor> {
     for (i, &a) in along.iter().enumerate() {
         let a = axis(a, x.rank())?;
         starts[a] = pads[i];
-        sizes[a] = sizes[a]
-            .checked_add(pads[i])?
-            .checked_add(pads[i + along.len()])?;
+        sizes[a] = sizes[a].checked_add(pads[i])?.checked_add(pads[i + along.len()])?;
     }
     call.room(x.dtype(), &sizes)?;
     by_width!(x.dtype(), T => {

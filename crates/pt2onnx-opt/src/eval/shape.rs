@@ -12,10 +12,7 @@ use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
     ("Shape", Eval::One(shape)),
-    (
-        "Size",
-        Eval::One(|c| Some(Tensor::scalar(c.input(0)?.numel() as i64))),
-    ),
+    ("Size", Eval::One(|c| Some(Tensor::scalar(c.input(0)?.numel() as i64)))),
     ("Reshape", Eval::One(reshape)),
     ("Flatten", Eval::One(flatten)),
     ("Squeeze", Eval::One(squeeze)),
@@ -36,11 +33,7 @@ pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] 
 
 fn shape(call: &Call) -> Option<Tensor> {
     let sizes: Vec<i64> = call.input(0)?.shape().iter().map(|&s| s as i64).collect();
-    Some(Tensor::vector(shape_range(
-        &sizes,
-        call.int("start", 0),
-        call.node.int("end"),
-    )))
+    Some(Tensor::vector(shape_range(&sizes, call.int("start", 0), call.node.int("end"))))
 }
 
 /// The same elements, without copying where they are contiguous.
@@ -49,9 +42,7 @@ fn viewed(call: &Call, x: &Tensor, shape: Vec<usize>) -> Option<Tensor> {
     if x.is_contiguous() {
         return x.reshaped(shape);
     }
-    Tensor::new(x.dtype(), x.shape(), x.to_bytes().into_owned())
-        .ok()?
-        .reshaped(shape)
+    Tensor::new(x.dtype(), x.shape(), x.to_bytes().into_owned()).ok()?.reshaped(shape)
 }
 
 fn reshape(call: &Call) -> Option<Tensor> {
@@ -91,13 +82,8 @@ fn squeeze(call: &Call) -> Option<Tensor> {
         Some(_) => axes(&call.ints(1)?, x.rank())?,
         None => (0..x.rank()).filter(|&i| x.shape()[i] == 1).collect(),
     };
-    let sizes = x
-        .shape()
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| !ones.contains(i))
-        .map(|(_, &s)| s)
-        .collect();
+    let sizes =
+        x.shape().iter().enumerate().filter(|(i, _)| !ones.contains(i)).map(|(_, &s)| s).collect();
     viewed(call, x, sizes)
 }
 
@@ -120,10 +106,7 @@ fn transpose(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let perm: Vec<usize> = match call.int_list("perm") {
         None => (0..x.rank()).rev().collect(),
-        Some(perm) => perm
-            .iter()
-            .map(|&p| axis(p, x.rank()))
-            .collect::<Option<_>>()?,
+        Some(perm) => perm.iter().map(|&p| axis(p, x.rank())).collect::<Option<_>>()?,
     };
     let mut seen = perm.clone();
     seen.sort_unstable();
@@ -133,14 +116,8 @@ fn transpose(call: &Call) -> Option<Tensor> {
     let sizes: Vec<usize> = perm.iter().map(|&p| x.shape()[p]).collect();
     call.room(x.dtype(), &sizes)?;
     let strides: Vec<usize> = perm.iter().map(|&p| x.strides()[p]).collect();
-    let view = Tensor::strided(
-        x.dtype(),
-        sizes.clone(),
-        strides,
-        x.offset(),
-        x.storage()?.clone(),
-    )
-    .ok()?;
+    let view = Tensor::strided(x.dtype(), sizes.clone(), strides, x.offset(), x.storage()?.clone())
+        .ok()?;
     match view.nbytes() {
         0..=COPIED => Tensor::new(x.dtype(), sizes, view.to_bytes().into_owned()).ok(),
         _ => Some(view),
@@ -148,11 +125,8 @@ fn transpose(call: &Call) -> Option<Tensor> {
 }
 
 fn constant_of_shape(call: &Call) -> Option<Tensor> {
-    let sizes: Vec<usize> = call
-        .ints(0)?
-        .into_iter()
-        .map(|s| usize::try_from(s).ok())
-        .collect::<Option<_>>()?;
+    let sizes: Vec<usize> =
+        call.ints(0)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
     let zero = Tensor::scalar(0f32);
     let value = match call.node.attribute("value") {
         None => &zero,

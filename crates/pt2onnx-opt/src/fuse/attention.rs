@@ -23,14 +23,8 @@ pub(crate) static ATTENTION: Fusion = Fusion {
                       s:Softmax(b:Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)))), v)",
             rewrite: attention,
         },
-        Rule {
-            pattern: "a:Attention(Mul(x, scale))",
-            rewrite: |cx, seen| scaled(cx, seen, 0),
-        },
-        Rule {
-            pattern: "a:Attention(q, Mul(x, scale))",
-            rewrite: |cx, seen| scaled(cx, seen, 1),
-        },
+        Rule { pattern: "a:Attention(Mul(x, scale))", rewrite: |cx, seen| scaled(cx, seen, 0) },
+        Rule { pattern: "a:Attention(q, Mul(x, scale))", rewrite: |cx, seen| scaled(cx, seen, 1) },
         Rule {
             pattern: "a:Attention(q, Reshape(ek:Expand(uk:Unsqueeze(k))), Reshape(ev:Expand(uv:Unsqueeze(v))))",
             rewrite: grouped,
@@ -59,10 +53,8 @@ fn attention(cx: &Builder, seen: &Seen) -> Option<Value> {
     };
     let perm = [a, b, d, c].map(usize::try_from);
     let perm: Vec<usize> = perm.into_iter().collect::<Result<_, _>>().ok()?;
-    let dims: Shape = perm
-        .iter()
-        .map(|&p| Some(cx.known_shape(k)?.get(p)?.clone()))
-        .collect::<Option<_>>()?;
+    let dims: Shape =
+        perm.iter().map(|&p| Some(cx.known_shape(k)?.get(p)?.clone())).collect::<Option<_>>()?;
     let (queries, values) = (cx.known_shape(q)?, cx.known_shape(v)?);
     let fit = queries.len() == 4
         && values.len() == 4
@@ -157,11 +149,7 @@ fn scaled(cx: &Builder, seen: &Seen, i: usize) -> Option<Value> {
     }
     let mut inputs = node.inputs().to_vec();
     inputs[i] = seen.value("x");
-    let others = node
-        .attributes
-        .iter()
-        .filter(|(n, _)| n != "scale")
-        .cloned();
+    let others = node.attributes.iter().filter(|(n, _)| n != "scale").cloned();
     let attributes = others.chain([("scale".into(), scale.into())]).collect();
     Some(cx.emit1("Attention", &inputs, attributes))
 }
@@ -172,10 +160,7 @@ fn grouped(cx: &Builder, seen: &Seen) -> Option<Value> {
     let repeated = |shared: &str, unsqueezed: &str, expanded: &str, i: usize| {
         let shape = |value| cx.known_shape(value).filter(|s| s.iter().all(known));
         let (few, many) = (shape(seen.value(shared)?)?, shape(node.input(i)?)?);
-        let (apart, wide) = (
-            shape(seen.value(unsqueezed)?)?,
-            shape(seen.value(expanded)?)?,
-        );
+        let (apart, wide) = (shape(seen.value(unsqueezed)?)?, shape(seen.value(expanded)?)?);
         let ([b, heads, s, d], [_, repeats]) = (&few[..], [&wide[1], &wide[2]]) else {
             return None;
         };
@@ -208,20 +193,11 @@ pub(crate) fn cache(model: &mut Model, options: &Options) -> Changed {
         let Some(([past_key, key], [past_value, value])) = joined.flatten() else {
             continue;
         };
-        let old = [
-            node.outputs()[0],
-            node.inputs()[1].unwrap_or(key),
-            node.inputs()[2].unwrap_or(value),
-        ];
+        let old =
+            [node.outputs()[0], node.inputs()[1].unwrap_or(key), node.inputs()[2].unwrap_or(value)];
         let mask = node.input(3);
-        let inputs = [
-            node.input(0),
-            Some(key),
-            Some(value),
-            mask,
-            Some(past_key),
-            Some(past_value),
-        ];
+        let inputs =
+            [node.input(0), Some(key), Some(value), mask, Some(past_key), Some(past_value)];
         let (attributes, origins) = (node.attributes.clone(), node.origins.clone());
         let new = model.add_node(InsertPoint::Before(id), "Attention", &inputs, attributes, 3);
         model[new].origins = origins;
@@ -282,27 +258,15 @@ pub(super) fn full(cx: &Builder, mask: Value, sizes: &[Expr]) -> Option<Value> {
         return Some(mask);
     }
     let leading = shape.len().saturating_sub(2);
-    let wide: Shape = shape[..leading]
-        .iter()
-        .chain(&sizes[2..])
-        .cloned()
-        .collect();
+    let wide: Shape = shape[..leading].iter().chain(&sizes[2..]).cloned().collect();
     Some(expanded(cx, mask, &wide))
 }
 
 /// What a value was cast from, if that is of the type.
 fn uncast(model: &Model, value: Value, dtype: DType) -> Option<Value> {
     let of_type = |v: &Value| pattern::tensor_type(model, *v).is_some_and(|(d, _)| d == dtype);
-    let cast = || {
-        model
-            .producer(value)
-            .map(|n| &model[n])
-            .filter(|n| n.is("Cast"))?
-            .input(0)
-    };
-    Some(value)
-        .filter(of_type)
-        .or_else(|| cast().filter(of_type))
+    let cast = || model.producer(value).map(|n| &model[n]).filter(|n| n.is("Cast"))?.input(0);
+    Some(value).filter(of_type).or_else(|| cast().filter(of_type))
 }
 
 /// The elements of a constant mask as what is added to the scores.
@@ -312,27 +276,15 @@ fn elements(t: &Tensor) -> Option<Vec<f64>> {
         DType::Bool => t.to_vec::<bool>()?.into_iter().map(added).collect(),
         DType::F64 => t.to_vec::<f64>()?,
         DType::F32 => t.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
-        DType::F16 => t
-            .to_vec::<half::f16>()?
-            .into_iter()
-            .map(f64::from)
-            .collect(),
-        DType::BF16 => t
-            .to_vec::<half::bf16>()?
-            .into_iter()
-            .map(f64::from)
-            .collect(),
+        DType::F16 => t.to_vec::<half::f16>()?.into_iter().map(f64::from).collect(),
+        DType::BF16 => t.to_vec::<half::bf16>()?.into_iter().map(f64::from).collect(),
         _ => return None,
     })
 }
 
 /// Whether what is added hides a key: -inf, or about the lowest number of the type, which runtimes take for the same.
 fn hides(added: f64, dtype: DType) -> bool {
-    let lowest = if dtype == DType::F16 {
-        -65504.0
-    } else {
-        f64::from(f32::MIN)
-    };
+    let lowest = if dtype == DType::F16 { -65504.0 } else { f64::from(f32::MIN) };
     added < lowest / 2.0
 }
 
@@ -342,10 +294,7 @@ fn has_keys(model: &Model, mask: Value) -> bool {
         let t = model[mask].constant().filter(|t| t.has_data())?;
         let width = t.shape().last().copied().filter(|&w| w > 0)?;
         let all = elements(t)?;
-        Some(
-            all.chunks(width)
-                .all(|row| row.iter().any(|&e| !hides(e, t.dtype()))),
-        )
+        Some(all.chunks(width).all(|row| row.iter().any(|&e| !hides(e, t.dtype()))))
     };
     rows() == Some(true)
 }

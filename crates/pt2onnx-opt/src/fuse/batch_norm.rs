@@ -94,16 +94,9 @@ fn fold_as<T: Real>(
         "Gemm" if linear.int("transB").unwrap_or(0) == 0 => 1,
         _ => 0,
     };
-    let (own, inner) = (
-        *shape.get(axis)?,
-        shape.get(axis + 1..)?.iter().product::<usize>(),
-    );
+    let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
     let transposed = op == "ConvTranspose";
-    let all = if transposed {
-        own.checked_mul(groups)?
-    } else {
-        own
-    };
+    let all = if transposed { own.checked_mul(groups)? } else { own };
     let rows_of_group = match transposed {
         true => shape.first()?.checked_div(groups).filter(|&n| n > 0)?,
         false => usize::MAX,
@@ -116,9 +109,8 @@ fn fold_as<T: Real>(
         within + own * (i / (inner * own) / rows_of_group)
     };
     let elements = tensor.to_vec::<T>()?.into_iter().enumerate();
-    let scaled: Vec<T> = elements
-        .map(|(i, w)| T::rounded(w.into() * factors[channel(i)]))
-        .collect();
+    let scaled: Vec<T> =
+        elements.map(|(i, w)| T::rounded(w.into() * factors[channel(i)])).collect();
     let beta = match op {
         "Gemm" => f64::from(float(linear, "beta", 1.0)),
         _ => 1.0,
@@ -141,11 +133,7 @@ fn fold_as<T: Real>(
     if !finite(&scaled) || !finite(&shifted) {
         return None;
     }
-    let new_weight = named(
-        cx,
-        Tensor::from_slice(shape.to_vec(), &scaled).ok()?,
-        Some(weight),
-    );
+    let new_weight = named(cx, Tensor::from_slice(shape.to_vec(), &scaled).ok()?, Some(weight));
     let old_bias = linear.input(2).or(seen.value("bias"));
     let new_bias = named(cx, Tensor::vector(&shifted), old_bias);
     let attributes = linear.attributes.iter().filter(|(n, _)| n != "beta");

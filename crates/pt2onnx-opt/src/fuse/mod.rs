@@ -125,9 +125,7 @@ pub(crate) fn run(model: &mut Model, options: &Options, fusion: &Fusion) -> Chan
         let matches: Vec<_> = candidates
             .filter_map(|(_, pattern, rule)| Some((pattern.find(model, id)?, *rule)))
             .collect();
-        changed |= matches
-            .into_iter()
-            .any(|(found, rule)| apply(model, id, &found, rule));
+        changed |= matches.into_iter().any(|(found, rule)| apply(model, id, &found, rule));
     }
     changed
 }
@@ -163,11 +161,7 @@ fn apply(model: &mut Model, last: NodeId, found: &Found, rule: &Rule) -> Changed
     }
     rewrite::substitute(model, output, value);
     // Those that several of the others use go after them.
-    while found
-        .nodes
-        .iter()
-        .any(|&n| model.contains(n) && model.erase(n))
-    {}
+    while found.nodes.iter().any(|&n| model.contains(n) && model.erase(n)) {}
     true
 }
 

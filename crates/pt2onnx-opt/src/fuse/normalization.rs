@@ -17,11 +17,7 @@ pub(crate) static RMS_NORM: Fusion = Fusion {
             let (x, axis, epsilon) = normalised(cx, seen)?;
             let scale = seen.value("scale")?;
             fits(cx, scale, x, axis).then(|| {
-                let options = attrs::RMSNormalization {
-                    axis,
-                    epsilon,
-                    ..Default::default()
-                };
+                let options = attrs::RMSNormalization { axis, epsilon, ..Default::default() };
                 cx.rms_normalization(x, scale, options)
             })
         },
@@ -43,11 +39,7 @@ pub(crate) static LAYER_NORM: Fusion = Fusion {
                 let (mean, of_squares) = (seen.node(cx, "a")?, seen.node(cx, "m")?);
                 let same = reduced(&cx.model(), &mean) == reduced(&cx.model(), &of_squares);
                 (same && fits(cx, scale, x, axis)).then(|| {
-                    let options = attrs::LayerNormalization {
-                        axis,
-                        epsilon,
-                        ..Default::default()
-                    };
+                    let options = attrs::LayerNormalization { axis, epsilon, ..Default::default() };
                     cx.layer_normalization(x, scale, None, options)
                 })
             },
@@ -108,9 +100,8 @@ fn batched(cx: &Builder, seen: &Seen) -> Option<Expr> {
 }
 
 fn instances(cx: &Builder, seen: &Seen, scale: Value, bias: Value) -> Option<Value> {
-    let options = attrs::InstanceNormalization {
-        epsilon: float(&seen.node(cx, "i")?, "epsilon", 1e-5),
-    };
+    let options =
+        attrs::InstanceNormalization { epsilon: float(&seen.node(cx, "i")?, "epsilon", 1e-5) };
     Some(cx.instance_normalization(seen.value("x")?, scale, bias, options))
 }
 

@@ -7,10 +7,7 @@ use pt2onnx_ir::{Attribute, Attributes, Builder, Value};
 pub(crate) static PAD: Fusion = Fusion {
     since: 11,
     rules: &[
-        Rule {
-            pattern: "w:Conv(p:Pad(x))",
-            rewrite: |cx, seen| padded(cx, seen, "Conv", 0.0),
-        },
+        Rule { pattern: "w:Conv(p:Pad(x))", rewrite: |cx, seen| padded(cx, seen, "Conv", 0.0) },
         Rule {
             pattern: "w:AveragePool(p:Pad(x))",
             rewrite: |cx, seen| padded(cx, seen, "AveragePool", 0.0),
@@ -67,10 +64,7 @@ fn padded(cx: &Builder, seen: &Seen, op: &'static str, with: f64) -> Option<Valu
     if op != "Conv" {
         // A window that sees nothing but padding is no pool's.
         let kernel = ints(&window, "kernel_shape")?;
-        let small = pads
-            .iter()
-            .enumerate()
-            .all(|(i, p)| p < &kernel[i % kernel.len()]);
+        let small = pads.iter().enumerate().all(|(i, p)| p < &kernel[i % kernel.len()]);
         if !small || window.int("ceil_mode").unwrap_or(0) != 0 {
             return None;
         }

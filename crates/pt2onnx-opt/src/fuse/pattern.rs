@@ -89,17 +89,14 @@ fn solve(
         }
     };
     match pattern {
-        Pattern::Name(n) => name(&mut found, n)
-            .then(|| solve(model, rest, found, complete))
-            .flatten(),
-        Pattern::Number(number) => is_number(model, value, *number)
-            .then(|| solve(model, rest, found, complete))
-            .flatten(),
+        Pattern::Name(n) => {
+            name(&mut found, n).then(|| solve(model, rest, found, complete)).flatten()
+        }
+        Pattern::Number(number) => {
+            is_number(model, value, *number).then(|| solve(model, rest, found, complete)).flatten()
+        }
         Pattern::Either(all) => all.iter().find_map(|p| {
-            let goals: Vec<_> = [(p, value)]
-                .into_iter()
-                .chain(rest.iter().copied())
-                .collect();
+            let goals: Vec<_> = [(p, value)].into_iter().chain(rest.iter().copied()).collect();
             solve(model, &goals, found.clone(), complete)
         }),
         Pattern::Node(label, op, inputs) => {

@@ -29,17 +29,11 @@ pub(crate) static ROTARY: Fusion = Fusion {
             let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
             let sizes = [batch.clone(), length.clone(), Expr::int(half)];
             let angles = |name| {
-                let given = seen
-                    .value(name)
-                    .filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
+                let given = seen.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
                 let dims = cx.known_shape(given)?;
                 let fits =
                     dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
-                Some(expanded(
-                    cx,
-                    halved(cx, given, half).filter(|_| fits)?,
-                    &sizes,
-                ))
+                Some(expanded(cx, halved(cx, given, half).filter(|_| fits)?, &sizes))
             };
             let options = attrs::RotaryEmbedding::default();
             Some(cx.rotary_embedding(x, angles("cos")?, angles("sin")?, None, options))
@@ -70,9 +64,7 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     }
     let node = |v| Some(cx.model()[cx.model().producer(v)?].clone());
     let unsqueezed: Node = node(angles).filter(|n| n.is("Unsqueeze"))?;
-    let axes = cx.model()[unsqueezed.input(1)?]
-        .constant()?
-        .to_vec::<i64>()?;
+    let axes = cx.model()[unsqueezed.input(1)?].constant()?.to_vec::<i64>()?;
     let (mut value, mut steps) = (unsqueezed.input(0)?, Vec::new());
     let source = loop {
         let step = node(value)?;

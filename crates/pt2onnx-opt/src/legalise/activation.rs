@@ -36,10 +36,7 @@ pub(super) fn swish(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("it has no input")?;
-        let options = attrs::HardSigmoid {
-            alpha: 1.0 / 6.0,
-            beta: 0.5,
-        };
+        let options = attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 };
         Ok(vec![cx.mul(x, cx.hard_sigmoid(x, options))])
     })
 }
@@ -84,7 +81,5 @@ pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 fn axis_of(node: &Node) -> usize {
-    node.int("axis")
-        .and_then(|a| usize::try_from(a).ok())
-        .unwrap_or(0)
+    node.int("axis").and_then(|a| usize::try_from(a).ok()).unwrap_or(0)
 }

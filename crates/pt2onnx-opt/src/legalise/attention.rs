@@ -26,21 +26,14 @@ fn float(node: &Node, name: &str) -> Option<f64> {
 
 fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     let input = |i: usize| node.input(i).ok_or_else(|| format!("it has no input {i}"));
-    let packed = cx
-        .known_shape(input(0)?)
-        .ok_or("the rank of the query is not known")?
-        .len()
-        == 3;
+    let packed = cx.known_shape(input(0)?).ok_or("the rank of the query is not known")?.len() == 3;
     let heads = |i: usize, name: &str| match (packed, node.int(name)) {
         (false, _) => input(i),
         (true, Some(count)) => unpack(cx, input(i)?, count),
         (true, None) => Err(format!("it has no {name}")),
     };
-    let (q, mut k, mut v) = (
-        heads(0, "q_num_heads")?,
-        heads(1, "kv_num_heads")?,
-        heads(2, "kv_num_heads")?,
-    );
+    let (q, mut k, mut v) =
+        (heads(0, "q_num_heads")?, heads(1, "kv_num_heads")?, heads(2, "kv_num_heads")?);
     let dtype = cx.dtype(q);
     let past = node.input(4).zip(node.input(5));
     if let Some((past_key, past_value)) = past {
@@ -52,10 +45,8 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
         let (Some(many), Some(few)) = (q_heads.as_int(), kv_heads.as_int()) else {
             return Err("the numbers of heads are not known".to_owned());
         };
-        let repeats = many
-            .checked_div(few)
-            .filter(|r| r * few == many)
-            .ok_or("the heads do not divide")?;
+        let repeats =
+            many.checked_div(few).filter(|r| r * few == many).ok_or("the heads do not divide")?;
         (k, v) = (repeat(cx, k, repeats)?, repeat(cx, v, repeats)?);
     }
     let scale = match float(node, "scale") {
@@ -77,10 +68,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     if node.int("is_causal") == Some(1) {
         scores = cx.select(causal(cx, q, k, past.map(|(key, _)| key)), scores, infinity);
     }
-    let precision = node
-        .int("softmax_precision")
-        .and_then(schema::dtype)
-        .unwrap_or(dtype);
+    let precision = node.int("softmax_precision").and_then(schema::dtype).unwrap_or(dtype);
     let mut weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
     if mask.is_some() {
         // Of nothing but -inf: such a row attends to nothing.
@@ -89,11 +77,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     let mut y = cx.matmul(cx.cast(weights, dtype), v);
     if packed {
         let flat = cx.ints(&[0, 0, -1]);
-        y = cx.reshape_op(
-            cx.transpose(y, &[0, 2, 1, 3]),
-            flat,
-            attrs::Reshape::default(),
-        );
+        y = cx.reshape_op(cx.transpose(y, &[0, 2, 1, 3]), flat, attrs::Reshape::default());
     }
     Ok(vec![y, present_key, present_value])
 }
@@ -106,15 +90,8 @@ fn unpack(cx: &Builder, x: Value, heads: i64) -> Result<Value, String> {
 
 /// Every head `repeats` times, one behind the other.
 fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, String> {
-    let known = |axis, what| {
-        cx.dim(x, axis)
-            .as_int()
-            .ok_or(format!("the {what} is not known"))
-    };
-    let (heads, size) = (
-        known(1, "number of heads")? * repeats,
-        known(3, "head size")?,
-    );
+    let known = |axis, what| cx.dim(x, axis).as_int().ok_or(format!("the {what} is not known"));
+    let (heads, size) = (known(1, "number of heads")? * repeats, known(3, "head size")?);
     let one_each = cx.unsqueeze(x, &[2]);
     let expanded = cx.expand_op(one_each, cx.ints(&[1, 1, repeats, 1, 1]));
     let target = cx.ints(&[0, heads, -1, size]);
@@ -141,13 +118,7 @@ fn length(cx: &Builder, x: Value) -> Value {
     match cx.dim(x, 2).as_int() {
         Some(known) => cx.scalar(known, DType::I64),
         None => {
-            let size = cx.shape_op(
-                x,
-                attrs::Shape {
-                    start: 2,
-                    end: Some(3),
-                },
-            );
+            let size = cx.shape_op(x, attrs::Shape { start: 2, end: Some(3) });
             cx.squeeze(size, &[0])
         }
     }

@@ -160,11 +160,7 @@ pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
 
 /// Whether a `Where` is what [`from_front`] makes.
 fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
-    let producer = |i: usize| {
-        node.input(i)
-            .and_then(|v| model.producer(v))
-            .map(|n| &model[n])
-    };
+    let producer = |i: usize| node.input(i).and_then(|v| model.producer(v)).map(|n| &model[n]);
     let (Some(test), Some(sum)) = (producer(0), producer(1)) else {
         return false;
     };

@@ -39,10 +39,7 @@ pub(super) fn binary(model: &mut Model, id: NodeId) -> Result<Done, String> {
             let limbs = |x: Value| {
                 let base = cx.scalar(LIMB, kind);
                 let low = cx.mod_(x, base, attrs::Mod::default());
-                (
-                    cx.cast(low, DType::I64),
-                    cx.cast(cx.div(x, base), DType::I64),
-                )
+                (cx.cast(low, DType::I64), cx.cast(cx.div(x, base), DType::I64))
             };
             let [(a_low, a_high), (b_low, b_high)] = [limbs(a), limbs(b)];
             let limb = |x: Value| cx.cast(x, kind);

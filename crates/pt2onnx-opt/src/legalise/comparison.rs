@@ -110,9 +110,7 @@ fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, String> {
 
 /// `Relu` of integers: the larger of them and 0.
 pub(super) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    replace(model, id, |cx, node| {
-        Ok(vec![cx.maximum(input(node, 0)?, 0)])
-    })
+    replace(model, id, |cx, node| Ok(vec![cx.maximum(input(node, 0)?, 0)]))
 }
 
 /// Beyond the largest number of the type.

@@ -16,9 +16,7 @@ struct Term {
 
 pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let equation = string(&model[id], "equation", "").replace(' ', "");
-    let (left, right) = equation
-        .split_once("->")
-        .ok_or("an Einsum without `->` is newer")?;
+    let (left, right) = equation.split_once("->").ok_or("an Einsum without `->` is newer")?;
     let letters: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();
     let wanted: Vec<char> = right.chars().collect();
     for term in letters.iter().chain([&wanted]) {
@@ -48,21 +46,14 @@ pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let alone = |c: &char| wanted.contains(c);
         let summed = summed(cx, &left, alone);
         let value = arranged(cx, &summed, &wanted);
-        Ok(vec![if value == input(node, 0)? {
-            cx.identity(value)
-        } else {
-            value
-        }])
+        Ok(vec![if value == input(node, 0)? { cx.identity(value) } else { value }])
     })
 }
 
 /// Summed over the letters that nothing needs.
 fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     let letters = term.letters.iter().enumerate();
-    let gone: Vec<usize> = letters
-        .filter(|(_, c)| !needed(c))
-        .map(|(i, _)| i)
-        .collect();
+    let gone: Vec<usize> = letters.filter(|(_, c)| !needed(c)).map(|(i, _)| i).collect();
     let value = match gone.is_empty() {
         true => term.value,
         false => cx.reduce("ReduceSum", term.value, &gone, false),
@@ -96,11 +87,7 @@ fn product(cx: &Builder, a: &Term, b: &Term, later: impl Fn(&char) -> bool) -> T
         };
         // Of what broadcasts, the larger.
         let one = Expr::int(1);
-        of(&a)
-            .filter(|d| *d != one)
-            .or_else(|| of(&b))
-            .or_else(|| of(&a))
-            .unwrap_or(one)
+        of(&a).filter(|d| *d != one).or_else(|| of(&b)).or_else(|| of(&a)).unwrap_or(one)
     };
     let sizes = |letters: &[char]| letters.iter().map(size).collect::<Vec<Expr>>();
     let matrix = |t: &Term, first: &[char], second: &[char]| {

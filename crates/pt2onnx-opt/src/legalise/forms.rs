@@ -109,9 +109,7 @@ pub(super) fn known_ints(
         return Ok(None);
     };
     let known = constant_ints(model, value);
-    known
-        .map(Some)
-        .ok_or_else(|| format!("{what} that are computed are newer"))
+    known.map(Some).ok_or_else(|| format!("{what} that are computed are newer"))
 }
 
 /// Keeps the first inputs only.
@@ -141,13 +139,7 @@ pub(super) fn ints_as_attribute(
 pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && model[id].int("noop_with_empty_axes") == Some(1) {
-        let same = [
-            "ReduceMax",
-            "ReduceMean",
-            "ReduceMin",
-            "ReduceProd",
-            "ReduceSum",
-        ];
+        let same = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
         return match same.contains(&model[id].op()) {
             true => replace(model, id, |cx, node| Ok(vec![cx.identity(input(node, 0)?)])),
             false => Err("`noop_with_empty_axes` is newer".to_owned()),

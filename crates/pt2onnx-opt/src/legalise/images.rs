@@ -40,8 +40,7 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String>
     replace(model, id, |cx, node| {
         let whole = |all, given| cx.gather(cx.concat(&[all, given], 0), cx.ints(&from), 0);
         let scales = node.input(2).filter(|&s| {
-            cx.known_shape(s)
-                .is_none_or(|d| d.first().and_then(|d| d.as_int()) != Some(0))
+            cx.known_shape(s).is_none_or(|d| d.first().and_then(|d| d.as_int()) != Some(0))
         });
         let scales = scales.map(|given| {
             let known = constant_numbers(&cx.model(), given);
@@ -92,21 +91,14 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String
     let scales = match node.input(3) {
         None => node.input(2),
         Some(sizes) => {
-            let dims = model[x]
-                .ty
-                .as_ref()
-                .and_then(|t| t.as_tensor()?.shape.clone());
+            let dims = model[x].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
             let known = constant_ints(model, sizes).zip(dims);
             let whole = known.and_then(|(sizes, dims)| {
                 let times = |(size, dim): (&i64, &pt2onnx_symbolic::Expr)| {
                     let dim = dim.as_int().filter(|d| *d > 0 && size % d == 0)?;
                     Some((size / dim) as f32)
                 };
-                sizes
-                    .iter()
-                    .zip(&dims)
-                    .map(times)
-                    .collect::<Option<Vec<f32>>>()
+                sizes.iter().zip(&dims).map(times).collect::<Option<Vec<f32>>>()
             });
             whole.map(|whole| model.add_constant(Tensor::vector(&whole)))
         }
@@ -128,12 +120,7 @@ pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, String> {
         return Ok(Done::Kept);
     }
     model.set_inputs(id, &[Some(x), None, Some(scales)]);
-    set(
-        model,
-        id,
-        "coordinate_transformation_mode",
-        "asymmetric".into(),
-    );
+    set(model, id, "coordinate_transformation_mode", "asymmetric".into());
     set(model, id, "nearest_mode", "floor".into());
     resample(model, id)
 }
@@ -158,11 +145,7 @@ pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, String> {
     }
     let sizes = |v: Value| {
         let shape = model[v].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
-        shape
-            .get(2..)?
-            .iter()
-            .map(|d| d.as_int())
-            .collect::<Option<Vec<_>>>()
+        shape.get(2..)?.iter().map(|d| d.as_int()).collect::<Option<Vec<_>>>()
     };
     let known = sizes(input(node, 0)?).zip(sizes(node.outputs()[0]));
     let (from, to) = known.ok_or("`ceil_mode` of unknown sizes is newer")?;

@@ -12,21 +12,14 @@ use pt2onnx_tensor::DType;
 
 /// How far apart neighbours along each dimension are in a flat tensor.
 fn strides(dims: &[Expr]) -> Vec<Expr> {
-    (0..dims.len())
-        .map(|i| Expr::product(dims[i + 1..].to_vec()))
-        .collect()
+    (0..dims.len()).map(|i| Expr::product(dims[i + 1..].to_vec())).collect()
 }
 
 /// Where in the flat data each element of `indices` along `axis` is.
 fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Result<Value, String> {
-    let dims = cx
-        .known_shape(data)
-        .ok_or("the rank of its input is not known")?;
+    let dims = cx.known_shape(data).ok_or("the rank of its input is not known")?;
     let apart = strides(&dims);
-    let (size, step) = dims
-        .get(axis)
-        .zip(apart.get(axis))
-        .ok_or("its axis is out of range")?;
+    let (size, step) = dims.get(axis).zip(apart.get(axis)).ok_or("its axis is out of range")?;
     let index = from_front(cx, cx.cast(indices, DType::I64), size);
     let mut place = cx.mul(index, cx.size(step));
     let sizes = cx.shape(indices);
@@ -41,10 +34,7 @@ fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Resu
 
 /// Where in data whose indexed dimensions are one each tuple points.
 pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result<Value, String> {
-    let last = cx
-        .rank(indices)
-        .checked_sub(1)
-        .ok_or("its indices are no tuples")?;
+    let last = cx.rank(indices).checked_sub(1).ok_or("its indices are no tuples")?;
     let length = cx.dim(indices, last as i64).as_int();
     let length = length.ok_or("tuples of unknown length are newer")?;
     let indexed = usize::try_from(length).ok().and_then(|l| dims.get(..l));
@@ -61,11 +51,7 @@ pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result
 
 /// The axis, counted from the front. Data and indices are of one rank.
 pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, String> {
-    let ranks = node
-        .inputs()
-        .iter()
-        .flatten()
-        .filter_map(|&v| cx.known_shape(v));
+    let ranks = node.inputs().iter().flatten().filter_map(|&v| cx.known_shape(v));
     let rank = ranks.map(|s| s.len()).next();
     let rank = rank.ok_or("the rank of its input is not known")?;
     let axis = node.int("axis").unwrap_or(0);

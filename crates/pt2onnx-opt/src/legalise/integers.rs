@@ -10,10 +10,7 @@ use pt2onnx_tensor::DType;
 
 /// By a division that truncates.
 pub(super) fn modulo(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if input(&model[id], 0)
-        .map(|x| dtype(model, x))?
-        .is_none_or(|t| t.is_float())
-    {
+    if input(&model[id], 0).map(|x| dtype(model, x))?.is_none_or(|t| t.is_float()) {
         return Err("Mod of floats is newer".to_owned());
     }
     replace(model, id, |cx, node| {
@@ -59,10 +56,8 @@ pub(super) fn shift(model: &mut Model, id: NodeId) -> Result<Done, String> {
 /// The exponent in the base's type; integer powers by products.
 pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let node = &model[id];
-    let types = (
-        input(node, 0).map(|x| dtype(model, x))?,
-        input(node, 1).map(|x| dtype(model, x))?,
-    );
+    let types =
+        (input(node, 0).map(|x| dtype(model, x))?, input(node, 1).map(|x| dtype(model, x))?);
     let (Some(base), Some(exponent)) = types else {
         return Err("the types of this Pow are not known".to_owned());
     };
@@ -89,10 +84,7 @@ pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
 
 /// `base` to the power of what is not negative, in as many steps as the largest exponent has bits.
 fn by_squaring(cx: &Builder, base: Value, exponent: Value) -> Value {
-    let (kind, dims) = (
-        cx.dtype(base),
-        cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent)),
-    );
+    let (kind, dims) = (cx.dtype(base), cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent)));
     let types = [
         Type::tensor(DType::I64, []),
         Type::tensor(DType::Bool, []),
@@ -119,10 +111,7 @@ fn by_squaring(cx: &Builder, base: Value, exponent: Value) -> Value {
         vec![more, next, cx.mul(square, square), half]
     });
     let go = cx.scalar(true, DType::Bool);
-    let inputs: Vec<Option<Value>> = [None, Some(go)]
-        .into_iter()
-        .chain(start.map(Some))
-        .collect();
+    let inputs: Vec<Option<Value>> = [None, Some(go)].into_iter().chain(start.map(Some)).collect();
     let made = cx.emit("Loop", &inputs, attributes([("body", body.into())]), 3);
     cx.set_type(made[0], Type::tensor(kind, dims));
     made[0]

@@ -12,18 +12,14 @@ pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<D
     replace(model, id, |cx, node| {
         let (x, target) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(x);
-        let ignored = node
-            .int("ignore_index")
-            .map(|i| cx.equal(target, cx.scalar(i, cx.dtype(target))));
+        let ignored =
+            node.int("ignore_index").map(|i| cx.equal(target, cx.scalar(i, cx.dtype(target))));
         let class = match ignored {
             Some(ignored) => cx.select(ignored, cx.scalar(0, cx.dtype(target)), target),
             None => target,
         };
-        let picked = cx.gather_elements(
-            x,
-            cx.unsqueeze(class, &[1]),
-            attrs::GatherElements { axis: 1 },
-        );
+        let picked =
+            cx.gather_elements(x, cx.unsqueeze(class, &[1]), attrs::GatherElements { axis: 1 });
         let mut loss = cx.neg(cx.squeeze(picked, &[1]));
         let one = cx.scalar(1, kind);
         let mut weight = match node.input(2) {

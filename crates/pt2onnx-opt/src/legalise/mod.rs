@@ -59,10 +59,7 @@ pub enum LegaliseError {
         to: u32,
     },
     /// Some nodes have no form at that opset.
-    #[error(
-        "the model needs opset {lowest}, opset {opset} cannot express:{}",
-        List(failures)
-    )]
+    #[error("the model needs opset {lowest}, opset {opset} cannot express:{}", List(failures))]
     Nodes {
         /// The opset asked for.
         opset: u32,
@@ -88,12 +85,7 @@ struct List<'a>(&'a [Failure]);
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Failure {
-            place,
-            reason,
-            lowest,
-        } in self.0
-        {
+        for Failure { place, reason, lowest } in self.0 {
             write!(f, "\n  {place}: {reason} (opset {lowest} can)")?;
         }
         Ok(())
@@ -118,16 +110,9 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
         return Err(LegaliseError::Opset(opset));
     }
     if !(opset..=schema::CANONICAL_OPSET).contains(&model.opset) {
-        return Err(LegaliseError::Direction {
-            from: model.opset,
-            to: opset,
-        });
+        return Err(LegaliseError::Direction { from: model.opset, to: opset });
     }
-    let mut descent = Descent {
-        opset,
-        target,
-        levels: FxHashMap::default(),
-    };
+    let mut descent = Descent { opset, target, levels: FxHashMap::default() };
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
     let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
@@ -152,11 +137,7 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
         }
     }
     if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
-        return Err(LegaliseError::Nodes {
-            opset,
-            lowest,
-            failures,
-        });
+        return Err(LegaliseError::Nodes { opset, lowest, failures });
     }
     // What was made for a step, and another step did without.
     let made = model.graph_nodes().into_iter().rev();

@@ -23,15 +23,9 @@ fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), String> {
 
 /// The dimensions from `axis` on.
 fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, String> {
-    let shape = cx
-        .known_shape(x)
-        .ok_or("the rank of the input is not known")?;
+    let shape = cx.known_shape(x).ok_or("the rank of the input is not known")?;
     let axis = node.int("axis").unwrap_or(-1);
-    let first = if axis < 0 {
-        axis + shape.len() as i64
-    } else {
-        axis
-    };
+    let first = if axis < 0 { axis + shape.len() as i64 } else { axis };
     let first = usize::try_from(first).map_err(|_| "its axis is out of range")?;
     Ok((first..shape.len()).collect())
 }
@@ -44,10 +38,7 @@ pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let axes = normalised(cx, node, x)?;
         let square = cx.reduce("ReduceMean", cx.mul(wide, wide), &axes, true);
         let norm = cx.div(wide, cx.sqrt(cx.add(square, epsilon(node))));
-        Ok(vec![cx.mul(
-            cx.cast(norm, cx.dtype(x)),
-            cx.cast(scale, cx.dtype(x)),
-        )])
+        Ok(vec![cx.mul(cx.cast(norm, cx.dtype(x)), cx.cast(scale, cx.dtype(x)))])
     })
 }
 
@@ -55,14 +46,8 @@ pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let (scale, bias) = node
-            .input(1)
-            .zip(node.input(2))
-            .ok_or("it has no scale or bias")?;
-        let rank = cx
-            .known_shape(x)
-            .ok_or("the rank of the input is not known")?
-            .len();
+        let (scale, bias) = node.input(1).zip(node.input(2)).ok_or("it has no scale or bias")?;
+        let rank = cx.known_shape(x).ok_or("the rank of the input is not known")?.len();
         let groups = node.int("num_groups").ok_or("it has no groups")?;
         let count = usize::try_from(groups).map_err(|_| "it has no groups")?;
         let vector = |value: f64| -> Result<Value, String> {
@@ -74,9 +59,7 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
             Ok(cx.constant(all))
         };
         let grouped = cx.reshape_op(wide, cx.ints(&[0, groups, -1]), attrs::Reshape::default());
-        let options = attrs::InstanceNormalization {
-            epsilon: epsilon(node) as f32,
-        };
+        let options = attrs::InstanceNormalization { epsilon: epsilon(node) as f32 };
         let normal = cx.instance_normalization(grouped, vector(1.0)?, vector(0.0)?, options);
         let normal = cx.reshape_op(
             normal,
@@ -88,18 +71,13 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
         }
         let normal = cx.cast(normal, cx.dtype(x));
         let per_channel = |v: Value| -> Result<Value, String> {
-            let channels = cx
-                .known_shape(v)
-                .and_then(|s| s.first().cloned())
-                .unwrap_or_else(|| cx.dim(x, 1));
+            let channels =
+                cx.known_shape(v).and_then(|s| s.first().cloned()).unwrap_or_else(|| cx.dim(x, 1));
             let mut sizes = vec![channels];
             sizes.resize(rank.max(2) - 1, Expr::int(1));
             Ok(cx.reshape(cx.cast(v, cx.dtype(x)), &sizes))
         };
-        Ok(vec![cx.add(
-            cx.mul(normal, per_channel(scale)?),
-            per_channel(bias)?,
-        )])
+        Ok(vec![cx.add(cx.mul(normal, per_channel(scale)?), per_channel(bias)?)])
     })
 }
 
@@ -167,21 +145,12 @@ pub(super) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Done, S
         let types = node.inputs().iter().flatten().map(|&v| cx.dtype(v));
         let widest = types.max_by_key(|t| t.bits()).ok_or("it has no inputs")?;
         let x = super::forms::input(node, 0)?;
-        let inputs: Vec<Option<Value>> = node
-            .inputs()
-            .iter()
-            .map(|v| v.map(|v| cx.cast(v, widest)))
-            .collect();
-        let made = cx.emit(
-            "BatchNormalization",
-            &inputs,
-            node.attributes.clone(),
-            node.outputs().len(),
-        );
+        let inputs: Vec<Option<Value>> =
+            node.inputs().iter().map(|v| v.map(|v| cx.cast(v, widest))).collect();
+        let made =
+            cx.emit("BatchNormalization", &inputs, node.attributes.clone(), node.outputs().len());
         let types = node.outputs().iter().map(|&v| cx.known_dtype(v));
         let back = made.iter().zip(types);
-        Ok(back
-            .map(|(&v, t)| cx.cast(v, t.unwrap_or(cx.dtype(x))))
-            .collect())
+        Ok(back.map(|(&v, t)| cx.cast(v, t.unwrap_or(cx.dtype(x)))).collect())
     })
 }

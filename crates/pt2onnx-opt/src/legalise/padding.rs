@@ -20,16 +20,9 @@ pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
             None => (0..shape.len() as i64).collect(),
         };
         for (i, &axis) in axes.iter().enumerate() {
-            let counted = if axis < 0 {
-                axis + shape.len() as i64
-            } else {
-                axis
-            };
+            let counted = if axis < 0 { axis + shape.len() as i64 } else { axis };
             let dim = usize::try_from(counted).ok().and_then(|a| shape.get(a));
-            let (before, after) = pads
-                .get(i)
-                .zip(pads.get(i + axes.len()))
-                .ok_or_else(newer)?;
+            let (before, after) = pads.get(i).zip(pads.get(i + axes.len())).ok_or_else(newer)?;
             if (*before, *after) == (0, 0) {
                 continue;
             }
@@ -53,11 +46,6 @@ pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 fn slice(cx: &Builder, x: Value, start: i64, end: i64, axis: i64) -> Value {
-    let inputs = [
-        Some(x),
-        Some(cx.ints(&[start])),
-        Some(cx.ints(&[end])),
-        Some(cx.ints(&[axis])),
-    ];
+    let inputs = [Some(x), Some(cx.ints(&[start])), Some(cx.ints(&[end])), Some(cx.ints(&[axis]))];
     cx.emit1("Slice", &inputs, Default::default())
 }

@@ -94,20 +94,13 @@ pub(super) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Resu
     };
     if model[id].input(2).is_none() {
         let scale = model[id].input(1).ok_or("it has no scale")?;
-        let shape = model[scale]
-            .ty
-            .as_ref()
-            .and_then(|t| t.as_tensor()?.shape.clone());
+        let shape = model[scale].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
         let sizes = shape.and_then(|s| {
-            s.iter()
-                .map(|d| usize::try_from(d.as_int()?).ok())
-                .collect::<Option<Vec<_>>>()
+            s.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
         });
         let sizes = sizes.ok_or("the shape of the scale is not known")?;
         let count = sizes.iter().product::<usize>();
-        let zero = Scalar::Int(0)
-            .to_tensor(out)
-            .ok_or_else(|| format!("{out} is newer"))?;
+        let zero = Scalar::Int(0).to_tensor(out).ok_or_else(|| format!("{out} is newer"))?;
         let zeros =
             Tensor::new(out, sizes, zero.to_bytes().repeat(count)).map_err(|e| e.to_string())?;
         let zeros = model.add_constant(zeros);

@@ -59,10 +59,7 @@ pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
-        let to = node
-            .int("dtype")
-            .and_then(schema::dtype)
-            .unwrap_or(cx.dtype(x));
+        let to = node.int("dtype").and_then(schema::dtype).unwrap_or(cx.dtype(x));
         let drawn = cx.cast(uniform(cx, node, x), cx.dtype(x));
         Ok(vec![cx.cast(cx.less(drawn, x), to)])
     })

@@ -71,12 +71,7 @@ fn axes(model: &Model, node: &Node) -> Result<Vec<Axis>, String> {
             return Err(unknown());
         }
         let scale = scale.unwrap_or(target as f32 / size as f32);
-        found.push(Axis {
-            index,
-            from: size,
-            to: target,
-            scale,
-        });
+        found.push(Axis { index, from: size, to: target, scale });
     }
     Ok(found)
 }
@@ -84,10 +79,7 @@ fn axes(model: &Model, node: &Node) -> Result<Vec<Axis>, String> {
 /// The sum of what the taps point at.
 fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, String> {
     let count = taps.iter().map(Vec::len).max().unwrap_or(0);
-    let column = |k: usize| {
-        taps.iter()
-            .map(move |t| t.get(k).copied().unwrap_or((0, 0.0)))
-    };
+    let column = |k: usize| taps.iter().map(move |t| t.get(k).copied().unwrap_or((0, 0.0)));
     let places = |k: usize| cx.ints(&column(k).map(|(i, _)| i).collect::<Vec<_>>());
     if count == 1 {
         return Ok(cx.gather(x, places(0), axis));

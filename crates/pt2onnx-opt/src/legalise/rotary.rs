@@ -11,21 +11,13 @@ pub(super) fn rotary(model: &mut Model, id: NodeId) -> Result<Done, String> {
 fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     let given = input(node, 0)?;
     let packed = match cx.rank(given) {
-        3 => Some(
-            node.int("num_heads")
-                .filter(|h| *h > 0)
-                .ok_or("it has no num_heads")?,
-        ),
+        3 => Some(node.int("num_heads").filter(|h| *h > 0).ok_or("it has no num_heads")?),
         4 => None,
         rank => return Err(format!("RotaryEmbedding of rank {rank}")),
     };
     // As batch, length, heads, size.
     let x = match packed {
-        Some(heads) => cx.reshape_op(
-            given,
-            cx.ints(&[0, 0, heads, -1]),
-            attrs::Reshape::default(),
-        ),
+        Some(heads) => cx.reshape_op(given, cx.ints(&[0, 0, heads, -1]), attrs::Reshape::default()),
         None => cx.transpose(given, &[0, 2, 1, 3]),
     };
     if let Some(heads) = packed {
@@ -53,19 +45,15 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     let interleaved = node.int("interleaved") == Some(1);
     let half = turned.floor_div(&Expr::int(2));
     let [a, b] = match interleaved {
-        true => [
-            cx.slice(part, 3, &zero, &turned, 2),
-            cx.slice(part, 3, &Expr::int(1), &turned, 2),
-        ],
+        true => {
+            [cx.slice(part, 3, &zero, &turned, 2), cx.slice(part, 3, &Expr::int(1), &turned, 2)]
+        }
         false => cx.halves(part, 3),
     };
     let real = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
     let imaginary = cx.add(cx.mul(sin, a), cx.mul(cos, b));
     let mut y = if interleaved {
-        let pairs = cx.concat(
-            &[cx.unsqueeze(real, &[4]), cx.unsqueeze(imaginary, &[4])],
-            4,
-        );
+        let pairs = cx.concat(&[cx.unsqueeze(real, &[4]), cx.unsqueeze(imaginary, &[4])], 4);
         let flat = cx.ints(&[0, 0, 0, -1]);
         let joined = cx.reshape_op(pairs, flat, attrs::Reshape::default());
         let mut dims = cx.shape(x);

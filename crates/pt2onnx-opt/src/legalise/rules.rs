@@ -43,12 +43,7 @@ const fn always(op: &'static str, since: u32, apply: Apply) -> Rule {
 }
 
 const fn rule(op: &'static str, since: u32, when: When, apply: Apply) -> Rule {
-    Rule {
-        op,
-        since,
-        when,
-        apply,
-    }
+    Rule { op, since, when, apply }
 }
 
 /// Sorted by operator and step.
@@ -116,11 +111,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Min", 12, comparison::extremum),
     needed("Mish", 18, activation::mish),
     needed("Mod", 10, integers::modulo),
-    needed(
-        "NegativeLogLikelihoodLoss",
-        12,
-        loss::negative_log_likelihood,
-    ),
+    needed("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
     wider("OneHot", 11, forms::one_hot),
     needed("Pad", 11, slicing::pad),
     needed("Pad", 18, slicing::pad_of_all),
@@ -129,11 +120,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("QuantizeLinear", 10, quantization::quantize),
     always("QuantizeLinear", 13, quantization::axis),
     needed("QuantizeLinear", 19, quantization::quantize),
-    needed(
-        "QuantizeLinear",
-        21,
-        quantization::zero_point_for_output_dtype,
-    ),
+    needed("QuantizeLinear", 21, quantization::zero_point_for_output_dtype),
     needed("RMSNormalization", 23, normalization::rms),
     needed("Range", 11, shapes::range),
     wider("ReduceL1", 11, axes::axes),
@@ -163,12 +150,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Resize", 13, shapes::resize_inputs),
     needed("Resize", 18, images::resize_axes),
     wider("Resize", 19, |m, n| {
-        unless(
-            m,
-            n,
-            "coordinate_transformation_mode",
-            "half_pixel_symmetric",
-        )
+        unless(m, n, "coordinate_transformation_mode", "half_pixel_symmetric")
     }),
     always("RoiAlign", 16, indexing::roi_align),
     needed("RotaryEmbedding", 23, rotary::rotary),

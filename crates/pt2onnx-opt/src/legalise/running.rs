@@ -17,25 +17,14 @@ pub(super) fn along(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let (dims, kind) = (cx.shape(x), cx.dtype(x));
-        let axis = if axis < 0 {
-            axis + dims.len() as i64
-        } else {
-            axis
-        };
+        let axis = if axis < 0 { axis + dims.len() as i64 } else { axis };
         let place = usize::try_from(axis).map_err(|_| "its axis is out of range")?;
-        let slice: Vec<Expr> = dims
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| *i != place)
-            .map(|(_, d)| d.clone())
-            .collect();
+        let slice: Vec<Expr> =
+            dims.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, d)| d.clone()).collect();
         let sum = node.op() == "CumSum";
         let start = cx.full(&slice, i64::from(!sum), kind);
         let exclusive = node.int("exclusive") == Some(1);
-        let types = [
-            Type::tensor(kind, slice.clone()),
-            Type::tensor(kind, slice.clone()),
-        ];
+        let types = [Type::tensor(kind, slice.clone()), Type::tensor(kind, slice.clone())];
         let body = cx.region(&types, |v| {
             let next = match sum {
                 true => cx.add(v[0], v[1]),

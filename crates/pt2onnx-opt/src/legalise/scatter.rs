@@ -49,9 +49,7 @@ fn repeated(
     data: Value,
     step: impl FnOnce(Value, Value) -> Value,
 ) -> Result<Value, String> {
-    let ty = cx
-        .type_of(data)
-        .ok_or("the type of its input is not known")?;
+    let ty = cx.type_of(data).ok_or("the type of its input is not known")?;
     let scalars = [DType::I64, DType::Bool].map(|t| Type::tensor(t, []));
     let types = [&scalars[..], std::slice::from_ref(&ty)].concat();
     let body = cx.region(&types, |v| {
@@ -76,10 +74,7 @@ fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
         let update = cx.gather(updates, place, axis);
         let old = cx.gather_elements(data, index, attrs::GatherElements { axis: along });
         let new = combined(cx, how, old, update);
-        let options = attrs::ScatterElements {
-            axis: along,
-            ..Default::default()
-        };
+        let options = attrs::ScatterElements { axis: along, ..Default::default() };
         cx.scatter_elements(data, index, new, options)
     })?;
     Ok(vec![made])

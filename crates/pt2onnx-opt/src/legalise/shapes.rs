@@ -32,9 +32,7 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
         Some(known) if known.contains(&-1) => {
             Err("a Reshape to 0 and -1 at once is newer".to_owned())
         }
-        Some(_) => replace(model, id, |cx, node| {
-            Ok(vec![empty(cx, input(node, 0)?, target)?])
-        }),
+        Some(_) => replace(model, id, |cx, node| Ok(vec![empty(cx, input(node, 0)?, target)?])),
         None => replace(model, id, |cx, node| {
             let x = input(node, 0)?;
             let zeros = cx.cast(cx.equal(target, 0), DType::I64);
@@ -45,9 +43,8 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
                 filled.iter().copied().collect()
             });
             filled?;
-            let reshaped = cx.region(&[], |_| {
-                vec![cx.reshape_op(x, target, attrs::Reshape::default())]
-            });
+            let reshaped =
+                cx.region(&[], |_| vec![cx.reshape_op(x, target, attrs::Reshape::default())]);
             Ok(cx.if_op(1, some, nothing, reshaped).to_vec())
         }),
     }
@@ -56,15 +53,9 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
 /// A tensor without elements of `x`'s type.
 fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, String> {
     let kind = cx.dtype(x);
-    let zero = Scalar::Int(0)
-        .to_tensor(kind)
-        .and_then(|t| t.reshaped(vec![1]));
+    let zero = Scalar::Int(0).to_tensor(kind).and_then(|t| t.reshaped(vec![1]));
     let zero = zero.ok_or_else(|| format!("an empty tensor of {kind} is newer"))?;
-    Ok(cx.emit1(
-        "ConstantOfShape",
-        &[Some(shape)],
-        attributes([("value", zero.into())]),
-    ))
+    Ok(cx.emit1("ConstantOfShape", &[Some(shape)], attributes([("value", zero.into())])))
 }
 
 /// One side of the diagonal kept by a comparison of row and column.
@@ -130,11 +121,7 @@ pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, String> {
 /// The numbers below `count`, a vector of one element.
 pub(super) fn places(cx: &Builder, count: Value) -> Value {
     let one = Tensor::vector(&[1i64]);
-    let ones = cx.emit1(
-        "ConstantOfShape",
-        &[Some(count)],
-        attributes([("value", one.into())]),
-    );
+    let ones = cx.emit1("ConstantOfShape", &[Some(count)], attributes([("value", one.into())]));
     let dim = cx.unknown_dim();
     cx.set_type(ones, Type::tensor(DType::I64, [dim.clone()]));
     let found = cx.non_zero(ones);
@@ -154,17 +141,8 @@ pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Stri
             .map_err(|_| "DepthToSpace of other than four dimensions")?;
         let b = Expr::int(block);
         let depth = c.floor_div(&Expr::int(block * block));
-        let apart = cx.reshape(
-            x,
-            &[
-                n.clone(),
-                depth.clone(),
-                b.clone(),
-                b.clone(),
-                h.clone(),
-                w.clone(),
-            ],
-        );
+        let apart =
+            cx.reshape(x, &[n.clone(), depth.clone(), b.clone(), b.clone(), h.clone(), w.clone()]);
         let mixed = cx.transpose(apart, &[0, 1, 4, 2, 5, 3]);
         let whole = cx.reshape(mixed, &[n, depth, h * b.clone(), w * b]);
         Ok(vec![if whole == x { cx.identity(x) } else { whole }])
@@ -218,16 +196,12 @@ pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn expanded(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let value = match node.attribute("value") {
-            Some(Attribute::Tensor(t)) => t
-                .reshaped(Vec::new())
-                .ok_or("its value is no single element")?,
+            Some(Attribute::Tensor(t)) => {
+                t.reshaped(Vec::new()).ok_or("its value is no single element")?
+            }
             _ => Tensor::scalar(0f32),
         };
         let shape = node.input(0).ok_or("it has no shape")?;
-        Ok(vec![cx.emit1(
-            "Expand",
-            &[Some(cx.constant(value)), Some(shape)],
-            Default::default(),
-        )])
+        Ok(vec![cx.emit1("Expand", &[Some(cx.constant(value)), Some(shape)], Default::default())])
     })
 }

@@ -51,13 +51,8 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, St
     let x = input(node, 0)?;
     let (kind, rank) = (cx.dtype(x), cx.rank(x));
     let axis = usize::try_from(node.int("axis").unwrap_or(1)).ok();
-    let axis = axis
-        .filter(|a| a + 1 < rank)
-        .ok_or("its axis is out of range")?;
-    let (inverse, onesided) = (
-        node.int("inverse") == Some(1),
-        node.int("onesided") == Some(1),
-    );
+    let axis = axis.filter(|a| a + 1 < rank).ok_or("its axis is out of range")?;
+    let (inverse, onesided) = (node.int("inverse") == Some(1), node.int("onesided") == Some(1));
     let half = inverse && onesided;
     let size = cx.dim(x, axis as i64).as_int();
     let size = size.ok_or("a DFT of unknown length is newer")?;
@@ -71,11 +66,7 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, St
         (false, true) => length / 2 + 1,
         _ => length,
     };
-    let wide = if kind == DType::F64 {
-        DType::F64
-    } else {
-        DType::F32
-    };
+    let wide = if kind == DType::F64 { DType::F64 } else { DType::F32 };
     let part = |index: i64| {
         let one = cx.take(cx.cast(x, wide), rank - 1, &Expr::int(index));
         let cut = cx.slice(one, axis, &Expr::int(0), &Expr::int(used), 1);
@@ -94,17 +85,14 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, St
             let turns = (row * column % length) as f64 / length as f64;
             f(TAU * turns) * weight(row)
         };
-        let all: Vec<f64> = (0..used)
-            .flat_map(|row| (0..made).map(move |column| element(row, column)))
-            .collect();
+        let all: Vec<f64> =
+            (0..used).flat_map(|row| (0..made).map(move |column| element(row, column))).collect();
         let flat = match wide {
             DType::F64 => Tensor::vector(&all),
             _ => Tensor::vector(&all.iter().map(|&v| v as f32).collect::<Vec<f32>>()),
         };
         let shaped = flat.reshaped(vec![used as usize, made as usize]);
-        shaped
-            .map(|t| cx.constant(t))
-            .ok_or("a matrix of another size")
+        shaped.map(|t| cx.constant(t)).ok_or("a matrix of another size")
     };
     let (cosines, sines) = (matrix(f64::cos)?, matrix(f64::sin)?);
     // With e^(-it) forwards and e^(it) backwards.

@@ -20,28 +20,16 @@ pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, String
     let rank = rank_of(model, id, 0)? as i64;
     let axis = model[id].int("axis").unwrap_or(0);
     let axis = usize::try_from(if axis < 0 { axis + rank } else { axis });
-    let size = axis.ok().and_then(|a| {
-        model[x]
-            .ty
-            .as_ref()?
-            .as_tensor()?
-            .shape
-            .as_ref()?
-            .get(a)
-            .cloned()
-    });
+    let size =
+        axis.ok().and_then(|a| model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?.get(a).cloned());
     let size = size.ok_or("its axis is out of range")?;
     if size.modulo(&Expr::int(count)) == Expr::int(0) {
         // Without sizes, parts are equal.
         return super::forms::without(model, id, "num_outputs");
     }
-    let known = size
-        .as_int()
-        .ok_or("a Split into parts of unknown size is newer")?;
+    let known = size.as_int().ok_or("a Split into parts of unknown size is newer")?;
     let part = (known + count - 1) / count;
-    let sizes: Vec<i64> = (0..count)
-        .map(|i| (known - i * part).clamp(0, part))
-        .collect();
+    let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
     let sizes = model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes));
     model.set_inputs(id, &[Some(x), Some(sizes)]);
     super::forms::without(model, id, "num_outputs")
@@ -152,10 +140,7 @@ pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, String> 
     let mut from = vec![2 * n as i64; 2 * rank];
     for (i, &axis) in axes.iter().enumerate() {
         let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
-        let axis = axis
-            .ok()
-            .filter(|a| *a < rank)
-            .ok_or("its axis is out of range")?;
+        let axis = axis.ok().filter(|a| *a < rank).ok_or("its axis is out of range")?;
         from[axis] = i as i64;
         from[axis + rank] = (i + n) as i64;
     }

@@ -79,17 +79,11 @@ fn told(older: Option<&OpSchema>, newer: &OpSchema) -> Step {
     let Some(older) = older.filter(|o| !o.deprecated) else {
         return Step::Other;
     };
-    let kinds = |ps: &[Param]| {
-        ps.iter()
-            .map(|p| (p.kind, p.homogeneous))
-            .collect::<Vec<_>>()
-    };
+    let kinds = |ps: &[Param]| ps.iter().map(|p| (p.kind, p.homogeneous)).collect::<Vec<_>>();
     let (shorter, longer) = (older.inputs.len(), newer.inputs.len());
     let kept = newer.inputs.get(..shorter).map(kinds) == Some(kinds(older.inputs))
         && kinds(older.outputs) == kinds(newer.outputs)
-        && newer.inputs[shorter..]
-            .iter()
-            .all(|p| p.kind == ParamKind::Optional);
+        && newer.inputs[shorter..].iter().all(|p| p.kind == ParamKind::Optional);
     let same = |a: &AttributeSchema| {
         let new = newer.attribute(a.name);
         new.is_some_and(|n| format!("{n:?}") == format!("{a:?}"))
@@ -123,19 +117,9 @@ fn every_step_is_accounted_for() {
         match (ruled.remove(&step), listed.remove(&step), &told) {
             (true, false, _) | (false, false, Step::Told) => {}
             (false, true, Step::Equal | Step::Other) => {}
-            _ => open.push(format!(
-                "(\"{}\", {}), // {told:?}",
-                newer.name, newer.since
-            )),
+            _ => open.push(format!("(\"{}\", {}), // {told:?}", newer.name, newer.since)),
         }
     }
-    assert!(
-        open.is_empty(),
-        "neither told, nor ruled, nor listed, or twice:\n{}",
-        open.join("\n")
-    );
-    assert!(
-        ruled.is_empty() && listed.is_empty(),
-        "no such steps: {ruled:?} {listed:?}"
-    );
+    assert!(open.is_empty(), "neither told, nor ruled, nor listed, or twice:\n{}", open.join("\n"));
+    assert!(ruled.is_empty() && listed.is_empty(), "no such steps: {ruled:?} {listed:?}");
 }

@@ -35,10 +35,7 @@ pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
 /// Whether a type that another is computed in does not hold all its values.
 fn narrows(from: DType, to: DType) -> bool {
     use DType::*;
-    matches!(
-        (from, to),
-        (F64, F32) | (I64 | U64, F64 | F32) | (I32 | U32, F32) | (U64, I64)
-    )
+    matches!((from, to), (F64, F32) | (I64 | U64, F64 | F32) | (I32 | U32, F32) | (U64, I64))
 }
 
 /// What of the model ONNX Runtime's CPU provider has no kernel for: `Conv of float64`, ...
@@ -46,9 +43,7 @@ pub(super) fn lacking(model: &Model) -> Vec<String> {
     let mut found = BTreeSet::new();
     for id in model.graph_nodes() {
         found.extend(
-            gaps(model, id)
-                .iter()
-                .map(|(_, from, _)| format!("{} of {from}", model[id].op())),
+            gaps(model, id).iter().map(|(_, from, _)| format!("{} of {from}", model[id].op())),
         );
     }
     found.into_iter().collect()
@@ -68,19 +63,13 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let rows = ort_cpu::LACKING[start..]
         .iter()
         .take_while(|row| (row.0, row.1) == (schema.name, schema.since));
-    if rows
-        .clone()
-        .any(|row| row.2 == "*" && uniform(model, id, schema, row.3))
-    {
+    if rows.clone().any(|row| row.2 == "*" && uniform(model, id, schema, row.3)) {
         return Vec::new();
     }
     let gap = |&(_, _, variable, lacking): &(&str, u32, &'static str, u32)| {
         let from = bound(model, id, schema, variable)?;
         let allowed = schema.type_set(variable)?;
-        let kernels = TypeSet {
-            tensor: allowed.tensor & !lacking,
-            ..*allowed
-        };
+        let kernels = TypeSet { tensor: allowed.tensor & !lacking, ..*allowed };
         let to = (!kernels.has_tensor(from)).then(|| kernels.widened(from))??;
         Some((variable, from, to))
     };
@@ -93,10 +82,7 @@ const REDUCING_LACKING: u32 =
     1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
 
 fn reduces(node: &pt2onnx_ir::Node) -> bool {
-    let given = node
-        .attributes
-        .iter()
-        .find(|(name, _)| &**name == "reduction");
+    let given = node.attributes.iter().find(|(name, _)| &**name == "reduction");
     matches!(node.op(), "ScatterElements" | "ScatterND")
         && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
 }

@@ -64,10 +64,7 @@ impl Target {
     pub fn reads(self, opset: u32) -> Result<(), TargetError> {
         match self.opsets().contains(&opset) {
             true => Ok(()),
-            false => Err(TargetError::Opset {
-                target: self,
-                opset,
-            }),
+            false => Err(TargetError::Opset { target: self, opset }),
         }
     }
 }
@@ -180,9 +177,8 @@ pub(crate) fn bridge(
 ) {
     let mut cast: FxHashMap<Value, Value> = FxHashMap::default();
     for i in 0..model[id].inputs().len() {
-        let Some(value) = model[id]
-            .input(i)
-            .filter(|_| schema.input(i).is_some_and(|p| p.ty == variable))
+        let Some(value) =
+            model[id].input(i).filter(|_| schema.input(i).is_some_and(|p| p.ty == variable))
         else {
             continue;
         };
@@ -236,9 +232,8 @@ fn insert_cast(
     to: DType,
     origin: NodeId,
 ) -> Value {
-    let attributes: Attributes = [("to".into(), Attribute::Int(schema::data_type(to)))]
-        .into_iter()
-        .collect();
+    let attributes: Attributes =
+        [("to".into(), Attribute::Int(schema::data_type(to)))].into_iter().collect();
     let node = model.add_node(at, "Cast", &[Some(value)], attributes, 1);
     model[node].origins = model[origin].origins.clone();
     let output = model[node].outputs()[0];

@@ -70,10 +70,7 @@ impl Runtime {
             return Some(format!("it has no operator {}", node.op()));
         }
         let seen = Seen { model, node };
-        let broken = self
-            .limits
-            .iter()
-            .find(|(op, _, is)| *op == node.op() && is(&seen));
+        let broken = self.limits.iter().find(|(op, _, is)| *op == node.op() && is(&seen));
         if let Some((op, what, _)) = broken {
             return Some(format!("its {op} takes no {what}"));
         }
@@ -94,16 +91,10 @@ impl Runtime {
     ) -> Vec<(&'static str, DType, Option<DType>)> {
         let types = self.operator(model[id].op()).unwrap_or_default();
         // Variables of data can be floats.
-        let data = schema
-            .constraints
-            .iter()
-            .filter(|c| c.types.has_tensor(DType::F32));
+        let data = schema.constraints.iter().filter(|c| c.types.has_tensor(DType::F32));
         let gap = |c: &schema::TypeConstraint| {
             let from = bound(model, id, schema, c.name)?;
-            let here = TypeSet {
-                tensor: c.types.tensor & types,
-                ..c.types
-            };
+            let here = TypeSet { tensor: c.types.tensor & types, ..c.types };
             (!here.has_tensor(from)).then(|| (c.name, from, here.widened(from)))
         };
         data.filter_map(gap).collect()
@@ -118,23 +109,12 @@ pub(super) struct Seen<'a> {
 
 impl Seen<'_> {
     pub fn rank(&self, value: Value) -> Option<usize> {
-        Some(
-            self.model[value]
-                .ty
-                .as_ref()?
-                .as_tensor()?
-                .shape
-                .as_ref()?
-                .len(),
-        )
+        Some(self.model[value].ty.as_ref()?.as_tensor()?.shape.as_ref()?.len())
     }
 
     /// Whether all dimensions of an input are known numbers.
     pub fn is_static(&self, input: usize) -> bool {
-        let ty = self
-            .node
-            .input(input)
-            .and_then(|v| self.model[v].ty.as_ref()?.as_tensor());
+        let ty = self.node.input(input).and_then(|v| self.model[v].ty.as_ref()?.as_tensor());
         let shape = ty.and_then(|t| t.shape.as_ref());
         shape.is_some_and(|shape| shape.iter().all(|d| d.is_static()))
     }

@@ -4,12 +4,8 @@ use super::runtime::{Limit, Runtime, Seen, types};
 use pt2onnx_ir::Attribute;
 use pt2onnx_tensor::DType::*;
 
-pub(super) static TENSORRT: Runtime = Runtime {
-    newest_opset: 24,
-    max_rank: 8,
-    operators: OPERATORS,
-    limits: LIMITS,
-};
+pub(super) static TENSORRT: Runtime =
+    Runtime { newest_opset: 24, max_rank: 8, operators: OPERATORS, limits: LIMITS };
 
 const HALVES: u32 = types(&[F32, F16]);
 const FLOATS: u32 = types(&[F32, F16, BF16]);
@@ -176,28 +172,18 @@ const OPERATORS: &[(&str, u32)] = &[
 ];
 
 const LIMITS: &[Limit] = &[
-    ("Attention", "caches", |n| {
-        (4..7).any(|i| n.node.input(i).is_some())
-    }),
-    ("Attention", "further outputs", |n| {
-        (1..4).any(|i| n.uses(i))
-    }),
+    ("Attention", "caches", |n| (4..7).any(|i| n.node.input(i).is_some())),
+    ("Attention", "further outputs", |n| (1..4).any(|i| n.uses(i))),
     (
         "Attention",
         "softcap",
         |n| matches!(n.node.attribute("softcap"), Some(Attribute::Float(c)) if *c != 0.0),
     ),
     ("Attention", "operands of other than 4 dimensions", |n| {
-        (0..4)
-            .filter_map(|i| n.node.input(i))
-            .any(|v| n.rank(v) != Some(4))
+        (0..4).filter_map(|i| n.node.input(i)).any(|v| n.rank(v) != Some(4))
     }),
     ("AveragePool", "dilations", dilated),
-    (
-        "AveragePool",
-        "other than 1 to 3 spatial dimensions",
-        pools_more,
-    ),
+    ("AveragePool", "other than 1 to 3 spatial dimensions", pools_more),
     ("CumSum", "axis that is computed", |n| n.computed(1)),
     ("DequantizeLinear", "zero points", |n| !n.zero(2)),
     ("Dropout", "training mode", |n| !n.zero(2)),
@@ -205,28 +191,18 @@ const LIMITS: &[Limit] = &[
     ("GridSample", "input of other than 4 dimensions", |n| {
         n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
     }),
-    ("LayerNormalization", "further outputs", |n| {
-        n.uses(1) || n.uses(2)
+    ("LayerNormalization", "further outputs", |n| n.uses(1) || n.uses(2)),
+    ("Loop", "outputs that grow at a number of steps that is computed", |n| {
+        let carried = n.node.inputs().len().saturating_sub(2);
+        n.node.outputs().len() > carried && n.constant(0).is_none()
     }),
-    (
-        "Loop",
-        "outputs that grow at a number of steps that is computed",
-        |n| {
-            let carried = n.node.inputs().len().saturating_sub(2);
-            n.node.outputs().len() > carried && n.constant(0).is_none()
-        },
-    ),
     ("LpPool", "dilations", dilated),
     ("LSTM", "layout 1 or input_forget", |n| {
         n.node.int("layout").unwrap_or(0) != 0 || n.node.int("input_forget").unwrap_or(0) != 0
     }),
     ("MaxPool", "dilations", dilated),
     ("MaxPool", "indices", |n| n.uses(1)),
-    (
-        "MaxPool",
-        "other than 1 to 3 spatial dimensions",
-        pools_more,
-    ),
+    ("MaxPool", "other than 1 to 3 spatial dimensions", pools_more),
     ("OneHot", "depth that is computed", |n| n.computed(1)),
     ("QuantizeLinear", "zero points", |n| !n.zero(2)),
     ("ReduceL1", "axes that are computed", axes_computed),
@@ -255,19 +231,13 @@ const LIMITS: &[Limit] = &[
             || !n.text_in("keep_aspect_ratio_policy", &["stretch"])
             || n.node.int("antialias").unwrap_or(0) != 0
     }),
-    ("ScatterND", "reduction", |n| {
-        !n.text_in("reduction", &["none"])
-    }),
+    ("ScatterND", "reduction", |n| !n.text_in("reduction", &["none"])),
     ("Squeeze", "axes that are computed", axes_computed),
-    ("STFT", "steps or windows that are computed", |n| {
-        n.computed(1) || n.computed(2)
-    }),
+    ("STFT", "steps or windows that are computed", |n| n.computed(1) || n.computed(2)),
     ("TensorScatter", "other than 4 dimensions", |n| {
         n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
     }),
-    ("TopK", "unsorted results", |n| {
-        n.node.int("sorted") == Some(0)
-    }),
+    ("TopK", "unsorted results", |n| n.node.int("sorted") == Some(0)),
     ("TopK", "more than 3839 results", |n| {
         let k = n.constant(1).and_then(|k| k.to_vec::<i64>());
         k.is_some_and(|k| k.iter().any(|&k| k >= 3840))

@@ -5,12 +5,8 @@ use super::runtime::{Limit, Runtime, types};
 use pt2onnx_ir::Attribute;
 use pt2onnx_tensor::DType::*;
 
-pub(super) static TRACT: Runtime = Runtime {
-    newest_opset: 24,
-    max_rank: usize::MAX,
-    operators: OPERATORS,
-    limits: LIMITS,
-};
+pub(super) static TRACT: Runtime =
+    Runtime { newest_opset: 24, max_rank: usize::MAX, operators: OPERATORS, limits: LIMITS };
 
 const SINGLES: u32 = types(&[F32, F16, I64, I32, I16, I8, U64, U32, U16, U8]);
 const NUMBERS: u32 = SINGLES | types(&[F64]);
@@ -181,12 +177,8 @@ const OPERATORS: &[(&str, u32)] = &[
 ];
 
 const LIMITS: &[Limit] = &[
-    ("BatchNormalization", "statistics that are computed", |n| {
-        (1..5).any(|i| n.computed(i))
-    }),
-    ("DequantizeLinear", "scale that is computed", |n| {
-        n.computed(1)
-    }),
+    ("BatchNormalization", "statistics that are computed", |n| (1..5).any(|i| n.computed(i))),
+    ("DequantizeLinear", "scale that is computed", |n| n.computed(1)),
     ("Dropout", "training mode", |n| !n.zero(2)),
     (
         "Einsum",
@@ -198,25 +190,13 @@ const LIMITS: &[Limit] = &[
         inputs().all(|&v| n.rank(v) == Some(1))
     }),
     // It gives wrong numbers.
-    ("Mod", "dividend that is a constant", |n| {
-        n.constant(0).is_some()
-    }),
-    ("Pad", "mode wrap", |n| {
-        !n.text_in("mode", &["constant", "edge", "reflect"])
-    }),
-    ("QuantizeLinear", "scale that is computed", |n| {
-        n.computed(1)
-    }),
-    ("RandomNormalLike", "type that is not given", |n| {
-        n.node.int("dtype").is_none()
-    }),
-    ("RandomUniformLike", "type that is not given", |n| {
-        n.node.int("dtype").is_none()
-    }),
+    ("Mod", "dividend that is a constant", |n| n.constant(0).is_some()),
+    ("Pad", "mode wrap", |n| !n.text_in("mode", &["constant", "edge", "reflect"])),
+    ("QuantizeLinear", "scale that is computed", |n| n.computed(1)),
+    ("RandomNormalLike", "type that is not given", |n| n.node.int("dtype").is_none()),
+    ("RandomUniformLike", "type that is not given", |n| n.node.int("dtype").is_none()),
     // It gives wrong numbers.
-    ("RNN", "activations", |n| {
-        n.node.attribute("activations").is_some()
-    }),
+    ("RNN", "activations", |n| n.node.attribute("activations").is_some()),
     ("STFT", "window that is computed", |n| n.computed(2)),
 ];
 

@@ -19,13 +19,7 @@ pub fn run(file: &str, text: &str, f: impl Fn(&str, &str) -> String) {
                 "## {title}\n{input}----> expected\n{expected}\n----> actual\n{actual}"
             ));
         }
-        write!(
-            written,
-            "\n\n## {title}\n{}\n---->\n{}",
-            input.trim(),
-            actual.trim()
-        )
-        .unwrap();
+        write!(written, "\n\n## {title}\n{}\n---->\n{}", input.trim(), actual.trim()).unwrap();
         count += 1;
     }
     written.push('\n');

@@ -30,9 +30,8 @@ const INEXACT: &[&str] = &[
 fn agrees_with_onnx_runtime() {
     let mut failed = Vec::new();
     let mut count = 0;
-    for line in include_str!("cases/eval.txt")
-        .lines()
-        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    for line in
+        include_str!("cases/eval.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#'))
     {
         count += 1;
         let outcome = one(line);
@@ -41,12 +40,7 @@ fn agrees_with_onnx_runtime() {
         }
     }
     assert!(count > 300, "{count} cases");
-    assert!(
-        failed.is_empty(),
-        "{} of {count}:\n{}",
-        failed.len(),
-        failed.join("\n")
-    );
+    assert!(failed.is_empty(), "{} of {count}:\n{}", failed.len(), failed.join("\n"));
 }
 
 /// Behind the operator and its attributes.
@@ -80,9 +74,7 @@ fn one(line: &str) -> Result<(), String> {
     }
     let results = expected.iter().enumerate();
     constants.extend(results.map(|(i, item)| named(item, &format!("e{i}"))));
-    let outputs: Vec<_> = (0..expected.len().max(1))
-        .map(|i| format!("o{i}"))
-        .collect();
+    let outputs: Vec<_> = (0..expected.len().max(1)).map(|i| format!("o{i}")).collect();
     let text = format!(
         "g () => () <{}> {{ {} = {head} ({}) }}",
         constants.join(", "),
@@ -96,12 +88,9 @@ fn one(line: &str) -> Result<(), String> {
         let found = values.find(|(_, d)| d.name.as_deref() == Some(&name));
         found.unwrap().1.constant().unwrap().clone()
     };
-    let inputs: Vec<Option<Tensor>> = { inputs.into_iter() }
-        .map(|name| (name != "\"\"").then(|| tensor(name)))
-        .collect();
-    let expected: Vec<Tensor> = (0..expected.len())
-        .map(|i| tensor(format!("e{i}")))
-        .collect();
+    let inputs: Vec<Option<Tensor>> =
+        { inputs.into_iter() }.map(|name| (name != "\"\"").then(|| tensor(name))).collect();
+    let expected: Vec<Tensor> = (0..expected.len()).map(|i| tensor(format!("e{i}"))).collect();
     let formal = schema::lookup(op, schema::CANONICAL_OPSET).unwrap();
     conforms(&model, &model[node], formal)?;
     let borrowed: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
@@ -123,29 +112,10 @@ fn one(line: &str) -> Result<(), String> {
 fn numbers(t: &Tensor) -> Vec<f64> {
     match t.dtype() {
         DType::F64 => t.to_vec::<f64>().unwrap(),
-        DType::F32 => t
-            .to_vec::<f32>()
-            .unwrap()
-            .into_iter()
-            .map(f64::from)
-            .collect(),
-        DType::F16 => t
-            .to_vec::<half::f16>()
-            .unwrap()
-            .into_iter()
-            .map(f64::from)
-            .collect(),
-        DType::BF16 => t
-            .to_vec::<half::bf16>()
-            .unwrap()
-            .into_iter()
-            .map(f64::from)
-            .collect(),
-        _ => t
-            .to_bytes()
-            .chunks(t.dtype().bits() / 8)
-            .map(|c| f64::from(c[0]))
-            .collect(),
+        DType::F32 => t.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(),
+        DType::F16 => t.to_vec::<half::f16>().unwrap().into_iter().map(f64::from).collect(),
+        DType::BF16 => t.to_vec::<half::bf16>().unwrap().into_iter().map(f64::from).collect(),
+        _ => t.to_bytes().chunks(t.dtype().bits() / 8).map(|c| f64::from(c[0])).collect(),
     }
 }
 

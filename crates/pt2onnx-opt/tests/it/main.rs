@@ -16,8 +16,7 @@ use pt2onnx_opt::{Options, Pass, Target, fit, legalise, legalise_for, optimize, 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
     let text = model.to_string();
-    text.split_once("\n>\n")
-        .map_or(text.clone(), |(_, graph)| graph.to_owned())
+    text.split_once("\n>\n").map_or(text.clone(), |(_, graph)| graph.to_owned())
 }
 
 fn valid(model: &Model) {
@@ -43,11 +42,8 @@ fn cleanup() {
 #[test]
 fn fold() {
     run("fold", include_str!("cases/fold.txt"), |text, argument| {
-        let mut options = Options {
-            max_folded_bytes: 64,
-            max_read_bytes: 256,
-            ..Options::default()
-        };
+        let mut options =
+            Options { max_folded_bytes: 64, max_read_bytes: 256, ..Options::default() };
         options.replace_weights = argument != "keep weights";
         with_pass("fold", text, &options)
     });
@@ -56,10 +52,7 @@ fn fold() {
 #[test]
 fn cse() {
     run("cse", include_str!("cases/cse.txt"), |text, argument| {
-        let options = Options {
-            merge_weights: argument == "merge weights",
-            ..Options::default()
-        };
+        let options = Options { merge_weights: argument == "merge weights", ..Options::default() };
         with_pass("cse", text, &options)
     });
 }
@@ -68,41 +61,28 @@ fn cse() {
 fn fuse() {
     run("fuse", include_str!("cases/fuse.txt"), |text, argument| {
         let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
-        let options = Options {
-            opset: opset.parse().unwrap(),
-            target: Target::Ort,
-            ..Options::default()
-        };
+        let options =
+            Options { opset: opset.parse().unwrap(), target: Target::Ort, ..Options::default() };
         with_pass(pass, text, &options)
     });
 }
 
 #[test]
 fn targets() {
-    run(
-        "target",
-        include_str!("cases/target.txt"),
-        |text, argument| {
-            let (target, opset) = argument.split_once(' ').unwrap();
-            let all = [
-                Target::Standard,
-                Target::Ort,
-                Target::OrtCpu,
-                Target::TensorRt,
-                Target::Tract,
-            ];
-            let target = all.into_iter().find(|t| t.to_string() == target).unwrap();
-            let mut model = parse::model(text);
-            legalise_for(&mut model, opset.parse().unwrap(), target).unwrap();
-            match fit(&mut model, target) {
-                Ok(warnings) => {
-                    valid(&model);
-                    warnings.into_iter().map(|w| w + "\n").collect::<String>() + &graph(&model)
-                }
-                Err(error) => error.to_string(),
+    run("target", include_str!("cases/target.txt"), |text, argument| {
+        let (target, opset) = argument.split_once(' ').unwrap();
+        let all = [Target::Standard, Target::Ort, Target::OrtCpu, Target::TensorRt, Target::Tract];
+        let target = all.into_iter().find(|t| t.to_string() == target).unwrap();
+        let mut model = parse::model(text);
+        legalise_for(&mut model, opset.parse().unwrap(), target).unwrap();
+        match fit(&mut model, target) {
+            Ok(warnings) => {
+                valid(&model);
+                warnings.into_iter().map(|w| w + "\n").collect::<String>() + &graph(&model)
             }
-        },
-    );
+            Err(error) => error.to_string(),
+        }
+    });
 }
 
 #[test]
@@ -137,19 +117,15 @@ fn foreign() {
 
 #[test]
 fn legalised() {
-    run(
-        "legalise",
-        include_str!("cases/legalise.txt"),
-        |text, opset| {
-            let mut model = parse::model(text);
-            valid(&model);
-            match legalise(&mut model, opset.parse().unwrap()) {
-                Ok(()) => {
-                    valid(&model);
-                    graph(&model)
-                }
-                Err(error) => format!("error: {error}\n"),
+    run("legalise", include_str!("cases/legalise.txt"), |text, opset| {
+        let mut model = parse::model(text);
+        valid(&model);
+        match legalise(&mut model, opset.parse().unwrap()) {
+            Ok(()) => {
+                valid(&model);
+                graph(&model)
             }
-        },
-    );
+            Err(error) => format!("error: {error}\n"),
+        }
+    });
 }

@@ -17,10 +17,7 @@ fn chain(ops: &[(&'static str, &'static str, Attribute)], sizes: [i64; 3]) -> Mo
         let node = model.add_node(at, *op, &[Some(x)], attributes, 1);
         x = model[node].outputs()[0];
         model[x].ty = Some(ty(sizes));
-        let origin = model.add_origin(Origin {
-            node: source.into(),
-            ..Origin::default()
-        });
+        let origin = model.add_origin(Origin { node: source.into(), ..Origin::default() });
         model[node].origins.push(origin);
     }
     model.set_outputs(Model::MAIN, &[x]);
@@ -47,15 +44,9 @@ fn joined_transposes_come_from_both() {
 
 #[test]
 fn older_forms_come_from_all_that_the_newer_one_did() {
-    let mut model = chain(
-        &[("Gelu", "approximate", "none".to_owned().into())],
-        [2, 3, 4],
-    );
+    let mut model = chain(&[("Gelu", "approximate", "none".to_owned().into())], [2, 3, 4]);
     let node = model.nodes(Model::MAIN).next().unwrap();
-    let other = model.add_origin(Origin {
-        node: "z".into(),
-        ..Origin::default()
-    });
+    let other = model.add_origin(Origin { node: "z".into(), ..Origin::default() });
     model[node].origins.push(other);
     legalise(&mut model, 18).unwrap();
     let found = origins(&model);

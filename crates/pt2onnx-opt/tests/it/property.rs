@@ -13,20 +13,13 @@ const N: i64 = 3;
 /// A graph from numbers: each picks an operator, its operands and its attributes.
 fn random(choices: &[(u8, u8, u8, u8)]) -> Model {
     let mut model = Model::new(schema::CANONICAL_OPSET);
-    let cx = Builder::new(
-        &mut model,
-        InsertPoint::End(Model::MAIN),
-        Constraints::default(),
-    );
+    let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::default());
     let (n, two, one) = (Expr::symbol("N"), Expr::int(2), Expr::int(1));
     let mut values: Vec<Value> = [
         Type::tensor(DType::F32, [n.clone(), two.clone()]),
         Type::tensor(DType::F32, [two.clone(), Expr::int(N)]),
         Type::tensor(DType::I64, [n, one, two]),
-        Type::Tensor(TensorType {
-            dtype: DType::I32,
-            shape: None,
-        }),
+        Type::Tensor(TensorType { dtype: DType::I32, shape: None }),
     ]
     .into_iter()
     .map(|ty| cx.edit(|m| m.add_input(Model::MAIN, Some(ty))))
@@ -35,10 +28,7 @@ fn random(choices: &[(u8, u8, u8, u8)]) -> Model {
     values.push(cx.edit(|m| m.add_constant(Tensor::vector(&[2f32, -1.0]))));
     values.push(cx.vector(&[4i64, 1]));
     for &(op, a, b, c) in choices {
-        let (x, y) = (
-            values[a as usize % values.len()],
-            values[b as usize % values.len()],
-        );
+        let (x, y) = (values[a as usize % values.len()], values[b as usize % values.len()]);
         values.extend(node(&cx, op, x, y, c));
     }
     let outputs: Vec<Value> = values.iter().rev().step_by(3).copied().collect();
@@ -60,10 +50,7 @@ fn node(cx: &Builder, op: u8, x: Value, y: Value, c: u8) -> Vec<Value> {
     let rank = shape.as_ref().map(Vec::len);
     let emit = |op, inputs: &[Value], attributes: &[(&'static str, i64)]| {
         let inputs: Vec<Option<Value>> = inputs.iter().copied().map(Some).collect();
-        let attributes = attributes
-            .iter()
-            .map(|(n, v)| ((*n).into(), (*v).into()))
-            .collect();
+        let attributes = attributes.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
         vec![cx.emit1(op, &inputs, attributes)]
     };
     let c = i64::from(c);
@@ -77,33 +64,15 @@ fn node(cx: &Builder, op: u8, x: Value, y: Value, c: u8) -> Vec<Value> {
             emit("Sub", &[x, y], &[])
         }
         6 => emit("Shape", &[x], &[]),
-        7 => emit(
-            "Unsqueeze",
-            &[x, cx.ints(&[if c % 2 == 0 { 0 } else { -1 }])],
-            &[],
-        ),
+        7 => emit("Unsqueeze", &[x, cx.ints(&[if c % 2 == 0 { 0 } else { -1 }])], &[]),
         8 => {
-            let ones = shape
-                .iter()
-                .flatten()
-                .enumerate()
-                .filter(|(_, d)| d.as_int() == Some(1));
-            let axes: Vec<i64> = ones
-                .map(|(i, _)| i as i64)
-                .take(1 + c as usize % 2)
-                .collect();
-            if axes.is_empty() {
-                Vec::new()
-            } else {
-                emit("Squeeze", &[x, cx.ints(&axes)], &[])
-            }
+            let ones = shape.iter().flatten().enumerate().filter(|(_, d)| d.as_int() == Some(1));
+            let axes: Vec<i64> = ones.map(|(i, _)| i as i64).take(1 + c as usize % 2).collect();
+            if axes.is_empty() { Vec::new() } else { emit("Squeeze", &[x, cx.ints(&axes)], &[]) }
         }
         9 => emit(
             "Reshape",
-            &[
-                x,
-                cx.ints([&[-1][..], &[2, -1], &[1, -1, 2], &[0, -1]][c as usize % 4]),
-            ],
+            &[x, cx.ints([&[-1][..], &[2, -1], &[1, -1, 2], &[0, -1]][c as usize % 4])],
             &[],
         ),
         10 | 11 => match rank {
@@ -118,24 +87,11 @@ fn node(cx: &Builder, op: u8, x: Value, y: Value, c: u8) -> Vec<Value> {
             }
             None => emit("Transpose", &[x], &[]),
         },
-        12 => emit(
-            "Expand",
-            &[x, cx.ints([&[1][..], &[1, 1], &[2, 1, 1]][c as usize % 3])],
-            &[],
-        ),
-        13 => emit(
-            "Slice",
-            &[x, cx.ints(&[c % 2]), cx.ints(&[9]), cx.ints(&[0])],
-            &[],
-        ),
+        12 => emit("Expand", &[x, cx.ints([&[1][..], &[1, 1], &[2, 1, 1]][c as usize % 3])], &[]),
+        13 => emit("Slice", &[x, cx.ints(&[c % 2]), cx.ints(&[9]), cx.ints(&[0])], &[]),
         14 if cx.dtype(y) == dtype => emit("Concat", &[x, y], &[("axis", 0)]),
         15 => cx
-            .emit(
-                "Split",
-                &[Some(x)],
-                [("num_outputs".into(), 1.into())].into_iter().collect(),
-                1,
-            )
+            .emit("Split", &[Some(x)], [("num_outputs".into(), 1.into())].into_iter().collect(), 1)
             .to_vec(),
         _ => Vec::new(),
     }
@@ -154,27 +110,15 @@ fn inputs() -> Vec<Tensor> {
 /// The outputs, each by name; `None` where a node has no defined result.
 fn interpret(model: &Model) -> Option<Vec<(String, Tensor)>> {
     let mut known: HashMap<Value, Tensor> = model.inputs().iter().copied().zip(inputs()).collect();
-    known.extend(
-        model
-            .values()
-            .filter_map(|(v, d)| Some((v, d.constant()?.clone()))),
-    );
+    known.extend(model.values().filter_map(|(v, d)| Some((v, d.constant()?.clone()))));
     for id in model.nodes(Model::MAIN) {
         let node = &model[id];
-        let operands: Vec<Option<&Tensor>> = node
-            .inputs()
-            .iter()
-            .map(|v| v.map(|v| &known[&v]))
-            .collect();
+        let operands: Vec<Option<&Tensor>> =
+            node.inputs().iter().map(|v| v.map(|v| &known[&v])).collect();
         let results = evaluate(node, &operands, 1 << 16)?;
         known.extend(node.outputs().iter().copied().zip(results));
     }
-    let named = |v: &Value| {
-        (
-            model[*v].name.as_deref().unwrap().to_owned(),
-            known[v].clone(),
-        )
-    };
+    let named = |v: &Value| (model[*v].name.as_deref().unwrap().to_owned(), known[v].clone());
     Some(model.outputs().iter().map(named).collect())
 }
 

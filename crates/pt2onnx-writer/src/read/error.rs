@@ -73,11 +73,7 @@ pub enum Invalid {
     #[error(transparent)]
     Tensor(#[from] TensorError),
     #[error("its field for {dtype} has {found} entries, {wanted} are wanted")]
-    Entries {
-        dtype: DType,
-        found: usize,
-        wanted: usize,
-    },
+    Entries { dtype: DType, found: usize, wanted: usize },
     #[error("the entry {value} is no {dtype}")]
     Entry { dtype: DType, value: String },
     #[error("its data is in another file, which a model in memory does not have")]
@@ -93,12 +89,7 @@ pub enum Invalid {
     #[error("external data has no location")]
     NoLocation,
     #[error("takes bytes {start} to {end} of `{location}`, which has {length}")]
-    OutOfFile {
-        location: String,
-        start: u64,
-        end: u64,
-        length: usize,
-    },
+    OutOfFile { location: String, start: u64, end: u64, length: usize },
     #[error("strings cannot be in another file")]
     ExternalStrings,
 }
@@ -106,9 +97,6 @@ pub enum Invalid {
 impl Invalid {
     /// With where it is.
     pub(super) fn at(self, place: impl Into<String>) -> ReadError {
-        ReadError::Invalid {
-            place: place.into(),
-            invalid: self,
-        }
+        ReadError::Invalid { place: place.into(), invalid: self }
     }
 }

@@ -24,11 +24,7 @@ impl Mapped {
     fn open(path: PathBuf) -> Result<Self> {
         let error = |doing| {
             let path = path.clone();
-            move |source| ReadError::Io {
-                path,
-                doing,
-                source,
-            }
+            move |source| ReadError::Io { path, doing, source }
         };
         // Before it is opened: opening a pipe would wait for a writer.
         if !fs::metadata(&path).map_err(error("opened"))?.is_file() {
@@ -78,9 +74,7 @@ impl Files {
     /// The storage of bytes that were decoded from the model's file.
     pub fn own(&self, bytes: Bytes) -> Storage {
         let mapped = self.model.as_ref();
-        mapped
-            .and_then(|m| m.storage(&bytes))
-            .unwrap_or_else(|| Storage::new(bytes))
+        mapped.and_then(|m| m.storage(&bytes)).unwrap_or_else(|| Storage::new(bytes))
     }
 
     /// The storage that external data refers to, of `needed` bytes.
@@ -93,22 +87,17 @@ impl Files {
         let get = |key: &str| entries.iter().find(|e| e.key() == key).map(|e| e.value());
         let number = |key: &str| {
             let text = get(key);
-            text.map(|t| t.trim().parse::<u64>())
-                .transpose()
-                .map_err(|_| {
-                    Invalid::NoNumber {
-                        key: key.to_owned(),
-                        value: text.unwrap_or_default().to_owned(),
-                    }
-                    .at(place)
-                })
+            text.map(|t| t.trim().parse::<u64>()).transpose().map_err(|_| {
+                Invalid::NoNumber {
+                    key: key.to_owned(),
+                    value: text.unwrap_or_default().to_owned(),
+                }
+                .at(place)
+            })
         };
         let location = get("location").ok_or_else(|| Invalid::NoLocation.at(place))?;
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
-        let (start, length) = (
-            number("offset")?.unwrap_or(0),
-            number("length")?.unwrap_or(needed),
-        );
+        let (start, length) = (number("offset")?.unwrap_or(0), number("length")?.unwrap_or(needed));
         let mapped = self.mapped(location, place)?;
         let end = start.saturating_add(length);
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
@@ -151,8 +140,7 @@ impl Files {
             if !target.is_file() {
                 return Err(Invalid::NotAFile(location.to_owned()).at(place));
             }
-            self.external
-                .insert(location.to_owned(), Mapped::open(target)?);
+            self.external.insert(location.to_owned(), Mapped::open(target)?);
         }
         let mapped = self.external.get(location);
         mapped.ok_or_else(|| Invalid::NotAFile(location.to_owned()).at(place))

@@ -46,9 +46,7 @@ impl Reader {
     }
 
     pub fn model(mut self, proto: ModelProto) -> Result<Reading> {
-        let graph = proto
-            .graph
-            .ok_or_else(|| Invalid::NoGraph.at("the model"))?;
+        let graph = proto.graph.ok_or_else(|| Invalid::NoGraph.at("the model"))?;
         self.ir_version = proto.ir_version.unwrap_or(1);
         let ir_version = u32::try_from(self.ir_version);
         let ir_version = ir_version.map_err(|_| Invalid::Version(self.ir_version).at("ir_version"));
@@ -77,10 +75,7 @@ impl Reader {
         for function in proto.functions {
             self.function(function)?;
         }
-        Ok(Reading {
-            model: self.model,
-            lost: self.lost.into_iter().collect(),
-        })
+        Ok(Reading { model: self.model, lost: self.lost.into_iter().collect() })
     }
 
     fn function(&mut self, proto: FunctionProto) -> Result<()> {
@@ -90,12 +85,7 @@ impl Reader {
         function.domain = domain(proto.domain()).to_owned();
         function.overload = proto.overload().to_owned();
         let key = |f: &Function| (f.domain.clone(), f.name.clone(), f.overload.clone());
-        if self
-            .model
-            .functions
-            .iter()
-            .any(|f| key(f) == key(&function))
-        {
+        if self.model.functions.iter().any(|f| key(f) == key(&function)) {
             return Err(Invalid::TwoFunctions.at(place));
         }
         // A function sees nothing of the graph.
@@ -142,11 +132,7 @@ impl Reader {
         let outputs: Vec<String> = proto.output.iter().map(|o| o.name().to_owned()).collect();
         // What the outputs say of themselves counts more.
         let mut infos = Infos::default();
-        let described: Vec<String> = proto
-            .value_info
-            .iter()
-            .map(|i| i.name().to_owned())
-            .collect();
+        let described: Vec<String> = proto.value_info.iter().map(|i| i.name().to_owned()).collect();
         for info in proto.output.into_iter().chain(proto.value_info) {
             infos.entry(info.name().to_owned()).or_insert(info);
         }
@@ -274,10 +260,7 @@ impl Reader {
         }
         let name = Name::from(name);
         self.model[value].name = Some(name.clone());
-        let taken = self
-            .scopes
-            .last_mut()
-            .and_then(|scope| scope.insert(name.clone(), value));
+        let taken = self.scopes.last_mut().and_then(|scope| scope.insert(name.clone(), value));
         match taken {
             Some(_) => Err(Invalid::TwoValues(name.to_string()).at(place)),
             None => Ok(()),
@@ -286,9 +269,7 @@ impl Reader {
 
     fn find(&self, name: &str, place: &str) -> Result<Value> {
         let found = self.scopes.iter().rev().find_map(|scope| scope.get(name));
-        found
-            .copied()
-            .ok_or_else(|| Invalid::Undefined(name.to_owned()).at(place))
+        found.copied().ok_or_else(|| Invalid::Undefined(name.to_owned()).at(place))
     }
 
     fn node(&mut self, proto: NodeProto, region: RegionId, infos: &mut Infos) -> Result<()> {
@@ -406,12 +387,7 @@ impl Reader {
             }
             AttributeType::Tensors => {
                 let mut read = |t| tensor(&mut self.files, t, &here);
-                Attribute::Tensors(
-                    a.tensors
-                        .into_iter()
-                        .map(&mut read)
-                        .collect::<Result<_>>()?,
-                )
+                Attribute::Tensors(a.tensors.into_iter().map(&mut read).collect::<Result<_>>()?)
             }
             AttributeType::Graphs => {
                 let mut read = |g| self.body(g);
@@ -420,12 +396,7 @@ impl Reader {
             AttributeType::TypeProtos => {
                 let mut read =
                     |t| type_of(&mut self.model, t, &here).and_then(|t| t.ok_or_else(missing));
-                Attribute::Types(
-                    a.type_protos
-                        .into_iter()
-                        .map(&mut read)
-                        .collect::<Result<_>>()?,
-                )
+                Attribute::Types(a.type_protos.into_iter().map(&mut read).collect::<Result<_>>()?)
             }
             AttributeType::SparseTensor | AttributeType::SparseTensors => {
                 return Err(Invalid::Sparse.at(here));
@@ -448,10 +419,7 @@ fn imports(protos: &[OperatorSetIdProto]) -> Result<IndexMap<String, u32>> {
         let place = || format!("opset_import of `{name}`");
         let version = u32::try_from(proto.version());
         let version = version.map_err(|_| Invalid::Version(proto.version()).at(place()))?;
-        if imports
-            .insert(name.to_owned(), version)
-            .is_some_and(|v| v != version)
-        {
+        if imports.insert(name.to_owned(), version).is_some_and(|v| v != version) {
             return Err(Invalid::TwoVersions(name.to_owned()).at("opset_import"));
         }
     }
@@ -465,10 +433,7 @@ fn domain(name: &str) -> &str {
 
 fn metadata(entries: Vec<StringStringEntryProto>) -> Metadata {
     let pair = |e: StringStringEntryProto| {
-        (
-            Cow::Owned(e.key.unwrap_or_default()),
-            e.value.unwrap_or_default().into(),
-        )
+        (Cow::Owned(e.key.unwrap_or_default()), e.value.unwrap_or_default().into())
     };
     entries.into_iter().map(pair).collect()
 }

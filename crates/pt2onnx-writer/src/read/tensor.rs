@@ -95,18 +95,12 @@ fn list<T: Copy + ToString, E: Element>(
         return Ok(None);
     }
     if found != wanted {
-        return Err(Invalid::Entries {
-            dtype,
-            found,
-            wanted,
-        });
+        return Err(Invalid::Entries { dtype, found, wanted });
     }
     let mut bytes = Vec::with_capacity(size_of::<E>().saturating_mul(found));
     for &entry in entries {
-        let element = element(entry).ok_or_else(|| Invalid::Entry {
-            dtype,
-            value: entry.to_string(),
-        })?;
+        let element =
+            element(entry).ok_or_else(|| Invalid::Entry { dtype, value: entry.to_string() })?;
         element.push_le(&mut bytes);
     }
     Ok(Some(bytes.into()))

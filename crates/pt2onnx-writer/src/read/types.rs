@@ -30,9 +30,7 @@ pub(super) fn type_of(model: &mut Model, proto: TypeProto, place: &str) -> Resul
         Value::MapType(t) => {
             let key = t.key_type();
             let value = inner(t.value_type)?;
-            value
-                .map(|t| Ok(Type::Map(dtype(key, place)?, Box::new(t))))
-                .transpose()?
+            value.map(|t| Ok(Type::Map(dtype(key, place)?, Box::new(t)))).transpose()?
         }
         Value::OpaqueType(t) => {
             let names = (t.domain().to_owned(), t.name().to_owned());

@@ -86,11 +86,7 @@ fn program(out: &mut String, report: &Report) -> fmt::Result {
         ("buffers", &program.buffers),
         ("constants", &program.constants),
     ] {
-        let Tensors {
-            count,
-            elements,
-            bytes,
-        } = tensors;
+        let Tensors { count, elements, bytes } = tensors;
         writeln!(out, "| {what} | {count} | {elements} | {bytes} |")?;
     }
     ends(out, "Inputs", &program.inputs)?;
@@ -177,15 +173,8 @@ fn model(out: &mut String, report: &Report) -> fmt::Result {
 fn environment(out: &mut String, report: &Report) -> fmt::Result {
     let environment = &report.environment;
     writeln!(out, "\n## Environment\n")?;
-    writeln!(
-        out,
-        "pt2onnx {} on {}, {}",
-        environment.pt2onnx, environment.os, environment.arch
-    )?;
-    if let Some((archive, bytes)) = report
-        .archive
-        .as_ref()
-        .and_then(|a| Some((&a.path, a.bytes?)))
+    writeln!(out, "pt2onnx {} on {}, {}", environment.pt2onnx, environment.os, environment.arch)?;
+    if let Some((archive, bytes)) = report.archive.as_ref().and_then(|a| Some((&a.path, a.bytes?)))
     {
         writeln!(out, "\nArchive: {}, {bytes} bytes", code(archive.display()))?;
     }

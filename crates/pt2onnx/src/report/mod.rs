@@ -263,10 +263,7 @@ impl Report {
     }
 
     fn note(&mut self, name: &str, time: Duration) {
-        self.stages.push(Stage {
-            name: name.to_owned(),
-            seconds: time.as_secs_f64(),
-        });
+        self.stages.push(Stage { name: name.to_owned(), seconds: time.as_secs_f64() });
     }
 
     pub(crate) fn read(&mut self, path: &Path) {
@@ -291,15 +288,10 @@ impl Report {
     pub fn saved(&mut self, path: impl AsRef<Path>, saved: &Saved, time: Duration) {
         self.note("write", time);
         if let Some(model) = &mut self.model {
-            let file = |path: &Path, bytes| WrittenFile {
-                path: path.to_owned(),
-                bytes,
-            };
+            let file = |path: &Path, bytes| WrittenFile { path: path.to_owned(), bytes };
             model.files = vec![file(path.as_ref(), saved.bytes)];
             let data = saved.data.iter();
-            model
-                .files
-                .extend(data.map(|(path, bytes)| file(path, *bytes)));
+            model.files.extend(data.map(|(path, bytes)| file(path, *bytes)));
         }
     }
 
@@ -307,10 +299,7 @@ impl Report {
     pub fn failed(&mut self, error: &Error) {
         self.success = false;
         self.failures = failures(error);
-        self.error = Some(ReportedError {
-            kind: error.kind(),
-            message: error.to_string(),
-        });
+        self.error = Some(ReportedError { kind: error.kind(), message: error.to_string() });
     }
 
     /// As JSON, which [`REPORT_FORMAT`] counts the versions of.
@@ -357,9 +346,7 @@ fn failures(error: &Error) -> Vec<ReportedFailure> {
             each.collect()
         }
         Error::Target(pt2onnx_opt::TargetError::Nodes { failures, .. }) => {
-            let reasons = failures
-                .iter()
-                .map(|f| format!("{}: {}", f.place, f.reason));
+            let reasons = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
             reasons.map(|reason| plain(reason, None)).collect()
         }
         Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.clone(), None)).collect(),
@@ -371,10 +358,7 @@ fn failures(error: &Error) -> Vec<ReportedFailure> {
             let each = names.map(|name| {
                 let suggestion =
                     "save the program with real weights, not under FakeTensorMode".to_owned();
-                plain(
-                    format!("the weight `{name}` has no values"),
-                    Some(suggestion),
-                )
+                plain(format!("the weight `{name}` has no values"), Some(suggestion))
             });
             each.collect()
         }
@@ -390,9 +374,7 @@ impl ReportedFailure {
             kind: failure.kind(),
             node: site.map(|s| s.node.to_string()),
             op: site.map(|s| s.target.schema_name()),
-            module: site
-                .and_then(|s| s.module.as_ref())
-                .map(ToString::to_string),
+            module: site.and_then(|s| s.module.as_ref()).map(ToString::to_string),
             file: line.map(|l| l.file.to_owned()),
             line: line.map(|l| l.line),
             code: line.map(|l| l.code.to_owned()),

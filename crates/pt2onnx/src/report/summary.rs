@@ -41,11 +41,7 @@ impl ProgramSummary {
         let mut dimensions: Vec<Dimension> = ranged
             .map(|(symbol, range)| {
                 symbols.remove(symbol);
-                Dimension {
-                    symbol: symbol.clone(),
-                    min: range.min,
-                    max: range.max,
-                }
+                Dimension { symbol: symbol.clone(), min: range.min, max: range.max }
             })
             .collect();
         dimensions.extend(symbols.into_iter().map(|symbol| Dimension {

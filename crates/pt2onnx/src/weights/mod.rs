@@ -55,10 +55,7 @@ pub struct WeightType {
 
 impl WeightType {
     fn of(tensor: &Tensor) -> Self {
-        Self {
-            dtype: tensor.dtype(),
-            shape: tensor.shape().to_vec(),
-        }
+        Self { dtype: tensor.dtype(), shape: tensor.shape().to_vec() }
     }
 }
 
@@ -105,21 +102,16 @@ pub(crate) fn apply(
                 match filled.filter(|_| !replaceable.contains(&value)) {
                     _ if found != wanted => {
                         let name = name();
-                        misfits.push(Misfit::Type {
-                            name,
-                            wanted,
-                            found,
-                        });
+                        misfits.push(Misfit::Type { name, wanted, found });
                     }
                     Some(there) if there.to_bytes() == tensor.to_bytes() => {}
                     Some(_) => misfits.push(Misfit::Filled(name())),
                     None => fitting.push((value, tensor)),
                 }
             }
-            None if needs_values(data) => misfits.push(Misfit::Missing {
-                name: name(),
-                ty: wanted,
-            }),
+            None if needs_values(data) => {
+                misfits.push(Misfit::Missing { name: name(), ty: wanted })
+            }
             None => {}
         }
     }
@@ -142,10 +134,7 @@ fn open(data: &ValueData) -> Option<WeightType> {
             let TensorType { dtype, shape } = data.ty.as_ref()?.as_tensor()?;
             let sizes = shape.as_ref()?.iter();
             let sizes = sizes.map(|d| usize::try_from(d.as_int()?).ok());
-            Some(WeightType {
-                dtype: *dtype,
-                shape: sizes.collect::<Option<_>>()?,
-            })
+            Some(WeightType { dtype: *dtype, shape: sizes.collect::<Option<_>>()? })
         }
         _ => None,
     }
@@ -202,11 +191,7 @@ pub(crate) fn leave_out(program: &mut ExportedProgram) -> FxHashMap<String, Tens
     let mut taken = FxHashMap::default();
     for input in &program.signature.inputs {
         let (InputSpec::Parameter { target, .. }
-        | InputSpec::Buffer {
-            target,
-            persistent: true,
-            ..
-        }) = input
+        | InputSpec::Buffer { target, persistent: true, .. }) = input
         else {
             continue;
         };
@@ -248,13 +233,7 @@ pub(crate) fn restore(model: &mut Model, taken: &[(Value, Tensor)]) {
 /// Makes constants inputs of the model, which are these constants unless the caller gives something else.
 pub(crate) fn as_inputs(model: &mut Model, constants: impl IntoIterator<Item = Value>) {
     for constant in constants {
-        let ValueData {
-            name,
-            ty,
-            metadata,
-            doc_string,
-            ..
-        } = model[constant].clone();
+        let ValueData { name, ty, metadata, doc_string, .. } = model[constant].clone();
         if model[constant].uses().len() == 0 {
             continue;
         }

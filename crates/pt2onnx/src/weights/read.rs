@@ -125,9 +125,7 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> WeightsError {
 fn folder(folder: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     let entries = fs::read_dir(folder).map_err(io_error(folder))?;
     let entries = entries.map(|entry| entry.map(|e| e.path()));
-    let mut paths: Vec<PathBuf> = entries
-        .collect::<io::Result<_>>()
-        .map_err(io_error(folder))?;
+    let mut paths: Vec<PathBuf> = entries.collect::<io::Result<_>>().map_err(io_error(folder))?;
     paths.sort();
     let ends = |path: &&PathBuf, end: &str| {
         let name = path.file_name().and_then(|n| n.to_str());
@@ -194,10 +192,7 @@ fn file(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     }
     let mut start = Vec::new();
     let opened = File::open(path).map_err(io_error(path))?;
-    (&opened)
-        .take(2)
-        .read_to_end(&mut start)
-        .map_err(io_error(path))?;
+    (&opened).take(2).read_to_end(&mut start).map_err(io_error(path))?;
     if start == b"PK" {
         return zip(path);
     }
@@ -233,11 +228,8 @@ fn safetensors(opened: File, path: &Path) -> Result<IndexMap<String, Tensor>, We
         let Some(info) = metadata.info(&name) else {
             continue;
         };
-        let error = |source| WeightsError::Tensor {
-            path: path.to_owned(),
-            name: name.clone(),
-            source,
-        };
+        let error =
+            |source| WeightsError::Tensor { path: path.to_owned(), name: name.clone(), source };
         let dtype = dtype(info.dtype).ok_or_else(|| WeightsError::Type {
             path: path.to_owned(),
             name: name.clone(),
@@ -245,10 +237,8 @@ fn safetensors(opened: File, path: &Path) -> Result<IndexMap<String, Tensor>, We
         })?;
         let (from, to) = info.data_offsets;
         let storage = whole.slice(start + from..start + to);
-        let storage = storage.ok_or(TensorError::OutOfBounds {
-            needed: start + to,
-            available: bytes.len(),
-        });
+        let storage =
+            storage.ok_or(TensorError::OutOfBounds { needed: start + to, available: bytes.len() });
         let tensor = storage.and_then(|s| Tensor::whole(dtype, info.shape.clone(), s));
         all.insert(name.clone(), tensor.map_err(error)?);
     }

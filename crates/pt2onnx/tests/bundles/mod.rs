@@ -42,20 +42,14 @@ pub fn unpack(path: &Path) -> BTreeMap<String, Files> {
 
 /// An archive as a file: the exporter maps files.
 pub fn temporary(archive: &[u8]) -> NamedTempFile {
-    let mut file = tempfile::Builder::new()
-        .suffix(".pt2")
-        .tempfile()
-        .expect("a temporary file");
+    let mut file = tempfile::Builder::new().suffix(".pt2").tempfile().expect("a temporary file");
     file.write_all(archive).expect("written");
     file
 }
 
 /// `PREFIX0`, `PREFIX1`, ... as far as they go.
 pub fn numbered(io: &SafeTensors, prefix: &str) -> Vec<Tensor> {
-    (0..)
-        .map_while(|i| io.tensor(&format!("{prefix}{i}")).ok())
-        .map(|view| tensor(&view))
-        .collect()
+    (0..).map_while(|i| io.tensor(&format!("{prefix}{i}")).ok()).map(|view| tensor(&view)).collect()
 }
 
 /// A stored tensor.

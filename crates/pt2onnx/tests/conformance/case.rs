@@ -34,27 +34,17 @@ pub struct Sample {
 /// All cases of all bundles, by name.
 pub fn read_all(testdata: &Path) -> Vec<Case> {
     let folder = fs::read_dir(testdata.join("cases")).expect("testdata/cases");
-    let mut bundles: Vec<_> = folder
-        .map(|entry| entry.expect("a bundle").path())
-        .collect();
+    let mut bundles: Vec<_> = folder.map(|entry| entry.expect("a bundle").path()).collect();
     bundles.sort();
     bundles.push(testdata.join("archives/archives.tar.zst"));
-    bundles
-        .iter()
-        .flat_map(|bundle| read_bundle(bundle))
-        .collect()
+    bundles.iter().flat_map(|bundle| read_bundle(bundle)).collect()
 }
 
 fn read_bundle(path: &Path) -> Vec<Case> {
-    let bundle = path
-        .file_name()
-        .and_then(|n| n.to_str())
-        .and_then(|n| n.strip_suffix(".tar.zst"));
+    let bundle = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".tar.zst"));
     let bundle = bundle.unwrap_or_else(|| panic!("{} is no .tar.zst", path.display()));
     let cases = unpack(path).into_iter();
-    cases
-        .map(|(name, files)| case(format!("{bundle}/{name}"), &files))
-        .collect()
+    cases.map(|(name, files)| case(format!("{bundle}/{name}"), &files)).collect()
 }
 
 fn case(name: String, files: &Files) -> Case {
@@ -69,21 +59,11 @@ fn case(name: String, files: &Files) -> Case {
     });
     let functions = files.get("functions.onnxtxt");
     let functions = functions.map(|f| String::from_utf8(f.clone()).expect("UTF-8"));
-    let number = |key: &str| {
-        about
-            .get(key)
-            .and_then(serde_json::Value::as_f64)
-            .unwrap_or(0.0)
-    };
+    let number = |key: &str| about.get(key).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
     Case {
-        samples: samples
-            .filter(|s| !s.inputs.is_empty() || !s.outputs.is_empty())
-            .collect(),
+        samples: samples.filter(|s| !s.inputs.is_empty() || !s.outputs.is_empty()).collect(),
         values: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
-        tolerance: Tolerance {
-            rtol: number("rtol"),
-            atol: number("atol"),
-        },
+        tolerance: Tolerance { rtol: number("rtol"), atol: number("atol") },
         functions,
         archive,
         name,

@@ -42,10 +42,6 @@ pub fn check(cases: &[Arc<Case>]) -> Result<(), String> {
     match (changed.as_slice(), seen) {
         ([], 0) => Err("no case writes nowhere".to_owned()),
         ([], _) => Ok(()),
-        _ => Err(format!(
-            "{} of {seen} programs changed: {}",
-            changed.len(),
-            changed.join(", ")
-        )),
+        _ => Err(format!("{} of {seen} programs changed: {}", changed.len(), changed.join(", "))),
     }
 }

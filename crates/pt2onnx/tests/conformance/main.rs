@@ -3,11 +3,7 @@
 //! One test a case, so that `cargo test --test conformance -- albert` runs what it says. A case listed in
 //! `testdata/known-failures.txt` must fail: one that passes has to leave the list.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test: cases that cannot be read stop it"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test: cases that cannot be read stop it")]
 
 #[path = "../bundles/mod.rs"]
 mod bundles;
@@ -30,33 +26,26 @@ fn main() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let known = known_failures(&testdata.join("known-failures.txt"));
     let mut trials = Vec::new();
-    let cases: Vec<Arc<Case>> = case::read_all(&testdata)
-        .into_iter()
-        .map(Arc::new)
-        .collect();
+    let cases: Vec<Arc<Case>> = case::read_all(&testdata).into_iter().map(Arc::new).collect();
     for (i, case) in cases.iter().cloned().enumerate() {
         let reason = known.get(&case.name).cloned();
         // A part of them without weights, which are applied later, and at the lower levels.
         if i % 16 == 4 {
             let (case, reason) = (case.clone(), reason.clone());
-            trials.push(Trial::test(
-                format!("{}, weights apart", case.name),
-                move || verdict(apart(&case), reason),
-            ));
+            trials.push(Trial::test(format!("{}, weights apart", case.name), move || {
+                verdict(apart(&case), reason)
+            }));
         }
         for (what, options) in variants(i, &case.name) {
             let (name, case) = (case.name.clone() + &what, case.clone());
             let reason = reason.clone();
-            trials.push(Trial::test(name, move || {
-                verdict(check(&case, options), reason)
-            }));
+            trials.push(Trial::test(name, move || verdict(check(&case, options), reason)));
         }
     }
     trials.extend(opsets::trials(&cases, &known));
-    trials.push(Trial::test(
-        "functional programs stay as they are",
-        move || Ok(functional::check(&cases)?),
-    ));
+    trials.push(Trial::test("functional programs stay as they are", move || {
+        Ok(functional::check(&cases)?)
+    }));
     trials.extend(state::trials(&testdata));
     assert!(!trials.is_empty(), "no cases in {}", testdata.display());
     libtest_mimic::run(&arguments, trials).exit();
@@ -70,11 +59,7 @@ struct Options {
     target: Target,
 }
 
-const USUAL: Options = Options {
-    level: Level::Fuse,
-    opset: DEFAULT_OPSET,
-    target: Target::OrtCpu,
-};
+const USUAL: Options = Options { level: Level::Fuse, opset: DEFAULT_OPSET, target: Target::OrtCpu };
 
 /// The ways to export a case: what the trial's name says of it, and how.
 fn variants(index: usize, case: &str) -> Vec<(String, Options)> {
@@ -115,13 +100,9 @@ fn verdict(result: Result<(), String>, known: Option<String>) -> Result<(), Fail
 /// Lines `case: reason`; `#` starts a comment.
 fn known_failures(path: &Path) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(path).expect("testdata/known-failures.txt");
-    let lines = text
-        .lines()
-        .filter(|l| !l.starts_with('#') && !l.trim().is_empty());
-    let pair = |l: &str| {
-        l.split_once(": ")
-            .map(|(case, reason)| (case.to_owned(), reason.to_owned()))
-    };
+    let lines = text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty());
+    let pair =
+        |l: &str| l.split_once(": ").map(|(case, reason)| (case.to_owned(), reason.to_owned()));
     lines
         .map(|l| pair(l).unwrap_or_else(|| panic!("known-failures.txt: no reason in `{l}`")))
         .collect()
@@ -161,11 +142,7 @@ fn apart(case: &Case) -> Result<(), String> {
 }
 
 fn check(case: &Case, options: Options) -> Result<(), String> {
-    let Options {
-        level,
-        opset,
-        target,
-    } = options;
+    let Options { level, opset, target } = options;
     // The standard needs another form where ONNX Runtime is bridged to.
     export(case, opset, |e| e.optimize(level).metadata(Detail::None))?;
     let program = export(case, opset, |e| e.optimize(level).target(target))?;
@@ -179,13 +156,10 @@ fn check(case: &Case, options: Options) -> Result<(), String> {
 }
 
 fn run(case: &Case, mut program: OnnxProgram) -> Result<(), String> {
-    program
-        .session(&SessionOptions::new().threads(1), &[])
-        .map_err(|e| format!("load: {e}"))?;
+    program.session(&SessionOptions::new().threads(1), &[]).map_err(|e| format!("load: {e}"))?;
     for sample in &case.samples {
-        let outputs = program
-            .run(&sample.inputs)
-            .map_err(|e| format!("{}run: {e}", sample.label))?;
+        let outputs =
+            program.run(&sample.inputs).map_err(|e| format!("{}run: {e}", sample.label))?;
         close(&outputs, &sample.outputs, Some(case)).map_err(|e| format!("{}{e}", sample.label))?;
     }
     Ok(())

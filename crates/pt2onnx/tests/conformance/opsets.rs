@@ -18,9 +18,7 @@ pub fn trials(cases: &[Arc<Case>], known: &BTreeMap<String, String>) -> Vec<Tria
         for (_, &opset) in sampled {
             let case = Arc::clone(case);
             let name = format!("{}, opset {opset}", case.name);
-            trials.push(Trial::test(name, move || {
-                Ok(check(&case, opset, first && opset > 9)?)
-            }));
+            trials.push(Trial::test(name, move || Ok(check(&case, opset, first && opset > 9)?)));
         }
     }
     trials

@@ -19,35 +19,23 @@ pub fn trials(testdata: &Path) -> Vec<Trial> {
 fn check(files: &bundles::Files) -> Result<(), String> {
     let archive = bundles::temporary(&files["model.pt2"]);
     let exporter = Exporter::new().target(Target::OrtCpu).state(State::Pairs);
-    let mut program = exporter
-        .export(archive.path())
-        .map_err(|e| format!("convert: {e}"))?;
+    let mut program = exporter.export(archive.path()).map_err(|e| format!("convert: {e}"))?;
     let session = program
         .session(&SessionOptions::new().threads(1), &[])
         .map_err(|e| format!("load: {e}"))?;
 
     let io = SafeTensors::deserialize(&files["io.safetensors"]).map_err(|e| e.to_string())?;
     let stored = |name: String| {
-        io.tensor(&name)
-            .map(|view| bundles::tensor(&view))
-            .map_err(|e| format!("{name}: {e}"))
+        io.tensor(&name).map(|view| bundles::tensor(&view)).map_err(|e| format!("{name}: {e}"))
     };
     let own_inputs = bundles::numbered(&io, "step.0.input.").len();
-    let names: Vec<String> = session
-        .input_names()
-        .skip(own_inputs)
-        .map(str::to_owned)
-        .collect();
+    let names: Vec<String> = session.input_names().skip(own_inputs).map(str::to_owned).collect();
     assert!(!names.is_empty(), "no state comes in");
-    let mut state = names
-        .iter()
-        .map(|n| stored(format!("initial.{n}")))
-        .collect::<Result<Vec<Tensor>, _>>()?;
+    let mut state =
+        names.iter().map(|n| stored(format!("initial.{n}"))).collect::<Result<Vec<Tensor>, _>>()?;
     for step in 0..3 {
         let inputs = bundles::numbered(&io, &format!("step.{step}.input."));
-        let mut outputs = session
-            .run(&[inputs, state].concat())
-            .map_err(|e| e.to_string())?;
+        let mut outputs = session.run(&[inputs, state].concat()).map_err(|e| e.to_string())?;
         state = outputs.split_off(outputs.len() - names.len());
         let label = |e| format!("step {step}: {e}");
         let wanted = bundles::numbered(&io, &format!("step.{step}.output."));

@@ -48,10 +48,8 @@ pub fn changed(theirs: &str, ours: &str) -> String {
 pub fn check(found: &[String]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/metadata/differences.txt");
     let text = std::fs::read_to_string(path).expect("differences.txt");
-    let mut listed: BTreeSet<&str> = text
-        .lines()
-        .filter(|l| !l.is_empty() && !l.starts_with('#'))
-        .collect();
+    let mut listed: BTreeSet<&str> =
+        text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let new = found.iter().filter(|l| !listed.remove(l.as_str()));
     let new: Vec<&str> = new.map(String::as_str).collect();
     let gone: Vec<&str> = listed.into_iter().collect();

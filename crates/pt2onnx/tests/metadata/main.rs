@@ -2,12 +2,7 @@
 //! `testdata/metadata/torch.tar.zst`, made by `testdata/generate/metadata.py`. All differences are listed, text by text and with
 //! their reasons, in `differences.txt`.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests"
-)]
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../bundles/mod.rs"]
 mod bundles;
@@ -61,11 +56,7 @@ fn props(metadata: &Metadata) -> Props {
 /// As `metadata.py` has types: `float[s18,2*s3]`.
 fn type_text(ty: &Type) -> String {
     let text = ty.to_string().replace('"', "").replace(", ", ",");
-    if text.ends_with(']') {
-        text
-    } else {
-        text + "[]"
-    }
+    if text.ends_with(']') { text } else { text + "[]" }
 }
 
 fn values(said: &mut Said, what: &str, model: &Model, values: impl IntoIterator<Item = Value>) {
@@ -94,9 +85,7 @@ fn ours(model: &Model) -> Said {
 
 fn strings(json: &Json) -> Props {
     let entries = json.as_object().unwrap().iter();
-    entries
-        .map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned()))
-        .collect()
+    entries.map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned())).collect()
 }
 
 /// What PyTorch's model says.
@@ -123,10 +112,7 @@ fn as_pytorch_writes_it() {
     for (file, bytes) in &cases[""] {
         let case = file.strip_suffix(".json").unwrap();
         let json: Json = serde_json::from_slice(bytes).unwrap();
-        let program = export(
-            &Exporter::new().optimize(pt2onnx::opt::Level::Off),
-            &archives[case],
-        );
+        let program = export(&Exporter::new().optimize(pt2onnx::opt::Level::Off), &archives[case]);
         let mut lines = listed::differences(&theirs(&json), &ours(program.model()));
         lines.extend(nodes::differences(&json, program.model()));
         found.extend(lines.into_iter().map(|line| format!("{case}: {line}")));
@@ -154,14 +140,7 @@ fn as_much_as_is_asked_for() {
     };
     let nodes = "namespace class_hierarchy fx_node name_scopes stack_trace";
     for (detail, expected) in [
-        (
-            Detail::Full,
-            [
-                "graph_signature range_constraints guards_code",
-                "kind persistent",
-                nodes,
-            ],
-        ),
+        (Detail::Full, ["graph_signature range_constraints guards_code", "kind persistent", nodes]),
         (Detail::Basic, ["range_constraints", "", "namespace"]),
         (Detail::None, ["", "", ""]),
     ] {
@@ -174,19 +153,14 @@ fn stack_traces_without_folders() {
     let archive = fs::read(testdata().join("models/mlp.pt2")).unwrap();
     let program = export(&Exporter::new().strip_paths(true), &archive);
     let model = program.model();
-    let traces: BTreeSet<String> = nodes::said(model)
-        .into_iter()
-        .map(|p| p[STACK_TRACE].clone())
-        .collect();
+    let traces: BTreeSet<String> =
+        nodes::said(model).into_iter().map(|p| p[STACK_TRACE].clone()).collect();
     let files: BTreeSet<&str> = traces
         .iter()
         .flat_map(|t| t.lines())
         .filter_map(|l| l.trim_start().strip_prefix("File \"")?.split('"').next())
         .collect();
-    assert_eq!(
-        files.into_iter().collect::<Vec<_>>(),
-        ["linear.py", "seedcase.py"]
-    );
+    assert_eq!(files.into_iter().collect::<Vec<_>>(), ["linear.py", "seedcase.py"]);
 }
 
 #[test]
@@ -206,11 +180,7 @@ fn what_the_user_says_of_the_model() {
         props(&model.metadata),
         Props::from([("a".into(), "3".into()), ("b".into(), "2".into())])
     );
-    let said = (
-        model.doc_string.as_deref(),
-        model.model_version,
-        model.producer.as_deref(),
-    );
+    let said = (model.doc_string.as_deref(), model.model_version, model.producer.as_deref());
     assert_eq!(said, (Some("words"), Some(7), Some("me")));
     assert!(model.source_lines);
 }

@@ -129,11 +129,7 @@ pub fn differences(json: &Json, model: &Model) -> Vec<String> {
         }
         let operators = |nodes: &[&Props]| match nodes {
             [] => "nothing".to_owned(),
-            _ => nodes
-                .iter()
-                .map(|n| operator(n))
-                .collect::<Vec<_>>()
-                .join(" "),
+            _ => nodes.iter().map(|n| operator(n)).collect::<Vec<_>>().join(" "),
         };
         count(format!("{} -> {}", operators(&left), operators(&unmatched)));
         if let Some(node) = unmatched.first() {
@@ -143,10 +139,6 @@ pub fn differences(json: &Json, model: &Model) -> Vec<String> {
             }
         }
     }
-    lines.extend(
-        counts
-            .iter()
-            .map(|(what, n)| format!("nodes: {n} x {what}")),
-    );
+    lines.extend(counts.iter().map(|(what, n)| format!("nodes: {n} x {what}")));
     lines
 }

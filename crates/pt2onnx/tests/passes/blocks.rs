@@ -16,10 +16,7 @@ static BLOCKS: LazyLock<Vec<Block>> = LazyLock::new(|| {
     let block = |text: &'static str| {
         let (_, body) = text.split_once('\n').unwrap();
         let (constants, nodes) = body.split_once('\n').unwrap();
-        Block {
-            constants: constants.trim_start_matches('-'),
-            nodes,
-        }
+        Block { constants: constants.trim_start_matches('-'), nodes }
     };
     blocks.map(block).collect()
 });
@@ -31,11 +28,7 @@ pub fn model(choices: &[Choice]) -> Model {
         let block = &BLOCKS[usize::from(block) % BLOCKS.len()];
         // Mostly the last value, so that blocks stand in a row.
         let last = i + 1;
-        let x = if x % 4 == 0 {
-            usize::from(x / 4) % (i + 2)
-        } else {
-            last
-        };
+        let x = if x % 4 == 0 { usize::from(x / 4) % (i + 2) } else { last };
         let y = usize::from(y) % (i + 2);
         let name = |word: &str| match word {
             "x" => format!("v{x}"),
@@ -57,19 +50,15 @@ pub fn model(choices: &[Choice]) -> Model {
     let between = choices.last().map_or(0, |c| usize::from(c.1 ^ c.2)) % choices.len() + 2;
     let mut outputs = vec![last];
     outputs.extend(Some(between).filter(|b| *b != last));
-    let outputs: Vec<String> = outputs
-        .iter()
-        .map(|o| format!("float[N,4,6,8] v{o}"))
-        .collect();
+    let outputs: Vec<String> = outputs.iter().map(|o| format!("float[N,4,6,8] v{o}")).collect();
     let text = format!(
         "g (float[N,4,6,8] v0, float[N,4,6,8] v1, bool[N,1,6,6] mask) => ({})\n< {} >\n{{\n{nodes}}}",
         outputs.join(", "),
         constants.join(", ")
     );
     let mut model: Model = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let nameless = model
-        .values()
-        .filter(|(_, d)| d.name.as_deref().is_some_and(|n| n.starts_with('_')));
+    let nameless =
+        model.values().filter(|(_, d)| d.name.as_deref().is_some_and(|n| n.starts_with('_')));
     for value in nameless.map(|(v, _)| v).collect::<Vec<Value>>() {
         model[value].name = None;
     }
@@ -81,9 +70,7 @@ fn numbers(text: &str, seed: usize) -> String {
     let mut parts = text.split('@');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let digits = part
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(part.len());
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
         let (count, rest) = part.split_at(digits);
         let number = |k: usize| format!("{:.4}", ((k * 7 + seed * 3 + 1) as f32).cos() * 0.5);
         let all: Vec<String> = (0..count.parse().unwrap()).map(number).collect();

@@ -22,19 +22,13 @@ const N: usize = 2;
 
 fn inputs() -> Vec<Tensor> {
     let numbers = |phase: f32| {
-        let all: Vec<f32> = (0..N * 192)
-            .map(|i| ((i as f32) * 0.7 + phase).sin() * 3.0)
-            .collect();
+        let all: Vec<f32> = (0..N * 192).map(|i| ((i as f32) * 0.7 + phase).sin() * 3.0).collect();
         Tensor::from_slice([N, 4, 6, 8], &all).unwrap()
     };
     // The third query of the first item and the last of the second see no key.
     let hidden = |i: usize| matches!((i / 36, i % 36 / 6), (0, 2) | (1, 5));
     let mask: Vec<bool> = (0..N * 36).map(|i| !hidden(i) && i % 5 != 3).collect();
-    vec![
-        numbers(0.0),
-        numbers(1.0),
-        Tensor::from_slice([N, 1, 6, 6], &mask).unwrap(),
-    ]
+    vec![numbers(0.0), numbers(1.0), Tensor::from_slice([N, 1, 6, 6], &mask).unwrap()]
 }
 
 fn outputs(mut model: Model) -> Result<Vec<Vec<f32>>, String> {
@@ -47,11 +41,7 @@ fn outputs(mut model: Model) -> Result<Vec<Vec<f32>>, String> {
 
 /// As far apart as another order of rounding explains.
 fn alike(a: &[f32], b: &[f32]) -> bool {
-    let largest = a
-        .iter()
-        .copied()
-        .filter(|v| v.is_finite())
-        .fold(1.0, |m: f32, v| m.max(v.abs()));
+    let largest = a.iter().copied().filter(|v| v.is_finite()).fold(1.0, |m: f32, v| m.max(v.abs()));
     let near = |(a, b): (&f32, &f32)| {
         a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-3 * a.abs() + 1e-4 * largest
     };
@@ -60,10 +50,7 @@ fn alike(a: &[f32], b: &[f32]) -> bool {
 
 /// With ONNX Runtime's own operators.
 fn options(level: Level) -> Options {
-    Options {
-        target: Target::Ort,
-        ..Options::from(level)
-    }
+    Options { target: Target::Ort, ..Options::from(level) }
 }
 
 #[test]
@@ -106,10 +93,7 @@ fn what_the_passes_leave_gives_the_same() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    let idle: Vec<_> = PASSES
-        .iter()
-        .map(|p| p.name)
-        .filter(|n| !seen.borrow().contains(n))
-        .collect();
+    let idle: Vec<_> =
+        PASSES.iter().map(|p| p.name).filter(|n| !seen.borrow().contains(n)).collect();
     assert!(idle.is_empty(), "no model had anything for {idle:?}");
 }

@@ -31,10 +31,7 @@ fn factor(cx: &Cx, a: Num, stop: bool) -> (Num, Value) {
     let mut start = vec![a];
     if stop {
         let one = Expr::int(1);
-        start.push(
-            cx.full(&shape_with(&batch, &[&one, &one]), true, DType::Bool)
-                .into(),
-        );
+        start.push(cx.full(&shape_with(&batch, &[&one, &one]), true, DType::Bool).into());
     }
     let (_, collected) = iterate(cx, &n, &start, |k, state| {
         let left = column(cx, state[0], k);
@@ -55,11 +52,7 @@ fn factor(cx: &Cx, a: Num, stop: bool) -> (Num, Value) {
         }
         let fine = cx.squeeze(fine, &[rank - 2, rank - 1]);
         let l = l.map(|x| cx.reshape(x, &shape));
-        Step {
-            state: after,
-            collected: vec![l, cx.not(fine).into()],
-            go_on: None,
-        }
+        Step { state: after, collected: vec![l, cx.not(fine).into()], go_on: None }
     });
     (collected[0], collected[1].re)
 }
@@ -87,11 +80,7 @@ fn linalg_cholesky_ex(cx: &Cx, a: Num, upper: bool, _check_errors: bool) -> Lowe
 /// `X` with `L L^H X = B`, or `U^H U X = B`.
 fn solve(cx: &Cx, factor: Num, b: Num, upper: bool) -> Num {
     let other = factor.adjoint(cx);
-    let (l, u) = if upper {
-        (other, factor)
-    } else {
-        (factor, other)
-    };
+    let (l, u) = if upper { (other, factor) } else { (factor, other) };
     let y = triangular(cx, l, b, false, false);
     triangular(cx, u, y, true, false)
 }

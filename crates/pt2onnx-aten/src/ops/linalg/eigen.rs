@@ -81,8 +81,7 @@ pub(super) fn turn_columns(cx: &Cx, a: Num, pairs: &Pairing, cos: Value, sin: Nu
     let rank = cx.rank(a.re);
     let wide = |x: Value| cx.unsqueeze(x, &[rank - 2]);
     let others = a.map(|x| cx.gather(x, pairs.partners, rank - 1));
-    a.times(cx, wide(cos))
-        .sub(cx, others.mul(cx, sin.map(wide)))
+    a.times(cx, wide(cos)).sub(cx, others.mul(cx, sin.map(wide)))
 }
 
 /// Eigenvalues of a Hermitian matrix in no order, and its eigenvectors if wanted.
@@ -95,11 +94,7 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
     let mut start = vec![a];
     if vectors {
         let v = cx.expand(one, &cx.shape(a.re));
-        start.push(if a.im.is_some() {
-            Num::from(v).complex(cx)
-        } else {
-            v.into()
-        });
+        start.push(if a.im.is_some() { Num::from(v).complex(cx) } else { v.into() });
     }
     let on_diagonal = |a: Num| cx.reduce("ReduceSum", cx.mul(a.re, one), &[rank - 1], false);
     let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
@@ -122,11 +117,7 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
         if let Some(&v) = state.get(1) {
             after.push(turn_columns(cx, v, &pairs, cos, sin));
         }
-        Step {
-            state: after,
-            collected: Vec::new(),
-            go_on: Some(go_on),
-        }
+        Step { state: after, collected: Vec::new(), go_on: Some(go_on) }
     });
     (on_diagonal(state[0]), state.get(1).copied())
 }
@@ -166,10 +157,7 @@ pub(super) fn eigh(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
 /// Sorted along the last dimension, and the order.
 pub(super) fn sort(cx: &Cx, x: Value, largest: bool) -> (Value, Value) {
     let n = cx.sizes(&[cx.dim(x, -1)]);
-    let options = attrs::TopK {
-        largest,
-        ..Default::default()
-    };
+    let options = attrs::TopK { largest, ..Default::default() };
     let [sorted, order] = cx.top_k(x, n, options);
     cx.set_type(sorted, pt2onnx_ir::Type::tensor(cx.dtype(x), cx.shape(x)));
     cx.set_type(order, pt2onnx_ir::Type::tensor(DType::I64, cx.shape(x)));

@@ -66,11 +66,7 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
         return Ok(a.value(cx));
     }
     // Sums and squares of half precision would lose it all.
-    let dtype = if given == DType::F64 {
-        given
-    } else {
-        DType::F32
-    };
+    let dtype = if given == DType::F64 { given } else { DType::F32 };
     let a = a.cast(cx, dtype);
     let rank = cx.rank(a.re);
     let sums = cx.reduce("ReduceSum", a.abs(cx), &[rank - 2], true);

@@ -19,11 +19,7 @@ pub(super) struct Step {
 impl Step {
     /// A step that only changes the state.
     pub fn state(state: Vec<Num>) -> Self {
-        Self {
-            state,
-            collected: Vec::new(),
-            go_on: None,
-        }
+        Self { state, collected: Vec::new(), go_on: None }
     }
 }
 
@@ -37,10 +33,8 @@ pub(super) fn iterate(
     body: impl FnOnce(Value, &[Num]) -> Step,
 ) -> (Vec<Num>, Vec<Num>) {
     let initial: Vec<Value> = start.iter().flat_map(|n| n.parts()).collect();
-    let types: Vec<Type> = initial
-        .iter()
-        .map(|&v| Type::tensor(cx.dtype(v), cx.shape(v)))
-        .collect();
+    let types: Vec<Type> =
+        initial.iter().map(|&v| Type::tensor(cx.dtype(v), cx.shape(v))).collect();
     let mut inputs = vec![Type::tensor(DType::I64, []), Type::tensor(DType::Bool, [])];
     inputs.extend(types.iter().cloned());
     let mut collected: Vec<(bool, Vec<Type>)> = Vec::new();
@@ -62,9 +56,7 @@ pub(super) fn iterate(
         }
         for n in &step.collected {
             let parts = n.parts();
-            let types = parts
-                .iter()
-                .map(|&v| Type::tensor(cx.dtype(v), cx.shape(v)));
+            let types = parts.iter().map(|&v| Type::tensor(cx.dtype(v), cx.shape(v)));
             collected.push((n.im.is_some(), types.collect()));
             outputs.extend(parts);
         }
@@ -86,10 +78,7 @@ pub(super) fn iterate(
         .iter()
         .zip(&scanned)
         .map(|(&stack, ty)| {
-            let inner = ty
-                .as_tensor()
-                .and_then(|t| t.shape.clone())
-                .unwrap_or_default();
+            let inner = ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default();
             let rank = inner.len();
             let mut shape = vec![count.clone()];
             shape.extend(inner);
@@ -104,10 +93,7 @@ pub(super) fn iterate(
     let collected = collected
         .iter()
         .filter_map(|(complex, _)| {
-            Some(Num {
-                re: turned.next()?,
-                im: if *complex { turned.next() } else { None },
-            })
+            Some(Num { re: turned.next()?, im: if *complex { turned.next() } else { None } })
         })
         .collect();
     (regroup(start, last), collected)
@@ -117,11 +103,6 @@ pub(super) fn iterate(
 fn regroup(like: &[Num], parts: &[Value]) -> Vec<Num> {
     let mut parts = parts.iter().copied();
     like.iter()
-        .filter_map(|n| {
-            Some(Num {
-                re: parts.next()?,
-                im: n.im.and_then(|_| parts.next()),
-            })
-        })
+        .filter_map(|n| Some(Num { re: parts.next()?, im: n.im.and_then(|_| parts.next()) }))
         .collect()
 }

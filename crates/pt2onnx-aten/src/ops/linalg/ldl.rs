@@ -37,12 +37,7 @@ impl Place {
         let there = cx.sub(cx.abs(pivot), 1);
         let swapped = cx.select(cx.equal(rows, there), here, rows);
         let order = cx.select(cx.equal(rows, here), there, swapped);
-        Self {
-            k,
-            next,
-            single,
-            order,
-        }
+        Self { k, next, single, order }
     }
 }
 
@@ -54,21 +49,13 @@ fn ldl_solve(cx: &Cx, factors: Num, pivots: Value, b: Num, hermitian: bool) -> L
     let rank = cx.rank(pivots);
     let pivots = cx.unsqueeze(cx.cast(pivots, DType::I64), &[rank]);
     let flipped = |x: Num| if hermitian { x.conj(cx) } else { x };
-    let b = if factors.im.is_some() {
-        b.complex(cx)
-    } else {
-        b
-    };
+    let b = if factors.im.is_some() { b.complex(cx) } else { b };
     if cx.shape(b.re).iter().any(|d| d.as_int() == Some(0)) {
         return Ok(b.value(cx));
     }
     // Whether the row is the other one of a block that was handled, one flag for each matrix.
     let one = Expr::int(1);
-    let none = cx.full(
-        &shape_with(&batch_of(cx, factors), &[&one, &one]),
-        false,
-        DType::Bool,
-    );
+    let none = cx.full(&shape_with(&batch_of(cx, factors), &[&one, &one]), false, DType::Bool);
     let (state, _) = iterate(cx, &n, &[b, none.into()], |k, state| {
         let place = Place::at(cx, pivots, rows, last, k);
         let x = reorder(cx, state[0], place.order);

@@ -54,10 +54,7 @@ pub(super) fn magnitude(cx: &Cx, a: Num) -> Value {
 pub(super) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
     let behind = cx.select(cx.less(rows, k), -1.0, magnitude(cx, column));
-    let options = attrs::ArgMax {
-        axis,
-        ..Default::default()
-    };
+    let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(behind, options);
     let swapped = cx.select(cx.equal(rows, largest), k, rows);
     (cx.select(cx.equal(rows, k), largest, swapped), largest)
@@ -170,11 +167,7 @@ fn linalg_lu(cx: &Cx, a: Num, pivot: bool) -> Lowered<Outputs> {
         (false, Some(_)) => p.complex(cx),
         _ => p,
     };
-    Ok(Outputs(smallvec![
-        Some(p.value(cx)),
-        Some(l.value(cx)),
-        Some(u.value(cx))
-    ]))
+    Ok(Outputs(smallvec![Some(p.value(cx)), Some(l.value(cx)), Some(u.value(cx))]))
 }
 
 /// A real tensor, complex if `a` is.
@@ -200,11 +193,7 @@ pub(super) fn first_of(cx: &Cx, flags: Value) -> Value {
         return cx.full(&shape, 0, DType::I32);
     }
     let flags = cx.cast(flags, DType::I32);
-    let options = attrs::ArgMax {
-        axis: rank as i64 - 1,
-        keepdims: false,
-        ..Default::default()
-    };
+    let options = attrs::ArgMax { axis: rank as i64 - 1, keepdims: false, ..Default::default() };
     let first = cx.cast(cx.add(cx.arg_max(flags, options), 1), DType::I32);
     let any = cx.reduce("ReduceMax", flags, &[rank - 1], false);
     cx.mul(first, any)
@@ -251,11 +240,7 @@ fn lu_unpack(
         true => Some(x.value(cx)),
         false => empty(i),
     };
-    Ok(Outputs(smallvec![
-        p.or_else(|| empty(0)),
-        data(1, l),
-        data(2, u)
-    ]))
+    Ok(Outputs(smallvec![p.or_else(|| empty(0)), data(1, l), data(2, u)]))
 }
 
 /// `A X = B`, `A^H X = B` with `adjoint`; `X A = B` if not `left`.
@@ -382,10 +367,7 @@ fn logdet(cx: &Cx, a: Num) -> Lowered {
         None => Ok(cx.select(cx.less(sign.re, 0.0), f64::NAN, log)),
         Some(im) => {
             let angle = super::functions::angle(cx, sign.re, im);
-            let both = Num {
-                re: log,
-                im: Some(angle),
-            };
+            let both = Num { re: log, im: Some(angle) };
             Ok(both.value(cx))
         }
     }

@@ -111,8 +111,6 @@ fn pick_columns(cx: &Cx, a: Num, order: Value) -> Num {
         *last = cx.dim(order, -1);
     }
     let order = cx.expand(cx.unsqueeze(order, &[rank - 2]), &shape);
-    let options = || attrs::GatherElements {
-        axis: rank as i64 - 1,
-    };
+    let options = || attrs::GatherElements { axis: rank as i64 - 1 };
     a.map(|x| cx.gather_elements(x, order, options()))
 }

@@ -60,27 +60,15 @@ pub(super) fn reflect(cx: &Cx, a: Num) -> Reflected {
             let shape = shape_with(&batch, dims);
             x.map(|x| cx.reshape(x, &shape))
         };
-        Step {
-            state: vec![a],
-            collected: vec![flat(v, &[&m]), flat(tau, &[])],
-            go_on: None,
-        }
+        Step { state: vec![a], collected: vec![flat(v, &[&m]), flat(tau, &[])], go_on: None }
     });
-    Reflected {
-        vectors: collected[0],
-        taus: collected[1],
-        matrix: state[0],
-    }
+    Reflected { vectors: collected[0], taus: collected[1], matrix: state[0] }
 }
 
 /// `H_1 H_2 .. H_k C`, or with `adjoint` `H_k^H .. H_1^H C`.
 fn apply(cx: &Cx, vectors: Num, taus: Num, c: Num, adjoint: bool) -> Num {
     let steps = cx.dim(taus.re, -1);
-    let c = if vectors.im.is_some() {
-        c.complex(cx)
-    } else {
-        c
-    };
+    let c = if vectors.im.is_some() { c.complex(cx) } else { c };
     let taus = taus.map(|x| cx.unsqueeze(x, &[cx.rank(x) - 1]));
     let (state, _) = iterate(cx, &steps, &[c], |step, state| {
         let k = match adjoint {
@@ -100,13 +88,7 @@ pub(super) fn orthogonal(cx: &Cx, vectors: Num, taus: Num, columns: &Expr) -> Nu
     let m = rows_of(cx, vectors);
     let shape = shape_with(&batch_of(cx, vectors), &[&m, columns]);
     let start = unit(cx, &m, columns, cx.dtype(vectors.re));
-    apply(
-        cx,
-        vectors,
-        taus,
-        Num::from(start).expand(cx, &shape),
-        false,
-    )
+    apply(cx, vectors, taus, Num::from(start).expand(cx, &shape), false)
 }
 
 /// Vectors from the form that packs them below the diagonal.
@@ -129,13 +111,7 @@ fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
         true => x,
         false => {
             let pads = cx.sizes(&[Expr::int(0), &n - &steps]);
-            let wide = cx.pad(
-                x,
-                pads,
-                None,
-                cx.ints(&[rank as i64 - 1]),
-                Default::default(),
-            );
+            let wide = cx.pad(x, pads, None, cx.ints(&[rank as i64 - 1]), Default::default());
             cx.set_type(wide, pt2onnx_ir::Type::tensor(cx.dtype(x), cx.shape(a.re)));
             wide
         }
@@ -174,11 +150,7 @@ fn linalg_qr(cx: &Cx, a: Num, mode: String) -> Lowered<[Value; 2]> {
         "r" => {
             // Q is left out: an empty vector.
             let empty = Num::from(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));
-            let empty = if a.im.is_some() {
-                empty.complex(cx)
-            } else {
-                empty
-            };
+            let empty = if a.im.is_some() { empty.complex(cx) } else { empty };
             (empty, upper.map(first_rows))
         }
         other => {

@@ -30,10 +30,7 @@ fn root(cx: &Cx, z: Num) -> Num {
     let half = |x: Value| cx.sqrt(cx.relu(cx.mul(x, 0.5)));
     let im = z.im.unwrap_or(z.re);
     let side = cx.select(cx.less(im, 0.0), -1.0, cx.scalar(1, cx.dtype(im)));
-    Num {
-        re: half(cx.add(size, z.re)),
-        im: Some(cx.mul(side, half(cx.sub(size, z.re)))),
-    }
+    Num { re: half(cx.add(size, z.re)), im: Some(cx.mul(side, half(cx.sub(size, z.re)))) }
 }
 
 /// `a / b`, and 0 where `b` is 0.
@@ -80,25 +77,17 @@ fn schur(cx: &Cx, a: Num) -> (Num, Num) {
         let bc = b.mul(cx, c);
         let root = root(cx, h.mul(cx, h).add(cx, bc));
         let along = h.conj(cx).mul(cx, root).re;
-        let root = root
-            .map(|x| cx.neg(x))
-            .select(cx, cx.less(along, 0.0), root);
+        let root = root.map(|x| cx.neg(x)).select(cx, cx.less(along, 0.0), root);
         let shift = d.sub(cx, quotient(cx, bc, h.add(cx, root)));
         // Now and then another one, as cycles have been seen.
         let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
         let odd = {
             let rest = cx.reduce("ReduceMax", cx.select(at.0, rests, 0.0), &[rank - 2], true);
-            let off = Num {
-                re: cx.mul(rest, 0.75),
-                im: Some(cx.mul(rest, 0.4375)),
-            };
+            let off = Num { re: cx.mul(rest, 0.75), im: Some(cx.mul(rest, 0.4375)) };
             d.add(cx, off)
         };
         let shift = odd.select(cx, cx.equal(round, 9), shift);
-        let within = cx.and(
-            cx.less_or_equal(rows, last),
-            cx.less_or_equal(columns, last),
-        );
+        let within = cx.and(cx.less_or_equal(rows, last), cx.less_or_equal(columns, last));
         let shifted = t.sub(cx, shift.times(cx, one));
         let block = shifted.select(cx, within, Num::from(one).complex(cx));
         let reflected = reflect(cx, block);
@@ -148,10 +137,7 @@ fn eig(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
     let squares = v.abs2(cx);
     let length = cx.sqrt(cx.reduce("ReduceSum", squares, &[rank - 2], true));
     let axis = rank as i64 - 2;
-    let options = attrs::ArgMax {
-        axis,
-        ..Default::default()
-    };
+    let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(squares, options);
     let pick = |x: Value| cx.gather_elements(x, largest, attrs::GatherElements { axis });
     let lead = v.map(pick);

@@ -73,10 +73,7 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
         let floor = cx.mul(most(own), epsilon(dtype) * epsilon(dtype));
         let scale = cx.sqrt(cx.mul(own, other));
         let open = cx.mul(product.abs(cx), cx.abs(pairs.order));
-        let cosine = cx.div(
-            open,
-            cx.select(cx.greater(scale, floor), scale, f64::INFINITY),
-        );
+        let cosine = cx.div(open, cx.select(cx.greater(scale, floor), scale, f64::INFINITY));
         let before = state.last().map_or(cosine, |s| s.re);
         let largest = cx.maximum(before, most(cosine));
         let number = cx.squeeze(step, &[0]);
@@ -88,11 +85,7 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
             after.push(turn_columns(cx, state[1], &pairs, cos, sin));
         }
         after.push(cx.select(ends, 0.0, largest).into());
-        Step {
-            state: after,
-            collected: Vec::new(),
-            go_on: Some(go_on),
-        }
+        Step { state: after, collected: Vec::new(), go_on: Some(go_on) }
     });
     let lengths = cx.sqrt(cx.reduce("ReduceSum", state[0].abs2(cx), &[rank - 2], false));
     let (values, order) = sort(cx, lengths, true);
@@ -109,8 +102,7 @@ fn is_empty(cx: &Cx, a: Num) -> bool {
 
 /// Whether a matrix certainly has more columns than rows: then its adjoint takes less work.
 fn is_wide(cx: &Cx, a: Num) -> bool {
-    cx.constraints()
-        .prove_ge(&columns_of(cx, a), &rows_of(cx, a))
+    cx.constraints().prove_ge(&columns_of(cx, a), &rows_of(cx, a))
 }
 
 /// The first `k` of each vector.
@@ -168,10 +160,7 @@ fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
             true => x,
             false => cx.pad(x, rest, with, last, Default::default()),
         };
-        signs = Num {
-            re: padded(signs.re, Some(one)),
-            im: signs.im.map(|x| padded(x, None)),
-        };
+        signs = Num { re: padded(signs.re, Some(one)), im: signs.im.map(|x| padded(x, None)) };
     }
     let rank = cx.rank(q.re);
     let u = q.mul(cx, signs.map(|x| cx.unsqueeze(x, &[rank - 2])));
@@ -282,11 +271,7 @@ fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lower
         let zeros = Num::from(cx.full(&shape, 0, cx.dtype(a.re)));
         return Ok(a.im.map_or(zeros, |_| zeros.complex(cx)).value(cx));
     }
-    let a = if is_hermitian {
-        hermitian(cx, a, false)
-    } else {
-        a
-    };
+    let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     // pinv(A) = pinv(A^H)^H
     let wide = is_wide(cx, a);
     let rotated = rotate(cx, if wide { a.adjoint(cx) } else { a }, true);
@@ -344,11 +329,7 @@ fn rank_of(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     if is_empty(cx, a) {
         return Ok(cx.full(&cx.out_shape()?, 0, DType::I64));
     }
-    let a = if is_hermitian {
-        hermitian(cx, a, false)
-    } else {
-        a
-    };
+    let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     let values = singular_values(cx, a);
     let last = cx.rank(values) - 1;
     let largest = cx.reduce("ReduceMax", values, &[last], true);
@@ -392,11 +373,8 @@ fn cond(cx: &Cx, a: Num, p: Option<f64>) -> Lowered {
     let norm = |a: Num, p: f64| {
         let rank = cx.rank(a.re);
         // Sums along columns for 1, along rows for infinity.
-        let (along, then) = if p.abs() == 1.0 {
-            (rank - 2, rank - 2)
-        } else {
-            (rank - 1, rank - 2)
-        };
+        let (along, then) =
+            if p.abs() == 1.0 { (rank - 2, rank - 2) } else { (rank - 1, rank - 2) };
         let sums = cx.reduce("ReduceSum", a.abs(cx), &[along], false);
         let op = if p > 0.0 { "ReduceMax" } else { "ReduceMin" };
         cx.reduce(op, sums, &[then], false)

@@ -45,13 +45,7 @@ fn tensor(name: &Name) -> Argument {
 impl<'a> Emitter<'a> {
     pub(super) fn new(graph: &'a mut Graph, known: &'a Constraints) -> Self {
         let taken = Taken::by(graph);
-        Self {
-            graph,
-            known,
-            nodes: Vec::new(),
-            taken,
-            made: FxHashSet::default(),
-        }
+        Self { graph, known, nodes: Vec::new(), taken, made: FxHashSet::default() }
     }
 
     /// A node with a result of each meta; names are made of `hint`.
@@ -126,12 +120,7 @@ impl<'a> Emitter<'a> {
                 let args = [x, ("dim", Argument::Int(*dim)), ("index", index.clone())];
                 self.op(("select", "int"), args, meta, from)
             }
-            View::Slice {
-                dim,
-                start,
-                end,
-                step,
-            } => {
+            View::Slice { dim, start, end, step } => {
                 let args = [
                     x,
                     ("dim", Argument::Int(*dim)),
@@ -163,11 +152,7 @@ impl<'a> Emitter<'a> {
                 let to = ("size", sizes(&meta.sizes));
                 self.op(("expand", "default"), [x, to], meta, from)
             }
-            View::AsStrided {
-                size: to,
-                stride,
-                offset,
-            } => {
+            View::AsStrided { size: to, stride, offset } => {
                 let args = [
                     x,
                     ("size", sizes(to)),
@@ -225,12 +210,7 @@ impl<'a> Emitter<'a> {
                 let args = [x, src, dim, ("index", index.clone())];
                 self.op(("select_scatter", "default"), args, meta, from)
             }
-            View::Slice {
-                dim,
-                start,
-                end,
-                step,
-            } => {
+            View::Slice { dim, start, end, step } => {
                 let args = [
                     x,
                     src,
@@ -262,11 +242,7 @@ impl<'a> Emitter<'a> {
                 let to = ("shape", sizes(&meta.sizes));
                 self.op(("reshape", "default"), [only, to], meta, from)
             }
-            View::AsStrided {
-                size: of,
-                stride,
-                offset,
-            } => {
+            View::AsStrided { size: of, stride, offset } => {
                 if !super::strides::no_overlap(of, stride) {
                     return Err(overlap(like));
                 }
@@ -324,28 +300,20 @@ impl<'a> Emitter<'a> {
         let total = [Expr::product(meta.sizes.iter().cloned())];
         let seen = [Expr::product(shown.sizes.iter().cloned())];
         let flat = || ("shape", Argument::Ints(vec![-1]));
-        let args = [
-            ("end", size(&total[0])),
-            ("*dtype", Argument::DType(DType::I64)),
-        ];
+        let args = [("end", size(&total[0])), ("*dtype", Argument::DType(DType::I64))];
         let numbers = self.op(("arange", "default"), args, of(&total, DType::I64), from);
         let args = [("self", tensor(&numbers)), ("shape", sizes(&meta.sizes))];
         let shaped = of(&meta.sizes, DType::I64);
         let numbers = self.op(("reshape", "default"), args, shaped, from);
         let places = self.replay(view, &numbers, like, from)?;
         let places_meta = of(&shown.sizes, DType::I64);
-        self.graph
-            .values_mut()
-            .insert(places.clone(), places_meta.into());
+        self.graph.values_mut().insert(places.clone(), places_meta.into());
         let mut flatten = |x: &Name, sizes: &[Expr], dtype| {
             let args = [("self", tensor(x)), flat()];
             self.op(("reshape", "default"), args, of(sizes, dtype), from)
         };
         let places = flatten(&places, &seen, DType::I64);
-        let (into, values) = (
-            flatten(base, &total, meta.dtype),
-            flatten(new, &seen, meta.dtype),
-        );
+        let (into, values) = (flatten(base, &total, meta.dtype), flatten(new, &seen, meta.dtype));
         let args = [
             ("self", tensor(&into)),
             ("indices", Argument::OptionalTensors(vec![Some(places)])),
@@ -392,6 +360,5 @@ impl<'a> Emitter<'a> {
 fn inverse(dims: &[i64]) -> Vec<i64> {
     let at = |d: i64| dims.iter().position(|&p| p == d);
     let dims = (0i64..).take(dims.len());
-    dims.map(|d| at(d).and_then(|i| i64::try_from(i).ok()).unwrap_or(d))
-        .collect()
+    dims.map(|d| at(d).and_then(|i| i64::try_from(i).ok()).unwrap_or(d)).collect()
 }

@@ -58,10 +58,7 @@ pub(super) struct Write {
 
 impl Write {
     pub(super) fn by(node: &Node) -> Self {
-        Self {
-            site: Site::of(node),
-            meta: node.meta.clone(),
-        }
+        Self { site: Site::of(node), meta: node.meta.clone() }
     }
 }
 
@@ -128,10 +125,7 @@ impl Memory {
 
     /// The value whose sizes a tensor has.
     pub(super) fn first(&self, id: Id) -> Name {
-        self.tensors
-            .get(id)
-            .map(|t| t.first.clone())
-            .unwrap_or_default()
+        self.tensors.get(id).map(|t| t.first.clone()).unwrap_or_default()
     }
 
     /// How the tensor looks at its base, if it has one.
@@ -149,10 +143,7 @@ impl Memory {
 
     /// Whether others look at the same storage.
     pub(super) fn is_shared(&self, id: Id) -> bool {
-        let storage = self
-            .tensors
-            .get(id)
-            .and_then(|t| self.storages.get(t.storage));
+        let storage = self.tensors.get(id).and_then(|t| self.storages.get(t.storage));
         storage.is_some_and(|s| s.tensors > 1)
     }
 
@@ -211,10 +202,8 @@ impl Memory {
                 continue;
             };
             let shown = emit.replay(view, &value, &tensor.first, &last.meta);
-            value = shown.map_err(|problem| Error::Pass {
-                site: Box::new(last.site.clone()),
-                problem,
-            })?;
+            value = shown
+                .map_err(|problem| Error::Pass { site: Box::new(last.site.clone()), problem })?;
             tensor.newest = value.clone();
             tensor.version = storage.version;
             self.of.insert(value.clone(), id);

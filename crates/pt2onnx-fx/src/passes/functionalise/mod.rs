@@ -46,25 +46,14 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;
     let tied = Tied::new(program);
     let finals = graph(&mut program.graph, &program.constraints, &tied)?;
-    for (spec, output) in program
-        .signature
-        .outputs
-        .iter_mut()
-        .zip(&program.graph.outputs)
-    {
+    for (spec, output) in program.signature.outputs.iter_mut().zip(&program.graph.outputs) {
         match (spec.name_mut(), output.name()) {
             (Some(name), Some(new)) => *name = new.clone(),
             (None, _) => *spec = OutputSpec::UserOutput(output.clone()),
             _ => {}
         }
     }
-    for Final {
-        input,
-        value,
-        node,
-        source,
-    } in finals
-    {
+    for Final { input, value, node, source } in finals {
         let spec = specs.get(input);
         let Some((kind, target)) = spec.and_then(owner) else {
             continue;
@@ -72,14 +61,7 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
         let Some(input) = spec.and_then(InputSpec::name).cloned() else {
             continue;
         };
-        program.mutations.push(Mutation {
-            kind,
-            target,
-            input,
-            value,
-            node: Some(node),
-            source,
-        });
+        program.mutations.push(Mutation { kind, target, input, value, node: Some(node), source });
     }
     let said = program.signature.outputs.iter().filter_map(|spec| {
         let (kind, name, target) = match spec {
@@ -168,12 +150,9 @@ fn tie(group: &[(&Name, &Tensor)]) -> Vec<Shared> {
             return Some(View::Same);
         }
         let offset = tensor.offset().checked_sub(whole.offset())?;
-        let last = shape
-            .iter()
-            .zip(strides.iter())
-            .try_fold(offset, |at, (&n, &stride)| {
-                at.checked_add(n.saturating_sub(1).checked_mul(stride)?)
-            })?;
+        let last = shape.iter().zip(strides.iter()).try_fold(offset, |at, (&n, &stride)| {
+            at.checked_add(n.saturating_sub(1).checked_mul(stride)?)
+        })?;
         if !like || !whole.is_contiguous() || last >= whole.numel() {
             return None;
         }
@@ -228,9 +207,8 @@ fn graph(graph: &mut Graph, known: &Constraints, tied: &Tied) -> Result<Vec<Fina
         });
     }
     let inputs = graph.inputs.iter().map(Argument::name);
-    let inputs: Vec<(Option<Name>, Id)> = inputs
-        .map(|name| (name.cloned(), name.map_or(0, |name| memory.tensor(name))))
-        .collect();
+    let inputs: Vec<(Option<Name>, Id)> =
+        inputs.map(|name| (name.cloned(), name.map_or(0, |name| memory.tensor(name)))).collect();
     let nodes = std::mem::take(&mut graph.nodes);
     let mut pass = Pass {
         inputs: inputs.iter().map(|(_, id)| *id).collect(),
@@ -240,11 +218,7 @@ fn graph(graph: &mut Graph, known: &Constraints, tied: &Tied) -> Result<Vec<Fina
     for node in nodes {
         pass.node(node)?;
     }
-    let Pass {
-        mut memory,
-        mut emit,
-        ..
-    } = pass;
+    let Pass { mut memory, mut emit, .. } = pass;
     let mut outputs = std::mem::take(&mut emit.graph.outputs);
     for output in &mut outputs {
         current(output, &mut memory, &mut emit)?;
@@ -257,9 +231,7 @@ fn graph(graph: &mut Graph, known: &Constraints, tied: &Tied) -> Result<Vec<Fina
         let now = memory.tensor(name);
         let replaced = memory.root(now) != memory.root(*id);
         let id = if replaced { now } else { *id };
-        let write = memory
-            .written(id)
-            .or(memory.renamed(name).filter(|_| replaced));
+        let write = memory.written(id).or(memory.renamed(name).filter(|_| replaced));
         if let Some(write) = write.cloned() {
             finals.push(Final {
                 input,

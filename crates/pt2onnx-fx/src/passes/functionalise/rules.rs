@@ -72,10 +72,7 @@ impl Pass<'_> {
         }
         let meta = self.emit.meta(x).map_err(|p| problem(node, p))?;
         let name = self.emit.taken.unique(&node.target.name);
-        self.emit
-            .graph
-            .values_mut()
-            .insert(name.clone(), meta.into());
+        self.emit.graph.values_mut().insert(name.clone(), meta.into());
         node.outputs = vec![Argument::Tensor(name.clone())];
         node.name = name.clone();
         Ok(name)
@@ -161,9 +158,7 @@ impl Pass<'_> {
                 ("self", Argument::Tensor(x.clone())),
                 ("shape", sizes(std::slice::from_ref(&had))),
             ];
-            let all = self
-                .emit
-                .op(("reshape", "default"), all, flat(&had), &node.meta);
+            let all = self.emit.op(("reshape", "default"), all, flat(&had), &node.meta);
             let view = |result: &Name, of: &Name, view| Shared {
                 result: result.clone(),
                 of: of.clone(),
@@ -182,9 +177,7 @@ impl Pass<'_> {
                 ("start", Argument::Int(0)),
                 ("end", size(&has)),
             ];
-            let some = self
-                .emit
-                .op(("slice", "Tensor"), args, flat(&has), &node.meta);
+            let some = self.emit.op(("slice", "Tensor"), args, flat(&has), &node.meta);
             self.memory.share(view(&some, &all, slice));
             x = some;
         }
@@ -194,11 +187,7 @@ impl Pass<'_> {
             kind: ArgKind::Positional,
             value: sizes(&after.sizes),
         });
-        let shared = Shared {
-            result,
-            of: x,
-            view: View::Shape,
-        };
+        let shared = Shared { result, of: x, view: View::Shape };
         let id = self.memory.share(shared);
         self.memory.rename(&first, id, by);
         self.emit.nodes.push(node);
@@ -242,15 +231,10 @@ impl Pass<'_> {
         };
         let by = memory::Write::by(&node);
         let new = self.result(&mut node, &x)?;
-        let line = TensorMeta {
-            sizes: vec![rows.min(columns)],
-            strides: vec![Expr::ONE],
-            ..meta.clone()
-        };
+        let line =
+            TensorMeta { sizes: vec![rows.min(columns)], strides: vec![Expr::ONE], ..meta.clone() };
         let args = [("self", Argument::Tensor(x.clone()))];
-        let diagonal = self
-            .emit
-            .op(("diagonal", "default"), args, line.clone(), &node.meta);
+        let diagonal = self.emit.op(("diagonal", "default"), args, line.clone(), &node.meta);
         let args = [("self", Argument::Tensor(diagonal)), ("value", value)];
         let filled = self.emit.op(("fill", "Scalar"), args, line, &node.meta);
         node.target = OpName::new("aten", "diagonal_scatter", "default");
@@ -285,13 +269,8 @@ impl Pass<'_> {
         self.emit.nodes.push(node);
         if of.dtype != kept.dtype {
             of.dtype = kept.dtype;
-            let args = [
-                ("self", Argument::Tensor(x)),
-                ("*dtype", Argument::DType(kept.dtype)),
-            ];
-            x = self
-                .emit
-                .op(("_to_copy", "default"), args, of.clone(), &from);
+            let args = [("self", Argument::Tensor(x)), ("*dtype", Argument::DType(kept.dtype))];
+            x = self.emit.op(("_to_copy", "default"), args, of.clone(), &from);
         }
         let rank = i64::try_from(of.sizes.len()).unwrap_or(i64::MAX);
         let (dims, per): (Vec<i64>, _) = match kind {
@@ -313,17 +292,12 @@ impl Pass<'_> {
             ("*keepdim", Argument::Bool(false)),
         ];
         let results = vec![of.clone(), of];
-        let results = self
-            .emit
-            .node(("var_mean", "correction"), args, results, &from);
+        let results = self.emit.node(("var_mean", "correction"), args, results, &from);
         // The variance comes first.
         let pairs = [var, Some(mean)].into_iter().zip(results);
         for (old, mut new) in pairs.filter_map(|(old, new)| Some((old?, new))) {
             if kind == Statistics::Instance {
-                let args = [
-                    ("self", Argument::Tensor(new)),
-                    ("dim", Argument::Ints(vec![0])),
-                ];
+                let args = [("self", Argument::Tensor(new)), ("dim", Argument::Ints(vec![0]))];
                 new = self.emit.op(("mean", "dim"), args, kept.clone(), &from);
             }
             let args = [

@@ -48,10 +48,7 @@ pub(super) fn same_layout(a: &TensorMeta, b: &TensorMeta, known: &Constraints) -
 
 /// Whether the lists are equal.
 pub(super) fn same(a: &[Expr], b: &[Expr], known: &Constraints) -> bool {
-    a.len() == b.len()
-        && a.iter()
-            .zip(b)
-            .all(|(a, b)| known.prove_eq(a, b) == Some(true))
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| known.prove_eq(a, b) == Some(true))
 }
 
 /// Whether `reshape` of a tensor to `sizes` is a view of it, as `computeStride` of PyTorch decides; `None` where that
@@ -108,9 +105,8 @@ pub(super) fn reshapes_in_place(
 /// Whether no two elements of such a tensor share memory; `false` where that cannot be told.
 pub(super) fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
     let dims = sizes.iter().zip(strides);
-    let dims: Option<Vec<(i64, i64)>> = dims
-        .map(|(size, stride)| Some((stride.as_int()?, size.as_int()?)))
-        .collect();
+    let dims: Option<Vec<(i64, i64)>> =
+        dims.map(|(size, stride)| Some((stride.as_int()?, size.as_int()?))).collect();
     let Some(mut dims) = dims else {
         return strides == contiguous(sizes);
     };
@@ -135,9 +131,7 @@ mod tests {
     use pt2onnx_tensor::DType;
 
     fn exprs(text: &str) -> Vec<Expr> {
-        text.split_whitespace()
-            .map(|s| Expr::parse(s).unwrap())
-            .collect()
+        text.split_whitespace().map(|s| Expr::parse(s).unwrap()).collect()
     }
 
     fn meta(sizes: &str, strides: &str) -> TensorMeta {
@@ -147,10 +141,7 @@ mod tests {
             strides: exprs(strides),
             storage_offset: Expr::ZERO,
             requires_grad: false,
-            device: Device {
-                kind: "cpu".into(),
-                index: None,
-            },
+            device: Device { kind: "cpu".into(), index: None },
             layout: Layout::Strided,
         }
     }
@@ -191,11 +182,7 @@ mod tests {
             ("3 2", "1 1", false),
             ("0 2", "1 1", true),
         ] {
-            assert_eq!(
-                no_overlap(&exprs(sizes), &exprs(strides)),
-                expected,
-                "{sizes} / {strides}"
-            );
+            assert_eq!(no_overlap(&exprs(sizes), &exprs(strides)), expected, "{sizes} / {strides}");
         }
         assert_eq!(contiguous(&exprs("2 0 3")), exprs("3 3 1"));
     }

@@ -90,10 +90,7 @@ static OUT: &[(&str, &str)] = &[
     ("_linalg_slogdet.sign", "_linalg_slogdet.default"),
     ("_linalg_solve_ex.result", "_linalg_solve_ex.default"),
     ("_linalg_svd.U", "_linalg_svd.default"),
-    (
-        "_slow_conv2d_forward.output",
-        "_slow_conv2d_forward.default",
-    ),
+    ("_slow_conv2d_forward.output", "_slow_conv2d_forward.default"),
     ("add.out", "add.Tensor"),
     ("all.all_out", "all.default"),
     ("all.out", "all.dim"),
@@ -105,14 +102,8 @@ static OUT: &[(&str, &str)] = &[
     ("div.out_mode", "div.Tensor_mode"),
     ("divide.out", "divide.Tensor"),
     ("divide.out_mode", "divide.Tensor_mode"),
-    (
-        "fractional_max_pool2d.output",
-        "fractional_max_pool2d.default",
-    ),
-    (
-        "fractional_max_pool3d.output",
-        "fractional_max_pool3d.default",
-    ),
+    ("fractional_max_pool2d.output", "fractional_max_pool2d.default"),
+    ("fractional_max_pool3d.output", "fractional_max_pool3d.default"),
     ("frobenius_norm.out", "frobenius_norm.dim"),
     ("geqrf.a", "geqrf.default"),
     ("kthvalue.values", "kthvalue.default"),
@@ -120,10 +111,7 @@ static OUT: &[(&str, &str)] = &[
     ("linalg_cholesky_ex.L", "linalg_cholesky_ex.default"),
     ("linalg_eigh.eigvals", "linalg_eigh.default"),
     ("linalg_inv_ex.inverse", "linalg_inv_ex.default"),
-    (
-        "linalg_matrix_rank.out_tol_tensor",
-        "linalg_matrix_rank.tol_tensor",
-    ),
+    ("linalg_matrix_rank.out_tol_tensor", "linalg_matrix_rank.tol_tensor"),
     ("linalg_pinv.out_rcond_tensor", "linalg_pinv.rcond_tensor"),
     ("linalg_svd.U", "linalg_svd.default"),
     ("log_sigmoid_forward.output", "log_sigmoid_forward.default"),
@@ -138,10 +126,7 @@ static OUT: &[(&str, &str)] = &[
     ("min.unary_out", "min.default"),
     ("mode.values", "mode.default"),
     ("mul.out", "mul.Tensor"),
-    (
-        "multilabel_margin_loss_forward.output",
-        "multilabel_margin_loss_forward.default",
-    ),
+    ("multilabel_margin_loss_forward.output", "multilabel_margin_loss_forward.default"),
     ("multiply.out", "multiply.Tensor"),
     ("nanmedian.dim_values", "nanmedian.dim"),
     ("nll_loss2d_forward.output", "nll_loss2d_forward.default"),
@@ -150,10 +135,7 @@ static OUT: &[(&str, &str)] = &[
     ("norm.out", "norm.ScalarOpt_dim"),
     ("normal.out", "normal_functional.default"),
     ("prod.int_out", "prod.dim_int"),
-    (
-        "rrelu_with_noise.out",
-        "rrelu_with_noise_functional.default",
-    ),
+    ("rrelu_with_noise.out", "rrelu_with_noise_functional.default"),
     ("slow_conv3d_forward.output", "slow_conv3d_forward.default"),
     ("sort.values", "sort.default"),
     ("sort.values_stable", "sort.stable"),
@@ -178,11 +160,7 @@ pub(super) fn write(node: &Node) -> Write {
         return Write::None;
     }
     if &*op.namespace != "aten" {
-        return if returns_nothing(node) {
-            Write::Custom
-        } else {
-            Write::None
-        };
+        return if returns_nothing(node) { Write::Custom } else { Write::None };
     }
     if let Some(twin) = out_twin(op) {
         return Write::Outs(twin);
@@ -197,9 +175,7 @@ pub(super) fn write(node: &Node) -> Write {
         _ => None,
     };
     if let Some(statistics) = statistics {
-        let training = ["training", "use_input_stats"]
-            .iter()
-            .find_map(|a| node.arg(a));
+        let training = ["training", "use_input_stats"].iter().find_map(|a| node.arg(a));
         let kept = node.arg("running_mean").and_then(Argument::name).is_some();
         return match training {
             Some(Argument::Bool(true)) if kept => Write::Statistics(statistics),
@@ -229,11 +205,7 @@ pub(super) fn write(node: &Node) -> Write {
             Write::View(OpName::new("aten", &twin, overload))
         }
         name if NO_TWIN.binary_search(&name).is_ok() => Write::Unknown,
-        _ if !matches!(
-            node.args.first().map(|a| &a.value),
-            Some(Argument::Tensor(_))
-        ) =>
-        {
+        _ if !matches!(node.args.first().map(|a| &a.value), Some(Argument::Tensor(_))) => {
             Write::Unknown
         }
         name => {
@@ -271,13 +243,7 @@ fn out_twin(op: &OpName) -> Option<OpName> {
 /// `add` of `add_`, `__and__` of `__iand__`; none for names that say nothing of writing.
 fn twin(name: &str) -> Option<String> {
     if name.ends_with("__") {
-        let bitwise = [
-            "__iand__",
-            "__ior__",
-            "__ixor__",
-            "__ilshift__",
-            "__irshift__",
-        ];
+        let bitwise = ["__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];
         let of = name.strip_prefix("__i")?;
         return bitwise.contains(&name).then(|| format!("__{of}"));
     }

@@ -20,12 +20,7 @@ pub(super) enum View {
     /// One index of a dimension, which goes.
     Select { dim: i64, index: Argument },
     /// A range of a dimension, bounds as `aten::slice` has them.
-    Slice {
-        dim: i64,
-        start: Argument,
-        end: Argument,
-        step: Argument,
-    },
+    Slice { dim: i64, start: Argument, end: Argument, step: Argument },
     /// A diagonal of two dimensions, as the last one.
     Diagonal { offset: i64, dim1: i64, dim2: i64 },
     /// Windows along a dimension.
@@ -33,11 +28,7 @@ pub(super) enum View {
     /// Dimensions of one element repeated.
     Expand,
     /// Of the whole storage, which starts at the base.
-    AsStrided {
-        size: Vec<Expr>,
-        stride: Vec<Expr>,
-        offset: Expr,
-    },
+    AsStrided { size: Vec<Expr>, stride: Vec<Expr>, offset: Expr },
     /// The real parts.
     Real,
     /// The imaginary parts.
@@ -78,11 +69,7 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
             };
             let pairs = results.into_iter().zip(sources);
             pairs
-                .map(|(result, of)| Shared {
-                    result,
-                    of: of.clone(),
-                    view: view.clone(),
-                })
+                .map(|(result, of)| Shared { result, of: of.clone(), view: view.clone() })
                 .collect()
         }
         // `einsum` takes the equation first.
@@ -104,13 +91,7 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
             };
             let views = views(node, of, &results, graph, known).unwrap_or_default();
             let pairs = results.into_iter().zip(views);
-            pairs
-                .map(|(result, view)| Shared {
-                    result,
-                    of: of.clone(),
-                    view,
-                })
-                .collect()
+            pairs.map(|(result, view)| Shared { result, of: of.clone(), view }).collect()
         }
         None => Vec::new(),
     }
@@ -190,10 +171,7 @@ fn views(
             let (from, to) = (list(node.arg("source"))?, list(node.arg("destination"))?);
             one(moved(rank, &from, &to).unwrap_or(View::Opaque))
         }
-        "select" => one(View::Select {
-            dim: dim("dim", 0)?,
-            index: node.arg("index")?.clone(),
-        }),
+        "select" => one(View::Select { dim: dim("dim", 0)?, index: node.arg("index")?.clone() }),
         "slice" => {
             let given = |name: &str, default: Argument| node.arg(name).cloned().unwrap_or(default);
             one(View::Slice {
@@ -206,10 +184,9 @@ fn views(
         "narrow" => {
             let dim = dim("dim", 0)?;
             let size = base.sizes.get(usize::try_from(dim).ok()?)?;
-            let (Some(start), Some(length)) = (
-                expr(node.arg("start")?, graph),
-                expr(node.arg("length")?, graph),
-            ) else {
+            let (Some(start), Some(length)) =
+                (expr(node.arg("start")?, graph), expr(node.arg("length")?, graph))
+            else {
                 return one(View::Opaque);
             };
             let start = match start.as_int() {
@@ -258,11 +235,9 @@ fn views(
                 Some(arg) => expr(arg, graph),
             };
             one(match (list("size"), list("stride"), offset) {
-                (Some(size), Some(stride), Some(offset)) => View::AsStrided {
-                    size,
-                    stride,
-                    offset,
-                },
+                (Some(size), Some(stride), Some(offset)) => {
+                    View::AsStrided { size, stride, offset }
+                }
                 _ => View::Opaque,
             })
         }
@@ -303,10 +278,7 @@ fn moved(rank: i64, from: &[i64], to: &[i64]) -> Option<View> {
 fn pieces(dim: i64, results: &[Name], graph: &Graph) -> Option<Vec<View>> {
     let mut start = Expr::ZERO;
     let piece = |result: &Name| {
-        let size = graph
-            .tensor(result)?
-            .sizes
-            .get(usize::try_from(dim).ok()?)?;
+        let size = graph.tensor(result)?.sizes.get(usize::try_from(dim).ok()?)?;
         let end = &start + size;
         let view = range(dim, &start, &end);
         start = end;
@@ -316,12 +288,7 @@ fn pieces(dim: i64, results: &[Name], graph: &Graph) -> Option<Vec<View>> {
 }
 
 fn range(dim: i64, start: &Expr, end: &Expr) -> View {
-    View::Slice {
-        dim,
-        start: size(start),
-        end: size(end),
-        step: Argument::Int(1),
-    }
+    View::Slice { dim, start: size(start), end: size(end), step: Argument::Int(1) }
 }
 
 /// A size as an argument.

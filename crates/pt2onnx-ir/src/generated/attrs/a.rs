@@ -37,11 +37,7 @@ pub struct ArgMax {
 
 impl Default for ArgMax {
     fn default() -> Self {
-        Self {
-            axis: 0,
-            keepdims: true,
-            select_last_index: false,
-        }
+        Self { axis: 0, keepdims: true, select_last_index: false }
     }
 }
 
@@ -78,11 +74,7 @@ pub struct ArgMin {
 
 impl Default for ArgMin {
     fn default() -> Self {
-        Self {
-            axis: 0,
-            keepdims: true,
-            select_last_index: false,
-        }
+        Self { axis: 0, keepdims: true, select_last_index: false }
     }
 }
 
@@ -165,10 +157,7 @@ impl Attention {
             list.push(("q_num_heads".into(), q_num_heads.into()));
         }
         if self.qk_matmul_output_mode != 0 {
-            list.push((
-                "qk_matmul_output_mode".into(),
-                self.qk_matmul_output_mode.into(),
-            ));
+            list.push(("qk_matmul_output_mode".into(), self.qk_matmul_output_mode.into()));
         }
         if self.right_window_size != -1 {
             list.push(("right_window_size".into(), self.right_window_size.into()));

@@ -16,11 +16,7 @@ pub struct BatchNormalization {
 
 impl Default for BatchNormalization {
     fn default() -> Self {
-        Self {
-            epsilon: 1e-5,
-            momentum: 0.9,
-            training_mode: false,
-        }
+        Self { epsilon: 1e-5, momentum: 0.9, training_mode: false }
     }
 }
 
@@ -81,10 +77,7 @@ pub struct BlackmanWindow {
 
 impl Default for BlackmanWindow {
     fn default() -> Self {
-        Self {
-            output_datatype: 1,
-            periodic: true,
-        }
+        Self { output_datatype: 1, periodic: true }
     }
 }
 

@@ -14,10 +14,7 @@ pub struct Cast {
 
 impl Default for Cast {
     fn default() -> Self {
-        Self {
-            round_mode: "up",
-            saturate: true,
-        }
+        Self { round_mode: "up", saturate: true }
     }
 }
 
@@ -49,10 +46,7 @@ pub struct CastLike {
 
 impl Default for CastLike {
     fn default() -> Self {
-        Self {
-            round_mode: "up",
-            saturate: true,
-        }
+        Self { round_mode: "up", saturate: true }
     }
 }
 

@@ -128,11 +128,7 @@ pub struct DequantizeLinear {
 
 impl Default for DequantizeLinear {
     fn default() -> Self {
-        Self {
-            axis: 1,
-            block_size: 0,
-            output_dtype: 0,
-        }
+        Self { axis: 1, block_size: 0, output_dtype: 0 }
     }
 }
 

@@ -146,9 +146,7 @@ pub struct Gelu {
 
 impl Default for Gelu {
     fn default() -> Self {
-        Self {
-            approximate: "none",
-        }
+        Self { approximate: "none" }
     }
 }
 
@@ -181,12 +179,7 @@ pub struct Gemm {
 
 impl Default for Gemm {
     fn default() -> Self {
-        Self {
-            alpha: 1.0,
-            beta: 1.0,
-            trans_a: false,
-            trans_b: false,
-        }
+        Self { alpha: 1.0, beta: 1.0, trans_a: false, trans_b: false }
     }
 }
 
@@ -253,11 +246,7 @@ pub struct GridSample {
 
 impl Default for GridSample {
     fn default() -> Self {
-        Self {
-            align_corners: false,
-            mode: "linear",
-            padding_mode: "zeros",
-        }
+        Self { align_corners: false, mode: "linear", padding_mode: "zeros" }
     }
 }
 
@@ -292,10 +281,7 @@ pub struct GroupNormalization {
 
 impl Default for GroupNormalization {
     fn default() -> Self {
-        Self {
-            epsilon: 1e-5,
-            stash_type: 1,
-        }
+        Self { epsilon: 1e-5, stash_type: 1 }
     }
 }
 

@@ -14,10 +14,7 @@ pub struct HammingWindow {
 
 impl Default for HammingWindow {
     fn default() -> Self {
-        Self {
-            output_datatype: 1,
-            periodic: true,
-        }
+        Self { output_datatype: 1, periodic: true }
     }
 }
 
@@ -49,10 +46,7 @@ pub struct HannWindow {
 
 impl Default for HannWindow {
     fn default() -> Self {
-        Self {
-            output_datatype: 1,
-            periodic: true,
-        }
+        Self { output_datatype: 1, periodic: true }
     }
 }
 
@@ -84,10 +78,7 @@ pub struct HardSigmoid {
 
 impl Default for HardSigmoid {
     fn default() -> Self {
-        Self {
-            alpha: 0.2,
-            beta: 0.5,
-        }
+        Self { alpha: 0.2, beta: 0.5 }
     }
 }
 

@@ -12,9 +12,7 @@ pub struct ImageDecoder {
 
 impl Default for ImageDecoder {
     fn default() -> Self {
-        Self {
-            pixel_format: "RGB",
-        }
+        Self { pixel_format: "RGB" }
     }
 }
 
@@ -70,10 +68,7 @@ pub struct IsInf {
 
 impl Default for IsInf {
     fn default() -> Self {
-        Self {
-            detect_negative: true,
-            detect_positive: true,
-        }
+        Self { detect_negative: true, detect_positive: true }
     }
 }
 

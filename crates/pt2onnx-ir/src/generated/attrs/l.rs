@@ -16,11 +16,7 @@ pub struct LRN {
 
 impl Default for LRN {
     fn default() -> Self {
-        Self {
-            alpha: 0.0001,
-            beta: 0.75,
-            bias: 1.0,
-        }
+        Self { alpha: 0.0001, beta: 0.75, bias: 1.0 }
     }
 }
 
@@ -128,11 +124,7 @@ pub struct LayerNormalization {
 
 impl Default for LayerNormalization {
     fn default() -> Self {
-        Self {
-            axis: -1,
-            epsilon: 1e-5,
-            stash_type: 1,
-        }
+        Self { axis: -1, epsilon: 1e-5, stash_type: 1 }
     }
 }
 
@@ -196,11 +188,7 @@ pub struct LinearAttention {
 
 impl Default for LinearAttention {
     fn default() -> Self {
-        Self {
-            chunk_size: 64,
-            scale: 0.0,
-            update_rule: "gated_delta",
-        }
+        Self { chunk_size: 64, scale: 0.0, update_rule: "gated_delta" }
     }
 }
 

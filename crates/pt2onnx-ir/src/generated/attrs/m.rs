@@ -124,9 +124,7 @@ pub struct MeanVarianceNormalization {
 
 impl Default for MeanVarianceNormalization {
     fn default() -> Self {
-        Self {
-            axes: [0, 2, 3].to_vec(),
-        }
+        Self { axes: [0, 2, 3].to_vec() }
     }
 }
 
@@ -205,11 +203,7 @@ pub struct Multinomial {
 
 impl Default for Multinomial {
     fn default() -> Self {
-        Self {
-            dtype: 6,
-            sample_size: 1,
-            seed: None,
-        }
+        Self { dtype: 6, sample_size: 1, seed: None }
     }
 }
 

@@ -14,10 +14,7 @@ pub struct NegativeLogLikelihoodLoss {
 
 impl Default for NegativeLogLikelihoodLoss {
     fn default() -> Self {
-        Self {
-            ignore_index: None,
-            reduction: "mean",
-        }
+        Self { ignore_index: None, reduction: "mean" }
     }
 }
 

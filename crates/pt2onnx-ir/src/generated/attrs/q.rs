@@ -79,13 +79,7 @@ pub struct QuantizeLinear {
 
 impl Default for QuantizeLinear {
     fn default() -> Self {
-        Self {
-            axis: 1,
-            block_size: 0,
-            output_dtype: 0,
-            precision: 0,
-            saturate: true,
-        }
+        Self { axis: 1, block_size: 0, output_dtype: 0, precision: 0, saturate: true }
     }
 }
 

@@ -16,11 +16,7 @@ pub struct RMSNormalization {
 
 impl Default for RMSNormalization {
     fn default() -> Self {
-        Self {
-            axis: -1,
-            epsilon: 1e-5,
-            stash_type: 1,
-        }
+        Self { axis: -1, epsilon: 1e-5, stash_type: 1 }
     }
 }
 
@@ -124,12 +120,7 @@ pub struct RandomNormal {
 
 impl Default for RandomNormal {
     fn default() -> Self {
-        Self {
-            dtype: 1,
-            mean: 0.0,
-            scale: 1.0,
-            seed: None,
-        }
+        Self { dtype: 1, mean: 0.0, scale: 1.0, seed: None }
     }
 }
 
@@ -171,12 +162,7 @@ pub struct RandomNormalLike {
 
 impl Default for RandomNormalLike {
     fn default() -> Self {
-        Self {
-            dtype: None,
-            mean: 0.0,
-            scale: 1.0,
-            seed: None,
-        }
+        Self { dtype: None, mean: 0.0, scale: 1.0, seed: None }
     }
 }
 
@@ -218,12 +204,7 @@ pub struct RandomUniform {
 
 impl Default for RandomUniform {
     fn default() -> Self {
-        Self {
-            dtype: 1,
-            high: 1.0,
-            low: 0.0,
-            seed: None,
-        }
+        Self { dtype: 1, high: 1.0, low: 0.0, seed: None }
     }
 }
 
@@ -265,12 +246,7 @@ pub struct RandomUniformLike {
 
 impl Default for RandomUniformLike {
     fn default() -> Self {
-        Self {
-            dtype: None,
-            high: 1.0,
-            low: 0.0,
-            seed: None,
-        }
+        Self { dtype: None, high: 1.0, low: 0.0, seed: None }
     }
 }
 
@@ -335,10 +311,7 @@ pub struct ReduceL1 {
 
 impl Default for ReduceL1 {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -370,10 +343,7 @@ pub struct ReduceL2 {
 
 impl Default for ReduceL2 {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -405,10 +375,7 @@ pub struct ReduceLogSum {
 
 impl Default for ReduceLogSum {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -440,10 +407,7 @@ pub struct ReduceLogSumExp {
 
 impl Default for ReduceLogSumExp {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -475,10 +439,7 @@ pub struct ReduceMax {
 
 impl Default for ReduceMax {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -510,10 +471,7 @@ pub struct ReduceMean {
 
 impl Default for ReduceMean {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -545,10 +503,7 @@ pub struct ReduceMin {
 
 impl Default for ReduceMin {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -580,10 +535,7 @@ pub struct ReduceProd {
 
 impl Default for ReduceProd {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -615,10 +567,7 @@ pub struct ReduceSum {
 
 impl Default for ReduceSum {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -650,10 +599,7 @@ pub struct ReduceSumSquare {
 
 impl Default for ReduceSumSquare {
     fn default() -> Self {
-        Self {
-            keepdims: true,
-            noop_with_empty_axes: false,
-        }
+        Self { keepdims: true, noop_with_empty_axes: false }
     }
 }
 
@@ -781,16 +727,10 @@ impl Resize {
             list.push(("exclude_outside".into(), 1i64.into()));
         }
         if self.extrapolation_value != 0.0 {
-            list.push((
-                "extrapolation_value".into(),
-                self.extrapolation_value.into(),
-            ));
+            list.push(("extrapolation_value".into(), self.extrapolation_value.into()));
         }
         if self.keep_aspect_ratio_policy != "stretch" {
-            list.push((
-                "keep_aspect_ratio_policy".into(),
-                self.keep_aspect_ratio_policy.into(),
-            ));
+            list.push(("keep_aspect_ratio_policy".into(), self.keep_aspect_ratio_policy.into()));
         }
         if self.mode != "nearest" {
             list.push(("mode".into(), self.mode.into()));
@@ -813,10 +753,7 @@ pub struct ReverseSequence {
 
 impl Default for ReverseSequence {
     fn default() -> Self {
-        Self {
-            batch_axis: 1,
-            time_axis: 0,
-        }
+        Self { batch_axis: 1, time_axis: 0 }
     }
 }
 
@@ -924,10 +861,7 @@ impl RotaryEmbedding {
             list.push(("num_heads".into(), num_heads.into()));
         }
         if self.rotary_embedding_dim != 0 {
-            list.push((
-                "rotary_embedding_dim".into(),
-                self.rotary_embedding_dim.into(),
-            ));
+            list.push(("rotary_embedding_dim".into(), self.rotary_embedding_dim.into()));
         }
         list
     }

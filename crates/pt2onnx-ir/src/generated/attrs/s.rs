@@ -60,10 +60,7 @@ impl Scan {
             list.push(("scan_output_axes".into(), scan_output_axes.into()));
         }
         if let Some(scan_output_directions) = self.scan_output_directions {
-            list.push((
-                "scan_output_directions".into(),
-                scan_output_directions.into(),
-            ));
+            list.push(("scan_output_directions".into(), scan_output_directions.into()));
         }
         list
     }
@@ -80,10 +77,7 @@ pub struct ScatterElements {
 
 impl Default for ScatterElements {
     fn default() -> Self {
-        Self {
-            axis: 0,
-            reduction: "none",
-        }
+        Self { axis: 0, reduction: "none" }
     }
 }
 
@@ -142,10 +136,7 @@ pub struct Selu {
 
 impl Default for Selu {
     fn default() -> Self {
-        Self {
-            alpha: 1.6732632,
-            gamma: 1.050701,
-        }
+        Self { alpha: 1.6732632, gamma: 1.050701 }
     }
 }
 
@@ -224,10 +215,7 @@ pub struct Shrink {
 
 impl Default for Shrink {
     fn default() -> Self {
-        Self {
-            bias: 0.0,
-            lambd: 0.5,
-        }
+        Self { bias: 0.0, lambd: 0.5 }
     }
 }
 
@@ -286,10 +274,7 @@ pub struct SoftmaxCrossEntropyLoss {
 
 impl Default for SoftmaxCrossEntropyLoss {
     fn default() -> Self {
-        Self {
-            ignore_index: None,
-            reduction: "mean",
-        }
+        Self { ignore_index: None, reduction: "mean" }
     }
 }
 
@@ -374,10 +359,7 @@ pub struct SplitToSequence {
 
 impl Default for SplitToSequence {
     fn default() -> Self {
-        Self {
-            axis: 0,
-            keepdims: true,
-        }
+        Self { axis: 0, keepdims: true }
     }
 }
 
@@ -413,12 +395,7 @@ pub struct StringNormalizer {
 
 impl Default for StringNormalizer {
     fn default() -> Self {
-        Self {
-            case_change_action: "NONE",
-            is_case_sensitive: false,
-            locale: None,
-            stopwords: None,
-        }
+        Self { case_change_action: "NONE", is_case_sensitive: false, locale: None, stopwords: None }
     }
 }
 

@@ -14,10 +14,7 @@ pub struct TensorScatter {
 
 impl Default for TensorScatter {
     fn default() -> Self {
-        Self {
-            axis: -2,
-            mode: "linear",
-        }
+        Self { axis: -2, mode: "linear" }
     }
 }
 
@@ -109,11 +106,7 @@ pub struct TopK {
 
 impl Default for TopK {
     fn default() -> Self {
-        Self {
-            axis: -1,
-            largest: true,
-            sorted: true,
-        }
+        Self { axis: -1, largest: true, sorted: true }
     }
 }
 

@@ -14,10 +14,7 @@ pub struct Unique {
 
 impl Default for Unique {
     fn default() -> Self {
-        Self {
-            axis: None,
-            sorted: true,
-        }
+        Self { axis: None, sorted: true }
     }
 }
 

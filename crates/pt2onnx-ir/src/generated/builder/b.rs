@@ -18,13 +18,7 @@ impl Builder<'_> {
     ) -> Value {
         self.emit1(
             "BatchNormalization",
-            &[
-                Some(x),
-                Some(scale),
-                Some(b),
-                Some(input_mean),
-                Some(input_var),
-            ],
+            &[Some(x), Some(scale), Some(b), Some(input_mean), Some(input_var)],
             options.after([]),
         )
     }
@@ -44,13 +38,7 @@ impl Builder<'_> {
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "BatchNormalization",
-            &[
-                Some(x),
-                Some(scale),
-                Some(b),
-                Some(input_mean),
-                Some(input_var),
-            ],
+            &[Some(x), Some(scale), Some(b), Some(input_mean), Some(input_var)],
             options.after([]),
             outputs,
         )
@@ -71,11 +59,7 @@ impl Builder<'_> {
     /// ONNX `BitShift` (since opset 28).
     /// Inputs: `X`, `Y`.
     pub fn bit_shift(&self, x: Value, y: Value, direction: &str) -> Value {
-        self.emit1(
-            "BitShift",
-            &[Some(x), Some(y)],
-            attributes([("direction", direction.into())]),
-        )
+        self.emit1("BitShift", &[Some(x), Some(y)], attributes([("direction", direction.into())]))
     }
 
     /// ONNX `BitwiseAnd` (since opset 18).

@@ -18,11 +18,7 @@ impl Builder<'_> {
         target_type: Value,
         options: attrs::CastLike,
     ) -> Value {
-        self.emit1(
-            "CastLike",
-            &[Some(input), Some(target_type)],
-            options.after([]),
-        )
+        self.emit1("CastLike", &[Some(input), Some(target_type)], options.after([]))
     }
 
     /// ONNX `CausalConvWithState` (since opset 27).
@@ -63,11 +59,7 @@ impl Builder<'_> {
         shape: Value,
         options: attrs::CenterCropPad,
     ) -> Value {
-        self.emit1(
-            "CenterCropPad",
-            &[Some(input_data), Some(shape)],
-            options.after([]),
-        )
+        self.emit1("CenterCropPad", &[Some(input_data), Some(shape)], options.after([]))
     }
 
     /// ONNX `Clip` (since opset 13).
@@ -78,11 +70,7 @@ impl Builder<'_> {
         min: impl Into<Option<Value>>,
         max: impl Into<Option<Value>>,
     ) -> Value {
-        self.emit1(
-            "Clip",
-            &[Some(input), min.into(), max.into()],
-            attributes([]),
-        )
+        self.emit1("Clip", &[Some(input), min.into(), max.into()], attributes([]))
     }
 
     /// ONNX `Col2Im` (since opset 18).
@@ -104,21 +92,13 @@ impl Builder<'_> {
     /// ONNX `Compress` (since opset 28).
     /// Inputs: `input`, `condition`.
     pub fn compress(&self, input: Value, condition: Value, options: attrs::Compress) -> Value {
-        self.emit1(
-            "Compress",
-            &[Some(input), Some(condition)],
-            options.after([]),
-        )
+        self.emit1("Compress", &[Some(input), Some(condition)], options.after([]))
     }
 
     /// ONNX `Concat` (since opset 13).
     /// Inputs: `inputs` (variadic).
     pub fn concat_op(&self, inputs: &[Value], axis: i64) -> Value {
-        self.emit1(
-            "Concat",
-            &with_variadic(&[], inputs),
-            attributes([("axis", axis.into())]),
-        )
+        self.emit1("Concat", &with_variadic(&[], inputs), attributes([("axis", axis.into())]))
     }
 
     /// ONNX `ConcatFromSequence` (since opset 11).
@@ -185,11 +165,7 @@ impl Builder<'_> {
         b: impl Into<Option<Value>>,
         options: attrs::ConvTranspose,
     ) -> Value {
-        self.emit1(
-            "ConvTranspose",
-            &[Some(x), Some(w), b.into()],
-            options.after([]),
-        )
+        self.emit1("ConvTranspose", &[Some(x), Some(w), b.into()], options.after([]))
     }
 
     /// ONNX `Cos` (since opset 22).

@@ -13,11 +13,7 @@ impl Builder<'_> {
         axis: impl Into<Option<Value>>,
         options: attrs::DFT,
     ) -> Value {
-        self.emit1(
-            "DFT",
-            &[Some(input), dft_length.into(), axis.into()],
-            options.after([]),
-        )
+        self.emit1("DFT", &[Some(input), dft_length.into(), axis.into()], options.after([]))
     }
 
     /// ONNX `DeformConv` (since opset 22).
@@ -46,11 +42,7 @@ impl Builder<'_> {
         blocksize: i64,
         options: attrs::DepthToSpace,
     ) -> Value {
-        self.emit1(
-            "DepthToSpace",
-            &[Some(input)],
-            options.after([("blocksize", blocksize.into())]),
-        )
+        self.emit1("DepthToSpace", &[Some(input)], options.after([("blocksize", blocksize.into())]))
     }
 
     /// ONNX `DequantizeLinear` (since opset 28).
@@ -91,11 +83,7 @@ impl Builder<'_> {
         training_mode: impl Into<Option<Value>>,
         options: attrs::Dropout,
     ) -> Value {
-        self.emit1(
-            "Dropout",
-            &[Some(data), ratio.into(), training_mode.into()],
-            options.after([]),
-        )
+        self.emit1("Dropout", &[Some(data), ratio.into(), training_mode.into()], options.after([]))
     }
 
     /// ONNX `Dropout` (since opset 22).

@@ -19,14 +19,7 @@ impl Builder<'_> {
     ) -> Value {
         self.emit1(
             "GRU",
-            &[
-                Some(x),
-                Some(w),
-                Some(r),
-                b.into(),
-                sequence_lens.into(),
-                initial_h.into(),
-            ],
+            &[Some(x), Some(w), Some(r), b.into(), sequence_lens.into(), initial_h.into()],
             options.after([]),
         )
     }
@@ -47,14 +40,7 @@ impl Builder<'_> {
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "GRU",
-            &[
-                Some(x),
-                Some(w),
-                Some(r),
-                b.into(),
-                sequence_lens.into(),
-                initial_h.into(),
-            ],
+            &[Some(x), Some(w), Some(r), b.into(), sequence_lens.into(), initial_h.into()],
             options.after([]),
             outputs,
         )
@@ -74,11 +60,7 @@ impl Builder<'_> {
         indices: Value,
         options: attrs::GatherElements,
     ) -> Value {
-        self.emit1(
-            "GatherElements",
-            &[Some(data), Some(indices)],
-            options.after([]),
-        )
+        self.emit1("GatherElements", &[Some(data), Some(indices)], options.after([]))
     }
 
     /// ONNX `GatherND` (since opset 13).

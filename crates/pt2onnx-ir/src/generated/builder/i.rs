@@ -23,10 +23,7 @@ impl Builder<'_> {
         self.emit(
             "If",
             &[Some(cond)],
-            attributes([
-                ("then_branch", then_branch.into()),
-                ("else_branch", else_branch.into()),
-            ]),
+            attributes([("then_branch", then_branch.into()), ("else_branch", else_branch.into())]),
             outputs,
         )
     }
@@ -46,11 +43,7 @@ impl Builder<'_> {
         b: Value,
         options: attrs::InstanceNormalization,
     ) -> Value {
-        self.emit1(
-            "InstanceNormalization",
-            &[Some(input), Some(scale), Some(b)],
-            options.after([]),
-        )
+        self.emit1("InstanceNormalization", &[Some(input), Some(scale), Some(b)], options.after([]))
     }
 
     /// ONNX `IsInf` (since opset 20).

@@ -84,11 +84,7 @@ impl Builder<'_> {
         b: impl Into<Option<Value>>,
         options: attrs::LayerNormalization,
     ) -> Value {
-        self.emit1(
-            "LayerNormalization",
-            &[Some(x), Some(scale), b.into()],
-            options.after([]),
-        )
+        self.emit1("LayerNormalization", &[Some(x), Some(scale), b.into()], options.after([]))
     }
 
     /// ONNX `LayerNormalization` (since opset 17).
@@ -145,14 +141,7 @@ impl Builder<'_> {
     ) -> [Value; 2] {
         self.emit_all(
             "LinearAttention",
-            &[
-                Some(query),
-                Some(key),
-                Some(value),
-                past_state.into(),
-                decay.into(),
-                beta.into(),
-            ],
+            &[Some(query), Some(key), Some(value), past_state.into(), decay.into(), beta.into()],
             options.after([
                 ("kv_num_heads", kv_num_heads.into()),
                 ("q_num_heads", q_num_heads.into()),

@@ -13,11 +13,7 @@ impl Builder<'_> {
         values: Value,
         options: attrs::OneHot,
     ) -> Value {
-        self.emit1(
-            "OneHot",
-            &[Some(indices), Some(depth), Some(values)],
-            options.after([]),
-        )
+        self.emit1("OneHot", &[Some(indices), Some(depth), Some(values)], options.after([]))
     }
 
     /// ONNX `Optional` (since opset 28).

@@ -12,11 +12,7 @@ impl Builder<'_> {
         scale: Value,
         options: attrs::RMSNormalization,
     ) -> Value {
-        self.emit1(
-            "RMSNormalization",
-            &[Some(x), Some(scale)],
-            options.after([]),
-        )
+        self.emit1("RMSNormalization", &[Some(x), Some(scale)], options.after([]))
     }
 
     /// ONNX `RNN` (since opset 22).
@@ -34,14 +30,7 @@ impl Builder<'_> {
     ) -> Value {
         self.emit1(
             "RNN",
-            &[
-                Some(x),
-                Some(w),
-                Some(r),
-                b.into(),
-                sequence_lens.into(),
-                initial_h.into(),
-            ],
+            &[Some(x), Some(w), Some(r), b.into(), sequence_lens.into(), initial_h.into()],
             options.after([]),
         )
     }
@@ -62,14 +51,7 @@ impl Builder<'_> {
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "RNN",
-            &[
-                Some(x),
-                Some(w),
-                Some(r),
-                b.into(),
-                sequence_lens.into(),
-                initial_h.into(),
-            ],
+            &[Some(x), Some(w), Some(r), b.into(), sequence_lens.into(), initial_h.into()],
             options.after([]),
             outputs,
         )
@@ -77,11 +59,7 @@ impl Builder<'_> {
 
     /// ONNX `RandomNormal` (since opset 22), without inputs.
     pub fn random_normal(&self, shape: &[i64], options: attrs::RandomNormal) -> Value {
-        self.emit1(
-            "RandomNormal",
-            &[],
-            options.after([("shape", shape.to_vec().into())]),
-        )
+        self.emit1("RandomNormal", &[], options.after([("shape", shape.to_vec().into())]))
     }
 
     /// ONNX `RandomNormalLike` (since opset 22).
@@ -92,11 +70,7 @@ impl Builder<'_> {
 
     /// ONNX `RandomUniform` (since opset 22), without inputs.
     pub fn random_uniform(&self, shape: &[i64], options: attrs::RandomUniform) -> Value {
-        self.emit1(
-            "RandomUniform",
-            &[],
-            options.after([("shape", shape.to_vec().into())]),
-        )
+        self.emit1("RandomUniform", &[], options.after([("shape", shape.to_vec().into())]))
     }
 
     /// ONNX `RandomUniformLike` (since opset 22).
@@ -114,11 +88,7 @@ impl Builder<'_> {
         delta: Value,
         options: attrs::Range,
     ) -> Value {
-        self.emit1(
-            "Range",
-            &[Some(start), Some(limit), Some(delta)],
-            options.after([]),
-        )
+        self.emit1("Range", &[Some(start), Some(limit), Some(delta)], options.after([]))
     }
 
     /// ONNX `Reciprocal` (since opset 13).
@@ -157,11 +127,7 @@ impl Builder<'_> {
         axes: impl Into<Option<Value>>,
         options: attrs::ReduceLogSum,
     ) -> Value {
-        self.emit1(
-            "ReduceLogSum",
-            &[Some(data), axes.into()],
-            options.after([]),
-        )
+        self.emit1("ReduceLogSum", &[Some(data), axes.into()], options.after([]))
     }
 
     /// ONNX `ReduceLogSumExp` (since opset 28).
@@ -172,11 +138,7 @@ impl Builder<'_> {
         axes: impl Into<Option<Value>>,
         options: attrs::ReduceLogSumExp,
     ) -> Value {
-        self.emit1(
-            "ReduceLogSumExp",
-            &[Some(data), axes.into()],
-            options.after([]),
-        )
+        self.emit1("ReduceLogSumExp", &[Some(data), axes.into()], options.after([]))
     }
 
     /// ONNX `ReduceMax` (since opset 20).
@@ -242,11 +204,7 @@ impl Builder<'_> {
         axes: impl Into<Option<Value>>,
         options: attrs::ReduceSumSquare,
     ) -> Value {
-        self.emit1(
-            "ReduceSumSquare",
-            &[Some(data), axes.into()],
-            options.after([]),
-        )
+        self.emit1("ReduceSumSquare", &[Some(data), axes.into()], options.after([]))
     }
 
     /// ONNX `RegexFullMatch` (since opset 20).
@@ -277,11 +235,7 @@ impl Builder<'_> {
         sizes: impl Into<Option<Value>>,
         options: attrs::Resize,
     ) -> Value {
-        self.emit1(
-            "Resize",
-            &[Some(x), roi.into(), scales.into(), sizes.into()],
-            options.after([]),
-        )
+        self.emit1("Resize", &[Some(x), roi.into(), scales.into(), sizes.into()], options.after([]))
     }
 
     /// ONNX `ReverseSequence` (since opset 28).
@@ -292,11 +246,7 @@ impl Builder<'_> {
         sequence_lens: Value,
         options: attrs::ReverseSequence,
     ) -> Value {
-        self.emit1(
-            "ReverseSequence",
-            &[Some(input), Some(sequence_lens)],
-            options.after([]),
-        )
+        self.emit1("ReverseSequence", &[Some(input), Some(sequence_lens)], options.after([]))
     }
 
     /// ONNX `RoiAlign` (since opset 22).
@@ -308,11 +258,7 @@ impl Builder<'_> {
         batch_indices: Value,
         options: attrs::RoiAlign,
     ) -> Value {
-        self.emit1(
-            "RoiAlign",
-            &[Some(x), Some(rois), Some(batch_indices)],
-            options.after([]),
-        )
+        self.emit1("RoiAlign", &[Some(x), Some(rois), Some(batch_indices)], options.after([]))
     }
 
     /// ONNX `RotaryEmbedding` (since opset 23).
@@ -327,12 +273,7 @@ impl Builder<'_> {
     ) -> Value {
         self.emit1(
             "RotaryEmbedding",
-            &[
-                Some(x),
-                Some(cos_cache),
-                Some(sin_cache),
-                position_ids.into(),
-            ],
+            &[Some(x), Some(cos_cache), Some(sin_cache), position_ids.into()],
             options.after([]),
         )
     }

@@ -16,12 +16,7 @@ impl Builder<'_> {
     ) -> Value {
         self.emit1(
             "STFT",
-            &[
-                Some(signal),
-                Some(frame_step),
-                window.into(),
-                frame_length.into(),
-            ],
+            &[Some(signal), Some(frame_step), window.into(), frame_length.into()],
             options.after([]),
         )
     }
@@ -40,10 +35,7 @@ impl Builder<'_> {
         self.emit(
             "Scan",
             &with_variadic(&[], initial_state_and_scan_inputs),
-            options.after([
-                ("body", body.into()),
-                ("num_scan_inputs", num_scan_inputs.into()),
-            ]),
+            options.after([("body", body.into()), ("num_scan_inputs", num_scan_inputs.into())]),
             outputs,
         )
     }
@@ -73,11 +65,7 @@ impl Builder<'_> {
         updates: Value,
         options: attrs::ScatterND,
     ) -> Value {
-        self.emit1(
-            "ScatterND",
-            &[Some(data), Some(indices), Some(updates)],
-            options.after([]),
-        )
+        self.emit1("ScatterND", &[Some(data), Some(indices), Some(updates)], options.after([]))
     }
 
     /// ONNX `Selu` (since opset 22).
@@ -89,21 +77,13 @@ impl Builder<'_> {
     /// ONNX `SequenceAt` (since opset 11).
     /// Inputs: `input_sequence`, `position`.
     pub fn sequence_at(&self, input_sequence: Value, position: Value) -> Value {
-        self.emit1(
-            "SequenceAt",
-            &[Some(input_sequence), Some(position)],
-            attributes([]),
-        )
+        self.emit1("SequenceAt", &[Some(input_sequence), Some(position)], attributes([]))
     }
 
     /// ONNX `SequenceConstruct` (since opset 11).
     /// Inputs: `inputs` (variadic).
     pub fn sequence_construct(&self, inputs: &[Value]) -> Value {
-        self.emit1(
-            "SequenceConstruct",
-            &with_variadic(&[], inputs),
-            attributes([]),
-        )
+        self.emit1("SequenceConstruct", &with_variadic(&[], inputs), attributes([]))
     }
 
     /// ONNX `SequenceEmpty` (since opset 11), without inputs.
@@ -118,11 +98,7 @@ impl Builder<'_> {
         input_sequence: Value,
         position: impl Into<Option<Value>>,
     ) -> Value {
-        self.emit1(
-            "SequenceErase",
-            &[Some(input_sequence), position.into()],
-            attributes([]),
-        )
+        self.emit1("SequenceErase", &[Some(input_sequence), position.into()], attributes([]))
     }
 
     /// ONNX `SequenceInsert` (since opset 11).
@@ -218,13 +194,7 @@ impl Builder<'_> {
     ) -> Value {
         self.emit1(
             "Slice",
-            &[
-                Some(data),
-                Some(starts),
-                Some(ends),
-                axes.into(),
-                steps.into(),
-            ],
+            &[Some(data), Some(starts), Some(ends), axes.into(), steps.into()],
             attributes([]),
         )
     }
@@ -291,11 +261,7 @@ impl Builder<'_> {
         blocksize: i64,
         options: attrs::SpaceToDepth,
     ) -> Value {
-        self.emit1(
-            "SpaceToDepth",
-            &[Some(input)],
-            options.after([("blocksize", blocksize.into())]),
-        )
+        self.emit1("SpaceToDepth", &[Some(input)], options.after([("blocksize", blocksize.into())]))
     }
 
     /// ONNX `Split` (since opset 18).
@@ -308,12 +274,7 @@ impl Builder<'_> {
         split: impl Into<Option<Value>>,
         options: attrs::Split,
     ) -> SmallVec<[Value; 2]> {
-        self.emit(
-            "Split",
-            &[Some(input), split.into()],
-            options.after([]),
-            outputs,
-        )
+        self.emit("Split", &[Some(input), split.into()], options.after([]), outputs)
     }
 
     /// ONNX `SplitToSequence` (since opset 24).
@@ -324,11 +285,7 @@ impl Builder<'_> {
         split: impl Into<Option<Value>>,
         options: attrs::SplitToSequence,
     ) -> Value {
-        self.emit1(
-            "SplitToSequence",
-            &[Some(input), split.into()],
-            options.after([]),
-        )
+        self.emit1("SplitToSequence", &[Some(input), split.into()], options.after([]))
     }
 
     /// ONNX `Sqrt` (since opset 13).

@@ -7,10 +7,6 @@ impl Builder<'_> {
     /// ONNX `Where` (since opset 16).
     /// Inputs: `condition`, `X`, `Y`.
     pub fn where_(&self, condition: Value, x: Value, y: Value) -> Value {
-        self.emit1(
-            "Where",
-            &[Some(condition), Some(x), Some(y)],
-            attributes([]),
-        )
+        self.emit1("Where", &[Some(condition), Some(x), Some(y)], attributes([]))
     }
 }

@@ -174,11 +174,7 @@ pub(super) const AFFINE_GRID_20: OpSchema = OpSchema {
     outputs: &[single("grid", "T1")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "align_corners",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("align_corners", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T1", TYPES_3), constraint("T2", TYPES_6)],
     has_function: true,
 };
@@ -255,11 +251,7 @@ pub(super) const ARG_MAX_12: OpSchema = OpSchema {
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("keepdims", AttributeKind::Int, AttributeDefault::Int(1)),
-        with_default(
-            "select_last_index",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("select_last_index", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_1)],
     has_function: false,
@@ -276,11 +268,7 @@ pub(super) const ARG_MAX_13: OpSchema = OpSchema {
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("keepdims", AttributeKind::Int, AttributeDefault::Int(1)),
-        with_default(
-            "select_last_index",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("select_last_index", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_2)],
     has_function: false,
@@ -329,11 +317,7 @@ pub(super) const ARG_MIN_12: OpSchema = OpSchema {
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("keepdims", AttributeKind::Int, AttributeDefault::Int(1)),
-        with_default(
-            "select_last_index",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("select_last_index", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_1)],
     has_function: false,
@@ -350,11 +334,7 @@ pub(super) const ARG_MIN_13: OpSchema = OpSchema {
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("keepdims", AttributeKind::Int, AttributeDefault::Int(1)),
-        with_default(
-            "select_last_index",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("select_last_index", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_2)],
     has_function: false,
@@ -488,24 +468,12 @@ pub(super) const ATTENTION_23: OpSchema = OpSchema {
         with_default("is_causal", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("kv_num_heads", AttributeKind::Int),
         plain("q_num_heads", AttributeKind::Int),
-        with_default(
-            "qk_matmul_output_mode",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("qk_matmul_output_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("scale", AttributeKind::Float),
-        with_default(
-            "softcap",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.0),
-        ),
+        with_default("softcap", AttributeKind::Float, AttributeDefault::Float(0.0)),
         plain("softmax_precision", AttributeKind::Int),
     ],
-    constraints: &[
-        constraint("T1", TYPES_3),
-        constraint("T2", TYPES_3),
-        constraint("U", TYPES_8),
-    ],
+    constraints: &[constraint("T1", TYPES_3), constraint("T2", TYPES_3), constraint("U", TYPES_8)],
     has_function: true,
 };
 
@@ -534,24 +502,12 @@ pub(super) const ATTENTION_24: OpSchema = OpSchema {
         with_default("is_causal", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("kv_num_heads", AttributeKind::Int),
         plain("q_num_heads", AttributeKind::Int),
-        with_default(
-            "qk_matmul_output_mode",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("qk_matmul_output_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("scale", AttributeKind::Float),
-        with_default(
-            "softcap",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.0),
-        ),
+        with_default("softcap", AttributeKind::Float, AttributeDefault::Float(0.0)),
         plain("softmax_precision", AttributeKind::Int),
     ],
-    constraints: &[
-        constraint("T1", TYPES_3),
-        constraint("T2", TYPES_3),
-        constraint("U", TYPES_8),
-    ],
+    constraints: &[constraint("T1", TYPES_3), constraint("T2", TYPES_3), constraint("U", TYPES_8)],
     has_function: true,
 };
 
@@ -579,35 +535,15 @@ pub(super) const ATTENTION_25: OpSchema = OpSchema {
     attributes: &[
         with_default("is_causal", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("kv_num_heads", AttributeKind::Int),
-        with_default(
-            "left_window_size",
-            AttributeKind::Int,
-            AttributeDefault::Int(-1),
-        ),
+        with_default("left_window_size", AttributeKind::Int, AttributeDefault::Int(-1)),
         plain("q_num_heads", AttributeKind::Int),
-        with_default(
-            "qk_matmul_output_mode",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
-        with_default(
-            "right_window_size",
-            AttributeKind::Int,
-            AttributeDefault::Int(-1),
-        ),
+        with_default("qk_matmul_output_mode", AttributeKind::Int, AttributeDefault::Int(0)),
+        with_default("right_window_size", AttributeKind::Int, AttributeDefault::Int(-1)),
         plain("scale", AttributeKind::Float),
-        with_default(
-            "softcap",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.0),
-        ),
+        with_default("softcap", AttributeKind::Float, AttributeDefault::Float(0.0)),
         plain("softmax_precision", AttributeKind::Int),
     ],
-    constraints: &[
-        constraint("T1", TYPES_3),
-        constraint("T2", TYPES_3),
-        constraint("U", TYPES_8),
-    ],
+    constraints: &[constraint("T1", TYPES_3), constraint("T2", TYPES_3), constraint("U", TYPES_8)],
     has_function: true,
 };
 
@@ -620,11 +556,7 @@ pub(super) const AVERAGE_POOL_1: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
         plain("strides", AttributeKind::Ints),
@@ -642,16 +574,8 @@ pub(super) const AVERAGE_POOL_7: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
-        with_default(
-            "count_include_pad",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
+        with_default("count_include_pad", AttributeKind::Int, AttributeDefault::Int(0)),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
         plain("strides", AttributeKind::Ints),
@@ -669,17 +593,9 @@ pub(super) const AVERAGE_POOL_10: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "count_include_pad",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("count_include_pad", AttributeKind::Int, AttributeDefault::Int(0)),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
         plain("strides", AttributeKind::Ints),
@@ -697,17 +613,9 @@ pub(super) const AVERAGE_POOL_11: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "count_include_pad",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("count_include_pad", AttributeKind::Int, AttributeDefault::Int(0)),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
         plain("strides", AttributeKind::Ints),
@@ -725,17 +633,9 @@ pub(super) const AVERAGE_POOL_19: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "count_include_pad",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("count_include_pad", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
@@ -754,17 +654,9 @@ pub(super) const AVERAGE_POOL_22: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "count_include_pad",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("count_include_pad", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),

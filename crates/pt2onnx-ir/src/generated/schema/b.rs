@@ -25,17 +25,9 @@ pub(super) const BATCH_NORMALIZATION_1: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         required("consumed_inputs", AttributeKind::Ints),
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
         with_default("is_test", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "momentum",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.9),
-        ),
+        with_default("momentum", AttributeKind::Float, AttributeDefault::Float(0.9)),
         with_default("spatial", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T", TYPES_0)],
@@ -63,17 +55,9 @@ pub(super) const BATCH_NORMALIZATION_6: OpSchema = OpSchema {
     min_inputs: 5,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
         with_default("is_test", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "momentum",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.9),
-        ),
+        with_default("momentum", AttributeKind::Float, AttributeDefault::Float(0.9)),
         with_default("spatial", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T", TYPES_0)],
@@ -101,16 +85,8 @@ pub(super) const BATCH_NORMALIZATION_7: OpSchema = OpSchema {
     min_inputs: 5,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
-        with_default(
-            "momentum",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.9),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
+        with_default("momentum", AttributeKind::Float, AttributeDefault::Float(0.9)),
         with_default("spatial", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T", TYPES_0)],
@@ -138,16 +114,8 @@ pub(super) const BATCH_NORMALIZATION_9: OpSchema = OpSchema {
     min_inputs: 5,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
-        with_default(
-            "momentum",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.9),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
+        with_default("momentum", AttributeKind::Float, AttributeDefault::Float(0.9)),
     ],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
@@ -164,29 +132,13 @@ pub(super) const BATCH_NORMALIZATION_14: OpSchema = OpSchema {
         single("input_mean", "U"),
         single("input_var", "U"),
     ],
-    outputs: &[
-        single("Y", "T"),
-        optional("running_mean", "U"),
-        optional("running_var", "U"),
-    ],
+    outputs: &[single("Y", "T"), optional("running_mean", "U"), optional("running_var", "U")],
     min_inputs: 5,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
-        with_default(
-            "momentum",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.9),
-        ),
-        with_default(
-            "training_mode",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
+        with_default("momentum", AttributeKind::Float, AttributeDefault::Float(0.9)),
+        with_default("training_mode", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_3), constraint("U", TYPES_3)],
     has_function: false,
@@ -203,35 +155,15 @@ pub(super) const BATCH_NORMALIZATION_15: OpSchema = OpSchema {
         single("input_mean", "T2"),
         single("input_var", "T2"),
     ],
-    outputs: &[
-        single("Y", "T"),
-        optional("running_mean", "T2"),
-        optional("running_var", "T2"),
-    ],
+    outputs: &[single("Y", "T"), optional("running_mean", "T2"), optional("running_var", "T2")],
     min_inputs: 5,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
-        with_default(
-            "momentum",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.9),
-        ),
-        with_default(
-            "training_mode",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
+        with_default("momentum", AttributeKind::Float, AttributeDefault::Float(0.9)),
+        with_default("training_mode", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
-    constraints: &[
-        constraint("T", TYPES_3),
-        constraint("T1", TYPES_3),
-        constraint("T2", TYPES_3),
-    ],
+    constraints: &[constraint("T", TYPES_3), constraint("T1", TYPES_3), constraint("T2", TYPES_3)],
     has_function: false,
 };
 
@@ -243,10 +175,7 @@ pub(super) const BERNOULLI_15: OpSchema = OpSchema {
     outputs: &[single("output", "T2")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[
-        plain("dtype", AttributeKind::Int),
-        plain("seed", AttributeKind::Float),
-    ],
+    attributes: &[plain("dtype", AttributeKind::Int), plain("seed", AttributeKind::Float)],
     constraints: &[constraint("T1", TYPES_0), constraint("T2", TYPES_8)],
     has_function: true,
 };
@@ -259,10 +188,7 @@ pub(super) const BERNOULLI_22: OpSchema = OpSchema {
     outputs: &[single("output", "T2")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[
-        plain("dtype", AttributeKind::Int),
-        plain("seed", AttributeKind::Float),
-    ],
+    attributes: &[plain("dtype", AttributeKind::Int), plain("seed", AttributeKind::Float)],
     constraints: &[constraint("T1", TYPES_3), constraint("T2", TYPES_8)],
     has_function: true,
 };
@@ -367,11 +293,7 @@ pub(super) const BLACKMAN_WINDOW_17: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "output_datatype",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
+        with_default("output_datatype", AttributeKind::Int, AttributeDefault::Int(1)),
         with_default("periodic", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_12), constraint("T2", TYPES_2)],

@@ -112,11 +112,7 @@ pub(super) const CAST_24: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "round_mode",
-            AttributeKind::String,
-            AttributeDefault::String("up"),
-        ),
+        with_default("round_mode", AttributeKind::String, AttributeDefault::String("up")),
         with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1)),
         required("to", AttributeKind::Int),
     ],
@@ -133,11 +129,7 @@ pub(super) const CAST_25: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "round_mode",
-            AttributeKind::String,
-            AttributeDefault::String("up"),
-        ),
+        with_default("round_mode", AttributeKind::String, AttributeDefault::String("up")),
         with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1)),
         required("to", AttributeKind::Int),
     ],
@@ -154,11 +146,7 @@ pub(super) const CAST_28: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "round_mode",
-            AttributeKind::String,
-            AttributeDefault::String("up"),
-        ),
+        with_default("round_mode", AttributeKind::String, AttributeDefault::String("up")),
         with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1)),
         required("to", AttributeKind::Int),
     ],
@@ -187,11 +175,7 @@ pub(super) const CAST_LIKE_19: OpSchema = OpSchema {
     outputs: &[single("output", "T2")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "saturate",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T1", TYPES_16), constraint("T2", TYPES_16)],
     has_function: true,
 };
@@ -204,11 +188,7 @@ pub(super) const CAST_LIKE_21: OpSchema = OpSchema {
     outputs: &[single("output", "T2")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "saturate",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T1", TYPES_17), constraint("T2", TYPES_17)],
     has_function: true,
 };
@@ -221,11 +201,7 @@ pub(super) const CAST_LIKE_23: OpSchema = OpSchema {
     outputs: &[single("output", "T2")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "saturate",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T1", TYPES_18), constraint("T2", TYPES_18)],
     has_function: true,
 };
@@ -239,11 +215,7 @@ pub(super) const CAST_LIKE_24: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "round_mode",
-            AttributeKind::String,
-            AttributeDefault::String("up"),
-        ),
+        with_default("round_mode", AttributeKind::String, AttributeDefault::String("up")),
         with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_19), constraint("T2", TYPES_19)],
@@ -259,11 +231,7 @@ pub(super) const CAST_LIKE_25: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "round_mode",
-            AttributeKind::String,
-            AttributeDefault::String("up"),
-        ),
+        with_default("round_mode", AttributeKind::String, AttributeDefault::String("up")),
         with_default("saturate", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_20), constraint("T2", TYPES_20)],
@@ -339,11 +307,7 @@ pub(super) const CELU_12: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_22)],
     has_function: true,
 };
@@ -356,11 +320,7 @@ pub(super) const CELU_28: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -404,16 +364,8 @@ pub(super) const CLIP_6: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "max",
-            AttributeKind::Float,
-            AttributeDefault::Float(3.4028235e38),
-        ),
-        with_default(
-            "min",
-            AttributeKind::Float,
-            AttributeDefault::Float(-3.4028235e38),
-        ),
+        with_default("max", AttributeKind::Float, AttributeDefault::Float(3.4028235e38)),
+        with_default("min", AttributeKind::Float, AttributeDefault::Float(-3.4028235e38)),
     ],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
@@ -423,11 +375,7 @@ pub(super) const CLIP_11: OpSchema = OpSchema {
     name: "Clip",
     since: 11,
     deprecated: false,
-    inputs: &[
-        single("input", "T"),
-        optional("min", "T"),
-        optional("max", "T"),
-    ],
+    inputs: &[single("input", "T"), optional("min", "T"), optional("max", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
@@ -440,11 +388,7 @@ pub(super) const CLIP_12: OpSchema = OpSchema {
     name: "Clip",
     since: 12,
     deprecated: false,
-    inputs: &[
-        single("input", "T"),
-        optional("min", "T"),
-        optional("max", "T"),
-    ],
+    inputs: &[single("input", "T"), optional("min", "T"), optional("max", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
@@ -457,11 +401,7 @@ pub(super) const CLIP_13: OpSchema = OpSchema {
     name: "Clip",
     since: 13,
     deprecated: false,
-    inputs: &[
-        single("input", "T"),
-        optional("min", "T"),
-        optional("max", "T"),
-    ],
+    inputs: &[single("input", "T"), optional("min", "T"), optional("max", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
@@ -881,11 +821,7 @@ pub(super) const CONV_1: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),
@@ -905,11 +841,7 @@ pub(super) const CONV_11: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),
@@ -929,11 +861,7 @@ pub(super) const CONV_22: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),
@@ -958,11 +886,7 @@ pub(super) const CONV_INTEGER_10: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),
@@ -986,11 +910,7 @@ pub(super) const CONV_TRANSPOSE_1: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),
@@ -1012,11 +932,7 @@ pub(super) const CONV_TRANSPOSE_11: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),
@@ -1038,11 +954,7 @@ pub(super) const CONV_TRANSPOSE_22: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("dilations", AttributeKind::Ints),
         with_default("group", AttributeKind::Int, AttributeDefault::Int(1)),
         plain("kernel_shape", AttributeKind::Ints),

@@ -53,11 +53,7 @@ pub(super) const ELU_6: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: true,
 };
@@ -70,11 +66,7 @@ pub(super) const ELU_22: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };

@@ -11,11 +11,7 @@ pub(super) const FLATTEN_1: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -28,11 +24,7 @@ pub(super) const FLATTEN_9: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_24)],
     has_function: false,
 };
@@ -45,11 +37,7 @@ pub(super) const FLATTEN_11: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_24)],
     has_function: false,
 };
@@ -62,11 +50,7 @@ pub(super) const FLATTEN_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_23)],
     has_function: false,
 };
@@ -79,11 +63,7 @@ pub(super) const FLATTEN_21: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_27)],
     has_function: false,
 };
@@ -96,11 +76,7 @@ pub(super) const FLATTEN_23: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_28)],
     has_function: false,
 };
@@ -113,11 +89,7 @@ pub(super) const FLATTEN_24: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_29)],
     has_function: false,
 };
@@ -130,11 +102,7 @@ pub(super) const FLATTEN_25: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_30)],
     has_function: false,
 };

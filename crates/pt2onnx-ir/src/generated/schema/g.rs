@@ -23,17 +23,9 @@ pub(super) const GRU_1: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("foward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("foward")),
         plain("hidden_size", AttributeKind::Int),
-        with_default(
-            "output_sequence",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("output_sequence", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("T1", TYPES_37)],
     has_function: false,
@@ -59,22 +51,10 @@ pub(super) const GRU_3: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
-        with_default(
-            "linear_before_reset",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
-        with_default(
-            "output_sequence",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("linear_before_reset", AttributeKind::Int, AttributeDefault::Int(0)),
+        with_default("output_sequence", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("T1", TYPES_37)],
     has_function: false,
@@ -100,17 +80,9 @@ pub(super) const GRU_7: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
-        with_default(
-            "linear_before_reset",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("linear_before_reset", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("T1", TYPES_37)],
     has_function: false,
@@ -136,18 +108,10 @@ pub(super) const GRU_14: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
         with_default("layout", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "linear_before_reset",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("linear_before_reset", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("T1", TYPES_37)],
     has_function: false,
@@ -173,18 +137,10 @@ pub(super) const GRU_22: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
         with_default("layout", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "linear_before_reset",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("linear_before_reset", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_3), constraint("T1", TYPES_37)],
     has_function: false,
@@ -198,11 +154,7 @@ pub(super) const GATHER_1: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -215,11 +167,7 @@ pub(super) const GATHER_11: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -232,11 +180,7 @@ pub(super) const GATHER_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_23), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -249,11 +193,7 @@ pub(super) const GATHER_ELEMENTS_11: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -266,11 +206,7 @@ pub(super) const GATHER_ELEMENTS_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_23), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -296,11 +232,7 @@ pub(super) const GATHER_ND_12: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "batch_dims",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("batch_dims", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24)],
     has_function: false,
 };
@@ -313,11 +245,7 @@ pub(super) const GATHER_ND_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "batch_dims",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("batch_dims", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_23)],
     has_function: false,
 };
@@ -483,11 +411,7 @@ pub(super) const GLOBAL_LP_POOL_1: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "p",
-        AttributeKind::Float,
-        AttributeDefault::Float(2.0),
-    )],
+    attributes: &[with_default("p", AttributeKind::Float, AttributeDefault::Float(2.0))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -500,11 +424,7 @@ pub(super) const GLOBAL_LP_POOL_2: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "p",
-        AttributeKind::Int,
-        AttributeDefault::Int(2),
-    )],
+    attributes: &[with_default("p", AttributeKind::Int, AttributeDefault::Int(2))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -517,11 +437,7 @@ pub(super) const GLOBAL_LP_POOL_22: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "p",
-        AttributeKind::Int,
-        AttributeDefault::Int(2),
-    )],
+    attributes: &[with_default("p", AttributeKind::Int, AttributeDefault::Int(2))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: false,
 };
@@ -642,21 +558,9 @@ pub(super) const GRID_SAMPLE_16: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "align_corners",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("bilinear"),
-        ),
-        with_default(
-            "padding_mode",
-            AttributeKind::String,
-            AttributeDefault::String("zeros"),
-        ),
+        with_default("align_corners", AttributeKind::Int, AttributeDefault::Int(0)),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("bilinear")),
+        with_default("padding_mode", AttributeKind::String, AttributeDefault::String("zeros")),
     ],
     constraints: &[constraint("T1", TYPES_24), constraint("T2", TYPES_0)],
     has_function: false,
@@ -671,21 +575,9 @@ pub(super) const GRID_SAMPLE_20: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "align_corners",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("linear"),
-        ),
-        with_default(
-            "padding_mode",
-            AttributeKind::String,
-            AttributeDefault::String("zeros"),
-        ),
+        with_default("align_corners", AttributeKind::Int, AttributeDefault::Int(0)),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("linear")),
+        with_default("padding_mode", AttributeKind::String, AttributeDefault::String("zeros")),
     ],
     constraints: &[constraint("T1", TYPES_24), constraint("T2", TYPES_0)],
     has_function: false,
@@ -700,21 +592,9 @@ pub(super) const GRID_SAMPLE_22: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "align_corners",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("linear"),
-        ),
-        with_default(
-            "padding_mode",
-            AttributeKind::String,
-            AttributeDefault::String("zeros"),
-        ),
+        with_default("align_corners", AttributeKind::Int, AttributeDefault::Int(0)),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("linear")),
+        with_default("padding_mode", AttributeKind::String, AttributeDefault::String("zeros")),
     ],
     constraints: &[constraint("T1", TYPES_23), constraint("T2", TYPES_3)],
     has_function: false,
@@ -729,11 +609,7 @@ pub(super) const GROUP_NORMALIZATION_18: OpSchema = OpSchema {
     min_inputs: 3,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
         required("num_groups", AttributeKind::Int),
     ],
     constraints: &[constraint("T", TYPES_3)],
@@ -749,11 +625,7 @@ pub(super) const GROUP_NORMALIZATION_21: OpSchema = OpSchema {
     min_inputs: 3,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
         required("num_groups", AttributeKind::Int),
         with_default("stash_type", AttributeKind::Int, AttributeDefault::Int(1)),
     ],

@@ -12,11 +12,7 @@ pub(super) const HAMMING_WINDOW_17: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "output_datatype",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
+        with_default("output_datatype", AttributeKind::Int, AttributeDefault::Int(1)),
         with_default("periodic", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_12), constraint("T2", TYPES_2)],
@@ -32,11 +28,7 @@ pub(super) const HANN_WINDOW_17: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "output_datatype",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
+        with_default("output_datatype", AttributeKind::Int, AttributeDefault::Int(1)),
         with_default("periodic", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_12), constraint("T2", TYPES_2)],
@@ -126,11 +118,7 @@ pub(super) const HARDMAX_1: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -143,11 +131,7 @@ pub(super) const HARDMAX_11: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -160,11 +144,7 @@ pub(super) const HARDMAX_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(-1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(-1))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: false,
 };

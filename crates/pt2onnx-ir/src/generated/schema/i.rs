@@ -291,11 +291,7 @@ pub(super) const INSTANCE_NORMALIZATION_1: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         plain("consumed_inputs", AttributeKind::Ints),
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
     ],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
@@ -309,11 +305,7 @@ pub(super) const INSTANCE_NORMALIZATION_6: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
-    attributes: &[with_default(
-        "epsilon",
-        AttributeKind::Float,
-        AttributeDefault::Float(1e-5),
-    )],
+    attributes: &[with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -326,11 +318,7 @@ pub(super) const INSTANCE_NORMALIZATION_22: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
-    attributes: &[with_default(
-        "epsilon",
-        AttributeKind::Float,
-        AttributeDefault::Float(1e-5),
-    )],
+    attributes: &[with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: false,
 };
@@ -344,16 +332,8 @@ pub(super) const IS_INF_10: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "detect_negative",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
-        with_default(
-            "detect_positive",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
+        with_default("detect_negative", AttributeKind::Int, AttributeDefault::Int(1)),
+        with_default("detect_positive", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_62), constraint("T2", TYPES_7)],
     has_function: false,
@@ -368,16 +348,8 @@ pub(super) const IS_INF_20: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "detect_negative",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
-        with_default(
-            "detect_positive",
-            AttributeKind::Int,
-            AttributeDefault::Int(1),
-        ),
+        with_default("detect_negative", AttributeKind::Int, AttributeDefault::Int(1)),
+        with_default("detect_positive", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T1", TYPES_45), constraint("T2", TYPES_7)],
     has_function: false,

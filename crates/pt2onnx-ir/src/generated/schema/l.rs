@@ -12,11 +12,7 @@ pub(super) const LRN_1: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "alpha",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.0001),
-        ),
+        with_default("alpha", AttributeKind::Float, AttributeDefault::Float(0.0001)),
         with_default("beta", AttributeKind::Float, AttributeDefault::Float(0.75)),
         with_default("bias", AttributeKind::Float, AttributeDefault::Float(1.0)),
         required("size", AttributeKind::Int),
@@ -34,11 +30,7 @@ pub(super) const LRN_13: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "alpha",
-            AttributeKind::Float,
-            AttributeDefault::Float(0.0001),
-        ),
+        with_default("alpha", AttributeKind::Float, AttributeDefault::Float(0.0001)),
         with_default("beta", AttributeKind::Float, AttributeDefault::Float(0.75)),
         with_default("bias", AttributeKind::Float, AttributeDefault::Float(1.0)),
         required("size", AttributeKind::Int),
@@ -61,11 +53,7 @@ pub(super) const LSTM_1: OpSchema = OpSchema {
         optional("initial_c", "T"),
         optional("P", "T"),
     ],
-    outputs: &[
-        optional("Y", "T"),
-        optional("Y_h", "T"),
-        optional("Y_c", "T"),
-    ],
+    outputs: &[optional("Y", "T"), optional("Y_h", "T"), optional("Y_c", "T")],
     min_inputs: 3,
     min_outputs: 0,
     attributes: &[
@@ -73,18 +61,10 @@ pub(super) const LSTM_1: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
         with_default("input_forget", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "output_sequence",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("output_sequence", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("T1", TYPES_37)],
     has_function: false,
@@ -104,11 +84,7 @@ pub(super) const LSTM_7: OpSchema = OpSchema {
         optional("initial_c", "T"),
         optional("P", "T"),
     ],
-    outputs: &[
-        optional("Y", "T"),
-        optional("Y_h", "T"),
-        optional("Y_c", "T"),
-    ],
+    outputs: &[optional("Y", "T"), optional("Y_h", "T"), optional("Y_c", "T")],
     min_inputs: 3,
     min_outputs: 0,
     attributes: &[
@@ -116,11 +92,7 @@ pub(super) const LSTM_7: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
         with_default("input_forget", AttributeKind::Int, AttributeDefault::Int(0)),
     ],
@@ -142,11 +114,7 @@ pub(super) const LSTM_14: OpSchema = OpSchema {
         optional("initial_c", "T"),
         optional("P", "T"),
     ],
-    outputs: &[
-        optional("Y", "T"),
-        optional("Y_h", "T"),
-        optional("Y_c", "T"),
-    ],
+    outputs: &[optional("Y", "T"), optional("Y_h", "T"), optional("Y_c", "T")],
     min_inputs: 3,
     min_outputs: 0,
     attributes: &[
@@ -154,11 +122,7 @@ pub(super) const LSTM_14: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
         with_default("input_forget", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("layout", AttributeKind::Int, AttributeDefault::Int(0)),
@@ -181,11 +145,7 @@ pub(super) const LSTM_22: OpSchema = OpSchema {
         optional("initial_c", "T"),
         optional("P", "T"),
     ],
-    outputs: &[
-        optional("Y", "T"),
-        optional("Y_h", "T"),
-        optional("Y_c", "T"),
-    ],
+    outputs: &[optional("Y", "T"), optional("Y_h", "T"), optional("Y_c", "T")],
     min_inputs: 3,
     min_outputs: 0,
     attributes: &[
@@ -193,11 +153,7 @@ pub(super) const LSTM_22: OpSchema = OpSchema {
         plain("activation_beta", AttributeKind::Floats),
         plain("activations", AttributeKind::Strings),
         plain("clip", AttributeKind::Float),
-        with_default(
-            "direction",
-            AttributeKind::String,
-            AttributeDefault::String("forward"),
-        ),
+        with_default("direction", AttributeKind::String, AttributeDefault::String("forward")),
         plain("hidden_size", AttributeKind::Int),
         with_default("input_forget", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("layout", AttributeKind::Int, AttributeDefault::Int(0)),
@@ -211,20 +167,12 @@ pub(super) const LAYER_NORMALIZATION_17: OpSchema = OpSchema {
     since: 17,
     deprecated: false,
     inputs: &[single("X", "T"), single("Scale", "T"), optional("B", "T")],
-    outputs: &[
-        single("Y", "T"),
-        optional("Mean", "U"),
-        optional("InvStdDev", "U"),
-    ],
+    outputs: &[single("Y", "T"), optional("Mean", "U"), optional("InvStdDev", "U")],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(-1)),
-        with_default(
-            "epsilon",
-            AttributeKind::Float,
-            AttributeDefault::Float(1e-5),
-        ),
+        with_default("epsilon", AttributeKind::Float, AttributeDefault::Float(1e-5)),
         with_default("stash_type", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
     constraints: &[constraint("T", TYPES_3), constraint("U", TYPES_63)],
@@ -255,11 +203,7 @@ pub(super) const LEAKY_RELU_6: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(0.01),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(0.01))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -272,11 +216,7 @@ pub(super) const LEAKY_RELU_16: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(0.01),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(0.01))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -382,11 +322,7 @@ pub(super) const LINEAR_ATTENTION_27: OpSchema = OpSchema {
         required("kv_num_heads", AttributeKind::Int),
         required("q_num_heads", AttributeKind::Int),
         with_default("scale", AttributeKind::Float, AttributeDefault::Float(0.0)),
-        with_default(
-            "update_rule",
-            AttributeKind::String,
-            AttributeDefault::String("gated_delta"),
-        ),
+        with_default("update_rule", AttributeKind::String, AttributeDefault::String("gated_delta")),
     ],
     constraints: &[constraint("T", TYPES_21), constraint("S", TYPES_21)],
     has_function: true,
@@ -439,11 +375,7 @@ pub(super) const LOG_SOFTMAX_1: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -456,11 +388,7 @@ pub(super) const LOG_SOFTMAX_11: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -473,11 +401,7 @@ pub(super) const LOG_SOFTMAX_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(-1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(-1))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -486,20 +410,12 @@ pub(super) const LOOP_1: OpSchema = OpSchema {
     name: "Loop",
     since: 1,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 3,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_24),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_24), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -507,20 +423,12 @@ pub(super) const LOOP_11: OpSchema = OpSchema {
     name: "Loop",
     since: 11,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_24),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_24), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -528,20 +436,12 @@ pub(super) const LOOP_13: OpSchema = OpSchema {
     name: "Loop",
     since: 13,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_55),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_55), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -549,20 +449,12 @@ pub(super) const LOOP_16: OpSchema = OpSchema {
     name: "Loop",
     since: 16,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_56),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_56), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -570,20 +462,12 @@ pub(super) const LOOP_19: OpSchema = OpSchema {
     name: "Loop",
     since: 19,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_57),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_57), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -591,20 +475,12 @@ pub(super) const LOOP_21: OpSchema = OpSchema {
     name: "Loop",
     since: 21,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_58),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_58), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -612,20 +488,12 @@ pub(super) const LOOP_23: OpSchema = OpSchema {
     name: "Loop",
     since: 23,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_59),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_59), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -633,20 +501,12 @@ pub(super) const LOOP_24: OpSchema = OpSchema {
     name: "Loop",
     since: 24,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_60),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_60), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -654,20 +514,12 @@ pub(super) const LOOP_25: OpSchema = OpSchema {
     name: "Loop",
     since: 25,
     deprecated: false,
-    inputs: &[
-        optional("M", "I"),
-        optional("cond", "B"),
-        variadic("v_initial", "V", false),
-    ],
+    inputs: &[optional("M", "I"), optional("cond", "B"), variadic("v_initial", "V", false)],
     outputs: &[variadic("v_final_and_scan_outputs", "V", false)],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[required("body", AttributeKind::Graph)],
-    constraints: &[
-        constraint("V", TYPES_61),
-        constraint("I", TYPES_6),
-        constraint("B", TYPES_7),
-    ],
+    constraints: &[constraint("V", TYPES_61), constraint("I", TYPES_6), constraint("B", TYPES_7)],
     has_function: false,
 };
 
@@ -712,11 +564,7 @@ pub(super) const LP_POOL_1: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         plain("kernel_shape", AttributeKind::Ints),
         with_default("p", AttributeKind::Float, AttributeDefault::Float(2.0)),
         plain("pads", AttributeKind::Ints),
@@ -735,11 +583,7 @@ pub(super) const LP_POOL_2: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         required("kernel_shape", AttributeKind::Ints),
         with_default("p", AttributeKind::Int, AttributeDefault::Int(2)),
         plain("pads", AttributeKind::Ints),
@@ -758,11 +602,7 @@ pub(super) const LP_POOL_11: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         required("kernel_shape", AttributeKind::Ints),
         with_default("p", AttributeKind::Int, AttributeDefault::Int(2)),
         plain("pads", AttributeKind::Ints),
@@ -781,11 +621,7 @@ pub(super) const LP_POOL_18: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
@@ -806,11 +642,7 @@ pub(super) const LP_POOL_22: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),

@@ -138,11 +138,7 @@ pub(super) const MAX_POOL_1: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
         plain("strides", AttributeKind::Ints),
@@ -160,18 +156,10 @@ pub(super) const MAX_POOL_8: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
-        with_default(
-            "storage_order",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("storage_order", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("strides", AttributeKind::Ints),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("I", TYPES_6)],
@@ -187,20 +175,12 @@ pub(super) const MAX_POOL_10: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
-        with_default(
-            "storage_order",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("storage_order", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("strides", AttributeKind::Ints),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("I", TYPES_6)],
@@ -216,20 +196,12 @@ pub(super) const MAX_POOL_11: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
-        with_default(
-            "storage_order",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("storage_order", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("strides", AttributeKind::Ints),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("I", TYPES_6)],
@@ -245,20 +217,12 @@ pub(super) const MAX_POOL_12: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
-        with_default(
-            "storage_order",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("storage_order", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("strides", AttributeKind::Ints),
     ],
     constraints: &[constraint("T", TYPES_64), constraint("I", TYPES_6)],
@@ -274,20 +238,12 @@ pub(super) const MAX_POOL_22: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "auto_pad",
-            AttributeKind::String,
-            AttributeDefault::String("NOTSET"),
-        ),
+        with_default("auto_pad", AttributeKind::String, AttributeDefault::String("NOTSET")),
         with_default("ceil_mode", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("dilations", AttributeKind::Ints),
         required("kernel_shape", AttributeKind::Ints),
         plain("pads", AttributeKind::Ints),
-        with_default(
-            "storage_order",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("storage_order", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("strides", AttributeKind::Ints),
     ],
     constraints: &[constraint("T", TYPES_65), constraint("I", TYPES_6)],
@@ -304,11 +260,7 @@ pub(super) const MAX_ROI_POOL_1: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         required("pooled_shape", AttributeKind::Ints),
-        with_default(
-            "spatial_scale",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.0),
-        ),
+        with_default("spatial_scale", AttributeKind::Float, AttributeDefault::Float(1.0)),
     ],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
@@ -324,11 +276,7 @@ pub(super) const MAX_ROI_POOL_22: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         required("pooled_shape", AttributeKind::Ints),
-        with_default(
-            "spatial_scale",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.0),
-        ),
+        with_default("spatial_scale", AttributeKind::Float, AttributeDefault::Float(1.0)),
     ],
     constraints: &[constraint("T", TYPES_3)],
     has_function: false,
@@ -338,11 +286,7 @@ pub(super) const MAX_UNPOOL_9: OpSchema = OpSchema {
     name: "MaxUnpool",
     since: 9,
     deprecated: false,
-    inputs: &[
-        single("X", "T1"),
-        single("I", "T2"),
-        optional("output_shape", "T2"),
-    ],
+    inputs: &[single("X", "T1"), single("I", "T2"), optional("output_shape", "T2")],
     outputs: &[single("output", "T1")],
     min_inputs: 2,
     min_outputs: 1,
@@ -359,11 +303,7 @@ pub(super) const MAX_UNPOOL_11: OpSchema = OpSchema {
     name: "MaxUnpool",
     since: 11,
     deprecated: false,
-    inputs: &[
-        single("X", "T1"),
-        single("I", "T2"),
-        optional("output_shape", "T2"),
-    ],
+    inputs: &[single("X", "T1"), single("I", "T2"), optional("output_shape", "T2")],
     outputs: &[single("output", "T1")],
     min_inputs: 2,
     min_outputs: 1,
@@ -380,11 +320,7 @@ pub(super) const MAX_UNPOOL_22: OpSchema = OpSchema {
     name: "MaxUnpool",
     since: 22,
     deprecated: false,
-    inputs: &[
-        single("X", "T1"),
-        single("I", "T2"),
-        optional("output_shape", "T2"),
-    ],
+    inputs: &[single("X", "T1"), single("I", "T2"), optional("output_shape", "T2")],
     outputs: &[single("output", "T1")],
     min_inputs: 2,
     min_outputs: 1,
@@ -457,11 +393,7 @@ pub(super) const MEAN_VARIANCE_NORMALIZATION_9: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axes",
-        AttributeKind::Ints,
-        AttributeDefault::Ints(&[0, 2, 3]),
-    )],
+    attributes: &[with_default("axes", AttributeKind::Ints, AttributeDefault::Ints(&[0, 2, 3]))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: true,
 };
@@ -474,11 +406,7 @@ pub(super) const MEAN_VARIANCE_NORMALIZATION_13: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axes",
-        AttributeKind::Ints,
-        AttributeDefault::Ints(&[0, 2, 3]),
-    )],
+    attributes: &[with_default("axes", AttributeKind::Ints, AttributeDefault::Ints(&[0, 2, 3]))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -497,11 +425,7 @@ pub(super) const MEL_WEIGHT_MATRIX_17: OpSchema = OpSchema {
     outputs: &[single("output", "T3")],
     min_inputs: 5,
     min_outputs: 1,
-    attributes: &[with_default(
-        "output_datatype",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("output_datatype", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[
         constraint("T1", TYPES_12),
         constraint("T2", TYPES_3),
@@ -609,11 +533,7 @@ pub(super) const MOD_10: OpSchema = OpSchema {
     outputs: &[single("C", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "fmod",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("fmod", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_1)],
     has_function: false,
 };
@@ -626,11 +546,7 @@ pub(super) const MOD_13: OpSchema = OpSchema {
     outputs: &[single("C", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "fmod",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("fmod", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_2)],
     has_function: false,
 };
@@ -643,11 +559,7 @@ pub(super) const MOD_28: OpSchema = OpSchema {
     outputs: &[single("C", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "fmod",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("fmod", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_2)],
     has_function: false,
 };

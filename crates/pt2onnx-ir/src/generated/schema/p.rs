@@ -77,11 +77,7 @@ pub(super) const PAD_1: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("constant"),
-        ),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("constant")),
         required("paddings", AttributeKind::Ints),
         with_default("value", AttributeKind::Float, AttributeDefault::Float(0.0)),
     ],
@@ -98,11 +94,7 @@ pub(super) const PAD_2: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("constant"),
-        ),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("constant")),
         required("pads", AttributeKind::Ints),
         with_default("value", AttributeKind::Float, AttributeDefault::Float(0.0)),
     ],

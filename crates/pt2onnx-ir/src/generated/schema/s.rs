@@ -16,11 +16,7 @@ pub(super) const STFT_17: OpSchema = OpSchema {
     outputs: &[single("output", "T1")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "onesided",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("onesided", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T1", TYPES_3), constraint("T2", TYPES_12)],
     has_function: false,
 };
@@ -209,19 +205,11 @@ pub(super) const SCATTER_9: OpSchema = OpSchema {
     name: "Scatter",
     since: 9,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "Tind"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "Tind"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -230,19 +218,11 @@ pub(super) const SCATTER_11: OpSchema = OpSchema {
     name: "Scatter",
     since: 11,
     deprecated: true,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "Tind"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "Tind"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -251,19 +231,11 @@ pub(super) const SCATTER_ELEMENTS_11: OpSchema = OpSchema {
     name: "ScatterElements",
     since: 11,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "Tind"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "Tind"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_24), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -272,19 +244,11 @@ pub(super) const SCATTER_ELEMENTS_13: OpSchema = OpSchema {
     name: "ScatterElements",
     since: 13,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "Tind"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "Tind"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_23), constraint("Tind", TYPES_12)],
     has_function: false,
 };
@@ -293,21 +257,13 @@ pub(super) const SCATTER_ELEMENTS_16: OpSchema = OpSchema {
     name: "ScatterElements",
     since: 16,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "Tind"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "Tind"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "reduction",
-            AttributeKind::String,
-            AttributeDefault::String("none"),
-        ),
+        with_default("reduction", AttributeKind::String, AttributeDefault::String("none")),
     ],
     constraints: &[constraint("T", TYPES_23), constraint("Tind", TYPES_12)],
     has_function: false,
@@ -317,21 +273,13 @@ pub(super) const SCATTER_ELEMENTS_18: OpSchema = OpSchema {
     name: "ScatterElements",
     since: 18,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "Tind"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "Tind"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
-        with_default(
-            "reduction",
-            AttributeKind::String,
-            AttributeDefault::String("none"),
-        ),
+        with_default("reduction", AttributeKind::String, AttributeDefault::String("none")),
     ],
     constraints: &[constraint("T", TYPES_23), constraint("Tind", TYPES_12)],
     has_function: false,
@@ -341,11 +289,7 @@ pub(super) const SCATTER_ND_11: OpSchema = OpSchema {
     name: "ScatterND",
     since: 11,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "tensor(int64)"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "tensor(int64)"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
@@ -358,11 +302,7 @@ pub(super) const SCATTER_ND_13: OpSchema = OpSchema {
     name: "ScatterND",
     since: 13,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "tensor(int64)"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "tensor(int64)"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
@@ -375,11 +315,7 @@ pub(super) const SCATTER_ND_16: OpSchema = OpSchema {
     name: "ScatterND",
     since: 16,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "tensor(int64)"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "tensor(int64)"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
@@ -396,11 +332,7 @@ pub(super) const SCATTER_ND_18: OpSchema = OpSchema {
     name: "ScatterND",
     since: 18,
     deprecated: false,
-    inputs: &[
-        single("data", "T"),
-        single("indices", "tensor(int64)"),
-        single("updates", "T"),
-    ],
+    inputs: &[single("data", "T"), single("indices", "tensor(int64)"), single("updates", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
@@ -422,17 +354,9 @@ pub(super) const SELU_1: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "alpha",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.6732),
-        ),
+        with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.6732)),
         plain("consumed_inputs", AttributeKind::Ints),
-        with_default(
-            "gamma",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.0507),
-        ),
+        with_default("gamma", AttributeKind::Float, AttributeDefault::Float(1.0507)),
     ],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
@@ -447,16 +371,8 @@ pub(super) const SELU_6: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "alpha",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.6732632),
-        ),
-        with_default(
-            "gamma",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.050701),
-        ),
+        with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.6732632)),
+        with_default("gamma", AttributeKind::Float, AttributeDefault::Float(1.050701)),
     ],
     constraints: &[constraint("T", TYPES_0)],
     has_function: true,
@@ -471,16 +387,8 @@ pub(super) const SELU_22: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "alpha",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.6732632),
-        ),
-        with_default(
-            "gamma",
-            AttributeKind::Float,
-            AttributeDefault::Float(1.050701),
-        ),
+        with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.6732632)),
+        with_default("gamma", AttributeKind::Float, AttributeDefault::Float(1.050701)),
     ],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
@@ -495,11 +403,7 @@ pub(super) const SEQUENCE_AT_11: OpSchema = OpSchema {
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[],
-    constraints: &[
-        constraint("S", TYPES_25),
-        constraint("T", TYPES_24),
-        constraint("I", TYPES_12),
-    ],
+    constraints: &[constraint("S", TYPES_25), constraint("T", TYPES_24), constraint("I", TYPES_12)],
     has_function: false,
 };
 
@@ -546,20 +450,12 @@ pub(super) const SEQUENCE_INSERT_11: OpSchema = OpSchema {
     name: "SequenceInsert",
     since: 11,
     deprecated: false,
-    inputs: &[
-        single("input_sequence", "S"),
-        single("tensor", "T"),
-        optional("position", "I"),
-    ],
+    inputs: &[single("input_sequence", "S"), single("tensor", "T"), optional("position", "I")],
     outputs: &[single("output_sequence", "S")],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[],
-    constraints: &[
-        constraint("T", TYPES_24),
-        constraint("S", TYPES_25),
-        constraint("I", TYPES_12),
-    ],
+    constraints: &[constraint("T", TYPES_24), constraint("S", TYPES_25), constraint("I", TYPES_12)],
     has_function: false,
 };
 
@@ -580,10 +476,7 @@ pub(super) const SEQUENCE_MAP_17: OpSchema = OpSchema {
     name: "SequenceMap",
     since: 17,
     deprecated: false,
-    inputs: &[
-        single("input_sequence", "S"),
-        variadic("additional_inputs", "V", false),
-    ],
+    inputs: &[single("input_sequence", "S"), variadic("additional_inputs", "V", false)],
     outputs: &[variadic("out_sequence", "S", false)],
     min_inputs: 1,
     min_outputs: 1,
@@ -1020,11 +913,7 @@ pub(super) const SOFTMAX_1: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -1037,11 +926,7 @@ pub(super) const SOFTMAX_11: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -1054,11 +939,7 @@ pub(super) const SOFTMAX_13: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(-1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(-1))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -1067,21 +948,13 @@ pub(super) const SOFTMAX_CROSS_ENTROPY_LOSS_12: OpSchema = OpSchema {
     name: "SoftmaxCrossEntropyLoss",
     since: 12,
     deprecated: false,
-    inputs: &[
-        single("scores", "T"),
-        single("labels", "Tind"),
-        optional("weights", "T"),
-    ],
+    inputs: &[single("scores", "T"), single("labels", "Tind"), optional("weights", "T")],
     outputs: &[single("output", "T"), optional("log_prob", "T")],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
         plain("ignore_index", AttributeKind::Int),
-        with_default(
-            "reduction",
-            AttributeKind::String,
-            AttributeDefault::String("mean"),
-        ),
+        with_default("reduction", AttributeKind::String, AttributeDefault::String("mean")),
     ],
     constraints: &[constraint("T", TYPES_0), constraint("Tind", TYPES_12)],
     has_function: true,
@@ -1091,21 +964,13 @@ pub(super) const SOFTMAX_CROSS_ENTROPY_LOSS_13: OpSchema = OpSchema {
     name: "SoftmaxCrossEntropyLoss",
     since: 13,
     deprecated: false,
-    inputs: &[
-        single("scores", "T"),
-        single("labels", "Tind"),
-        optional("weights", "T"),
-    ],
+    inputs: &[single("scores", "T"), single("labels", "Tind"), optional("weights", "T")],
     outputs: &[single("output", "T"), optional("log_prob", "T")],
     min_inputs: 2,
     min_outputs: 1,
     attributes: &[
         plain("ignore_index", AttributeKind::Int),
-        with_default(
-            "reduction",
-            AttributeKind::String,
-            AttributeDefault::String("mean"),
-        ),
+        with_default("reduction", AttributeKind::String, AttributeDefault::String("mean")),
     ],
     constraints: &[constraint("T", TYPES_3), constraint("Tind", TYPES_12)],
     has_function: true,
@@ -1199,11 +1064,7 @@ pub(super) const SPACE_TO_DEPTH_28: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         required("blocksize", AttributeKind::Int),
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("DCR"),
-        ),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("DCR")),
     ],
     constraints: &[constraint("T", TYPES_23)],
     has_function: true,
@@ -1217,10 +1078,7 @@ pub(super) const SPLIT_1: OpSchema = OpSchema {
     outputs: &[variadic("outputs...", "T", true)],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[
-        plain("axis", AttributeKind::Int),
-        plain("split", AttributeKind::Ints),
-    ],
+    attributes: &[plain("axis", AttributeKind::Int), plain("split", AttributeKind::Ints)],
     constraints: &[constraint("T", TYPES_0)],
     has_function: false,
 };
@@ -1265,11 +1123,7 @@ pub(super) const SPLIT_13: OpSchema = OpSchema {
     outputs: &[variadic("outputs", "T", true)],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(0),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(0))],
     constraints: &[constraint("T", TYPES_23)],
     has_function: false,
 };
@@ -1302,11 +1156,7 @@ pub(super) const SPLIT_TO_SEQUENCE_11: OpSchema = OpSchema {
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("keepdims", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
-    constraints: &[
-        constraint("T", TYPES_24),
-        constraint("I", TYPES_12),
-        constraint("S", TYPES_25),
-    ],
+    constraints: &[constraint("T", TYPES_24), constraint("I", TYPES_12), constraint("S", TYPES_25)],
     has_function: false,
 };
 
@@ -1322,11 +1172,7 @@ pub(super) const SPLIT_TO_SEQUENCE_24: OpSchema = OpSchema {
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(0)),
         with_default("keepdims", AttributeKind::Int, AttributeDefault::Int(1)),
     ],
-    constraints: &[
-        constraint("T", TYPES_23),
-        constraint("I", TYPES_12),
-        constraint("S", TYPES_88),
-    ],
+    constraints: &[constraint("T", TYPES_23), constraint("I", TYPES_12), constraint("S", TYPES_88)],
     has_function: false,
 };
 
@@ -1482,16 +1328,8 @@ pub(super) const STRING_NORMALIZER_10: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "case_change_action",
-            AttributeKind::String,
-            AttributeDefault::String("NONE"),
-        ),
-        with_default(
-            "is_case_sensitive",
-            AttributeKind::Int,
-            AttributeDefault::Int(0),
-        ),
+        with_default("case_change_action", AttributeKind::String, AttributeDefault::String("NONE")),
+        with_default("is_case_sensitive", AttributeKind::Int, AttributeDefault::Int(0)),
         plain("locale", AttributeKind::String),
         plain("stopwords", AttributeKind::Strings),
     ],
@@ -1507,10 +1345,7 @@ pub(super) const STRING_SPLIT_20: OpSchema = OpSchema {
     outputs: &[single("Y", "T2"), single("Z", "T3")],
     min_inputs: 1,
     min_outputs: 2,
-    attributes: &[
-        plain("delimiter", AttributeKind::String),
-        plain("maxsplit", AttributeKind::Int),
-    ],
+    attributes: &[plain("delimiter", AttributeKind::String), plain("maxsplit", AttributeKind::Int)],
     constraints: &[
         constraint("T1", TYPES_87),
         constraint("T2", TYPES_87),
@@ -1651,11 +1486,7 @@ pub(super) const SWIGLU_28: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -1668,11 +1499,7 @@ pub(super) const SWISH_24: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };

@@ -82,11 +82,7 @@ pub(super) const TENSOR_SCATTER_24: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         with_default("axis", AttributeKind::Int, AttributeDefault::Int(-2)),
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("linear"),
-        ),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("linear")),
     ],
     constraints: &[constraint("T", TYPES_29)],
     has_function: false,
@@ -123,11 +119,7 @@ pub(super) const THRESHOLDED_RELU_10: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_0)],
     has_function: true,
 };
@@ -140,11 +132,7 @@ pub(super) const THRESHOLDED_RELU_22: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "alpha",
-        AttributeKind::Float,
-        AttributeDefault::Float(1.0),
-    )],
+    attributes: &[with_default("alpha", AttributeKind::Float, AttributeDefault::Float(1.0))],
     constraints: &[constraint("T", TYPES_3)],
     has_function: true,
 };
@@ -153,11 +141,7 @@ pub(super) const TILE_1: OpSchema = OpSchema {
     name: "Tile",
     since: 1,
     deprecated: false,
-    inputs: &[
-        single("input", "T"),
-        single("tiles", "T"),
-        single("axis", "T"),
-    ],
+    inputs: &[single("input", "T"), single("tiles", "T"), single("axis", "T")],
     outputs: &[single("output", "T")],
     min_inputs: 3,
     min_outputs: 1,
@@ -216,11 +200,7 @@ pub(super) const TOP_K_10: OpSchema = OpSchema {
     outputs: &[single("Values", "T"), single("Indices", "I")],
     min_inputs: 2,
     min_outputs: 2,
-    attributes: &[with_default(
-        "axis",
-        AttributeKind::Int,
-        AttributeDefault::Int(-1),
-    )],
+    attributes: &[with_default("axis", AttributeKind::Int, AttributeDefault::Int(-1))],
     constraints: &[constraint("T", TYPES_0), constraint("I", TYPES_6)],
     has_function: false,
 };
@@ -345,11 +325,7 @@ pub(super) const TRILU_14: OpSchema = OpSchema {
     outputs: &[single("output", "T")],
     min_inputs: 1,
     min_outputs: 1,
-    attributes: &[with_default(
-        "upper",
-        AttributeKind::Int,
-        AttributeDefault::Int(1),
-    )],
+    attributes: &[with_default("upper", AttributeKind::Int, AttributeDefault::Int(1))],
     constraints: &[constraint("T", TYPES_23)],
     has_function: false,
 };

@@ -146,11 +146,7 @@ pub(super) const UPSAMPLE_1: OpSchema = OpSchema {
     min_outputs: 1,
     attributes: &[
         required("height_scale", AttributeKind::Float),
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("nearest"),
-        ),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("nearest")),
         required("width_scale", AttributeKind::Float),
     ],
     constraints: &[constraint("T", TYPES_90)],
@@ -166,11 +162,7 @@ pub(super) const UPSAMPLE_7: OpSchema = OpSchema {
     min_inputs: 1,
     min_outputs: 1,
     attributes: &[
-        with_default(
-            "mode",
-            AttributeKind::String,
-            AttributeDefault::String("nearest"),
-        ),
+        with_default("mode", AttributeKind::String, AttributeDefault::String("nearest")),
         required("scales", AttributeKind::Floats),
     ],
     constraints: &[constraint("T", TYPES_24)],
@@ -185,11 +177,7 @@ pub(super) const UPSAMPLE_9: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "mode",
-        AttributeKind::String,
-        AttributeDefault::String("nearest"),
-    )],
+    attributes: &[with_default("mode", AttributeKind::String, AttributeDefault::String("nearest"))],
     constraints: &[constraint("T", TYPES_24)],
     has_function: false,
 };
@@ -202,11 +190,7 @@ pub(super) const UPSAMPLE_10: OpSchema = OpSchema {
     outputs: &[single("Y", "T")],
     min_inputs: 2,
     min_outputs: 1,
-    attributes: &[with_default(
-        "mode",
-        AttributeKind::String,
-        AttributeDefault::String("nearest"),
-    )],
+    attributes: &[with_default("mode", AttributeKind::String, AttributeDefault::String("nearest"))],
     constraints: &[constraint("T", TYPES_24)],
     has_function: false,
 };
