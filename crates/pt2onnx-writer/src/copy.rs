@@ -35,9 +35,16 @@ pub(crate) struct FileSink<'a> {
 }
 
 impl<'a> FileSink<'a> {
-    pub fn new(file: &'a File, progress: &'a dyn Fn(u64)) -> Self {
+    /// Writes `content` to a file, the buffer's last bytes too: dropping it would hide that the disk is full.
+    pub fn fill(
+        file: &'a File,
+        progress: &'a dyn Fn(u64),
+        content: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
         let out = BufWriter::with_capacity(PIECE, file);
-        Self { out, progress }
+        let mut sink = Self { out, progress };
+        content(&mut sink)?;
+        sink.flush()
     }
 
     /// Leaves so many bytes out; they are zero.
@@ -140,4 +147,18 @@ fn read(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
 /// No platform has a `usize` of more than 64 bits.
 pub(crate) fn wide(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        for bytes in [1, PIECE, PIECE + 1] {
+            let written = FileSink::fill(&full, &|_| {}, |sink| sink.write_all(&vec![0; bytes]));
+            assert_eq!(written.unwrap_err().kind(), io::ErrorKind::StorageFull, "{bytes} bytes");
+        }
+    }
 }

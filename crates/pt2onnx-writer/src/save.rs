@@ -129,12 +129,15 @@ pub fn save_observed(
     };
     let mut written = Vec::new();
     for (target, file) in data.iter().zip(stream.files()) {
-        written.push(target.write(sync, |out| file.write(&mut FileSink::new(out, &advance)))?);
+        written.push(
+            target.write(sync, |out| FileSink::fill(out, &advance, |sink| file.write(sink)))?,
+        );
     }
     let files = stream.files().iter().map(DataFile::size);
     let files = data.iter().map(|t| t.path().to_owned()).zip(files);
     let saved = Saved { bytes: stream.size(), data: files.collect() };
-    let model = target.write(sync, |out| stream.write(&mut FileSink::new(out, &advance)))?;
+    let model =
+        target.write(sync, |out| FileSink::fill(out, &advance, |sink| stream.write(sink)))?;
     // Dropped, and so undone, when something fails.
     let mut replaced = Vec::new();
     for (target, file) in data.iter().zip(written) {
