@@ -13,6 +13,10 @@ pub(crate) const SPELLED_OUT: i64 = 4096;
 pub(crate) struct Implied;
 
 impl FromArg for Implied {
+    fn accepts(_: &crate::ParamType) -> bool {
+        true
+    }
+
     fn from_arg(_: &Cx, _: &Argument) -> Result<Self, String> {
         Ok(Implied)
     }
