@@ -1,21 +1,20 @@
 //! The grammar: reads a text from left to right into a program.
 
 use super::{
-    RESERVED, SHORT,
-    print::row_major,
+    RESERVED,
     reader::{Number, Parsed, Place, Reader, Word},
+    values::{MIXED, list},
 };
 use crate::{
     graph::{
-        ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
-        GraphSignature, InputSpec, Layout, MemoryFormat, Name, NamedArg, Node, NodeMeta, OpName,
-        OutputSpec, SymArg, TensorMeta, ValueMeta, Values,
+        Argument, Constant, ConstantValue, CustomObj, ExportedProgram, Graph, GraphSignature,
+        InputSpec, Name, Node, NodeMeta, OpName, OutputSpec, SymArg, ValueMeta, Values,
     },
     schema::MAJOR,
 };
 use indexmap::IndexMap;
 use pt2onnx_symbolic::{Constraints, Expr, Range};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use std::{
     mem::{replace, take},
@@ -41,7 +40,7 @@ pub(super) fn target(path: &str) -> OpName {
 
 /// What the graph being read has defined so far.
 #[derive(Default)]
-struct Scope {
+pub(super) struct Scope {
     values: Values,
     /// Values that nothing is known of.
     tokens: FxHashSet<Name>,
@@ -49,13 +48,13 @@ struct Scope {
 }
 
 /// A value, its name and where it stands.
-type Definition = (Place, Name, Option<ValueMeta>);
+pub(super) type Definition = (Place, Name, Option<ValueMeta>);
 
 pub(super) struct Grammar<'a> {
-    r: Reader<'a>,
-    scope: Scope,
+    pub(super) r: Reader<'a>,
+    pub(super) scope: Scope,
     /// Inputs that the arguments of a call have declared; `None` where they may not.
-    declared: Option<Vec<Argument>>,
+    pub(super) declared: Option<Vec<Argument>>,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
 }
@@ -323,7 +322,7 @@ impl<'a> Grammar<'a> {
     }
 
     /// `graph NAME(inputs) { nodes return outputs }`, behind `graph`: a body of a higher-order op.
-    fn body(&mut self) -> Parsed<Argument> {
+    pub(super) fn body(&mut self) -> Parsed<Argument> {
         let name = self.r.word("the name of a body")?.into();
         let (outer, declared) = (take(&mut self.scope), self.declared.take());
         self.r.require("(")?;
@@ -473,7 +472,7 @@ impl<'a> Grammar<'a> {
     }
 
     /// A word that may name a value, with `:` or `=` behind it or not.
-    fn defined_name(&mut self) -> Option<Name> {
+    pub(super) fn defined_name(&mut self) -> Option<Name> {
         let usable = |word: &Word| match word {
             Word::Plain(text) => !RESERVED.contains(text),
             Word::Quoted(_) => true,
@@ -481,7 +480,7 @@ impl<'a> Grammar<'a> {
         self.r.attempt(|r| r.accept_word().filter(usable)).map(|w| w.text().into())
     }
 
-    fn define(&mut self, (place, name, meta): Definition) -> Parsed<Argument> {
+    pub(super) fn define(&mut self, (place, name, meta): Definition) -> Parsed<Argument> {
         if self.scope.get(&name).is_some() {
             return Err(self.r.error_at(place, format!("value `{name}` is defined twice")));
         }
@@ -492,222 +491,11 @@ impl<'a> Grammar<'a> {
         }
         Ok(value)
     }
-
-    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`; nothing is known of a `Token()`.
-    fn ty(&mut self) -> Parsed<Option<ValueMeta>> {
-        let place = self.r.place();
-        let word = self.r.word("a type")?;
-        if let Some((dtype, _)) = SHORT.iter().find(|(_, name)| *name == word) {
-            return self.tensor(*dtype).map(|meta| Some(meta.into()));
-        }
-        if !["Sym", "SymFloat", "SymBool", "Object", "Token"].contains(&word) {
-            let known = SHORT.map(|(_, name)| name).join(", ");
-            let what = format!("`{word}` is no type; element types are {known}");
-            return Err(self.r.error_at(place, what));
-        }
-        self.r.require("(")?;
-        let hint = None;
-        let meta = match word {
-            "Sym" => ValueMeta::SymInt { expr: self.expression()?, hint },
-            "SymFloat" => ValueMeta::SymFloat { expr: self.expression()?, hint },
-            "SymBool" => ValueMeta::SymBool { expr: self.expression()?, hint },
-            "Object" => ValueMeta::CustomObj { class: self.r.string()?.into() },
-            _ => return self.r.require(")").map(|()| None),
-        };
-        self.r.require(")")?;
-        Ok(Some(meta))
-    }
-
-    fn expression(&mut self) -> Parsed<Expr> {
-        self.r.expression("an expression")
-    }
-
-    /// Sizes, strides, storage offset and device of a tensor, behind its element type.
-    fn tensor(&mut self, dtype: DType) -> Parsed<TensorMeta> {
-        let size = |r: &mut Reader| r.expression("a size");
-        self.r.require("[")?;
-        let sizes = self.r.list("]", size)?;
-        let place = self.r.place();
-        let strides = match self.r.accept("[") {
-            true => self.r.list("]", size)?,
-            false => row_major(&sizes),
-        };
-        if strides.len() != sizes.len() {
-            return Err(self.r.error_at(place, format!("expected {} strides", sizes.len())));
-        }
-        let mut storage_offset = Expr::ZERO;
-        if self.r.accept("@") {
-            self.r.require("(")?;
-            storage_offset = self.expression()?;
-            self.r.require(")")?;
-        }
-        let device = match self.r.sees_string() {
-            true => self.device()?,
-            false => Device { kind: "cpu".into(), index: None },
-        };
-        let (requires_grad, layout) = (false, Layout::Strided);
-        Ok(TensorMeta { dtype, sizes, strides, storage_offset, requires_grad, device, layout })
-    }
-
-    fn device(&mut self) -> Parsed<Device> {
-        let place = self.r.place();
-        let text = self.r.string()?;
-        let Some((kind, index)) = text.split_once(':') else {
-            return Ok(Device { kind: text.into(), index: None });
-        };
-        let index = index
-            .parse()
-            .map_err(|_| self.r.error_at(place, format!("`{index}` is no number of a device")))?;
-        Ok(Device { kind: kind.into(), index: Some(index) })
-    }
-
-    /// Arguments up to `)`.
-    fn args(&mut self) -> Parsed<Vec<NamedArg>> {
-        let (mut args, mut first): (Vec<NamedArg>, _) = (Vec::new(), true);
-        while self.r.goes_on(")", take(&mut first))? {
-            if self.r.accept("*") {
-                args.iter_mut().for_each(|arg| arg.kind = ArgKind::Positional);
-                continue;
-            }
-            let name = self.r.attempt(|r| {
-                let word = r.accept_word()?;
-                r.accept("=").then(|| Name::new(word.text()))
-            });
-            let kind = match name {
-                Some(_) => ArgKind::Keyword,
-                None => ArgKind::Positional,
-            };
-            args.push(NamedArg { name: name.unwrap_or_default(), kind, value: self.value()? });
-        }
-        Ok(args)
-    }
-
-    fn values_up_to(&mut self, close: &str) -> Parsed<Vec<Argument>> {
-        let mut values = Vec::new();
-        while self.r.goes_on(close, values.is_empty())? {
-            values.push(self.value()?);
-        }
-        Ok(values)
-    }
-
-    fn value(&mut self) -> Parsed<Argument> {
-        self.r.enter()?;
-        let value = self.any_value();
-        self.r.leave();
-        value
-    }
-
-    fn any_value(&mut self) -> Parsed<Argument> {
-        let place = self.r.place();
-        if self.r.accept("[") {
-            let items = self.values_up_to("]")?;
-            return list(items).ok_or_else(|| self.r.error_at(place, MIXED));
-        }
-        if self.r.accept("{") {
-            let (mut entries, mut first) = (IndexMap::new(), true);
-            while self.r.goes_on("}", take(&mut first))? {
-                let key = self.r.string()?;
-                self.r.require(":")?;
-                entries.insert(key.into(), self.value()?);
-            }
-            return Ok(Argument::Dict(Box::new(entries)));
-        }
-        if self.r.accept("(") {
-            return self.complex(place);
-        }
-        if self.r.sees_string() {
-            return Ok(Argument::String(self.r.string()?.into()));
-        }
-        if self.r.sees("torch.") {
-            return self.of_torch();
-        }
-        if let Some(name) = self.defined_name() {
-            return self.named(place, name);
-        }
-        for (keyword, value) in [
-            ("None", Argument::None),
-            ("True", Argument::Bool(true)),
-            ("False", Argument::Bool(false)),
-        ] {
-            if self.r.accept_keyword(keyword) {
-                return Ok(value);
-            }
-        }
-        if self.r.accept_keyword("graph") {
-            return self.body();
-        }
-        if self.r.accept_keyword("Sym") {
-            self.r.require("(")?;
-            let expr = self.expression()?;
-            self.r.require(")")?;
-            return Ok(Argument::SymInt(SymArg::Expr(expr)));
-        }
-        Ok(match self.r.number("a value")? {
-            Number::Int(int) => Argument::Int(int),
-            Number::Float(float) => Argument::Float(float),
-            Number::Imaginary(im) => Argument::Complex(0.0, im),
-        })
-    }
-
-    /// A value by name; in a call with `: type` behind it a new input.
-    fn named(&mut self, place: Place, name: Name) -> Parsed<Argument> {
-        if self.declared.is_some() && self.r.accept(":") {
-            let meta = self.ty()?;
-            let input = self.define((place, name, meta))?;
-            self.declared.get_or_insert_default().push(input.clone());
-            return Ok(input);
-        }
-        let what = match self.declared {
-            Some(_) => format!("input `{name}` needs a type: `{name}: f32[2, 3]`"),
-            None => format!("no value `{name}` is defined before this"),
-        };
-        self.scope.get(&name).ok_or_else(|| self.r.error_at(place, what))
-    }
-
-    /// `(1+2j)`, behind the parenthesis.
-    fn complex(&mut self, place: Place) -> Parsed<Argument> {
-        let re = match self.r.number("a complex number")? {
-            Number::Int(int) => int as f64,
-            Number::Float(float) => float,
-            Number::Imaginary(_) => {
-                return Err(self.r.error_at(place, "a complex number is written `(1+2j)` or `2j`"));
-            }
-        };
-        let Number::Imaginary(im) = self.r.number("an imaginary part")? else {
-            return Err(self.r.error_at(place, "a complex number is written `(1+2j)` or `2j`"));
-        };
-        self.r.require(")")?;
-        Ok(Argument::Complex(re, im))
-    }
-
-    /// `torch.float32`, `torch.strided`, `torch.device('cpu')`, `torch.ops.aten.add.Tensor`, ...
-    fn of_torch(&mut self) -> Parsed<Argument> {
-        let place = self.r.place();
-        let path = self.r.path("a name of `torch`")?;
-        if path == "torch.device" {
-            self.r.require("(")?;
-            let device = self.device()?;
-            self.r.require(")")?;
-            return Ok(Argument::Device(device));
-        }
-        if path.starts_with("torch.ops.") {
-            return Ok(Argument::Operator(path.into()));
-        }
-        let name = path.strip_prefix("torch.").unwrap_or(path);
-        let dtype = DType::ALL.into_iter().find(|d| d.name() == name).map(Argument::DType);
-        let layout = LAYOUTS.into_iter().find(|l| l.to_string() == path).map(Argument::Layout);
-        let format = FORMATS.into_iter().find(|f| f.to_string() == path);
-        let known = dtype.or(layout).or(format.map(Argument::MemoryFormat));
-        known.ok_or_else(|| {
-            let what = "is no element type, layout or memory format";
-            self.r.error_at(place, format!("`{path}` {what}"))
-        })
-    }
 }
 
 impl Scope {
     /// The value of this name as an argument.
-    fn get(&self, name: &Name) -> Option<Argument> {
+    pub(super) fn get(&self, name: &Name) -> Option<Argument> {
         let token = || self.tokens.contains(name).then(|| argument(name, None));
         self.values.get(name).map(|meta| argument(name, Some(meta))).or_else(token)
     }
@@ -726,79 +514,6 @@ fn argument(name: &Name, meta: Option<&ValueMeta>) -> Argument {
     }
 }
 
-const MIXED: &str = "the elements of a list must be of one kind";
-
-/// A list of these, in the first form that holds them all.
-fn list(items: Vec<Argument>) -> Option<Argument> {
-    fn all<T>(items: &[Argument], of: impl Fn(&Argument) -> Option<T>) -> Option<Vec<T>> {
-        items.iter().map(of).collect()
-    }
-    let tensor = |a: &Argument| match a {
-        Argument::Tensor(n) => Some(n.clone()),
-        _ => None,
-    };
-    let optional = |a: &Argument| match a {
-        Argument::Tensor(n) => Some(Some(n.clone())),
-        Argument::None => Some(None),
-        _ => None,
-    };
-    let int = |a: &Argument| match a {
-        Argument::Int(v) => Some(*v),
-        _ => None,
-    };
-    let float = |a: &Argument| match a {
-        Argument::Float(v) => Some(*v),
-        Argument::Int(v) => Some(*v as f64),
-        _ => None,
-    };
-    let bool = |a: &Argument| match a {
-        Argument::Bool(v) => Some(*v),
-        _ => None,
-    };
-    let string = |a: &Argument| match a {
-        Argument::String(v) => Some(v.clone()),
-        _ => None,
-    };
-    let sym_int = |a: &Argument| match a {
-        Argument::SymInt(v) => Some(v.clone()),
-        other => int(other).map(SymArg::Value),
-    };
-    let sym_float = |a: &Argument| match a {
-        Argument::SymFloat(v) => Some(v.clone()),
-        other => float(other).map(SymArg::Value),
-    };
-    let sym_bool = |a: &Argument| match a {
-        Argument::SymBool(v) => Some(v.clone()),
-        other => bool(other).map(SymArg::Value),
-    };
-    let empty = |a: &Argument| matches!(a, Argument::Tensors(names) if names.is_empty());
-    let ints = |a: &Argument| match a {
-        Argument::Ints(v) => Some(v.clone()),
-        a => empty(a).then(Vec::new),
-    };
-    let floats = |a: &Argument| match a {
-        Argument::Floats(v) => Some(v.clone()),
-        a => empty(a).then(Vec::new),
-    };
-    let tensors = |a: &Argument| match a {
-        Argument::Tensors(v) => Some(v.clone()),
-        _ => None,
-    };
-    let items = &*items;
-    None.or_else(|| all(items, tensor).map(Argument::Tensors))
-        .or_else(|| all(items, optional).map(Argument::OptionalTensors))
-        .or_else(|| all(items, int).map(Argument::Ints))
-        .or_else(|| all(items, float).map(Argument::Floats))
-        .or_else(|| all(items, bool).map(Argument::Bools))
-        .or_else(|| all(items, string).map(Argument::Strings))
-        .or_else(|| all(items, sym_int).map(Argument::SymInts))
-        .or_else(|| all(items, sym_float).map(Argument::SymFloats))
-        .or_else(|| all(items, sym_bool).map(Argument::SymBools))
-        .or_else(|| all(items, tensors).map(Argument::NestedTensors))
-        .or_else(|| all(items, ints).map(Argument::IntLists))
-        .or_else(|| all(items, floats).map(Argument::FloatLists))
-}
-
 fn int(r: &mut Reader) -> Parsed<i64> {
     let place = r.place();
     match r.number("an integer")? {
@@ -806,20 +521,3 @@ fn int(r: &mut Reader) -> Parsed<i64> {
         _ => Err(r.error_at(place, "expected an integer")),
     }
 }
-
-const LAYOUTS: [Layout; 7] = [
-    Layout::Strided,
-    Layout::SparseCoo,
-    Layout::SparseCsr,
-    Layout::SparseCsc,
-    Layout::SparseBsr,
-    Layout::SparseBsc,
-    Layout::Mkldnn,
-];
-
-const FORMATS: [MemoryFormat; 4] = [
-    MemoryFormat::Contiguous,
-    MemoryFormat::ChannelsLast,
-    MemoryFormat::ChannelsLast3d,
-    MemoryFormat::Preserve,
-];

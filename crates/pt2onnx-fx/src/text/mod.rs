@@ -33,6 +33,8 @@
 mod grammar;
 mod print;
 mod reader;
+mod types;
+mod values;
 
 use crate::graph::ExportedProgram;
 use pt2onnx_tensor::DType;
