@@ -22,6 +22,7 @@ mod complex;
 mod cx;
 mod driver;
 mod error;
+mod math;
 mod ops;
 mod promotion;
 mod registry;

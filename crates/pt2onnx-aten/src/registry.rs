@@ -173,7 +173,7 @@ impl Default for Ops {
 
 impl Ops {
     fn with(more: &'static [AtenOp]) -> Self {
-        let all = ops::FAMILIES.iter().copied().chain([more]).flatten();
+        let all = ops::tables().chain([more]).flatten();
         Self(all.map(|op| (op.name(), op)).collect())
     }
 }

@@ -1,13 +1,10 @@
 //! Cholesky factors, and systems whose matrix is given by one.
 
-use super::{
-    super::num::Num,
-    batch_of, column, count_rows, identity,
-    iterate::{Step, iterate},
-    lu::first_of,
-    row, rows_of, shape_with,
-    solve::triangular,
-};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, column, count_rows, identity, row, rows_of, shape_with};
+use crate::math::num::Num;
+use crate::ops::linalg::lu::first_of;
+use crate::ops::linalg::solve::triangular;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

@@ -1,12 +1,10 @@
 //! Functions of matrices.
 
-use super::{
-    super::num::Num,
-    batch_of, eigen, identity,
-    iterate::{Step, iterate},
-    rows_of, shape_with,
-    solve::inverse,
-};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
+use crate::math::num::Num;
+use crate::ops::linalg::eigen;
+use crate::ops::linalg::solve::inverse;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -23,7 +21,7 @@ pub(in super::super) static OPS: &[AtenOp] = &[
 ];
 
 /// The angle of `x + iy`.
-pub(super) fn angle(cx: &Cx, x: Value, y: Value) -> Value {
+pub(crate) fn angle(cx: &Cx, x: Value, y: Value) -> Value {
     // atan(y / x) is right where x > 0; left of it, half a turn more, towards the side of y.
     let zero = cx.equal(x, 0.0);
     let slope = cx.atan(cx.div(y, cx.select(zero, 1.0, x)));

@@ -1,12 +1,9 @@
 //! Systems whose matrix is given by LAPACK's symmetric factors `P L D L^T P^T`, D of blocks of one and two rows.
 
-use super::{
-    super::num::Num,
-    batch_of, column, count_rows,
-    iterate::{Step, iterate},
-    lu::reorder,
-    row, rows_of, shape_with,
-};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
+use crate::math::num::Num;
+use crate::ops::linalg::lu::reorder;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

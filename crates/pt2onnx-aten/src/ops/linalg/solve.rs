@@ -1,12 +1,12 @@
 //! Linear systems: general ones by elimination, triangular ones by substitution.
 
-use super::{
-    super::num::Num,
-    as_column, as_vector, batch_of, column, columns_of, count_rows, identity,
-    iterate::{Step, iterate},
-    lu::{exchange, first_of, magnitude, reorder},
-    row, rows_of, shape_with,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    as_column, as_vector, batch_of, column, columns_of, count_rows, identity, row, rows_of,
+    shape_with,
 };
+use crate::math::num::Num;
+use crate::ops::linalg::lu::{exchange, first_of, magnitude, reorder};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -36,7 +36,7 @@ fn broadcast(cx: &Cx, a: Num, b: Num) -> (Num, Num) {
 }
 
 /// `X` with `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was zero.
-pub(super) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
+pub(crate) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
     let (a, b) = broadcast(cx, a, b);
     let rank = cx.rank(a.re);
     let n = rows_of(cx, a);
@@ -55,7 +55,7 @@ pub(super) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
         let (order, _) = exchange(cx, rows, k, column(cx, state[0], k));
         let all = reorder(cx, state[0], order);
         let (column, row) = (column(cx, all, k), row(cx, all, k));
-        let pivot = super::column(cx, row, k);
+        let pivot = crate::math::matrix::column(cx, row, k);
         let row = row.div(cx, pivot);
         let rest = all.sub(cx, column.mul(cx, row));
         let zero = cx.equal(magnitude(cx, pivot), 0.0);
@@ -76,7 +76,7 @@ pub(super) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
 }
 
 /// The inverse; and for each step whether its pivot was zero.
-pub(super) fn inverse(cx: &Cx, a: Num) -> (Num, Value) {
+pub(crate) fn inverse(cx: &Cx, a: Num) -> (Num, Value) {
     let n = rows_of(cx, a);
     solve(cx, a, identity(cx, &n, cx.dtype(a.re)).into())
 }
@@ -132,7 +132,7 @@ fn linalg_solve_ex_lu(
 ) -> Lowered<Outputs> {
     let (x, zeros) = solve_any(cx, a, b, left);
     let wanted = cx.recorded(1).or(cx.recorded(2)).is_some();
-    let lu = wanted.then(|| super::lu::factors(cx, a, true));
+    let lu = wanted.then(|| crate::ops::linalg::lu::factors(cx, a, true));
     Ok(Outputs(smallvec![
         Some(x.value(cx)),
         lu.as_ref().map(|lu| lu.packed.value(cx)),
@@ -142,7 +142,7 @@ fn linalg_solve_ex_lu(
 }
 
 /// `X` with `A X = B`, of `A` only the triangle; with `unit`, its diagonal counts as ones.
-pub(super) fn triangular(cx: &Cx, a: Num, b: Num, upper: bool, unit: bool) -> Num {
+pub(crate) fn triangular(cx: &Cx, a: Num, b: Num, upper: bool, unit: bool) -> Num {
     let (a, b) = broadcast(cx, a, b);
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);

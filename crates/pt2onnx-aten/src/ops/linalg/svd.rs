@@ -1,15 +1,14 @@
 //! Singular values, by Jacobi's rotations of columns (Hestenes), and what is made of them.
 
-use super::{
-    super::num::Num,
-    batch_of, columns_of,
-    eigen::{SWEEPS, epsilon, hermitian, pairing, rotation, sort, turn_columns},
-    identity,
-    iterate::{Step, iterate},
-    pick_columns,
-    qr::{orthogonal, reflect, signs},
-    rows_of, shape_with, smaller,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    batch_of, columns_of, identity, pick_columns, rows_of, shape_with, smaller,
 };
+use crate::math::num::Num;
+use crate::ops::linalg::eigen::{
+    SWEEPS, epsilon, hermitian, pairing, rotation, sort, turn_columns,
+};
+use crate::ops::linalg::qr::{orthogonal, reflect, signs};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -133,7 +132,7 @@ fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
         let batch = batch_of(cx, a);
         let basis = |rows: &Expr| {
             let columns = if full { rows } else { &k };
-            let ones = super::unit(cx, rows, columns, cx.dtype(a.re));
+            let ones = crate::math::matrix::unit(cx, rows, columns, cx.dtype(a.re));
             let wide = cx.expand(ones, &shape_with(&batch, &[rows, columns]));
             a.im.map_or(Num::from(wide), |_| Num::from(wide).complex(cx))
         };
@@ -391,7 +390,7 @@ fn cond(cx: &Cx, a: Num, p: Option<f64>) -> Lowered {
             })
         }
         p if p.abs() == 1.0 || p.is_infinite() => {
-            let inverse = super::solve::inverse(cx, a).0;
+            let inverse = crate::ops::linalg::solve::inverse(cx, a).0;
             Ok(cx.mul(norm(a, p), norm(inverse, p)))
         }
         p => {

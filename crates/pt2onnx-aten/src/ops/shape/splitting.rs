@@ -1,0 +1,185 @@
+//! Tensors taken apart along a dimension.
+
+use crate::math::shape::Implied;
+use crate::{
+    AtenOp, Cx, LowerError, Lowered,
+    cx::{Outputs, axis_of},
+    registry::aten,
+};
+use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    aten!("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", split, parts),
+    aten!(
+        "aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+        split_at::<2>,
+        parts
+    ),
+    aten!(
+        "aten::dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
+        split_along::<2>,
+        parts
+    ),
+    aten!(
+        "aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+        hsplit_at,
+        parts
+    ),
+    aten!("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", hsplit, parts),
+    aten!(
+        "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+        tensor_split_at,
+        parts
+    ),
+    aten!(
+        "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+        tensor_split_by,
+        parts
+    ),
+    aten!("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", unbind, parts),
+    aten!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", unbind, parts),
+    aten!(
+        "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
+        unflatten_dense_tensors,
+        parts
+    ),
+    aten!("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", split, parts),
+    aten!(
+        "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+        split,
+        parts
+    ),
+    aten!(
+        "aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+        split_at::<0>,
+        parts
+    ),
+    aten!(
+        "aten::vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
+        split_along::<0>,
+        parts
+    ),
+];
+
+/// `Split` into pieces of the recorded sizes.
+fn split(cx: &Cx, x: Value, _: Implied, dim: i64) -> Lowered<Vec<Value>> {
+    let axis = axis_of(cx.rank(x), dim)?;
+    Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
+}
+
+fn split_along<const AXIS: i64>(cx: &Cx, x: Value, _: Implied) -> Lowered<Vec<Value>> {
+    split(cx, x, Implied, AXIS)
+}
+
+fn split_at<const AXIS: i64>(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
+    tensor_split_at(cx, x, indices, AXIS)
+}
+
+/// Vectors along their only dimension, others along the second.
+fn hsplit(cx: &Cx, x: Value, _: Implied) -> Lowered<Vec<Value>> {
+    split(cx, x, Implied, i64::from(cx.rank(x) > 1))
+}
+
+fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
+    tensor_split_at(cx, x, indices, i64::from(cx.rank(x) > 1))
+}
+
+/// The recorded sizes of the pieces.
+fn piece_sizes(cx: &Cx, axis: usize) -> Lowered<Vec<Expr>> {
+    let size = |i: usize| cx.recorded(i).and_then(|m| m.sizes.get(axis).cloned());
+    let sizes: Option<Vec<Expr>> = (0..cx.recorded_len()).map(size).collect();
+    sizes
+        .ok_or_else(|| LowerError::unsupported("the archive does not tell the sizes of its pieces"))
+}
+
+/// Pieces between indices: a `Split` where they do not overlap, else a `Slice` for each.
+fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<Vec<Value>> {
+    let axis = axis_of(cx.rank(x), dim)?;
+    let sizes = piece_sizes(cx, axis)?;
+    let total = sizes.iter().fold(Expr::int(0), |sum, size| sum + size);
+    if cx.constraints().prove_eq(&total, &cx.dim(x, axis as i64)) == Some(true) {
+        return Ok(cx.split(x, axis, &sizes));
+    }
+    let indices: Vec<Value> = indices.iter().map(|i| cx.sizes(std::slice::from_ref(i))).collect();
+    pieces_between(cx, x, axis, &indices)
+}
+
+/// Pieces between the elements of a vector; a 0-d tensor is a number of pieces.
+fn tensor_split_by(cx: &Cx, x: Value, by: Value, dim: i64) -> Lowered<Vec<Value>> {
+    let axis = axis_of(cx.rank(x), dim)?;
+    if cx.rank(by) == 0 {
+        return split(cx, x, Implied, dim);
+    }
+    if let Some(known) = cx.contents(by) {
+        return tensor_split_at(cx, x, known, dim);
+    }
+    let ones = vec![Expr::int(1); cx.recorded_len().saturating_sub(1)];
+    let indices = cx.split(cx.cast(by, DType::I64), 0, &ones);
+    pieces_between(cx, x, axis, &indices)
+}
+
+/// A `Slice` from each index (a vector of one) to the next.
+fn pieces_between(cx: &Cx, x: Value, axis: usize, indices: &[Value]) -> Lowered<Vec<Value>> {
+    let (first, last) = (cx.ints(&[0]), cx.ints(&[i64::MAX]));
+    let starts = [first].into_iter().chain(indices.iter().copied());
+    let ends = indices.iter().copied().chain([last]);
+    let piece = |(i, (start, end)): (usize, (Value, Value))| {
+        let piece = cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None);
+        if let Some(meta) = cx.recorded(i) {
+            cx.set_type(piece, Type::tensor(cx.dtype(x), meta.sizes.clone()));
+        }
+        piece
+    };
+    Ok(starts.zip(ends).enumerate().map(piece).collect())
+}
+
+/// One `Gather` for each element that somebody uses.
+fn unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Outputs> {
+    let axis = axis_of(cx.rank(x), dim)?;
+    let element = |i: usize| cx.recorded(i).map(|_| cx.take(x, axis, &Expr::int(i as i64)));
+    Ok(Outputs((0..cx.recorded_len()).map(element).collect()))
+}
+
+/// A vector in pieces of the sizes and shapes of `like`.
+fn unflatten_dense_tensors(cx: &Cx, x: Value, like: Vec<Value>) -> Lowered<Vec<Value>> {
+    let sizes: Vec<Expr> = like.iter().map(|&v| cx.numel(v)).collect();
+    let pieces = cx.split(x, 0, &sizes).into_iter().zip(like);
+    Ok(pieces.map(|(piece, like)| cx.reshape(piece, &cx.shape(like))).collect())
+}
