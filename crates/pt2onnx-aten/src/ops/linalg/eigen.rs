@@ -6,16 +6,16 @@
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::{batch_of, identity, pick_columns, rows_of, shape_with, triangle};
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", linalg_eigh_values, complex: linalg_eigh_values),
-    aten!("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", linalg_eigh, complex: linalg_eigh),
-    aten!("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", eigvalsh, complex: eigvalsh),
+    op!(aten::_linalg_eigh, linalg_eigh_values, complex = linalg_eigh_values),
+    op!(aten::linalg_eigh, linalg_eigh, complex = linalg_eigh),
+    op!(aten::linalg_eigvalsh, eigvalsh, complex = eigvalsh),
 ];
 
 /// Sweeps over all pairs after which the rotations end at the latest; about six are usual.

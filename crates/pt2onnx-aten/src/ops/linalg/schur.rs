@@ -8,15 +8,15 @@ use crate::math::num::Num;
 use crate::ops::linalg::eigen::epsilon;
 use crate::ops::linalg::lu::magnitude;
 use crate::ops::linalg::qr::{orthogonal, reflect};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_eigvals(Tensor self) -> Tensor", eigvals, complex: eigvals),
-    aten!("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", eig, complex: eig),
-    aten!("aten::linalg_eigvals(Tensor self) -> Tensor", eigvals, complex: eigvals),
+    op!(aten::_linalg_eigvals, eigvals, complex = eigvals),
+    op!(aten::linalg_eig, eig, complex = eig),
+    op!(aten::linalg_eigvals, eigvals, complex = eigvals),
 ];
 
 /// Steps for each eigenvalue after which the iteration ends at the latest; two or three are usual.

@@ -4,7 +4,7 @@ use crate::math::complex_math as math;
 use crate::math::precision::{double, largest, wide};
 use crate::ops::pointwise::arithmetic::atan2;
 use crate::ops::pointwise::arithmetic::pow;
-use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, LN_10, PI};
@@ -24,76 +24,92 @@ macro_rules! on_complex {
 }
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_neg_view(Tensor(a) self) -> Tensor(a)", neg, complex: neg),
-    aten!("aten::_neg_view_copy(Tensor self) -> Tensor", neg, complex: neg),
-    aten!("aten::abs(Tensor self) -> Tensor", abs, complex: abs_complex),
-    aten!("aten::absolute(Tensor self) -> Tensor", abs, complex: abs_complex),
-    aten!("aten::acos(Tensor self) -> Tensor", float!(acos), complex: on_complex!(acos)),
-    aten!("aten::acosh(Tensor self) -> Tensor", float!(acosh), complex: on_complex!(acosh)),
-    aten!("aten::angle(Tensor self) -> Tensor", angle, complex: angle_complex),
-    aten!("aten::arccos(Tensor self) -> Tensor", float!(acos), complex: on_complex!(acos)),
-    aten!("aten::arccosh(Tensor self) -> Tensor", float!(acosh), complex: on_complex!(acosh)),
-    aten!("aten::arcsin(Tensor self) -> Tensor", float!(asin), complex: on_complex!(asin)),
-    aten!("aten::arcsinh(Tensor self) -> Tensor", float!(asinh), complex: on_complex!(asinh)),
-    aten!("aten::arctan(Tensor self) -> Tensor", float!(atan), complex: on_complex!(atan)),
-    aten!("aten::arctanh(Tensor self) -> Tensor", float!(atanh), complex: on_complex!(atanh)),
-    aten!("aten::asin(Tensor self) -> Tensor", float!(asin), complex: on_complex!(asin)),
-    aten!("aten::asinh(Tensor self) -> Tensor", float!(asinh), complex: on_complex!(asinh)),
-    aten!("aten::atan(Tensor self) -> Tensor", float!(atan), complex: on_complex!(atan)),
-    aten!("aten::atanh(Tensor self) -> Tensor", float!(atanh), complex: on_complex!(atanh)),
-    aten!("aten::ceil(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        of_floats(cx, x, |cx, x| cx.ceil(x))
-    }),
-    aten!("aten::cos(Tensor self) -> Tensor", float!(cos), complex: on_complex!(cos)),
-    aten!("aten::cosh(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cosh_of(cx, cx.to_float(x))) }, complex: on_complex!(cosh)),
-    aten!("aten::deg2rad(Tensor self) -> Tensor", |cx: &Cx, x: Value| scaled(cx, x, PI / 180.0)),
-    aten!("aten::erf(Tensor self) -> Tensor", float!(erf)),
-    aten!("aten::exp(Tensor self) -> Tensor", float!(exp), complex: on_complex!(exp)),
-    aten!("aten::exp2(Tensor self) -> Tensor", exp2, complex: exp2_complex),
-    aten!("aten::expm1(Tensor self) -> Tensor", expm1, complex: on_complex!(expm1)),
-    aten!("aten::fix(Tensor self) -> Tensor", |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
-    aten!("aten::floor(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        of_floats(cx, x, |cx, x| cx.floor(x))
-    }),
-    aten!("aten::frac(Tensor self) -> Tensor", frac),
-    aten!("aten::log(Tensor self) -> Tensor", float!(log), complex: on_complex!(log)),
-    aten!("aten::log10(Tensor self) -> Tensor", |cx: &Cx, x: Value| log_to_base(cx, x, LN_10), complex: |cx: &Cx, x: Complex| log_to_base_complex(cx, x, LN_10)),
-    aten!("aten::log1p(Tensor self) -> Tensor", log1p, complex: log1p_complex),
-    aten!("aten::log2(Tensor self) -> Tensor", |cx: &Cx, x: Value| log_to_base(cx, x, LN_2), complex: |cx: &Cx, x: Complex| log_to_base_complex(cx, x, LN_2)),
-    aten!("aten::logit(Tensor self, float? eps=None) -> Tensor", logit),
-    aten!(
-        "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-        nan_to_num,
-        parts
+    op!(aten::_neg_view, neg, complex = neg),
+    op!(aten::_neg_view_copy, neg, complex = neg),
+    op!(aten::abs, abs, complex = abs_complex),
+    op!(aten::absolute, abs, complex = abs_complex),
+    op!(aten::acos, float!(acos), complex = on_complex!(acos)),
+    op!(aten::acosh, float!(acosh), complex = on_complex!(acosh)),
+    op!(aten::angle, angle, complex = angle_complex),
+    op!(aten::arccos, float!(acos), complex = on_complex!(acos)),
+    op!(aten::arccosh, float!(acosh), complex = on_complex!(acosh)),
+    op!(aten::arcsin, float!(asin), complex = on_complex!(asin)),
+    op!(aten::arcsinh, float!(asinh), complex = on_complex!(asinh)),
+    op!(aten::arctan, float!(atan), complex = on_complex!(atan)),
+    op!(aten::arctanh, float!(atanh), complex = on_complex!(atanh)),
+    op!(aten::asin, float!(asin), complex = on_complex!(asin)),
+    op!(aten::asinh, float!(asinh), complex = on_complex!(asinh)),
+    op!(aten::atan, float!(atan), complex = on_complex!(atan)),
+    op!(aten::atanh, float!(atanh), complex = on_complex!(atanh)),
+    op!(aten::ceil, |cx: &Cx, x: Value| { of_floats(cx, x, |cx, x| cx.ceil(x)) }),
+    op!(aten::cos, float!(cos), complex = on_complex!(cos)),
+    op!(
+        aten::cosh,
+        |cx: &Cx, x: Value| -> Lowered { Ok(cosh_of(cx, cx.to_float(x))) },
+        complex = on_complex!(cosh)
     ),
-    aten!("aten::neg(Tensor self) -> Tensor", neg, complex: neg),
-    aten!("aten::negative(Tensor self) -> Tensor", neg, complex: neg),
-    aten!("aten::positive(Tensor(a) self) -> Tensor(a)", same, complex: same),
-    aten!("aten::rad2deg(Tensor self) -> Tensor", |cx: &Cx, x: Value| scaled(cx, x, 180.0 / PI)),
-    aten!("aten::reciprocal(Tensor self) -> Tensor", float!(reciprocal), complex: on_complex!(reciprocal)),
-    aten!("aten::round(Tensor self) -> Tensor", |cx: &Cx, x: Value| { round(cx, x, 0) }),
-    aten!("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", round),
-    aten!("aten::rsqrt(Tensor self) -> Tensor", rsqrt, complex: rsqrt_complex),
-    aten!("aten::sgn(Tensor self) -> Tensor", sign, complex: on_complex!(sgn)),
-    aten!("aten::sigmoid(Tensor self) -> Tensor", float!(sigmoid), complex: on_complex!(sigmoid)),
-    aten!("aten::sign(Tensor self) -> Tensor", sign),
-    aten!("aten::signbit(Tensor self) -> Tensor", signbit),
-    aten!("aten::sin(Tensor self) -> Tensor", float!(sin), complex: on_complex!(sin)),
-    aten!("aten::sinc(Tensor self) -> Tensor", sinc, complex: sinc_complex),
-    aten!("aten::sinh(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(sinh_of(cx, cx.to_float(x))) }, complex: on_complex!(sinh)),
-    aten!("aten::special_erf(Tensor self) -> Tensor", float!(erf)),
-    aten!("aten::special_exp2(Tensor self) -> Tensor", exp2, complex: exp2_complex),
-    aten!("aten::special_expit(Tensor self) -> Tensor", float!(sigmoid), complex: on_complex!(sigmoid)),
-    aten!("aten::special_expm1(Tensor self) -> Tensor", expm1, complex: on_complex!(expm1)),
-    aten!("aten::special_log1p(Tensor self) -> Tensor", log1p, complex: log1p_complex),
-    aten!("aten::special_logit(Tensor self, float? eps=None) -> Tensor", logit),
-    aten!("aten::special_round(Tensor self, *, int decimals=0) -> Tensor", round),
-    aten!("aten::special_sinc(Tensor self) -> Tensor", sinc, complex: sinc_complex),
-    aten!("aten::sqrt(Tensor self) -> Tensor", float!(sqrt), complex: on_complex!(sqrt)),
-    aten!("aten::square(Tensor self) -> Tensor", |cx: &Cx, x: Value| pow(cx, x.into(), Scalar::Int(2).into()), complex: square_complex),
-    aten!("aten::tan(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(tan_of(cx, cx.to_float(x))) }, complex: on_complex!(tan)),
-    aten!("aten::tanh(Tensor self) -> Tensor", float!(tanh), complex: on_complex!(tanh)),
-    aten!("aten::trunc(Tensor self) -> Tensor", |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
+    op!(aten::deg2rad, |cx: &Cx, x: Value| scaled(cx, x, PI / 180.0)),
+    op!(aten::erf, float!(erf)),
+    op!(aten::exp, float!(exp), complex = on_complex!(exp)),
+    op!(aten::exp2, exp2, complex = exp2_complex),
+    op!(aten::expm1, expm1, complex = on_complex!(expm1)),
+    op!(aten::fix, |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
+    op!(aten::floor, |cx: &Cx, x: Value| { of_floats(cx, x, |cx, x| cx.floor(x)) }),
+    op!(aten::frac, frac),
+    op!(aten::log, float!(log), complex = on_complex!(log)),
+    op!(
+        aten::log10,
+        |cx: &Cx, x: Value| log_to_base(cx, x, LN_10),
+        complex = |cx: &Cx, x: Complex| log_to_base_complex(cx, x, LN_10)
+    ),
+    op!(aten::log1p, log1p, complex = log1p_complex),
+    op!(
+        aten::log2,
+        |cx: &Cx, x: Value| log_to_base(cx, x, LN_2),
+        complex = |cx: &Cx, x: Complex| log_to_base_complex(cx, x, LN_2)
+    ),
+    op!(aten::logit, logit),
+    op!(aten::nan_to_num, nan_to_num, parts),
+    op!(aten::neg, neg, complex = neg),
+    op!(aten::negative, neg, complex = neg),
+    op!(aten::positive, same, complex = same),
+    op!(aten::rad2deg, |cx: &Cx, x: Value| scaled(cx, x, 180.0 / PI)),
+    op!(aten::reciprocal, float!(reciprocal), complex = on_complex!(reciprocal)),
+    op!(aten::round, |cx: &Cx, x: Value| { round(cx, x, 0) }),
+    op!(aten::round_decimals, round),
+    op!(aten::rsqrt, rsqrt, complex = rsqrt_complex),
+    op!(aten::sgn, sign, complex = on_complex!(sgn)),
+    op!(aten::sigmoid, float!(sigmoid), complex = on_complex!(sigmoid)),
+    op!(aten::sign, sign),
+    op!(aten::signbit, signbit),
+    op!(aten::sin, float!(sin), complex = on_complex!(sin)),
+    op!(aten::sinc, sinc, complex = sinc_complex),
+    op!(
+        aten::sinh,
+        |cx: &Cx, x: Value| -> Lowered { Ok(sinh_of(cx, cx.to_float(x))) },
+        complex = on_complex!(sinh)
+    ),
+    op!(aten::special_erf, float!(erf)),
+    op!(aten::special_exp2, exp2, complex = exp2_complex),
+    op!(aten::special_expit, float!(sigmoid), complex = on_complex!(sigmoid)),
+    op!(aten::special_expm1, expm1, complex = on_complex!(expm1)),
+    op!(aten::special_log1p, log1p, complex = log1p_complex),
+    op!(aten::special_logit, logit),
+    op!(aten::special_round, round),
+    op!(aten::special_sinc, sinc, complex = sinc_complex),
+    op!(aten::sqrt, float!(sqrt), complex = on_complex!(sqrt)),
+    op!(
+        aten::square,
+        |cx: &Cx, x: Value| pow(cx, x.into(), Scalar::Int(2).into()),
+        complex = square_complex
+    ),
+    op!(
+        aten::tan,
+        |cx: &Cx, x: Value| -> Lowered { Ok(tan_of(cx, cx.to_float(x))) },
+        complex = on_complex!(tan)
+    ),
+    op!(aten::tanh, float!(tanh), complex = on_complex!(tanh)),
+    op!(aten::trunc, |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
 ];
 
 fn same(_: &Cx, x: Value) -> Lowered {

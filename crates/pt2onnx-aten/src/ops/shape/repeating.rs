@@ -1,49 +1,26 @@
-//! Elements repeated, and all the ways to combine those of several tensors.
+//! Repeated elements, and combinations of the elements of several tensors.
 
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod, parts),
-    aten!(
-        "aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-        combinations,
-        parts
-    ),
-    aten!(
-        "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
-        |cx: &Cx, tensors: Vec<Value>| meshgrid(cx, tensors, "ij".to_owned()),
-        parts
-    ),
-    aten!(
-        "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-        meshgrid,
-        parts
-    ),
-    aten!("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat, parts),
-    aten!(
-        "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-        interleaved_indices
-    ),
-    aten!(
-        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        repeat_interleave_each,
-        parts
-    ),
-    aten!(
-        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        repeat_interleave,
-        parts
-    ),
-    aten!("aten::tile(Tensor self, SymInt[] dims) -> Tensor", repeat, parts),
+    op!(aten::cartesian_prod, cartesian_prod, parts),
+    op!(aten::combinations, combinations, parts),
+    op!(aten::meshgrid, meshgrid, parts, indexing = "ij"),
+    op!(aten::meshgrid_indexing, meshgrid, parts),
+    op!(aten::repeat, repeat, parts),
+    op!(aten::repeat_interleave_Tensor, interleaved_indices),
+    op!(aten::repeat_interleave_self_Tensor, repeat_interleave_each, parts),
+    op!(aten::repeat_interleave_self_int, repeat_interleave, parts),
+    op!(aten::tile, repeat, parts),
 ];
 
-/// `Tile`, where there may be more repeats than dimensions, or (in `tile`) fewer.
+/// `Tile`. There may be more repeats than dimensions, or (in `tile`) fewer.
 fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     let rank = cx.rank(x);
     let lead: Vec<usize> = (0..repeats.len().saturating_sub(rank)).collect();
@@ -63,7 +40,7 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     set_recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
 }
 
-/// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
+/// Each element along `dim` repeated `repeats` times, copies side by side. Without `dim`, the flattened tensor.
 fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Ignored) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
@@ -81,7 +58,7 @@ fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Igno
     to_recorded(cx, cx.expand(cx.unsqueeze(x, &[axis + 1]), &wide))
 }
 
-/// Element i along `dim` (of the flattened tensor without it) `repeats[i]` times.
+/// Element i along `dim` repeated `repeats[i]` times. Without `dim`, the flattened tensor.
 fn repeat_interleave_each(
     cx: &Cx,
     x: Value,
@@ -101,7 +78,8 @@ fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lo
     set_recorded(cx, cx.cast(indices, cx.out_dtype()?))
 }
 
-/// Index i `repeats[i]` times: a running sum over ones where the next index starts.
+/// Index i `repeats[i]` times, as int64: the running sum of a vector that has ones where the next index starts. `total` is the
+/// sum of `repeats`, if known.
 fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
     let repeats = cx.cast(repeats, DType::I64);
     let count = cx.dim(repeats, 0);
@@ -132,7 +110,7 @@ fn elements(cx: &Cx, x: Value, dim: Option<i64>) -> Lowered<(Value, usize)> {
     })
 }
 
-/// Tensor i laid along dimension i (with `xy`, the first two exchanged), each broadcast to all sizes.
+/// Tensor i laid along dimension i and broadcast to all sizes. With `indexing` `xy`, the first two dimensions are exchanged.
 fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> {
     let rank = tensors.len();
     let place = |i: usize| match i {

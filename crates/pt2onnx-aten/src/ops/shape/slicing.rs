@@ -1,79 +1,39 @@
-//! Ranges, single elements, diagonals and windows of a tensor's dimensions.
+//! Parts of tensors: ranges, single elements, diagonals and windows.
 
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-        diagonal,
-        parts
-    ),
-    aten!(
-        "aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-        diagonal,
-        parts
-    ),
-    aten!("aten::flip(Tensor self, int[] dims) -> Tensor", flip, parts),
-    aten!("aten::fliplr(Tensor self) -> Tensor", |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
-    aten!("aten::flipud(Tensor self) -> Tensor", |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
-    aten!(
-        "aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-        diagonal,
-        parts
-    ),
-    aten!(
-        "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-        narrow,
-        parts
-    ),
-    aten!(
-        "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-        narrow_at,
-        parts
-    ),
-    aten!(
-        "aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-        narrow,
-        parts
-    ),
-    aten!("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll, parts),
-    aten!("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90, parts),
-    aten!("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select, parts),
-    aten!("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", select, parts),
-    aten!(
-        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-        slice,
-        parts
-    ),
-    aten!(
-        "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-        slice,
-        parts
-    ),
-    aten!(
-        "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-        unfold,
-        parts
-    ),
-    aten!(
-        "aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
-        unfold,
-        parts
-    ),
+    op!(aten::diagonal, diagonal, parts),
+    op!(aten::diagonal_copy, diagonal, parts),
+    op!(aten::flip, flip, parts),
+    op!(aten::fliplr, fliplr, parts),
+    op!(aten::flipud, flipud, parts),
+    op!(aten::linalg_diagonal, diagonal, parts),
+    op!(aten::narrow, narrow, parts),
+    op!(aten::narrow_Tensor, narrow_at, parts),
+    op!(aten::narrow_copy, narrow, parts),
+    op!(aten::roll, roll, parts),
+    op!(aten::rot90, rot90, parts),
+    op!(aten::select_int, select, parts),
+    op!(aten::select_copy_int, select, parts),
+    op!(aten::slice_Tensor, slice, parts),
+    op!(aten::slice_copy_Tensor, slice, parts),
+    op!(aten::unfold, unfold, parts),
+    op!(aten::unfold_copy, unfold, parts),
 ];
 
-/// `Gather` of one element along `dim`; negative indices count from the end in both worlds.
+/// `Gather` of one element along `dim`. Negative indices count from the end in PyTorch and ONNX.
 fn select(cx: &Cx, x: Value, dim: i64, index: Expr) -> Lowered {
     Ok(cx.take(x, cx.axis(x, dim)?, &index))
 }
 
-/// `Slice`: bounds out of range and negative ones mean the same in both worlds.
+/// `Slice`. Negative and out-of-range bounds mean the same in PyTorch and ONNX.
 fn slice(
     cx: &Cx,
     x: Value,
@@ -107,7 +67,7 @@ fn narrow(cx: &Cx, x: Value, dim: i64, start: Expr, length: Expr) -> Lowered {
     set_recorded(cx, result)
 }
 
-/// `length` elements from where a 0-d tensor says.
+/// `length` elements from `start` on, a 0-d tensor.
 fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let start = cx.reshape(cx.cast(start, DType::I64), &[Expr::int(1)]);
@@ -117,11 +77,22 @@ fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered
     set_recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
 }
 
-/// One `Slice` that runs backwards along each of `dims`.
+/// The elements in reverse order along the second dimension.
+fn fliplr(cx: &Cx, x: Value) -> Lowered {
+    flip(cx, x, vec![1])
+}
+
+/// The elements in reverse order along the first dimension.
+fn flipud(cx: &Cx, x: Value) -> Lowered {
+    flip(cx, x, vec![0])
+}
+
+/// The elements in reverse order along each of `dims`.
 fn flip(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     Ok(flipped(cx, x, &axes_of(cx.rank(x), &dims)?))
 }
 
+/// A `Slice` with negative steps along `axes`.
 fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     if axes.is_empty() {
         return x;
@@ -133,7 +104,7 @@ fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     result
 }
 
-/// Turned `k` times by 90 degrees, from the first of `dims` towards the second.
+/// `x` rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the second.
 fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     let axes = axes_of(cx.rank(x), &dims)?;
     let &[a, b] = axes.as_slice() else {
@@ -147,7 +118,8 @@ fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     })
 }
 
-/// The end along each of `dims` moves to the front; without `dims`, that of the flattened tensor.
+/// Elements moved by `shifts` along `dims`; those that leave the end come back at the front. Without `dims`, the flattened
+/// tensor.
 fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     if dims.is_empty() {
         let flat = cx.reshape(x, &[cx.numel(x)]);
@@ -164,6 +136,7 @@ fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     Ok(result)
 }
 
+/// `roll` along one dimension: a `Concat` of two pieces.
 fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     let size = cx.dim(x, axis as i64);
     if size.as_int() == Some(0) {
@@ -192,7 +165,7 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     result
 }
 
-/// Windows of `size` elements, `step` apart along `dim`; the elements of a window become the last dimension.
+/// Windows of `size` elements along `dim`, each `step` after the one before. The elements of a window become the last dimension.
 fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
