@@ -1,9 +1,7 @@
 //! Functions of complex numbers by real ones. Square roots, inverse sines and cosines keep their precision near branch
 //! points: W. Kahan, Branch Cuts for Complex Elementary Functions (1987).
 
-use crate::ops::pointwise::arithmetic::atan2;
-use crate::ops::pointwise::arithmetic::hypot;
-use crate::ops::pointwise::unary::{cosh_of, sinh_of, tan_of};
+use crate::math::elementary::{atan2, cosh_of, expm1_of, hypot, sinh_of, tan_of};
 use crate::{Complex, Cx};
 use pt2onnx_ir::{Operand, Value};
 
@@ -218,7 +216,7 @@ pub(crate) fn sigmoid(cx: &Cx, a: Complex) -> Complex {
 /// `exp(a) - 1`: `expm1(re) cos im - 2 sin(im / 2)^2 + i e^re sin im`.
 pub(crate) fn expm1(cx: &Cx, a: Complex) -> Complex {
     let half = cx.sin(cx.mul(a.im, 0.5));
-    let small = crate::ops::pointwise::unary::expm1_of(cx, a.re);
+    let small = expm1_of(cx, a.re);
     Complex {
         re: cx.sub(cx.mul(small, cx.cos(a.im)), cx.mul(cx.mul(half, half), 2)),
         im: cx.mul(cx.exp(a.re), cx.sin(a.im)),

@@ -1,8 +1,12 @@
 //! What families of ops share: formulas and algorithms over ONNX operators.
 
+pub(crate) mod bessel;
 pub(crate) mod coefficients;
 pub(crate) mod complex_math;
 pub(crate) mod control;
+pub(crate) mod elementary;
+pub(crate) mod erf;
+pub(crate) mod gamma;
 pub(crate) mod matrix;
 pub(crate) mod num;
 pub(crate) mod precision;

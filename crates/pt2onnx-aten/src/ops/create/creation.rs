@@ -1,5 +1,6 @@
 //! Tensors from nothing but sizes and numbers.
 
+use crate::math::elementary::spaced;
 use crate::math::reduce::{folded, product};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten,
@@ -244,30 +245,6 @@ fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
     let index = |n: &Expr| cx.cast(cx.iota(n), DType::I64);
     let same = cx.equal(cx.unsqueeze(index(&rows), &[1]), index(&columns));
     Ok(cx.cast(same, dtype))
-}
-
-/// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
-pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType) -> Value {
-    let wide = match dtype {
-        DType::F64 => DType::F64,
-        d if d.is_float() => DType::F32,
-        _ => DType::F64,
-    };
-    let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
-    let vector = |v| cx.reshape(v, &[Expr::int(1)]);
-    if steps <= 1 {
-        let only = cx.cast(vector(low), dtype);
-        return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };
-    }
-    let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
-    let (near, far) = (steps / 2, steps - steps / 2);
-    let count = |n: i64| cx.cast(cx.iota(&Expr::int(n)), wide);
-    let first = cx.add(low, cx.mul(count(near), step));
-    // steps - 1 - i, for the places i of the second half.
-    let back = cx.sub(cx.scalar(far - 1, wide), count(far));
-    let second = cx.sub(high, cx.mul(back, step));
-    let all = if near == 0 { second } else { cx.concat(&[first, second], 0) };
-    cx.cast(all, dtype)
 }
 
 fn linspace(

@@ -1,7 +1,9 @@
 //! Activations, pointwise and over one dimension.
 
 use crate::math::complex_math as math;
-use crate::ops::pointwise::comparison::in_range;
+use crate::math::elementary::expm1_of;
+use crate::math::erf::ndtr_of;
+use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -71,7 +73,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
         "none" if cx.dtype(x) == DType::F64 => {
-            return Ok(cx.mul(x, crate::ops::pointwise::special::ndtr_of(cx, x)));
+            return Ok(cx.mul(x, ndtr_of(cx, x)));
         }
         "tanh" if cx.dtype(x) == DType::F64 => {
             let cube = cx.mul(cx.mul(cx.mul(x, x), x), 0.044715);
@@ -114,7 +116,7 @@ fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> 
         let elu = cx.elu(x, attrs::Elu { alpha: alpha as f32 });
         return Ok(cx.mul(elu, scale));
     }
-    let curve = cx.mul(crate::ops::pointwise::unary::expm1_of(cx, cx.mul(x, input_scale)), alpha);
+    let curve = cx.mul(expm1_of(cx, cx.mul(x, input_scale)), alpha);
     Ok(cx.mul(cx.select(cx.greater(x, 0.0), x, curve), scale))
 }
 

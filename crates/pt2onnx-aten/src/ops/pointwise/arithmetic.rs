@@ -1,15 +1,14 @@
 //! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
 
 use crate::math::complex_math as math;
-use crate::math::control::{any, repeat};
-use crate::math::precision::wide2;
-use crate::math::precision::{compute_type, largest, smallest};
+use crate::math::elementary::{atan2, hypot, pow, power, trunc_of};
+use crate::math::precision::{compute_type, wide2};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Paired, registry::aten,
 };
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::LN_2;
 
 pub(crate) static OPS: &[AtenOp] = &[
     aten!("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", add_relu),
@@ -219,7 +218,7 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
             }
             let wide = |v| cx.cast(v, compute_type(cx, dtype));
             let quotient = cx.div(wide(a), wide(b));
-            Ok(cx.cast(crate::ops::pointwise::unary::trunc_of(cx, quotient), dtype))
+            Ok(cx.cast(trunc_of(cx, quotient), dtype))
         }
         Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
     }
@@ -281,108 +280,9 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.select(other_sign, cx.add(rest, b), rest))
 }
 
-/// `a` to the power `b`, in their common type. ONNX Runtime computes integer powers through doubles: known ones stay exact as
-/// products.
-pub(crate) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let dtype = cx.result_type(&[a.clone(), b.clone()]);
-    power(cx, &a, &b, dtype)
-}
-
-fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lowered {
-    let base = cx.as_tensor(a, dtype);
-    let TensorOrScalar::Scalar(exponent) = b else {
-        let exponent = cx.as_tensor(b, dtype);
-        return Ok(match dtype.is_float() {
-            true => cx.pow(base, exponent),
-            false => integer_power(cx, base, exponent),
-        });
-    };
-    let number = exponent.to_f64();
-    if dtype.is_float() {
-        return Ok(match number {
-            1.0 => base,
-            2.0 => cx.mul(base, base),
-            0.5 => cx.sqrt(base),
-            -1.0 => cx.reciprocal(base),
-            -0.5 => cx.reciprocal(cx.sqrt(base)),
-            _ => cx.pow(base, *exponent),
-        });
-    }
-    match u32::try_from(exponent.to_i64()) {
-        Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
-        Ok(n) => Ok(known_power(cx, base, n)),
-        Err(_) => {
-            Err(LowerError::unsupported("integers to negative integer powers are not integers"))
-        }
-    }
-}
-
-/// By squaring.
-fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
-    match n {
-        1 => base,
-        _ => {
-            let half = known_power(cx, base, n / 2);
-            let square = cx.mul(half, half);
-            if n % 2 == 1 { cx.mul(square, base) } else { square }
-        }
-    }
-}
-
-/// By squaring in a loop over the exponent's bits, exact and wrapping as in PyTorch: ONNX leaves overflow open, and ONNX
-/// Runtime computes in doubles. Of negative exponents only 1 and -1 leave whole numbers, all others 0.
-fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
-    let dtype = cx.dtype(base);
-    let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
-    let base = match dtype.is_unsigned() {
-        true => base,
-        false => {
-            let unit = cx.equal(cx.abs(base), 1);
-            let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
-            cx.select(vanishes, 0, base)
-        }
-    };
-    let start =
-        [cx.full(&shape, 1, dtype), cx.expand(base, &shape), cx.expand(cx.abs(exponent), &shape)];
-    let last = repeat(cx, None, &start, |_, carried| {
-        let two = cx.scalar(2, dtype);
-        let odd = cx.cast(cx.mod_(carried[2], two, attrs::Mod::default()), DType::Bool);
-        let rest = cx.div(carried[2], two);
-        let power = cx.select(odd, cx.mul(carried[0], carried[1]), carried[0]);
-        let square = cx.mul(carried[1], carried[1]);
-        let go_on = any(cx, cx.cast(rest, DType::Bool));
-        (Some(go_on), vec![power, square, rest])
-    });
-    last[0]
-}
-
 /// Like `pow`, in float64.
 fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, DType::F64)
-}
-
-/// `sqrt(a^2 + b^2)`; of float32 and narrower in float64, where squares neither overflow nor vanish.
-pub(crate) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
-    let dtype = cx.dtype(a);
-    let square = |v| {
-        let wide = cx.cast(v, DType::F64);
-        cx.mul(wide, wide)
-    };
-    cx.cast(cx.sqrt(cx.add(square(a), square(b))), dtype)
-}
-
-/// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has
-/// the other sign, zeros included, which its reciprocal shows. Of zeros, whose signs count, tiny numbers stand instead, of
-/// infinities the largest ones.
-pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
-    let dtype = cx.dtype(x);
-    let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
-    let tiny = between(cx.reciprocal(x), smallest(dtype));
-    let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
-    let angle = cx.atan(cx.div(between(y, largest(dtype)), x));
-    let upper = cx.less(cx.reciprocal(angle), 0.0);
-    let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
-    cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
 }
 
 /// The larger plus the softplus of minus the distance; equal infinities are at distance 0.

@@ -1,5 +1,6 @@
 //! Comparisons, choices by a condition, the larger and the smaller of values.
 
+use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -296,17 +297,4 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
         Some(max) => smaller(cx, held, cx.as_tensor(&max, dtype)),
         None => held,
     })
-}
-
-/// A bound, held to what an integer type has.
-pub(crate) fn in_range(bound: Scalar, dtype: DType) -> Scalar {
-    let width = dtype.bits() as u32;
-    match dtype.is_int() && width < 64 {
-        true if dtype.is_unsigned() => Scalar::Int(bound.to_i64().clamp(0, (1 << width) - 1)),
-        true => {
-            let half = 1i64 << (width - 1);
-            Scalar::Int(bound.to_i64().clamp(-half, half - 1))
-        }
-        false => bound,
-    }
 }

@@ -1,8 +1,8 @@
 //! Ops on the representation of floats: sign, exponent, neighbours. By arithmetic, since ONNX got `BitCast` late.
 
 use crate::math::complex_math as math;
+use crate::math::elementary::signbit_of;
 use crate::math::precision::{epsilon, largest, smallest};
-use crate::ops::pointwise::unary::signbit_of;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;

@@ -1,9 +1,10 @@
 //! Functions of one number, element by element: rounding, powers, logarithms, trigonometry.
 
 use crate::math::complex_math as math;
-use crate::math::precision::{double, largest, wide};
-use crate::ops::pointwise::arithmetic::atan2;
-use crate::ops::pointwise::arithmetic::pow;
+use crate::math::elementary::{
+    atan2, cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
+};
+use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -132,29 +133,9 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// Whether the sign is negative, that of zeros, too, which their reciprocal shows. (The sign of NaN counts as positive.)
-pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::Bool => cx.full(&cx.shape(x), false, DType::Bool),
-        dtype if dtype.is_int() => cx.less(x, 0),
-        _ => {
-            let shown = cx.select(cx.equal(x, 0.0), cx.reciprocal(x), x);
-            cx.less(shown, 0.0)
-        }
-    }
-}
-
 /// Of integers nothing is left to round.
 fn of_floats(cx: &Cx, x: Value, f: fn(&Cx, Value) -> Value) -> Lowered {
     Ok(if cx.dtype(x).is_float() { f(cx, x) } else { x })
-}
-
-/// Towards zero.
-pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x).is_float() {
-        true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
-        false => x,
-    }
 }
 
 /// What `trunc` takes away.
@@ -201,11 +182,6 @@ fn expm1(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| expm1_of(cx, x)))
 }
 
-/// `tanh(x / 2) (e^x + 1)`: nothing cancels.
-pub(crate) fn expm1_of(cx: &Cx, x: Value) -> Value {
-    cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
-}
-
 fn log_to_base(cx: &Cx, x: Value, log_of_base: f64) -> Lowered {
     Ok(wide(cx, x, |x| cx.div(cx.log(x), log_of_base)))
 }
@@ -216,23 +192,6 @@ fn log_to_base_complex(cx: &Cx, x: Complex, log_of_base: f64) -> Lowered {
 
 fn log1p(cx: &Cx, x: Value) -> Lowered {
     Ok(log1p_of(cx, x))
-}
-
-/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
-/// (W. Kahan) near zero.
-pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
-    if cx.dtype(x) != DType::F64 {
-        let x = cx.to_float(x);
-        let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
-        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
-    }
-    let u = cx.add(x, 1);
-    let log = cx.log(u);
-    let rounded = cx.sub(u, 1);
-    let exact = cx.or(cx.equal(rounded, 0.0), cx.greater(x, 1.0));
-    let better = cx.mul(log, cx.div(x, rounded));
-    let plain = cx.select(cx.equal(rounded, 0.0), x, log);
-    cx.select(exact, plain, better)
 }
 
 fn log1p_complex(cx: &Cx, x: Complex) -> Lowered {
@@ -256,33 +215,6 @@ fn sinc_complex(cx: &Cx, x: Complex) -> Lowered {
         re: cx.select(zero, 1.0, quotient.re),
         im: cx.select(zero, 0.0, quotient.im),
     }))
-}
-
-/// `Tan`; of float64, for which runtimes lack it, `sin / cos`.
-pub(crate) fn tan_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => cx.div(cx.sin(x), cx.cos(x)),
-        _ => cx.tan(x),
-    }
-}
-
-/// `Cosh`; of float64, for which runtimes lack it, `(e^x + e^-x) / 2`.
-pub(crate) fn cosh_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => {
-            let power = cx.exp(x);
-            cx.mul(cx.add(power, cx.reciprocal(power)), 0.5)
-        }
-        _ => cx.cosh(x),
-    }
-}
-
-/// `Sinh`; of float64, for which runtimes lack it, `tanh cosh`.
-pub(crate) fn sinh_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => cx.mul(cx.tanh(x), cosh_of(cx, x)),
-        _ => cx.sinh(x),
-    }
 }
 
 fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {

@@ -323,7 +323,7 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
             (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
         }
     };
-    Ok(crate::ops::create::creation::spaced(cx, low, high, bins + 1, dtype))
+    Ok(crate::math::elementary::spaced(cx, low, high, bins + 1, dtype))
 }
 
 /// Points, one in each row.
