@@ -3,9 +3,11 @@
 pub(crate) mod coefficients;
 pub(crate) mod complex_math;
 pub(crate) mod control;
+pub(crate) mod distance;
 pub(crate) mod matrix;
 pub(crate) mod num;
 pub(crate) mod precision;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+pub(crate) mod sort;
 pub(crate) mod window;
