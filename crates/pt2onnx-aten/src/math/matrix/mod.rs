@@ -1,7 +1,17 @@
 //! Linear algebra that ONNX has no operators for: loops over columns and over rotations, for real and complex matrices
 //! with any batch dimensions.
 
+pub(crate) mod cholesky;
+pub(crate) mod inverse;
 pub(crate) mod iterate;
+pub(crate) mod jacobi;
+pub(crate) mod ldl;
+pub(crate) mod lu;
+pub(crate) mod pivots;
+pub(crate) mod qr;
+pub(crate) mod schur;
+pub(crate) mod svd;
+pub(crate) mod triangular;
 
 use crate::Cx;
 use crate::math::num::Num;

@@ -1,7 +1,8 @@
 //! Tensors from nothing but sizes and numbers.
 
+use crate::math::control::fold;
 use crate::math::elementary::spaced;
-use crate::math::reduce::{folded, product};
+use crate::math::reduce::product;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten,
 };
@@ -337,7 +338,7 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     let mut shape = vec![Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))];
     shape.extend(kept.iter().map(|&a| cx.dim(x, a as i64)));
     let rows = cx.reshape(moved, &shape);
-    let found = folded(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
+    let found = fold(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
     Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
 }
 

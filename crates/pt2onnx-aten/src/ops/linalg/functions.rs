@@ -1,17 +1,16 @@
 //! Functions of matrices.
 
+use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
 use crate::math::num::Num;
-use crate::ops::linalg::eigen;
-use crate::ops::linalg::solve::inverse;
+use crate::math::shape::is_empty;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
-use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use std::f64::consts::PI;
 
-pub(in super::super) static OPS: &[AtenOp] = &[
+pub(crate) static OPS: &[AtenOp] = &[
     aten!("aten::linalg_matrix_exp(Tensor self) -> Tensor", matrix_exp, complex: matrix_exp),
     aten!("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power, complex: matrix_power),
     aten!("aten::linalg_matrix_sqrth(Tensor self) -> Tensor", matrix_sqrth, complex: matrix_sqrth),
@@ -19,17 +18,6 @@ pub(in super::super) static OPS: &[AtenOp] = &[
     aten!("aten::matrix_exp(Tensor self) -> Tensor", matrix_exp, complex: matrix_exp),
     aten!("aten::matrix_power(Tensor self, int n) -> Tensor", matrix_power, complex: matrix_power),
 ];
-
-/// The angle of `x + iy`.
-pub(crate) fn angle(cx: &Cx, x: Value, y: Value) -> Value {
-    // atan(y / x) is right where x > 0; left of it, half a turn more, towards the side of y.
-    let zero = cx.equal(x, 0.0);
-    let slope = cx.atan(cx.div(y, cx.select(zero, 1.0, x)));
-    let half = cx.select(cx.less(y, 0.0), -PI, PI);
-    let turned = cx.select(cx.less(x, 0.0), cx.add(slope, half), slope);
-    let upright = cx.mul(cx.sign(y), PI / 2.0);
-    cx.select(zero, upright, turned)
-}
 
 /// Squares and products, as many as the bits of `n` take.
 fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
@@ -60,7 +48,7 @@ fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
 /// it, 10 less than 2e-11 (the remainder is below 2 |A|^(n+1) / (n+1)!).
 fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     let given = cx.dtype(a.re);
-    if cx.shape(a.re).iter().any(|d| d.as_int() == Some(0)) {
+    if is_empty(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
     // Sums and squares of half precision would lose it all.
@@ -106,11 +94,11 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
 
 /// The root of a positive Hermitian matrix: roots of its eigenvalues.
 fn matrix_sqrth(cx: &Cx, a: Num) -> Lowered {
-    if cx.shape(a.re).iter().any(|d| d.as_int() == Some(0)) {
+    if is_empty(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
     let rank = cx.rank(a.re);
-    let (values, vectors) = eigen::eigh(cx, eigen::hermitian(cx, a, false), true);
+    let (values, vectors) = eigh(cx, hermitian(cx, a, false), true);
     let v = vectors.unwrap_or(a);
     let roots = cx.unsqueeze(cx.sqrt(cx.relu(values)), &[rank - 2]);
     Ok(v.times(cx, roots).matmul(cx, v.adjoint(cx)).value(cx))

@@ -1,7 +1,7 @@
 //! Losses that compare numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
 
+use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::reduce::{difference, magnitude, reduced};
-use crate::ops::reduce::norms::{pairwise_distance, pairwise_distance_complex};
 use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 

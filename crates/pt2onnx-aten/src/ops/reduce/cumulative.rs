@@ -1,7 +1,8 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
+use crate::math::control::scan;
 use crate::math::reduce::{
-    Extreme, along, angle, highest, lowest, magnitude, neighbours, product, reduce, running,
+    Extreme, angle, as_axis, highest, lowest, magnitude, neighbours, product, reduce,
 };
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
@@ -155,7 +156,7 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
         return Ok(x);
     }
     let found =
-        running(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
+        scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
     Ok(found[0])
 }
 
@@ -167,7 +168,7 @@ fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _: Option<DType>) -> Lowered {
     if shape.is_empty() {
         return Ok(cx.pairs(Complex { re, im }));
     }
-    let found = running(cx, axis, &[re, im], &[Scalar::Int(1), Scalar::Int(0)], |a, b| {
+    let found = scan(cx, axis, &[re, im], &[Scalar::Int(1), Scalar::Int(0)], |a, b| {
         let of = |v: &[Value]| Complex { re: v[0], im: v[1] };
         let c = product(cx, of(a), of(b));
         vec![c.re, c.im]
@@ -190,7 +191,7 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
         Extreme::Min => highest(kind),
     };
     let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
-    let found = running(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
+    let found = scan(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
         let better = match of {
             Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
             Extreme::Min => cx.less_or_equal(slice[0], state[0]),
@@ -218,7 +219,7 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
         return Ok(cx.pairs(x));
     }
     let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
-    let found = running(cx, axis, &[x.re, x.im], &start, |state, slice| {
+    let found = scan(cx, axis, &[x.re, x.im], &start, |state, slice| {
         let most = cx.maximum(state[0], slice[0]);
         let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
         let exp = |re, im| {
@@ -238,7 +239,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    let found = running(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
+    let found = scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
         let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
         vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
     });
@@ -306,7 +307,7 @@ fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize
             // A vector of points lies along `dim`; other shapes broadcast.
             let (widths, axis) = if own == 1 {
                 let [a, b] = neighbours(cx, x, 0, 1);
-                (along(cx, cx.sub(b, a), rank, axis), axis)
+                (as_axis(cx, cx.sub(b, a), axis, rank), axis)
             } else {
                 let own_axis = cx.axis(x, dim)?;
                 let [a, b] = neighbours(cx, x, own_axis, 1);
@@ -378,7 +379,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: &Spacing, axis: usize, edge_order:
         Spacing::Points(points) => {
             let points = cx.cast(*points, cx.dtype(x));
             let [a, b] = neighbours(cx, points, 0, 1);
-            let widths = along(cx, cx.sub(b, a), rank, axis);
+            let widths = as_axis(cx, cx.sub(b, a), axis, rank);
             let width = |from: &Expr, to: &Expr| cx.slice(widths, axis, from, to, 1);
             let (d1, d2) = (width(&zero, &before), width(&one, &last));
             let both = cx.add(d1, d2);

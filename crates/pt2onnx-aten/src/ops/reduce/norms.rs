@@ -1,8 +1,11 @@
 //! Norms and distances. Of complex numbers, those of their magnitudes.
 
+use crate::math::distance::{norm, pairwise_distance, pairwise_distance_complex};
+use crate::math::matrix::svd::singular_values;
 use crate::math::num::Num;
-use crate::math::reduce::{Extreme, all_axes, difference, extreme, is_empty, magnitude, reduce};
-use crate::ops::linalg::svd::singular_values;
+use crate::math::reduce::{
+    Extreme, all_axes, difference, extreme, is_empty_along, magnitude, reduce,
+};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -141,32 +144,6 @@ fn linalg_norm_name(
     matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
 }
 
-/// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
-fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
-    let dtype = cx.dtype(x);
-    let sum = |v| reduce(cx, "ReduceSum", v, axes, keepdim);
-    if p == 0.0 {
-        return sum(cx.cast(cx.cast(x, DType::Bool), dtype));
-    }
-    if axes.is_empty() {
-        return cx.abs(x);
-    }
-    if p == 2.0 {
-        reduce(cx, "ReduceL2", x, axes, keepdim)
-    } else if p == 1.0 {
-        reduce(cx, "ReduceL1", x, axes, keepdim)
-    } else if p == f64::INFINITY {
-        extreme(cx, Extreme::Max, cx.abs(x), axes, keepdim)
-    } else if p == f64::NEG_INFINITY {
-        extreme(cx, Extreme::Min, cx.abs(x), axes, keepdim)
-    } else {
-        // Of an even power, the sign is lost anyway.
-        let even = p > 0.0 && p % 2.0 == 0.0;
-        let base = if even { x } else { cx.abs(x) };
-        cx.pow(sum(cx.pow(base, p)), 1.0 / p)
-    }
-}
-
 /// [`norm`] in the recorded type, over `dims` or all dimensions.
 fn vector_norm(
     cx: &Cx,
@@ -179,7 +156,7 @@ fn vector_norm(
     let x = cx.cast(magnitudes(cx, x), cx.out_dtype()?);
     let axes = cx.axes(x, dims.as_deref())?;
     let p = ord.to_f64();
-    if p.is_infinite() && is_empty(cx, x, &axes) {
+    if p.is_infinite() && is_empty_along(cx, x, &axes) {
         let value = if p > 0.0 { 0.0 } else { f64::INFINITY };
         return Ok(cx.full(&cx.out_shape()?, value, cx.dtype(x)));
     }
@@ -210,7 +187,7 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
         let part = |v: Value| cx.transpose(cx.cast(v, dtype), &order);
         let matrix = Num { re: part(x.re), im: x.im.map(part) };
         let values = singular_values(cx, matrix);
-        let found = match is_empty(cx, values, &[rank - 2]) {
+        let found = match is_empty_along(cx, values, &[rank - 2]) {
             // No values: their sum and, as PyTorch has it, the largest of them are 0.
             true => cx.reduce("ReduceSum", values, &[rank - 2], false),
             false => reduce(cx, op, values, &[rank - 2], false),
@@ -290,37 +267,6 @@ fn pdist(cx: &Cx, x: Value, p: f64) -> Lowered {
     };
     let [a, b] = pairs.map(|rows| cx.gather(x, rows, 0));
     Ok(norm(cx, cx.sub(a, b), p, &[1], false))
-}
-
-/// `|a - b + eps|` over the last dimension.
-pub(crate) fn pairwise_distance(
-    cx: &Cx,
-    a: Value,
-    b: Value,
-    p: f64,
-    eps: f64,
-    keepdim: bool,
-) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    // Integers are subtracted as such.
-    let off = cx.add(cx.to_float(cx.sub(a, b)), eps);
-    let last = cx.rank(off).saturating_sub(1);
-    Ok(norm(cx, off, p, &[last], keepdim))
-}
-
-/// `|a - b + eps|` of complex rows.
-pub(crate) fn pairwise_distance_complex(
-    cx: &Cx,
-    a: Complex,
-    b: Complex,
-    p: f64,
-    eps: f64,
-    keepdim: bool,
-) -> Lowered {
-    let off = difference(cx, a, b);
-    let off = magnitude(cx, Complex { re: cx.add(off.re, eps), im: off.im });
-    let last = cx.rank(off).saturating_sub(1);
-    Ok(norm(cx, off, p, &[last], keepdim))
 }
 
 /// `sum(a / |a| * b / |b|)`, norms not below `eps`.

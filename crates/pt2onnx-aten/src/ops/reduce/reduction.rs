@@ -1,8 +1,8 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
-use crate::math::reduce::{
-    Extreme, angle, arg_extreme, extreme, flat, is_empty, magnitude, product, reduce,
-};
+use crate::math::reduce::{Extreme, angle, extreme, is_empty_along, magnitude, product, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -139,7 +139,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 fn mean(cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool, _: Option<DType>) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axes = cx.axes(x, dims.as_deref())?;
-    if is_empty(cx, x, &axes) {
+    if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
     Ok(reduce(cx, "ReduceMean", x, &axes, keepdim))
@@ -311,7 +311,7 @@ fn truth(cx: &Cx, of: Extreme, x: Value, dims: Option<Vec<i64>>, keepdim: bool) 
         Some([]) => vec![],
         dims => cx.axes(x, dims)?,
     };
-    if is_empty(cx, x, &axes) {
+    if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
     }
     let found = reduce(cx, of.reduction(), cx.cast(x, DType::Bool), &axes, keepdim);
@@ -333,7 +333,7 @@ fn count_nonzero(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
 fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let x = cx.to_float(x);
     let axes = cx.axes(x, Some(&dims))?;
-    if is_empty(cx, x, &axes) {
+    if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
     Ok(reduce(cx, "ReduceLogSumExp", x, &axes, keepdim))

@@ -1,7 +1,9 @@
 //! Where values belong and how often they occur: searching in sorted sequences, histograms, unique values, membership.
 
 use crate::math::control::repeat;
-use crate::math::reduce::{all_axes, flat, gather_elements, neighbours, reduce, total};
+use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
+use crate::math::shape::flat;
+use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -394,7 +396,7 @@ fn histogram(
     }
     let widths = edges.iter().enumerate().map(|(i, &e)| {
         let [a, b] = neighbours(cx, e, 0, 1);
-        crate::math::reduce::along(cx, cx.sub(b, a), edges.len(), i)
+        as_axis(cx, cx.sub(b, a), i, edges.len())
     });
     let share = cx.div(counts, total(cx, counts));
     widths.fold(share, |share, width| cx.div(share, width))

@@ -1,8 +1,8 @@
 //! Order along a dimension: sorting, the k-th, medians, quantiles, the most frequent.
 
-use crate::math::reduce::{
-    Extreme, along, any_nan, arg_extreme, flat, gather_elements, reduce, sort, sorted_values, top_k,
-};
+use crate::math::reduce::{Extreme, any_nan, as_axis, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::{arg_extreme, gather_elements, sort, sorted_values, top_k};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -166,7 +166,7 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let counts = reduce(cx, "ReduceSum", cx.cast(equal, DType::I32), &[axis + 1], false);
     let most = arg_extreme(cx, Extreme::Max, counts, axis, true);
     let value = gather_elements(cx, sorted, most, axis);
-    let here = along(cx, cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64), rank, axis);
+    let here = as_axis(cx, cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64), axis, rank);
     let places = cx.select(cx.equal(x, value), here, 0);
     let index = reduce(cx, "ReduceMax", places, &[axis], keepdim);
     Ok([drop_axis(cx, value, axis, keepdim), index])

@@ -1,7 +1,7 @@
 //! Variances and standard deviations, with their means; of complex numbers, the sums of their parts'.
 
 use crate::math::num::Num;
-use crate::math::reduce::{is_empty, reduce, size_of};
+use crate::math::reduce::{is_empty_along, reduce, size_of};
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -82,7 +82,7 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
 
 fn var(cx: &Cx, x: Num, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, dims.as_deref())?;
-    if is_empty(cx, x.re, &axes) {
+    if is_empty_along(cx, x.re, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?));
     }
     Ok(variance(cx, x, &axes, by, keepdim).0)
@@ -100,7 +100,7 @@ fn var_mean(
     keepdim: bool,
 ) -> Lowered<[Value; 2]> {
     let axes = cx.axes(x.re, dims.as_deref())?;
-    if is_empty(cx, x.re, &axes) {
+    if is_empty_along(cx, x.re, &axes) {
         let nothing = || -> Lowered { Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?)) };
         let mean = Num { re: nothing()?, im: x.im.map(|_| nothing()).transpose()? };
         return Ok([nothing()?, mean.value(cx)]);

@@ -1,5 +1,6 @@
 //! Fourier transforms: `DFT`, one dimension after the other.
 
+use crate::math::shape::is_empty;
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, registry::aten};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Type, Value, attrs};
@@ -219,7 +220,9 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
 
 /// `kind` along `axes`, each cut or padded to its length if it has one. `halves`: see [`scaling`].
 fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halves: i32) -> Lowered {
-    let (Some(((last, last_length), others)), false) = (axes.split_last(), empty(cx, x)) else {
+    let (Some(((last, last_length), others)), false) =
+        (axes.split_last(), is_empty(&cx.shape(x.value)))
+    else {
         return match axes.is_empty() && matches!(kind, FFT | IFFT) {
             true => Ok(match x.complex {
                 true => x.value,
@@ -264,11 +267,6 @@ fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halve
     let n = Expr::product(axes.iter().map(size));
     let raised = if divided { 2 } else { 0 };
     Ok(signal.times_power(cx, &n, raised - halves).output(cx))
-}
-
-/// Whether there certainly are no elements.
-fn empty(cx: &Cx, x: Signal) -> bool {
-    cx.shape(x.value).iter().any(|d| d.as_int() == Some(0))
 }
 
 /// An empty tensor of the recorded type.
