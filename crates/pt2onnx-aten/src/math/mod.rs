@@ -8,6 +8,7 @@ pub(crate) mod distance;
 pub(crate) mod elementary;
 pub(crate) mod erf;
 pub(crate) mod gamma;
+pub(crate) mod index;
 pub(crate) mod matrix;
 pub(crate) mod num;
 pub(crate) mod precision;

@@ -1,8 +1,7 @@
 //! Elements written to where several indices say, as `x[i, :, j] = v` does.
 
-use crate::math::shape::{along, is_empty, recorded};
-use crate::ops::index::indexing::{Order, by_axis, held, only_mask, stacked};
-use crate::ops::index::masks::non_zero;
+use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
+use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -50,7 +49,7 @@ fn index_put(
     let computed = if adds_bools { DType::I32 } else { dtype };
     let (x, values) = (cx.cast(x, computed), cx.cast(values, computed));
     let result = put(cx, x, &indices, values, accumulate)?;
-    recorded(cx, cx.cast(result, dtype))
+    set_recorded(cx, cx.cast(result, dtype))
 }
 
 fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: bool) -> Lowered {
@@ -84,7 +83,7 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
         let mut shape = cx.shape(x);
         shape[axis] = cx.dim(index, 0);
         let options = attrs::ScatterElements { axis: axis as i64, reduction };
-        let index = cx.expand(along(cx, index, axis, cx.rank(x)), &shape);
+        let index = cx.expand(broadcast_along(cx, index, axis, cx.rank(x)), &shape);
         return Ok(cx.scatter_elements(
             x,
             index,
@@ -162,7 +161,7 @@ fn masked_index_put(
     indices: Vec<Option<Value>>,
     values: Value,
 ) -> Lowered {
-    if is_empty(&cx.shape(x)) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(x);
     }
     let held = held(cx, x, indices);

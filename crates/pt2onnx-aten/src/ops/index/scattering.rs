@@ -1,6 +1,8 @@
 //! Elements written, or reduced, to where indices say.
 
-use crate::math::shape::{along, as_index, crop, flat, is_empty, recorded, vector};
+use crate::math::shape::{
+    as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -143,7 +145,7 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
             cx.scatter_nd(x, index, updates, attrs::ScatterND { reduction })
         }
         Places::Slices(index) => {
-            let index = along(cx, index, axis, cx.rank(x));
+            let index = broadcast_along(cx, index, axis, cx.rank(x));
             elements(cx.expand(index, &cx.shape(updates)))
         }
     }
@@ -185,7 +187,7 @@ fn reduce(
         };
         let count = match places {
             Places::Elements(_) => counted,
-            Places::Slices(_) => along(cx, counted, axis, cx.rank(x)),
+            Places::Slices(_) => broadcast_along(cx, counted, axis, cx.rank(x)),
         };
         result = divided(cx, result, count);
     }
@@ -219,7 +221,7 @@ fn divided(cx: &Cx, a: Value, b: Value) -> Value {
 fn elements(cx: &Cx, index: Value, source: Value) -> Option<(Places, Value)> {
     let index = vector(cx, as_index(cx, index));
     let shape = cx.shape(index);
-    let empty = is_empty(&shape);
+    let empty = has_no_elements(&shape);
     let source = if empty { source } else { crop(cx, vector(cx, source), &shape) };
     (!empty).then_some((Places::Elements(index), source))
 }
@@ -361,7 +363,7 @@ fn index_fill(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) 
     let value = cx.as_tensor(&value, cx.dtype(x));
     as_vector(cx, x, |x| {
         let rows = rows_mask(cx, &cx.dim(x, axis as i64), vector(cx, index));
-        let result = cx.select(along(cx, rows, axis, cx.rank(x)), value, x);
+        let result = cx.select(broadcast_along(cx, rows, axis, cx.rank(x)), value, x);
         cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
         result
     })
@@ -377,7 +379,7 @@ pub(crate) fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
 /// `source` to places in the flattened tensor.
 fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowered {
     let shape = cx.shape(x);
-    if is_empty(&cx.shape(index)) {
+    if has_no_elements(&cx.shape(index)) {
         return Ok(x);
     }
     let places = Places::Elements(flat(cx, as_index(cx, index)));
@@ -386,5 +388,5 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
         false => write(cx, flat(cx, x), 0, &places, source, Reduction::None),
         true => reduce(cx, flat(cx, x), 0, &places, source, Reduction::Add, true),
     };
-    recorded(cx, cx.reshape(result, &shape))
+    set_recorded(cx, cx.reshape(result, &shape))
 }

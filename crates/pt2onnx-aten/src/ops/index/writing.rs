@@ -1,6 +1,6 @@
 //! Tensors with a part of them written over: what writing into views comes down to.
 
-use crate::math::shape::{SPELLED_OUT, along, counted, recorded};
+use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
 use crate::{AtenOp, Cx, Lowered, cx::axis_of, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -51,8 +51,8 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     if let (Some(index), Some(size)) = (index.as_int(), size.as_int().filter(|&n| n <= SPELLED_OUT))
     {
         let mask: Vec<bool> = (0..size).map(|i| i == index).collect();
-        let mask = along(cx, cx.vector(&mask), axis, cx.rank(x));
-        return recorded(cx, cx.select(mask, slab, x));
+        let mask = broadcast_along(cx, cx.vector(&mask), axis, cx.rank(x));
+        return set_recorded(cx, cx.select(mask, slab, x));
     }
     let mut one = cx.shape(x);
     one[axis] = Expr::int(1);
@@ -99,7 +99,7 @@ fn slice_scatter(
     if axis == 0 {
         return Ok(cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default()));
     }
-    let indices = cx.expand(along(cx, indices, axis, cx.rank(x)), &written);
+    let indices = cx.expand(broadcast_along(cx, indices, axis, cx.rank(x)), &written);
     let options = attrs::ScatterElements { axis: axis as i64, ..Default::default() };
     Ok(cx.scatter_elements(x, indices, source, options))
 }

@@ -1,5 +1,6 @@
 //! Convolutions, forth and transposed.
 
+use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -365,20 +366,4 @@ fn sized_conv_transpose(
     dilation: Vec<i64>,
 ) -> Lowered {
     conv_transpose(cx, x, weight, bias, stride, padding, output_padding, 1, dilation)
-}
-
-/// One number for all dimensions, or one for each.
-pub(crate) fn per_dim(given: &[i64], n: usize) -> Vec<i64> {
-    match given {
-        [one] => vec![*one; n],
-        all => all.to_vec(),
-    }
-}
-
-/// `op` on `x` with `n` spatial dimensions, given a batch dimension if it has none.
-pub(crate) fn batched(cx: &Cx, x: Value, n: usize, op: impl Fn(Value) -> Value) -> Value {
-    match cx.rank(x) == n + 1 {
-        true => cx.squeeze(op(cx.unsqueeze(x, &[0])), &[0]),
-        false => op(x),
-    }
 }

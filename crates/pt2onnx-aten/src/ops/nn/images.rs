@@ -1,7 +1,6 @@
 //! Images read at other places: grids, columns of windows, pixels shuffled between channels and space.
 
-use crate::math::window::lattice;
-use crate::ops::nn::convolution::per_dim;
+use crate::math::window::{lattice, per_dim};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;

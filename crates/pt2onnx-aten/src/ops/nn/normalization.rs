@@ -1,5 +1,6 @@
 //! Normalisations.
 
+use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -161,10 +162,6 @@ fn wide(dtype: DType) -> DType {
     }
 }
 
-fn is_empty(cx: &Cx, x: Value) -> bool {
-    cx.numel(x).as_int() == Some(0)
-}
-
 /// `v * (g / |v|)`, the norm over all dimensions but `dim`; and the norm.
 fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
@@ -197,7 +194,7 @@ fn batch_norm(
                 "batch norm outside of training without running statistics",
             ));
         }
-        (true, ..) if is_empty(cx, x) => {
+        (true, ..) if has_no_elements(&cx.shape(x)) => {
             let nothing = cx.full(&[cx.dim(x, 1)], f64::NAN, wide(cx.dtype(x)));
             (nothing, nothing)
         }
@@ -206,7 +203,7 @@ fn batch_norm(
             moments(cx, x, &axes)
         }
     };
-    if is_empty(cx, x) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(BatchNorm { result: x, mean, variance });
     }
     let channels = [cx.dim(x, 1)];
@@ -331,7 +328,7 @@ fn instance_norm(
     if !use_input_stats {
         return Ok(batch_norm(cx, x, [weight, bias], [mean, var], false, eps)?.result);
     }
-    if is_empty(cx, x) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(x);
     }
     let channels = [cx.dim(x, 1)];
@@ -415,7 +412,7 @@ fn group_norm(
     let [_, channels, spatial @ ..] = shape.as_slice() else {
         return Err(LowerError::unsupported("group norm of fewer than two dimensions"));
     };
-    if is_empty(cx, x) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(x);
     }
     let (one, zero) = (

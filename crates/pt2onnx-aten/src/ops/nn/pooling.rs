@@ -1,7 +1,6 @@
 //! Pooling over spatial windows.
 
-use crate::math::window::{adaptive, adaptive_length, product_along};
-use crate::ops::nn::convolution::{batched, per_dim};
+use crate::math::window::{adaptive, adaptive_length, batched, per_dim, product_along};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -188,7 +187,7 @@ fn max_pool_with_indices<const N: usize>(
 }
 
 /// `x` with its last `n` dimensions as one.
-fn flat(cx: &Cx, x: Value, n: usize) -> Value {
+fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
     let mut shape = cx.shape(x);
     let spatial = shape.split_off(shape.len().saturating_sub(n));
     shape.push(Expr::product(spatial));
@@ -203,7 +202,8 @@ fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     let options = attrs::ScatterElements { axis: shape.len() as i64, ..Default::default() };
     let area = Expr::product(size.clone());
     let zeros = cx.full(&[&shape[..], &[area]].concat(), 0, cx.dtype(x));
-    let filled = cx.scatter_elements(zeros, flat(cx, indices, n), flat(cx, x, n), options);
+    let filled =
+        cx.scatter_elements(zeros, merge_last(cx, indices, n), merge_last(cx, x, n), options);
     shape.extend(size);
     Ok(cx.reshape(filled, &shape))
 }
@@ -226,10 +226,10 @@ fn max_pool_backward<const N: usize>(
         DType::F16 | DType::BF16 => DType::F32,
         other => other,
     };
-    let zeros = cx.full(&cx.shape(flat(cx, x, N)), 0, wide);
+    let zeros = cx.full(&cx.shape(merge_last(cx, x, N)), 0, wide);
     let options = attrs::ScatterElements { axis: -1, reduction: "add" };
-    let grad = cx.cast(flat(cx, grad, N), wide);
-    let sums = cx.scatter_elements(zeros, flat(cx, indices, N), grad, options);
+    let grad = cx.cast(merge_last(cx, grad, N), wide);
+    let sums = cx.scatter_elements(zeros, merge_last(cx, indices, N), grad, options);
     Ok(cx.cast(cx.reshape(sums, &cx.shape(x)), cx.dtype(x)))
 }
 
@@ -391,7 +391,7 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         let values = cx.reduce("ReduceMax", x, &axes, true);
         let found = cx.is_used(1).then(|| {
             let options = attrs::ArgMax { axis: -1, keepdims: false, ..Default::default() };
-            cx.unsqueeze(cx.arg_max(flat(cx, x, n), options), &axes)
+            cx.unsqueeze(cx.arg_max(merge_last(cx, x, n), options), &axes)
         });
         return Ok([Some(values), found].into());
     }
@@ -428,12 +428,12 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     }
     let places = places.unwrap_or_else(|| cx.ints(&[0]));
     // Elements of all dimensions as one, the windows before it.
-    let places = flat(cx, places, n);
+    let places = merge_last(cx, places, n);
     let shape = cx.shape(x);
     let outer = &shape[..shape.len().saturating_sub(n)];
     let sizes = cx.shape(places);
     let windows = &sizes[lead..];
-    let channels = flat(cx, x, n);
+    let channels = merge_last(cx, x, n);
     let elements = if lead == 0 {
         cx.gather(channels, places, outer.len())
     } else {

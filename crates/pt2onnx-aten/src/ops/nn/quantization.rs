@@ -253,7 +253,7 @@ fn range(dtype: DType) -> Option<(i64, i64)> {
 }
 
 /// Scale and zero point so that they broadcast with `x`: along `axis`, or 0-d.
-fn along(cx: &Cx, x: Value, parameter: Value, axis: Option<i64>) -> Lowered {
+fn along_axis(cx: &Cx, x: Value, parameter: Value, axis: Option<i64>) -> Lowered {
     let Some(axis) = axis else {
         return Ok(first(cx, parameter));
     };
@@ -272,7 +272,8 @@ fn quantize(
     dtype: DType,
 ) -> Lowered {
     let (Some(full), false) = (range(dtype), cx.dtype(zero_point).is_float()) else {
-        let (scale, zero_point) = (along(cx, x, scale, axis)?, along(cx, x, zero_point, axis)?);
+        let (scale, zero_point) =
+            (along_axis(cx, x, scale, axis)?, along_axis(cx, x, zero_point, axis)?);
         let x = cx.cast(x, DType::F32);
         let level = cx.round(cx.div(x, cx.cast(scale, DType::F32)));
         let level = cx.add(level, cx.cast(zero_point, DType::F32));
@@ -306,8 +307,8 @@ fn dequantize(
     let dtype = cx.dtype(q);
     let float_zero = zero_point.is_some_and(|z| cx.dtype(z).is_float());
     if range(dtype).is_none() || float_zero {
-        let scale = along(cx, q, scale, axis)?;
-        let zero_point = zero_point.map(|z| along(cx, q, z, axis)).transpose()?;
+        let scale = along_axis(cx, q, scale, axis)?;
+        let zero_point = zero_point.map(|z| along_axis(cx, q, z, axis)).transpose()?;
         return affine(cx, q, scale, zero_point);
     }
     let (axis, scale, zero_point) = match axis {
@@ -378,7 +379,8 @@ fn fake_quantize(
         let q = quantize(cx, x, scale, zero_point, axis, (min, max), dtype)?;
         return Ok(cx.cast(dequantize(cx, q, scale, Some(zero_point), axis)?, given));
     }
-    let (scale, zero_point) = (along(cx, x, scale, axis)?, along(cx, x, zero_point, axis)?);
+    let (scale, zero_point) =
+        (along_axis(cx, x, scale, axis)?, along_axis(cx, x, zero_point, axis)?);
     let level = levels(cx, x, scale, Some(zero_point), min, max);
     affine(cx, level, scale, Some(zero_point))
 }
@@ -396,7 +398,7 @@ fn within(
     if !cx.is_used(1) {
         return None;
     }
-    let parameter = |v| along(cx, x, v, axis).ok();
+    let parameter = |v| along_axis(cx, x, v, axis).ok();
     let (scale, zero_point) = (parameter(scale)?, parameter(zero_point)?);
     let x = cx.cast(x, DType::F32);
     let scaled = cx.mul(x, cx.reciprocal(cx.cast(scale, DType::F32)));
@@ -405,7 +407,7 @@ fn within(
 }
 
 /// What was worked out, in the types and shapes recorded.
-fn recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
+fn cast_to_recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
     let fit = |i: usize, v: Value| match cx.recorded(i) {
         Some(meta) => cx.reshape(cx.cast(v, meta.dtype), &meta.sizes),
         None => v,
@@ -435,7 +437,7 @@ fn choose_qparams(
     let scale = cx.maximum(cx.div(cx.sub(high, low), (max - min) as f64), eps);
     let zero_point = cx.sub(min as f64, cx.round(cx.div(low, scale)));
     let held = cx.clamp(zero_point, Some(Scalar::Int(min)), Some(Scalar::Int(max)));
-    recorded(cx, [scale, held])
+    cast_to_recorded(cx, [scale, held])
 }
 
 fn choose_qparams_symmetric(
@@ -450,7 +452,7 @@ fn choose_qparams_symmetric(
     let largest = cx.maximum(cx.neg(low), high);
     let scale = cx.maximum(cx.div(largest, (max - min) as f64 / 2.0), eps);
     let middle = if dtype == DType::U8 { 128 } else { 0 };
-    recorded(cx, [scale, cx.scalar(middle, DType::I64)])
+    cast_to_recorded(cx, [scale, cx.scalar(middle, DType::I64)])
 }
 
 fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
@@ -462,7 +464,7 @@ fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> 
     let largest = cx.reduce("ReduceMax", cx.abs(x), &[last], true);
     let scale = cx.div(cx.maximum(largest, 1e-5), 127.0);
     let zeros = cx.full(&cx.shape(scale), 0, cx.dtype(scale));
-    recorded(cx, [scale, zeros])
+    cast_to_recorded(cx, [scale, zeros])
 }
 
 /// As XNNPACK does: the zero point from the end of the range whose error is smaller.
@@ -474,5 +476,5 @@ fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]>
     let error = cx.add(cx.add(low, min), cx.add(high, max));
     let zero_point = cx.select(cx.greater(error, 0.0), cx.sub(min, low), cx.sub(max, high));
     let held = cx.clamp(zero_point, Some(Scalar::Float(min)), Some(Scalar::Float(max)));
-    recorded(cx, [scale, cx.round(held)])
+    cast_to_recorded(cx, [scale, cx.round(held)])
 }

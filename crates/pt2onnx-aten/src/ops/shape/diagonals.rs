@@ -1,6 +1,8 @@
 //! Matrices made of diagonals, and triangles of matrices.
 
-use crate::math::shape::{SPELLED_OUT, along, counted, flat, pad_to, recorded};
+use crate::math::shape::{
+    SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, registry::aten};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -47,7 +49,7 @@ fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
 fn diag(cx: &Cx, x: Value, offset: i64) -> Lowered {
     match cx.rank(x) {
         0 | 1 => diag_embed(cx, x, offset, -2, -1),
-        _ => crate::ops::shape::slicing::diagonal(cx, x, offset, 0, 1),
+        _ => diagonal(cx, x, offset, 0, 1),
     }
 }
 
@@ -59,7 +61,7 @@ fn diagflat(cx: &Cx, x: Value, offset: i64) -> Lowered {
 /// Zeros with vectors, the last dimension, on the diagonals of matrices in dimensions `dim1` and `dim2`.
 fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let shape = cx.out_shape()?;
-    recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, offset, dim1, dim2)?)
+    set_recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, offset, dim1, dim2)?)
 }
 
 /// `source` on the diagonals of `x`.
@@ -72,7 +74,7 @@ fn diagonal_scatter(
     dim2: i64,
 ) -> Lowered {
     let source = cx.cast(source, cx.dtype(x));
-    recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, offset, dim1, dim2)?)
+    set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, offset, dim1, dim2)?)
 }
 
 /// `Where` on the diagonals `source`, laid along the rows (or the columns), else `base`.
@@ -116,7 +118,7 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
     }
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
     let columns = counted(cx, &Expr::int(0), &shape[b], 1);
-    cx.equal(along(cx, rows, a, rank), along(cx, columns, b, rank))
+    cx.equal(broadcast_along(cx, rows, a, rank), broadcast_along(cx, columns, b, rank))
 }
 
 /// `value` on the diagonal of all dimensions; with `wrap`, again and again down a tall matrix.
@@ -160,5 +162,5 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     if padded.is_empty() {
         return Err(LowerError::unsupported("a block matrix without blocks"));
     }
-    recorded(cx, cx.concat(&padded, 0))
+    set_recorded(cx, cx.concat(&padded, 0))
 }

@@ -1,14 +1,14 @@
 //! Ops whose result has the values of their input: ONNX has neither aliases, gradients, devices nor memory formats.
 
-use crate::math::shape::{Implied, flat, pad_to, to_recorded};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::math::shape::{flat, pad_to, to_recorded};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
     aten!(
         "aten::_fw_primal(Tensor(a) self, int level) -> Tensor(a)",
-        |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) },
+        |_: &Cx, x: Value, _: Ignored| -> Lowered { Ok(x) },
         parts
     ),
     aten!("aten::_lazy_clone(Tensor self) -> Tensor", identity, complex: identity),
@@ -54,7 +54,7 @@ fn identity(_: &Cx, x: Value) -> Lowered {
 }
 
 /// The first elements in other sizes. PyTorch leaves what is missing uninitialised; here it is zero.
-fn resize(cx: &Cx, x: Value, _: Implied) -> Lowered {
+fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     let numel = Expr::product(cx.out_shape()?);
     let elements = flat(cx, x);
     let length = cx.dim(elements, 0);

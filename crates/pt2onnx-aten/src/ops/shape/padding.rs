@@ -1,6 +1,6 @@
 //! Padding.
 
-use crate::math::shape::{is_empty, recorded};
+use crate::math::shape::{has_no_elements, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -119,12 +119,12 @@ fn emit(
         return Ok(x);
     }
     let shape = cx.out_shape()?;
-    if is_empty(&shape) {
+    if has_no_elements(&shape) {
         return Ok(cx.full(&shape, 0, cx.dtype(x)));
     }
     if mode == "constant" {
         let value = value.map(|v| cx.as_tensor(&v, cx.dtype(x)));
-        return recorded(cx, padded(cx, x, &ends, mode, value));
+        return set_recorded(cx, padded(cx, x, &ends, mode, value));
     }
     let zero = Expr::int(0);
     let negative = |e: &Expr| e.as_int().is_some_and(|e| e < 0);
@@ -139,7 +139,7 @@ fn emit(
         "wrap" => padded(cx, cropped(cx, x, &ends), &grown, mode, None),
         _ => cropped(cx, padded(cx, x, &grown, mode, None), &ends),
     };
-    recorded(cx, result)
+    set_recorded(cx, result)
 }
 
 fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Value>) -> Value {

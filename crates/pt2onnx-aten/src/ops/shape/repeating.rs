@@ -1,9 +1,9 @@
 //! Elements repeated, and all the ways to combine those of several tensors.
 
 use crate::math::shape::{
-    Implied, SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector,
+    SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -60,11 +60,11 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     if ones.all(|(size, r)| size.as_int() == Some(1) || r.as_int() == Some(1)) {
         return Ok(cx.expand(x, &cx.out_shape()?));
     }
-    recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
+    set_recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
 }
 
 /// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
-fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Implied) -> Lowered {
+fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Ignored) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
     if repeats.as_int() == Some(1) {
@@ -74,7 +74,7 @@ fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Impl
         && size.saturating_mul(repeats) <= SPELLED_OUT
     {
         let indices: Vec<i64> = (0..size * repeats).map(|i| i / repeats).collect();
-        return recorded(cx, cx.gather(x, cx.ints(&indices), axis));
+        return set_recorded(cx, cx.gather(x, cx.ints(&indices), axis));
     }
     let mut wide = cx.shape(x);
     wide.insert(axis + 1, repeats);
@@ -92,13 +92,13 @@ fn repeat_interleave_each(
     let (x, axis) = elements(cx, x, dim)?;
     let repeats = cx.expand(vector(cx, repeats), &[cx.dim(x, axis as i64)]);
     let indices = interleaved(cx, repeats, output_size);
-    recorded(cx, cx.gather(x, indices, axis))
+    set_recorded(cx, cx.gather(x, indices, axis))
 }
 
 /// Index i `repeats[i]` times.
 fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lowered {
     let indices = interleaved(cx, repeats, output_size);
-    recorded(cx, cx.cast(indices, cx.out_dtype()?))
+    set_recorded(cx, cx.cast(indices, cx.out_dtype()?))
 }
 
 /// Index i `repeats[i]` times: a running sum over ones where the next index starts.
@@ -141,7 +141,7 @@ fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> 
     };
     let grid = |(i, &x): (usize, &Value)| {
         let meta = cx.recorded(i)?;
-        Some(cx.expand(along(cx, vector(cx, x), place(i), rank), &meta.sizes))
+        Some(cx.expand(broadcast_along(cx, vector(cx, x), place(i), rank), &meta.sizes))
     };
     Ok(Outputs(tensors.iter().enumerate().map(grid).collect()))
 }
@@ -156,7 +156,7 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let mut shape: Vec<Expr> = tensors.iter().map(|&x| cx.numel(x)).collect();
     shape.push(Expr::int(1));
     let column = |(i, &x): (usize, &Value)| {
-        cx.expand(along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1), &shape)
+        cx.expand(broadcast_along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1), &shape)
     };
     let columns: Vec<Value> = tensors.iter().enumerate().map(column).collect();
     to_recorded(cx, cx.concat(&columns, rank))
@@ -174,7 +174,10 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
         (_, Some(size)) => {
             if let Some(rows) = spelled_out_choices(size, r as usize, with_replacement) {
                 let all: Vec<i64> = rows.iter().flatten().copied().collect();
-                return recorded(cx, cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0));
+                return set_recorded(
+                    cx,
+                    cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0),
+                );
             }
         }
         _ => {}
@@ -182,14 +185,14 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     // Where on a grid of indices each is less than the next.
     let r = r as usize;
     let numbers = counted(cx, &Expr::int(0), &size, 1);
-    let index = |i: usize| along(cx, numbers, i, r);
+    let index = |i: usize| broadcast_along(cx, numbers, i, r);
     let ordered = |i: usize| match with_replacement {
         true => cx.less_or_equal(index(i), index(i + 1)),
         false => cx.less(index(i), index(i + 1)),
     };
     let mask = (0..r - 1).map(ordered).reduce(|all, mask| cx.and(all, mask));
     let mask = mask.ok_or_else(|| LowerError::unsupported("combinations of no elements"))?;
-    recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
+    set_recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
 }
 
 /// All increasing rows of `r` indices below `size`, unless there are too many to spell out.

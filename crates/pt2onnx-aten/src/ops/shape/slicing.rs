@@ -1,6 +1,8 @@
 //! Ranges, single elements, diagonals and windows of a tensor's dimensions.
 
-use crate::math::shape::{SPELLED_OUT, along, axes_of, constant, counted, recorded, vector};
+use crate::math::shape::{
+    SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -88,7 +90,7 @@ fn slice(
     let (start, end) = (bound(start, 0), bound(end, i64::MAX));
     let step = (step != 1).then(|| cx.ints(&[step]));
     let result = cx.slice_op(x, start, end, cx.ints(&[axis as i64]), step);
-    recorded(cx, result)
+    set_recorded(cx, result)
 }
 
 /// `length` elements from `start` on; a negative `start` counts from the end.
@@ -102,7 +104,7 @@ fn narrow(cx: &Cx, x: Value, dim: i64, start: Expr, length: Expr) -> Lowered {
         return Ok(x);
     }
     let result = cx.slice(x, axis, &start, &(&start + length), 1);
-    recorded(cx, result)
+    set_recorded(cx, result)
 }
 
 /// `length` elements from where a 0-d tensor says.
@@ -112,7 +114,7 @@ fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered
     let from_end = cx.add(start, cx.sizes(&[cx.dim(x, axis as i64)]));
     let start = cx.select(cx.less(start, 0), from_end, start);
     let end = cx.add(start, cx.sizes(&[length]));
-    recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
+    set_recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
 }
 
 /// One `Slice` that runs backwards along each of `dims`.
@@ -190,52 +192,12 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     result
 }
 
-/// The diagonal of each matrix in dimensions `dim1`, `dim2`, as the last dimension: every `columns + 1`-th element of the
-/// flattened matrix.
-pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
-    let rank = cx.rank(x);
-    let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
-    if a == b {
-        return Err(LowerError::unsupported("a diagonal along one dimension"));
-    }
-    let sizes = cx.out_shape()?;
-    let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
-    let length = sizes.last().cloned().unwrap_or(Expr::int(0));
-    let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
-    // Matrices first: `GatherND` of spelled out coordinates.
-    if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
-        && !others.iter().any(|&o| o < a.max(b))
-    {
-        let (from, to) = if a < b { (below, right) } else { (right, below) };
-        let coordinates: Vec<i64> =
-            (0..length).flat_map(|i| [i.saturating_add(from), i.saturating_add(to)]).collect();
-        let found = cx.gather_nd(x, constant(cx, &[length, 2], &coordinates), Default::default());
-        let order: Vec<usize> = (1..=others.len()).chain([0]).collect();
-        return recorded(cx, cx.transpose(found, &order));
-    }
-    let perm: Vec<usize> = others.iter().copied().chain([a, b]).collect();
-    let (rows, columns) = (cx.dim(x, a as i64), cx.dim(x, b as i64));
-    let mut flat: Vec<Expr> = others.iter().map(|&o| cx.dim(x, o as i64)).collect();
-    flat.push(&rows * &columns);
-    let flattened = cx.reshape(cx.transpose(x, &perm), &flat);
-    let start = &columns * below + right;
-    let end = (length + below) * &columns;
-    let result = cx.slice_op(
-        flattened,
-        cx.sizes(&[start]),
-        cx.sizes(&[end]),
-        cx.ints(&[others.len() as i64]),
-        cx.sizes(&[columns + 1]),
-    );
-    recorded(cx, result)
-}
-
 /// Windows of `size` elements, `step` apart along `dim`; the elements of a window become the last dimension.
 fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
         let one = cx.slice(vector(cx, x), 0, &Expr::int(0), &Expr::int(size), 1);
-        return recorded(cx, one);
+        return set_recorded(cx, one);
     }
     let rank = cx.rank(x);
     let windows = (cx.dim(x, axis as i64) - size).floor_div(&Expr::int(step)) + 1;
@@ -257,10 +219,10 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
                     .collect();
                 constant(cx, &[windows, size], &all)
             }
-            None => cx.add(along(cx, starts, 0, 2), within),
+            None => cx.add(broadcast_along(cx, starts, 0, 2), within),
         };
         cx.gather(x, indices, axis)
     };
     let order: Vec<usize> = (0..=axis).chain(axis + 2..=rank).chain([axis + 1]).collect();
-    recorded(cx, cx.transpose(parted, &order))
+    set_recorded(cx, cx.transpose(parted, &order))
 }

@@ -1,8 +1,8 @@
 //! Tensors taken apart along a dimension.
 
-use crate::math::shape::Implied;
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
+    args::Ignored,
     cx::{Outputs, axis_of},
     registry::aten,
 };
@@ -99,13 +99,13 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 /// `Split` into pieces of the recorded sizes.
-fn split(cx: &Cx, x: Value, _: Implied, dim: i64) -> Lowered<Vec<Value>> {
+fn split(cx: &Cx, x: Value, _: Ignored, dim: i64) -> Lowered<Vec<Value>> {
     let axis = axis_of(cx.rank(x), dim)?;
     Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
 }
 
-fn split_along<const AXIS: i64>(cx: &Cx, x: Value, _: Implied) -> Lowered<Vec<Value>> {
-    split(cx, x, Implied, AXIS)
+fn split_along<const AXIS: i64>(cx: &Cx, x: Value, _: Ignored) -> Lowered<Vec<Value>> {
+    split(cx, x, Ignored, AXIS)
 }
 
 fn split_at<const AXIS: i64>(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
@@ -113,8 +113,8 @@ fn split_at<const AXIS: i64>(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<V
 }
 
 /// Vectors along their only dimension, others along the second.
-fn hsplit(cx: &Cx, x: Value, _: Implied) -> Lowered<Vec<Value>> {
-    split(cx, x, Implied, i64::from(cx.rank(x) > 1))
+fn hsplit(cx: &Cx, x: Value, _: Ignored) -> Lowered<Vec<Value>> {
+    split(cx, x, Ignored, i64::from(cx.rank(x) > 1))
 }
 
 fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
@@ -145,7 +145,7 @@ fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<V
 fn tensor_split_by(cx: &Cx, x: Value, by: Value, dim: i64) -> Lowered<Vec<Value>> {
     let axis = axis_of(cx.rank(x), dim)?;
     if cx.rank(by) == 0 {
-        return split(cx, x, Implied, dim);
+        return split(cx, x, Ignored, dim);
     }
     if let Some(known) = cx.contents(by) {
         return tensor_split_at(cx, x, known, dim);

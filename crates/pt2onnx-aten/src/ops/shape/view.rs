@@ -1,9 +1,10 @@
 //! Other sizes and orders of dimensions on the same elements.
 
 use crate::math::num::Num;
-use crate::math::shape::{Implied, axes_of, to_recorded};
+use crate::math::shape::{axes_of, to_recorded};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
+    args::Ignored,
     cx::{Outputs, axis_of},
     registry::aten,
 };
@@ -111,12 +112,12 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 /// `Reshape` to the recorded sizes.
-fn reshape_1(cx: &Cx, x: Value, _: Implied) -> Lowered {
+fn reshape_1(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
 /// `Reshape` to the recorded sizes.
-fn reshape_2(cx: &Cx, x: Value, _: Implied, _: Implied) -> Lowered {
+fn reshape_2(cx: &Cx, x: Value, _: Ignored, _: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
@@ -136,7 +137,7 @@ fn each_recorded(cx: &Cx, tensors: Vec<Value>, f: impl Fn(Value, &[Expr]) -> Val
 }
 
 /// `Expand` to the recorded sizes.
-fn expand(cx: &Cx, x: Value, _: Implied) -> Lowered {
+fn expand(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     Ok(cx.expand(x, &cx.out_shape()?))
 }
 
