@@ -9,7 +9,7 @@ use crate::math::matrix::pivots::cabs1;
 use crate::math::matrix::{batch_of, identity, pick_columns, rows_of, shape_with, triangle};
 use crate::math::num::Num;
 use crate::math::precision::epsilon;
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -126,7 +126,7 @@ fn diagonal_matrix(cx: &Cx, a: Num) -> Value {
 /// Ascending eigenvalues and, if wanted, their eigenvectors, of a Hermitian matrix.
 pub(crate) fn eigh(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
     let n = rows_of(cx, a);
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         let values = cx.full(&shape_with(&batch_of(cx, a), &[&n]), 0, cx.dtype(a.re));
         return (values, vectors.then_some(a));
     }

@@ -5,7 +5,7 @@ use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::reorder;
 use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
 use crate::math::num::Num;
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -44,7 +44,7 @@ pub(crate) fn solve(cx: &Cx, factors: Num, pivots: Value, b: Num, hermitian: boo
     let pivots = cx.unsqueeze(cx.cast(pivots, DType::I64), &[rank]);
     let flipped = |x: Num| if hermitian { x.conj(cx) } else { x };
     let b = if factors.im.is_some() { b.complex(cx) } else { b };
-    if is_empty(&cx.shape(b.re)) {
+    if has_no_elements(&cx.shape(b.re)) {
         return b;
     }
     // Whether the row is the other one of a block that was handled, one flag for each matrix.

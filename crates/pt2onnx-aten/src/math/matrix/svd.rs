@@ -8,7 +8,7 @@ use crate::math::matrix::{
 };
 use crate::math::num::Num;
 use crate::math::precision::epsilon;
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use crate::{Cx, Lowered};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -89,7 +89,7 @@ fn first(cx: &Cx, x: Value, k: &Expr) -> Value {
 /// Falling singular values.
 pub(crate) fn singular_values(cx: &Cx, a: Num) -> Value {
     let k = smaller(cx, &rows_of(cx, a), &columns_of(cx, a));
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         let shape = shape_with(&batch_of(cx, a), &[&k]);
         return cx.full(&shape, 0, cx.dtype(a.re));
     }
@@ -105,7 +105,7 @@ pub(crate) fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
         return (u, s, v);
     }
     let k = smaller(cx, &m, &n);
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         let batch = batch_of(cx, a);
         let basis = |rows: &Expr| {
             let columns = if full { rows } else { &k };
@@ -191,7 +191,7 @@ impl Cutoff {
 
 /// `V S^+ U^H`; of a Hermitian matrix only the lower triangle counts.
 pub(crate) fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         let shape = cx.out_shape()?;
         let zeros = Num::from(cx.full(&shape, 0, cx.dtype(a.re)));
         return Ok(a.im.map_or(zeros, |_| zeros.complex(cx)).value(cx));
@@ -218,7 +218,7 @@ pub(crate) fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: boo
 
 /// How many singular values count.
 pub(crate) fn rank_of(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         return Ok(cx.full(&cx.out_shape()?, 0, DType::I64));
     }
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };

@@ -5,7 +5,7 @@ use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
 use crate::math::num::Num;
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -48,7 +48,7 @@ fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
 /// it, 10 less than 2e-11 (the remainder is below 2 |A|^(n+1) / (n+1)!).
 fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     let given = cx.dtype(a.re);
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
     // Sums and squares of half precision would lose it all.
@@ -94,7 +94,7 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
 
 /// The root of a positive Hermitian matrix: roots of its eigenvalues.
 fn matrix_sqrth(cx: &Cx, a: Num) -> Lowered {
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
     let rank = cx.rank(a.re);

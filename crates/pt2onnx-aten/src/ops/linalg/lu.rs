@@ -4,7 +4,7 @@ use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
 use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
 use crate::math::matrix::{diagonal, rows_of};
 use crate::math::num::Num;
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -120,7 +120,7 @@ fn lu_solve(cx: &Cx, b: Num, packed: Num, pivots: Value) -> Lowered {
 
 /// `Det` of float32, which is what ONNX Runtime computes; otherwise the product of U's diagonal.
 fn det(cx: &Cx, a: Num) -> Lowered {
-    let empty = is_empty(&cx.shape(a.re));
+    let empty = has_no_elements(&cx.shape(a.re));
     if a.im.is_none() && cx.dtype(a.re) == DType::F32 && !empty {
         return Ok(cx.det(a.re));
     }

@@ -3,7 +3,7 @@
 use crate::math::matrix::schur::{back_substitution, schur};
 use crate::math::matrix::{batch_of, columns_of, diagonal, shape_with};
 use crate::math::num::Num;
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
 use pt2onnx_ir::{Value, attrs};
 
@@ -22,7 +22,7 @@ fn nothing(cx: &Cx, a: Num) -> (Num, Num) {
 }
 
 fn eigvals(cx: &Cx, a: Num) -> Lowered {
-    let values = match is_empty(&cx.shape(a.re)) {
+    let values = match has_no_elements(&cx.shape(a.re)) {
         true => nothing(cx, a).0,
         false => diagonal(cx, schur(cx, a.complex(cx)).0),
     };
@@ -31,7 +31,7 @@ fn eigvals(cx: &Cx, a: Num) -> Lowered {
 
 /// In the order of Schur's form; vectors of length 1 whose largest element is real.
 fn eig(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
-    if is_empty(&cx.shape(a.re)) {
+    if has_no_elements(&cx.shape(a.re)) {
         let (values, vectors) = nothing(cx, a);
         return Ok([values.value(cx), vectors.value(cx)]);
     }

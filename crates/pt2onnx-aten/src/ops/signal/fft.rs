@@ -1,6 +1,6 @@
 //! Fourier transforms: `DFT`, one dimension after the other.
 
-use crate::math::shape::is_empty;
+use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, registry::aten};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Type, Value, attrs};
@@ -221,7 +221,7 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
 /// `kind` along `axes`, each cut or padded to its length if it has one. `halves`: see [`scaling`].
 fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halves: i32) -> Lowered {
     let (Some(((last, last_length), others)), false) =
-        (axes.split_last(), is_empty(&cx.shape(x.value)))
+        (axes.split_last(), has_no_elements(&cx.shape(x.value)))
     else {
         return match axes.is_empty() && matches!(kind, FFT | IFFT) {
             true => Ok(match x.complex {
