@@ -2,11 +2,10 @@
 //!
 //! Which values are complex is what the program says of their names: `view_as_real` changes a type, not a value.
 
-use crate::{Cx, FromArg, TensorOrScalar, args};
-use pt2onnx_fx::graph::{Argument, ValueMeta};
+use crate::Cx;
+use pt2onnx_fx::graph::ValueMeta;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Scalar;
 
 /// How complex arguments come to the lowering that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,23 +81,6 @@ impl Cx<'_> {
     }
 }
 
-impl FromArg for Complex {
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
-            let value = Value::from_arg(cx, arg)?;
-            return Ok(if cx.is_complex(name) { cx.parts(value) } else { cx.real(value) });
-        }
-        match args::number(cx, arg) {
-            // The other operand says how wide: parts of numbers are float32, which promotion then widens.
-            Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))) => {
-                let number = |x: f64| cx.scalar(x, pt2onnx_tensor::DType::F32);
-                Ok(Complex { re: number(re), im: number(im) })
-            }
-            _ => Ok(cx.real(Value::from_arg(cx, arg)?)),
-        }
-    }
-}
-
 /// An operand of an op that treats both parts alike, as pairs where it has them: a real tensor does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Paired {
@@ -106,20 +88,4 @@ pub struct Paired {
     pub pairs: Option<Value>,
     /// The parts.
     pub parts: Complex,
-}
-
-impl FromArg for Paired {
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        let pairs = match (args::number(cx, arg), arg) {
-            (Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))), _) => {
-                Some(cx.vector(&[re, im]))
-            }
-            (Some(TensorOrScalar::Scalar(number)), _) => Some(cx.vector(&[number.to_f64(), 0.0])),
-            (None, Argument::Tensor(name)) if cx.is_complex(name) => {
-                Some(Value::from_arg(cx, arg)?)
-            }
-            _ => None,
-        };
-        Ok(Self { pairs, parts: Complex::from_arg(cx, arg)? })
-    }
 }

@@ -16,6 +16,12 @@ pub(crate) struct Num {
 }
 
 impl FromArg for Num {
+    const TAKES_COMPLEX: bool = true;
+
+    fn accepts(ty: &crate::ParamType) -> bool {
+        crate::TensorOrScalar::accepts(ty)
+    }
+
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         let value = Value::from_arg(cx, arg)?;
         Ok(match arg {
@@ -31,6 +37,12 @@ impl FromArg for Num {
 }
 
 impl FromArg for Vec<Num> {
+    const TAKES_COMPLEX: bool = true;
+
+    fn accepts(ty: &crate::ParamType) -> bool {
+        ty.is_list_of(&["Tensor"])
+    }
+
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::Tensors(names) => {
