@@ -8,11 +8,11 @@ use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_cholesky_solve_helper, cholesky_solve, complex = cholesky_solve),
-    op!(aten::cholesky_inverse, cholesky_inverse, complex = cholesky_inverse),
-    op!(aten::cholesky_solve, cholesky_solve, complex = cholesky_solve),
-    op!(aten::linalg_cholesky, linalg_cholesky, complex = linalg_cholesky),
-    op!(aten::linalg_cholesky_ex, linalg_cholesky_ex, complex = linalg_cholesky_ex),
+    op!(aten::_cholesky_solve_helper, cholesky_solve),
+    op!(aten::cholesky_inverse, cholesky_inverse),
+    op!(aten::cholesky_solve, cholesky_solve),
+    op!(aten::linalg_cholesky, linalg_cholesky),
+    op!(aten::linalg_cholesky_ex, linalg_cholesky_ex),
 ];
 
 fn linalg_cholesky(cx: &Cx, a: Num, upper: bool) -> Lowered {

@@ -3,10 +3,7 @@
 use crate::math::num::Num;
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
 
-pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::einsum, einsum, complex = einsum),
-    op!(aten::tensordot, tensordot, complex = tensordot),
-];
+pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 
 /// The letters of both alphabets, as ONNX takes them for labels.
 fn letters() -> impl Iterator<Item = char> {

@@ -6,9 +6,9 @@ use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_eigh, linalg_eigh_values, complex = linalg_eigh_values),
-    op!(aten::linalg_eigh, linalg_eigh, complex = linalg_eigh),
-    op!(aten::linalg_eigvalsh, eigvalsh, complex = eigvalsh),
+    op!(aten::_linalg_eigh, linalg_eigh_values),
+    op!(aten::linalg_eigh, linalg_eigh),
+    op!(aten::linalg_eigvalsh, eigvalsh),
 ];
 
 fn linalg_eigh(cx: &Cx, a: Num, uplo: String) -> Lowered<Outputs> {

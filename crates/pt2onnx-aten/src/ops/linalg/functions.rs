@@ -11,12 +11,12 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::linalg_matrix_exp, matrix_exp, complex = matrix_exp),
-    op!(aten::linalg_matrix_power, matrix_power, complex = matrix_power),
-    op!(aten::linalg_matrix_sqrth, matrix_sqrth, complex = matrix_sqrth),
-    op!(aten::linalg_vander, vander, complex = vander),
-    op!(aten::matrix_exp, matrix_exp, complex = matrix_exp),
-    op!(aten::matrix_power, matrix_power, complex = matrix_power),
+    op!(aten::linalg_matrix_exp, matrix_exp),
+    op!(aten::linalg_matrix_power, matrix_power),
+    op!(aten::linalg_matrix_sqrth, matrix_sqrth),
+    op!(aten::linalg_vander, vander),
+    op!(aten::matrix_exp, matrix_exp),
+    op!(aten::matrix_power, matrix_power),
 ];
 
 /// Squares and products, as many as the bits of `n` take.

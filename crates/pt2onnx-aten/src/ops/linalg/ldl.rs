@@ -5,7 +5,7 @@ use crate::math::num::Num;
 use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 
-pub(crate) static OPS: &[AtenOp] = &[op!(aten::linalg_ldl_solve, ldl_solve, complex = ldl_solve)];
+pub(crate) static OPS: &[AtenOp] = &[op!(aten::linalg_ldl_solve, ldl_solve)];
 
 fn ldl_solve(cx: &Cx, factors: Num, pivots: Value, b: Num, hermitian: bool) -> Lowered {
     Ok(solve(cx, factors, pivots, b, hermitian).value(cx))

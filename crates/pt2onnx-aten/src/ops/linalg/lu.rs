@@ -13,20 +13,20 @@ use smallvec::smallvec;
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_det, det_lu, complex = det_lu),
-    op!(aten::_linalg_slogdet, slogdet_lu, complex = slogdet_lu),
-    op!(aten::_lu_with_info, lu_with_info, complex = lu_with_info),
-    op!(aten::det, det, complex = det),
-    op!(aten::linalg_det, det, complex = det),
-    op!(aten::linalg_lu, linalg_lu, complex = linalg_lu),
-    op!(aten::linalg_lu_factor, lu_factor, complex = lu_factor),
-    op!(aten::linalg_lu_factor_ex, lu_factor_ex, complex = lu_factor_ex),
-    op!(aten::linalg_lu_solve, linalg_lu_solve, complex = linalg_lu_solve),
-    op!(aten::linalg_slogdet, slogdet, complex = slogdet),
-    op!(aten::logdet, logdet, complex = logdet),
-    op!(aten::lu_solve, lu_solve, complex = lu_solve),
-    op!(aten::lu_unpack, lu_unpack, complex = lu_unpack),
-    op!(aten::slogdet, slogdet, complex = slogdet),
+    op!(aten::_linalg_det, det_lu),
+    op!(aten::_linalg_slogdet, slogdet_lu),
+    op!(aten::_lu_with_info, lu_with_info),
+    op!(aten::det, det),
+    op!(aten::linalg_det, det),
+    op!(aten::linalg_lu, linalg_lu),
+    op!(aten::linalg_lu_factor, lu_factor),
+    op!(aten::linalg_lu_factor_ex, lu_factor_ex),
+    op!(aten::linalg_lu_solve, linalg_lu_solve),
+    op!(aten::linalg_slogdet, slogdet),
+    op!(aten::logdet, logdet),
+    op!(aten::lu_solve, lu_solve),
+    op!(aten::lu_unpack, lu_unpack),
+    op!(aten::slogdet, slogdet),
 ];
 
 fn linalg_lu(cx: &Cx, a: Num, pivot: bool) -> Lowered<Outputs> {

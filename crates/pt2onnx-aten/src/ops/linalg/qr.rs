@@ -8,11 +8,11 @@ use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::geqrf, geqrf, complex = geqrf),
-    op!(aten::linalg_householder_product, householder_product, complex = householder_product),
-    op!(aten::linalg_qr, linalg_qr, complex = linalg_qr),
-    op!(aten::orgqr, householder_product, complex = householder_product),
-    op!(aten::ormqr, ormqr, complex = ormqr),
+    op!(aten::geqrf, geqrf),
+    op!(aten::linalg_householder_product, householder_product),
+    op!(aten::linalg_qr, linalg_qr),
+    op!(aten::orgqr, householder_product),
+    op!(aten::ormqr, ormqr),
 ];
 
 fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {

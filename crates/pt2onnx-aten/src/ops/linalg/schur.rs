@@ -8,9 +8,9 @@ use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_eigvals, eigvals, complex = eigvals),
-    op!(aten::linalg_eig, eig, complex = eig),
-    op!(aten::linalg_eigvals, eigvals, complex = eigvals),
+    op!(aten::_linalg_eigvals, eigvals),
+    op!(aten::linalg_eig, eig),
+    op!(aten::linalg_eigvals, eigvals),
 ];
 
 /// Empty eigenvalues and eigenvectors.

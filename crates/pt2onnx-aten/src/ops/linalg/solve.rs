@@ -12,16 +12,16 @@ use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_solve_ex, linalg_solve_ex_lu, complex = linalg_solve_ex_lu),
-    op!(aten::inverse, inv, complex = inv),
-    op!(aten::linalg_inv, inv, complex = inv),
-    op!(aten::linalg_inv_ex, inv_ex, complex = inv_ex),
-    op!(aten::linalg_solve, linalg_solve, complex = linalg_solve),
-    op!(aten::linalg_solve_ex, linalg_solve_ex, complex = linalg_solve_ex),
-    op!(aten::linalg_solve_triangular, linalg_solve_triangular, complex = linalg_solve_triangular),
-    op!(aten::linalg_tensorinv, tensorinv, complex = tensorinv),
-    op!(aten::linalg_tensorsolve, tensorsolve, complex = tensorsolve),
-    op!(aten::triangular_solve, triangular_solve, complex = triangular_solve),
+    op!(aten::_linalg_solve_ex, linalg_solve_ex_lu),
+    op!(aten::inverse, inv),
+    op!(aten::linalg_inv, inv),
+    op!(aten::linalg_inv_ex, inv_ex),
+    op!(aten::linalg_solve, linalg_solve),
+    op!(aten::linalg_solve_ex, linalg_solve_ex),
+    op!(aten::linalg_solve_triangular, linalg_solve_triangular),
+    op!(aten::linalg_tensorinv, tensorinv),
+    op!(aten::linalg_tensorsolve, tensorsolve),
+    op!(aten::triangular_solve, triangular_solve),
 ];
 
 fn inv(cx: &Cx, a: Num) -> Lowered {

@@ -10,29 +10,21 @@ use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_svd, linalg_svd_uv, complex = linalg_svd_uv),
-    op!(aten::linalg_cond, cond, complex = cond),
-    op!(aten::linalg_matrix_rank, matrix_rank_tol, complex = matrix_rank_tol),
-    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank_float, complex = matrix_rank_float),
-    op!(
-        aten::linalg_matrix_rank_atol_rtol_tensor,
-        matrix_rank_tensor,
-        complex = matrix_rank_tensor
-    ),
-    op!(
-        aten::linalg_matrix_rank_tol_tensor,
-        matrix_rank_tol_tensor,
-        complex = matrix_rank_tol_tensor
-    ),
-    op!(aten::linalg_pinv, pinv_rcond, complex = pinv_rcond),
-    op!(aten::linalg_pinv_atol_rtol_float, pinv_float, complex = pinv_float),
-    op!(aten::linalg_pinv_atol_rtol_tensor, pinv_tensor, complex = pinv_tensor),
-    op!(aten::linalg_pinv_rcond_tensor, pinv_rcond_tensor, complex = pinv_rcond_tensor),
-    op!(aten::linalg_polar, polar, complex = polar),
-    op!(aten::linalg_svd, linalg_svd, complex = linalg_svd),
-    op!(aten::linalg_svdvals, svdvals, complex = svdvals),
-    op!(aten::pinverse, pinverse, complex = pinverse),
-    op!(aten::svd, svd, complex = svd),
+    op!(aten::_linalg_svd, linalg_svd_uv),
+    op!(aten::linalg_cond, cond),
+    op!(aten::linalg_matrix_rank, matrix_rank_tol),
+    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank_float),
+    op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank_tensor),
+    op!(aten::linalg_matrix_rank_tol_tensor, matrix_rank_tol_tensor),
+    op!(aten::linalg_pinv, pinv_rcond),
+    op!(aten::linalg_pinv_atol_rtol_float, pinv_float),
+    op!(aten::linalg_pinv_atol_rtol_tensor, pinv_tensor),
+    op!(aten::linalg_pinv_rcond_tensor, pinv_rcond_tensor),
+    op!(aten::linalg_polar, polar),
+    op!(aten::linalg_svd, linalg_svd),
+    op!(aten::linalg_svdvals, svdvals),
+    op!(aten::pinverse, pinverse),
+    op!(aten::svd, svd),
 ];
 
 fn linalg_svd(cx: &Cx, a: Num, full: bool, _driver: Option<String>) -> Lowered<[Value; 3]> {

@@ -31,16 +31,16 @@ pub(crate) static OPS: &[AtenOp] = &[
             Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
         }
     ),
-    op!(aten::frobenius_norm_dim, frobenius_norm, complex = frobenius_norm),
-    op!(aten::linalg_matrix_norm, matrix_norm_number, complex = matrix_norm_number),
-    op!(aten::linalg_matrix_norm_str_ord, matrix_norm_name, complex = matrix_norm_name),
-    op!(aten::linalg_norm, linalg_norm, complex = linalg_norm),
-    op!(aten::linalg_norm_ord_str, linalg_norm_name, complex = linalg_norm_name),
-    op!(aten::linalg_vector_norm, vector_norm, complex = vector_norm),
-    op!(aten::norm_Scalar, norm_of_all, complex = norm_of_all),
-    op!(aten::norm_ScalarOpt_dim, norm_dim, complex = norm_dim),
-    op!(aten::norm_ScalarOpt_dim_dtype, norm_dim_dtype, complex = norm_dim_dtype),
-    op!(aten::norm_ScalarOpt_dtype, norm_dtype, complex = norm_dtype),
+    op!(aten::frobenius_norm_dim, frobenius_norm),
+    op!(aten::linalg_matrix_norm, matrix_norm_number),
+    op!(aten::linalg_matrix_norm_str_ord, matrix_norm_name),
+    op!(aten::linalg_norm, linalg_norm),
+    op!(aten::linalg_norm_ord_str, linalg_norm_name),
+    op!(aten::linalg_vector_norm, vector_norm),
+    op!(aten::norm_Scalar, norm_of_all),
+    op!(aten::norm_ScalarOpt_dim, norm_dim),
+    op!(aten::norm_ScalarOpt_dim_dtype, norm_dim_dtype),
+    op!(aten::norm_ScalarOpt_dtype, norm_dtype),
     op!(aten::norm_except_dim, |cx: &Cx, v: Value, p: i64, dim: i64| -> Lowered {
         let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
         let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
@@ -55,10 +55,10 @@ pub(crate) static OPS: &[AtenOp] = &[
             matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
         }
     ),
-    op!(aten::nuclear_norm_dim, nuclear_norm, complex = nuclear_norm),
+    op!(aten::nuclear_norm_dim, nuclear_norm),
     op!(aten::pairwise_distance, pairwise_distance, complex = pairwise_distance_complex),
     op!(aten::pdist, pdist),
-    op!(aten::renorm, renorm, complex = renorm),
+    op!(aten::renorm, renorm),
 ];
 
 /// `|x|` of complex numbers; of real ones, they themselves, whose sign no norm looks at.

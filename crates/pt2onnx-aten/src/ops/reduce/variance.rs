@@ -8,18 +8,18 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::std, std_of_all, complex = std_of_all),
-    op!(aten::std_correction, std, complex = std),
-    op!(aten::std_dim, std_unbiased, complex = std_unbiased),
-    op!(aten::std_mean, std_mean_of_all, complex = std_mean_of_all),
-    op!(aten::std_mean_correction, std_mean, complex = std_mean),
-    op!(aten::std_mean_dim, std_mean_unbiased, complex = std_mean_unbiased),
-    op!(aten::var, var_of_all, complex = var_of_all),
-    op!(aten::var_correction, var, complex = var),
-    op!(aten::var_dim, var_unbiased, complex = var_unbiased),
-    op!(aten::var_mean, var_mean_of_all, complex = var_mean_of_all),
-    op!(aten::var_mean_correction, var_mean, complex = var_mean),
-    op!(aten::var_mean_dim, var_mean_unbiased, complex = var_mean_unbiased),
+    op!(aten::std, std_of_all),
+    op!(aten::std_correction, std),
+    op!(aten::std_dim, std_unbiased),
+    op!(aten::std_mean, std_mean_of_all),
+    op!(aten::std_mean_correction, std_mean),
+    op!(aten::std_mean_dim, std_mean_unbiased),
+    op!(aten::var, var_of_all),
+    op!(aten::var_correction, var),
+    op!(aten::var_dim, var_unbiased),
+    op!(aten::var_mean, var_mean_of_all),
+    op!(aten::var_mean_correction, var_mean),
+    op!(aten::var_mean_dim, var_mean_unbiased),
 ];
 
 /// The other overloads of `$name`: over all dimensions, and with a flag for the correction.

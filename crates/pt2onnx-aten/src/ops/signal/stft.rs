@@ -7,11 +7,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
 
-pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::istft, istft, complex = istft),
-    op!(aten::stft, stft, complex = stft),
-    op!(aten::stft_center, stft_center, complex = stft_center),
-];
+pub(crate) static OPS: &[AtenOp] =
+    &[op!(aten::istft, istft), op!(aten::stft, stft), op!(aten::stft_center, stft_center)];
 
 /// Sizes of the frames.
 struct Frames {
