@@ -1,7 +1,7 @@
 //! Losses that compare numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
 
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
-use crate::math::reduce::{difference, magnitude, reduced};
+use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 
@@ -36,7 +36,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         let (x, y) = cx.promote(x, y);
         reduced(cx, cx.abs(cx.sub(x, y)), reduction)
     }, complex: |cx: &Cx, x: Complex, y: Complex, reduction: i64| {
-        reduced(cx, magnitude(cx, difference(cx, x, y)), reduction)
+        reduced(cx, x.sub(cx, y).abs(cx), reduction)
     }),
     aten!(
         "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",

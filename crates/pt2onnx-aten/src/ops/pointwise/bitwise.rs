@@ -52,10 +52,10 @@ pub(crate) static OPS: &[AtenOp] = &[
         Ok(gcd(cx, a, b))
     }),
     aten!("aten::lcm(Tensor self, Tensor other) -> Tensor", lcm),
-    aten!("aten::logical_and(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.and(truth_complex(cx, a), truth_complex(cx, b))) }),
-    aten!("aten::logical_not(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) }, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(truth_complex(cx, x))) }),
-    aten!("aten::logical_or(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.or(truth_complex(cx, a), truth_complex(cx, b))) }),
-    aten!("aten::logical_xor(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.xor(truth_complex(cx, a), truth_complex(cx, b))) }),
+    aten!("aten::logical_and(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.and(a.truth(cx), b.truth(cx))) }),
+    aten!("aten::logical_not(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) }, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(x.truth(cx))) }),
+    aten!("aten::logical_or(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.or(a.truth(cx), b.truth(cx))) }),
+    aten!("aten::logical_xor(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.xor(a.truth(cx), b.truth(cx))) }),
 ];
 
 /// One operator for bools, another for the bits of integers.
@@ -148,10 +148,6 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 fn truth(cx: &Cx, x: Value) -> Value {
     cx.cast(x, DType::Bool)
-}
-
-fn truth_complex(cx: &Cx, x: Complex) -> Value {
-    cx.or(truth(cx, x.re), truth(cx, x.im))
 }
 
 /// Euclid's algorithm on all elements at once, until all remainders are 0.

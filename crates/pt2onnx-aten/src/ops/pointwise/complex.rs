@@ -1,6 +1,5 @@
 //! Complex tensors made, taken apart, conjugated.
 
-use crate::math::complex_math as math;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
 use pt2onnx_ir::Value;
 
@@ -11,7 +10,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     aten!("aten::complex(Tensor real, Tensor imag) -> Tensor", made_of_parts, complex: made_of_parts),
     aten!("aten::conj(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
     aten!("aten::conj_physical(Tensor self) -> Tensor", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
-    aten!("aten::imag(Tensor(a) self) -> Tensor(a)", imag_of_real, complex: |_: &Cx, x: Complex| -> Lowered { Ok(x.im) }),
+    aten!("aten::imag(Tensor(a) self) -> Tensor(a)", imag_of_real, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(x.imag(cx)) }),
     aten!("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar, complex: polar),
     aten!("aten::real(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: |_: &Cx, x: Complex| -> Lowered { Ok(x.re) }),
     aten!("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same, complex: same),
@@ -31,11 +30,11 @@ fn imag_of_real(_: &Cx, _: Value) -> Lowered {
 }
 
 fn made_of_parts(cx: &Cx, re: Value, im: Value) -> Lowered {
-    Ok(cx.pairs(Complex { re, im }))
+    Ok(cx.pairs(Complex::new(re, im)))
 }
 
 fn polar(cx: &Cx, length: Value, angle: Value) -> Lowered {
-    Ok(cx.pairs(math::polar(cx, length, angle)))
+    Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }
 
 /// Pairs times `(1, -1)`.

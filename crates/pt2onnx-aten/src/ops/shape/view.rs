@@ -170,7 +170,7 @@ fn swap_last(cx: &Cx, x: Value) -> Lowered {
 
 /// The last two dimensions exchanged, and conjugated.
 fn adjoint(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(Complex { re: swap_last(cx, x.re)?, im: cx.neg(swap_last(cx, x.im)?) }))
+    Ok(x.try_map(|part| swap_last(cx, part))?.conj(cx).value(cx))
 }
 
 /// Dimensions `from` go to the places `to`, the others keep their order.

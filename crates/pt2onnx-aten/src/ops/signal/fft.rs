@@ -226,7 +226,7 @@ fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halve
         return match axes.is_empty() && matches!(kind, FFT | IFFT) {
             true => Ok(match x.complex {
                 true => x.value,
-                false => cx.pairs(cx.real(x.output(cx))),
+                false => cx.pairs(x.output(cx).into()),
             }),
             // Nothing in, nothing out (ONNX Runtime refuses such transforms).
             false => nothing(cx),
