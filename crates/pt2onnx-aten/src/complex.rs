@@ -3,7 +3,6 @@
 //! Which values are complex is what the program says of their names: `view_as_real` changes a type, not a value.
 
 use crate::Cx;
-pub use crate::math::complex::Complex;
 use pt2onnx_fx::graph::ValueMeta;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -15,7 +14,7 @@ pub(crate) enum Mode {
     Real,
     /// As one of their parts: 0 the real ones, 1 the imaginary ones.
     Part(usize),
-    /// As [`Complex`]; as real/imaginary pairs where a plain `Value` is wanted.
+    /// As [`Complex`](crate::Complex); as real/imaginary pairs where a plain `Value` is wanted.
     Complex,
 }
 

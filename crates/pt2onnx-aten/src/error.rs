@@ -7,6 +7,16 @@ use std::fmt;
 /// What a lowering gives: its output, or why there is none.
 pub type Lowered<T = pt2onnx_ir::Value> = Result<T, LowerError>;
 
+/// An argument that does not fit its parameter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("argument `{name}`: {what}")]
+pub struct ArgError {
+    /// The parameter.
+    pub name: String,
+    /// What is wrong.
+    pub what: String,
+}
+
 /// Why a lowering cannot translate its node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
@@ -23,7 +33,7 @@ pub enum LowerError {
     Unsupported(String),
     /// An argument is of a kind that the lowering does not take, or out of range.
     #[error(transparent)]
-    Argument(#[from] crate::ArgError),
+    Argument(#[from] ArgError),
     /// What was emitted has another type than what PyTorch recorded: a bug of the lowering.
     #[error(
         "output {output} came out as {emitted}, PyTorch recorded {recorded} (a bug of pt2onnx: please report it)"

@@ -1,7 +1,8 @@
 //! Type promotion as PyTorch does it: c10/core/ScalarType.h (promoteTypes) and ATen/native/TypeProperties.cpp (result_type).
 
-use crate::{Cx, TensorOrScalar};
+use crate::Cx;
 use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 /// The type that values of both types fit in, by PyTorch's table.
@@ -75,6 +76,32 @@ fn to_complex(real: DType) -> DType {
         DType::F64 => DType::C128,
         DType::F16 => DType::C32,
         _ => DType::C64,
+    }
+}
+
+/// A `Tensor` parameter that was given a number, a `Scalar` parameter that was given a symbolic one: operands of
+/// arithmetic. Numbers do not take part in type promotion as tensors do.
+#[derive(Clone, Debug)]
+pub enum TensorOrScalar {
+    /// A tensor.
+    Tensor(Value),
+    /// A known number.
+    Scalar(Scalar),
+    /// An integer over symbols.
+    SymInt(Expr),
+    /// A float over symbols.
+    SymFloat(Expr),
+}
+
+impl From<Value> for TensorOrScalar {
+    fn from(v: Value) -> Self {
+        TensorOrScalar::Tensor(v)
+    }
+}
+
+impl From<Scalar> for TensorOrScalar {
+    fn from(s: Scalar) -> Self {
+        TensorOrScalar::Scalar(s)
     }
 }
 

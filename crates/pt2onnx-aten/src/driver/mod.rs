@@ -21,7 +21,8 @@ use crate::{
     args::Args,
     complex::Mode,
     cx::{Outputs, Recorded},
-    registry::{AtenOp, Complexity, Custom, LowerFn},
+    op::{AtenOp, Complexity, LowerFn},
+    registry::Custom,
 };
 use pt2onnx_fx::{
     graph::{Argument, ExportedProgram, Graph, Name, Node, Site, TensorMeta, ValueMeta},
@@ -30,8 +31,6 @@ use pt2onnx_fx::{
 use pt2onnx_ir::{Builder, InsertPoint, Model, Shape, Type, Value, schema::CANONICAL_OPSET};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// A lowered program.
 pub struct Lowering {
@@ -61,7 +60,6 @@ pub fn lower<'a>(
         cx,
         registry,
         operators: options.operators,
-        schemas: FxHashMap::default(),
         errors: Error::default(),
         partial: false,
         abandoned: false,
@@ -92,7 +90,6 @@ struct Driver<'a> {
     cx: Cx<'a>,
     registry: &'a Registry,
     operators: Operators,
-    schemas: FxHashMap<&'static str, Option<Arc<Schema>>>,
     errors: Error,
     /// Whether nodes were not translated.
     partial: bool,
@@ -239,16 +236,12 @@ impl<'a> Driver<'a> {
         outputs.flatten().map(Outputs)
     }
 
-    fn call(&mut self, op: &'static AtenOp, node: &Node) -> Lowered<Outputs> {
-        let schema = self
-            .schemas
-            .entry(op.schema)
-            .or_insert_with(|| Schema::parse(op.schema).map(Arc::new))
-            .clone();
+    fn call(&self, op: &'static AtenOp, node: &Node) -> Lowered<Outputs> {
+        let schema = self.registry.schema(op);
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is no schema", op.schema)))?;
         let run = |lower: LowerFn, mode| self.run(&schema, &lower, node, mode);
-        match op.complex {
+        match op.complexity {
             _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
             Complexity::Refused => {
                 Err(LowerError::unsupported("complex tensors are not supported by this op"))

@@ -5,8 +5,7 @@
 //! Elementary Functions, 1987).
 
 use crate::math::elementary::{atan2, cosh_of, expm1_of, hypot, length, log1p_of, sinh_of, tan_of};
-use crate::{Cx, FromArg, Lowered, TensorOrScalar, args};
-use pt2onnx_fx::graph::Argument;
+use crate::{Cx, Lowered};
 use pt2onnx_ir::{Operand, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -64,6 +63,11 @@ impl Complex {
     /// As a node's output: a real tensor as it is, a complex one as real/imaginary pairs.
     pub fn value(self, cx: &Cx) -> Value {
         if self.im.is_some() { cx.pairs(self) } else { self.re }
+    }
+
+    /// The same number, which is known as these real/imaginary pairs, too.
+    pub(crate) fn with_pairs(self, pairs: Value) -> Self {
+        Complex { pairs: Some(pairs), ..self }
     }
 
     /// The real/imaginary pairs that the number came as; `None` of a real tensor and of what is computed.
@@ -442,7 +446,7 @@ impl Complex {
 impl Cx<'_> {
     /// The parts of a tensor of real/imaginary pairs, which lie in its last dimension.
     pub fn parts(&self, pairs: Value) -> Complex {
-        Complex { pairs: Some(pairs), ..Complex::new(self.part(pairs, 0), self.part(pairs, 1)) }
+        Complex::new(self.part(pairs, 0), self.part(pairs, 1)).with_pairs(pairs)
     }
 
     /// Real/imaginary pairs: the two parts, broadcast together, side by side in a new last dimension. Imaginary parts of a
@@ -477,36 +481,5 @@ impl Cx<'_> {
         }
         let inputs = [Some(x), Some(self.ints(&pads))];
         self.emit1("Pad", &inputs, Default::default())
-    }
-}
-
-/// A number becomes constants of float64, which the op casts to the type of its result.
-impl FromArg for Complex {
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        match (args::number(cx, arg), arg) {
-            (Some(TensorOrScalar::Scalar(number)), _) => {
-                let (re, im) = match number {
-                    Scalar::Complex(re, im) => (re, im),
-                    real => (real.to_f64(), 0.0),
-                };
-                let pairs = Some(cx.vector(&[re, im]));
-                Ok(Complex { pairs, ..Complex::number(cx, number, DType::F64) })
-            }
-            (_, Argument::Tensor(name) | Argument::OptionalTensor(Some(name)))
-                if cx.is_complex(name) =>
-            {
-                Ok(cx.parts(Value::from_arg(cx, arg)?))
-            }
-            _ => Ok(Value::from_arg(cx, arg)?.into()),
-        }
-    }
-}
-
-impl FromArg for Vec<Complex> {
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        let Argument::Tensors(names) = arg else {
-            return Err("a list of tensors is wanted".to_owned());
-        };
-        names.iter().map(|n| Complex::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
     }
 }

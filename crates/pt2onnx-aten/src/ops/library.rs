@@ -1,45 +1,42 @@
 //! Operators that libraries bring along: ONNX's own as PyTorch offers them, and matrix products of groups of rows.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, conforms, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         w: Value,
-         offsets: Option<Value>,
-         bias: Option<Value>,
-         _: Option<DType>|
-         -> Lowered {
-            let result = match offsets {
-                Some(offsets) => grouped_mm(cx, x, w, offsets)?,
-                None => cx.matmul(x, w),
-            };
-            let result = bias.map_or(result, |b| cx.add(result, b));
-            Ok(cx.cast(result, cx.out_dtype()?))
-        }
-    ),
-    aten!(
+    op!(aten::_grouped_mm, |cx: &Cx,
+                            x: Value,
+                            w: Value,
+                            offsets: Option<Value>,
+                            bias: Option<Value>,
+                            _: Option<DType>|
+     -> Lowered {
+        let result = match offsets {
+            Some(offsets) => grouped_mm(cx, x, w, offsets)?,
+            None => cx.matmul(x, w),
+        };
+        let result = bias.map_or(result, |b| cx.add(result, b));
+        Ok(cx.cast(result, cx.out_dtype()?))
+    }),
+    op!(
         "onnx::Attention.opset23(Tensor Q, Tensor K, Tensor V, Tensor? attn_mask=None, Tensor? past_key=None, Tensor? past_value=None, *, bool is_causal=False, int kv_num_heads=0, int q_num_heads=0, int qk_matmul_output_mode=0, float? scale=None, float softcap=0.0, int? softmax_precision=None) -> (Tensor, Tensor, Tensor, Tensor)",
         onnx_attention
     ),
-    aten!(
+    op!(
         "onnx::RotaryEmbedding.opset23(Tensor x, Tensor cos_cache, Tensor sin_cache, Tensor? position_ids=None, *, bool interleaved=False, int num_heads=0, int rotary_embedding_dim=0) -> Tensor",
         onnx_rotary_embedding
     ),
-    aten!(
+    op!(
         "onnx_symbolic::_symbolic(Tensor?[] inputs, str op_type, int onnx_dtype, *, SymInt[] shape, str[] attr_keys, str[] attr_types, int[][] attr_pos, int[] attr_ints, float[] attr_floats, str[] attr_strs, str[] metadata_props_keys, str[] metadata_props_values, str domain='', int? version=None) -> Tensor",
         symbolic
     ),
-    aten!(
+    op!(
         "onnx_symbolic::_symbolic_multi_out(Tensor?[] inputs, str op_type, int[] onnx_dtypes, *, SymInt[][] shapes, str[] attr_keys, str[] attr_types, int[][] attr_pos, int[] attr_ints, float[] attr_floats, str[] attr_strs, str[] metadata_props_keys, str[] metadata_props_values, str domain='', int? version=None) -> Tensor[]",
         symbolic
     ),
-    aten!(
+    op!(
         "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
         grouped_mm
     ),

@@ -2,190 +2,133 @@
 
 use crate::math::control::fold;
 use crate::math::elementary::spaced;
-use crate::{
-    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, registry::aten,
-};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::arange,
         |cx: &Cx, end: TensorOrScalar, dtype: Option<DType>| {
             arange(cx, Scalar::Int(0).into(), end, Scalar::Int(1).into(), dtype)
         },
         parts
     ),
-    aten!(
-        "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::arange_start,
         |cx: &Cx, start: TensorOrScalar, end: TensorOrScalar, dtype: Option<DType>| {
             arange(cx, start, end, Scalar::Int(1).into(), dtype)
         },
         parts
     ),
-    aten!(
-        "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        arange,
-        parts
-    ),
-    aten!(
-        "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(aten::arange_start_step, arange, parts),
+    op!(
+        aten::empty_memory_format,
         |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
         parts
     ),
-    aten!(
-        "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::empty_like,
         |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 0),
         parts
     ),
-    aten!(
-        "aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::empty_permuted,
         |cx: &Cx, size: Vec<Expr>, _: Vec<i64>, dtype: Option<DType>| filled(cx, size, dtype, 0),
         parts
     ),
-    aten!(
-        "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::empty_strided,
         |cx: &Cx, size: Vec<Expr>, _: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
         parts
     ),
-    aten!(
-        "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: Expr, _: Option<DType>| eye(cx, n.clone(), n),
-        parts
-    ),
-    aten!(
-        "aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: Expr, m: Expr, _: Option<DType>| eye(cx, n, m),
-        parts
-    ),
-    aten!(
-        "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    op!(aten::eye, |cx: &Cx, n: Expr, _: Option<DType>| eye(cx, n.clone(), n), parts),
+    op!(aten::eye_m, |cx: &Cx, n: Expr, m: Expr, _: Option<DType>| eye(cx, n, m), parts),
+    op!(
+        aten::fill_Scalar,
         |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
         parts
     ),
-    aten!(
-        "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    op!(
+        aten::fill_Tensor,
         |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
         parts
     ),
-    aten!(
-        "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        full,
-        parts
-    ),
-    aten!(
-        "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        full_like,
-        parts
-    ),
-    aten!(
-        "aten::hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
-        hash_tensor
-    ),
-    aten!(
-        "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace,
-        parts
-    ),
-    aten!(
-        "aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace,
-        parts
-    ),
-    aten!(
-        "aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace,
-        parts
-    ),
-    aten!(
-        "aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        linspace,
-        parts
-    ),
-    aten!(
-        "aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace, complex: logspace_complex),
-    aten!(
-        "aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace, complex: logspace_complex),
-    aten!(
-        "aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace, complex: logspace_complex),
-    aten!(
-        "aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        logspace, complex: logspace_complex),
-    aten!(
-        "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(aten::full, full, parts),
+    op!(aten::full_like, full_like, parts),
+    op!(aten::hash_tensor, hash_tensor),
+    op!(aten::linspace, linspace, parts),
+    op!(aten::linspace_Scalar_Tensor, linspace, parts),
+    op!(aten::linspace_Tensor_Scalar, linspace, parts),
+    op!(aten::linspace_Tensor_Tensor, linspace, parts),
+    op!(aten::logspace, logspace, complex = logspace_complex),
+    op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex),
+    op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex),
+    op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex),
+    op!(
+        aten::new_empty,
         |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
         parts
     ),
-    aten!(
-        "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::new_empty_strided,
         |cx: &Cx, _: Value, size: Vec<Expr>, _: Vec<Expr>, dtype: Option<DType>| filled(
             cx, size, dtype, 0
         ),
         parts
     ),
-    aten!(
-        "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::new_full,
         |cx: &Cx, _: Value, size: Vec<Expr>, value: TensorOrScalar, dtype: Option<DType>| full(
             cx, size, value, dtype
         ),
         parts
     ),
-    aten!(
-        "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::new_ones,
         |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
         parts
     ),
-    aten!(
-        "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::new_zeros,
         |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
         parts
     ),
-    aten!(
-        "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::ones,
         |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
         parts
     ),
-    aten!(
-        "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::ones_like,
         |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 1),
         parts
     ),
-    aten!(
-        "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::scalar_tensor,
         |cx: &Cx, value: TensorOrScalar, dtype: Option<DType>| full(cx, vec![], value, dtype),
         parts
     ),
-    aten!(
-        "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
-            triangle(cx, rows, columns, |i, j| j - i <= offset)
-        }
+    op!(aten::tril_indices, |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
+        triangle(cx, rows, columns, |i, j| j - i <= offset)
+    }),
+    op!(aten::triu_indices, |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
+        triangle(cx, rows, columns, |i, j| j - i >= offset)
+    }),
+    op!(
+        aten::vander,
+        |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing),
+        complex = vander_complex
     ),
-    aten!(
-        "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
-            triangle(cx, rows, columns, |i, j| j - i >= offset)
-        }
-    ),
-    aten!(
-        "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-        |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing), complex: vander_complex),
-    aten!(
-        "aten::zero(Tensor self) -> Tensor",
-        |cx: &Cx, x: Value| filled(cx, cx.shape(x), None, 0),
-        parts
-    ),
-    aten!(
-        "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(aten::zero, |cx: &Cx, x: Value| filled(cx, cx.shape(x), None, 0), parts),
+    op!(
+        aten::zeros,
         |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
         parts
     ),
-    aten!(
-        "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::zeros_like,
         |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 0),
         parts
     ),

@@ -1,162 +1,124 @@
 //! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
 
 use crate::math::sort::top_k;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, registry::aten};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, p: Value| bernoulli(cx, p, p)
-    ),
-    aten!(
-        "aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
-        bernoulli
-    ),
-    aten!(
-        "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-        bernoulli_p
-    ),
-    aten!(
-        "aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value, median: f64, sigma: f64| {
-            shaped(cx, x, |u| {
-                let angle = cx.mul(cx.sub(u, 0.5), std::f64::consts::PI);
-                cx.add(cx.mul(cx.tan(angle), sigma), median)
-            })
-        }
-    ),
-    aten!(
-        "aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value, lambda: f64| {
-            shaped(cx, x, |u| cx.div(cx.log(one_minus(cx, u)), -lambda))
-        }
-    ),
-    aten!(
-        "aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value, p: f64| {
-            shaped(cx, x, |u| {
-                let tries = cx.ceil(cx.div(cx.log(one_minus(cx, u)), (1.0 - p).ln()));
-                cx.maximum(tries, 1.0)
-            })
-        }
-    ),
-    aten!(
-        "aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value, mean: f64, std: f64| -> Lowered {
-            let dtype = cx.dtype(x);
-            Ok(cx.exp(scaled(cx, normal(cx, &cx.shape(x), dtype), mean, std)))
-        }
-    ),
-    aten!(
-        "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
-        multinomial
-    ),
-    aten!(
-        "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, mean: Value, std: Value| { normal_of(cx, mean.into(), std.into()) }
-    ),
-    aten!(
-        "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, mean: Value, std: Scalar| { normal_of(cx, mean.into(), std.into()) }
-    ),
-    aten!(
-        "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, mean: Scalar, std: Value| { normal_of(cx, mean.into(), std.into()) }
-    ),
-    aten!(
-        "aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, mean: f64, std: f64, size: Vec<Expr>, _: Option<DType>| -> Lowered {
-            Ok(scaled(cx, normal(cx, &size, cx.out_dtype()?), mean, std))
-        }
-    ),
-    aten!(
-        "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
+    op!(aten::bernoulli, |cx: &Cx, p: Value| bernoulli(cx, p, p)),
+    op!(aten::bernoulli_Tensor, bernoulli),
+    op!(aten::bernoulli_p, bernoulli_p),
+    op!(aten::cauchy, |cx: &Cx, x: Value, median: f64, sigma: f64| {
+        shaped(cx, x, |u| {
+            let angle = cx.mul(cx.sub(u, 0.5), std::f64::consts::PI);
+            cx.add(cx.mul(cx.tan(angle), sigma), median)
+        })
+    }),
+    op!(aten::exponential, |cx: &Cx, x: Value, lambda: f64| {
+        shaped(cx, x, |u| cx.div(cx.log(one_minus(cx, u)), -lambda))
+    }),
+    op!(aten::geometric, |cx: &Cx, x: Value, p: f64| {
+        shaped(cx, x, |u| {
+            let tries = cx.ceil(cx.div(cx.log(one_minus(cx, u)), (1.0 - p).ln()));
+            cx.maximum(tries, 1.0)
+        })
+    }),
+    op!(aten::log_normal, |cx: &Cx, x: Value, mean: f64, std: f64| -> Lowered {
+        let dtype = cx.dtype(x);
+        Ok(cx.exp(scaled(cx, normal(cx, &cx.shape(x), dtype), mean, std)))
+    }),
+    op!(aten::multinomial, multinomial),
+    op!(aten::normal_Tensor_Tensor, |cx: &Cx, mean: Value, std: Value| {
+        normal_of(cx, mean.into(), std.into())
+    }),
+    op!(aten::normal_Tensor_float, |cx: &Cx, mean: Value, std: Scalar| {
+        normal_of(cx, mean.into(), std.into())
+    }),
+    op!(aten::normal_float_Tensor, |cx: &Cx, mean: Scalar, std: Value| {
+        normal_of(cx, mean.into(), std.into())
+    }),
+    op!(aten::normal_float_float, |cx: &Cx,
+                                   mean: f64,
+                                   std: f64,
+                                   size: Vec<Expr>,
+                                   _: Option<DType>|
+     -> Lowered {
+        Ok(scaled(cx, normal(cx, &size, cx.out_dtype()?), mean, std))
+    }),
+    op!(
+        aten::normal_functional,
         |cx: &Cx, x: Value, mean: f64, std: f64| -> Lowered {
             Ok(scaled(cx, normal(cx, &cx.shape(x), cx.out_dtype()?), mean, std))
         },
         parts
     ),
-    aten!(
-        "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::rand,
         |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
             Ok(uniform(cx, &size, cx.out_dtype()?))
         },
         parts
     ),
-    aten!(
-        "aten::rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::rand_generator,
         |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
             Ok(uniform(cx, &size, cx.out_dtype()?))
         },
         parts
     ),
-    aten!(
-        "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::rand_like,
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
             generate_like(cx, "RandomUniform", "RandomUniformLike", x)
         },
         parts
     ),
-    aten!(
-        "aten::rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::rand_like_generator,
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
             generate_like(cx, "RandomUniform", "RandomUniformLike", x)
         },
         parts
     ),
-    aten!(
-        "aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, high: Expr, size: Vec<Expr>, _: Option<DType>| integers(
-            cx,
-            &Expr::int(0),
-            &high,
-            &size
-        )
-    ),
-    aten!(
-        "aten::randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, high: Expr, size: Vec<Expr>, _: Option<DType>| integers(
-            cx,
-            &Expr::int(0),
-            &high,
-            &size
-        )
-    ),
-    aten!(
-        "aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, low: Expr, high: Expr, size: Vec<Expr>, _: Option<DType>| integers(
-            cx, &low, &high, &size
-        )
-    ),
-    aten!(
-        "aten::randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, low: Expr, high: Expr, size: Vec<Expr>, _: Option<DType>| integers(
-            cx, &low, &high, &size
-        )
-    ),
-    aten!(
-        "aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, high: Expr, _: Option<DType>| integers(
-            cx,
-            &Expr::int(0),
-            &high,
-            &cx.shape(x)
-        )
-    ),
-    aten!(
-        "aten::randint_like.generator(Tensor self, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, high: Expr, _: Option<DType>| integers(
-            cx,
-            &Expr::int(0),
-            &high,
-            &cx.shape(x)
-        )
-    ),
-    aten!(
-        "aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(aten::randint, |cx: &Cx, high: Expr, size: Vec<Expr>, _: Option<DType>| integers(
+        cx,
+        &Expr::int(0),
+        &high,
+        &size
+    )),
+    op!(aten::randint_generator, |cx: &Cx, high: Expr, size: Vec<Expr>, _: Option<DType>| {
+        integers(cx, &Expr::int(0), &high, &size)
+    }),
+    op!(aten::randint_low, |cx: &Cx, low: Expr, high: Expr, size: Vec<Expr>, _: Option<DType>| {
+        integers(cx, &low, &high, &size)
+    }),
+    op!(aten::randint_low_generator, |cx: &Cx,
+                                      low: Expr,
+                                      high: Expr,
+                                      size: Vec<Expr>,
+                                      _: Option<DType>| {
+        integers(cx, &low, &high, &size)
+    }),
+    op!(aten::randint_like, |cx: &Cx, x: Value, high: Expr, _: Option<DType>| integers(
+        cx,
+        &Expr::int(0),
+        &high,
+        &cx.shape(x)
+    )),
+    op!(aten::randint_like_generator, |cx: &Cx, x: Value, high: Expr, _: Option<DType>| {
+        integers(cx, &Expr::int(0), &high, &cx.shape(x))
+    }),
+    op!(aten::randint_like_low_dtype, |cx: &Cx,
+                                       x: Value,
+                                       low: Expr,
+                                       high: Expr,
+                                       _: Option<DType>| {
+        integers(cx, &low, &high, &cx.shape(x))
+    }),
+    op!(
+        aten::randint_like_low_generator_dtype,
         |cx: &Cx, x: Value, low: Expr, high: Expr, _: Option<DType>| integers(
             cx,
             &low,
@@ -164,72 +126,56 @@ pub(crate) static OPS: &[AtenOp] = &[
             &cx.shape(x)
         )
     ),
-    aten!(
-        "aten::randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-        |cx: &Cx, x: Value, low: Expr, high: Expr, _: Option<DType>| integers(
-            cx,
-            &low,
-            &high,
-            &cx.shape(x)
-        )
-    ),
-    aten!(
-        "aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::randn,
         |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
             Ok(normal(cx, &size, cx.out_dtype()?))
         },
         parts
     ),
-    aten!(
-        "aten::randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::randn_generator,
         |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
             Ok(normal(cx, &size, cx.out_dtype()?))
         },
         parts
     ),
-    aten!(
-        "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::randn_like,
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
         parts
     ),
-    aten!(
-        "aten::randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    op!(
+        aten::randn_like_generator,
         |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
         parts
     ),
-    aten!(
-        "aten::random(Tensor self, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value| {
-            // Up to what the type holds exactly.
-            let most: i64 = match cx.dtype(x) {
-                DType::Bool => 2,
-                DType::F16 => (1 << 11) + 1,
-                DType::BF16 => (1 << 8) + 1,
-                DType::F32 => (1 << 24) + 1,
-                DType::F64 => (1 << 53) + 1,
-                DType::I8 => 1 << 7,
-                DType::U8 => 1 << 8,
-                DType::I16 => 1 << 15,
-                DType::I32 => 1 << 31,
-                _ => i64::MAX,
-            };
-            integers(cx, &Expr::int(0), &Expr::int(most), &cx.shape(x))
-        }
-    ),
-    aten!(
-        "aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor",
-        |cx: &Cx, x: Value, high: i64| integers(cx, &Expr::int(0), &Expr::int(high), &cx.shape(x))
-    ),
-    aten!(
-        "aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        randperm
-    ),
-    aten!(
-        "aten::randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        randperm
-    ),
-    aten!(
-        "aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
+    op!(aten::random, |cx: &Cx, x: Value| {
+        // Up to what the type holds exactly.
+        let most: i64 = match cx.dtype(x) {
+            DType::Bool => 2,
+            DType::F16 => (1 << 11) + 1,
+            DType::BF16 => (1 << 8) + 1,
+            DType::F32 => (1 << 24) + 1,
+            DType::F64 => (1 << 53) + 1,
+            DType::I8 => 1 << 7,
+            DType::U8 => 1 << 8,
+            DType::I16 => 1 << 15,
+            DType::I32 => 1 << 31,
+            _ => i64::MAX,
+        };
+        integers(cx, &Expr::int(0), &Expr::int(most), &cx.shape(x))
+    }),
+    op!(aten::random_to, |cx: &Cx, x: Value, high: i64| integers(
+        cx,
+        &Expr::int(0),
+        &Expr::int(high),
+        &cx.shape(x)
+    )),
+    op!(aten::randperm, randperm),
+    op!(aten::randperm_generator, randperm),
+    op!(
+        aten::uniform,
         |cx: &Cx, x: Value, from: f64, to: f64| -> Lowered {
             Ok(scaled(cx, uniform(cx, &cx.shape(x), cx.dtype(x)), from, to - from))
         },

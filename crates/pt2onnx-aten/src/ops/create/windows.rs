@@ -1,74 +1,57 @@
 //! Window functions, computed here: their lengths are known at export.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, bartlett)
-    ),
-    aten!(
-        "aten::bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(aten::bartlett_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, bartlett)),
+    op!(
+        aten::bartlett_window_periodic,
         |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| window(cx, n, periodic, bartlett)
     ),
-    aten!(
-        "aten::blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, blackman)
-    ),
-    aten!(
-        "aten::blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(aten::blackman_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, blackman)),
+    op!(
+        aten::blackman_window_periodic,
         |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| window(cx, n, periodic, blackman)
     ),
-    aten!(
-        "aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(t, 0.54, 0.46))
-    ),
-    aten!(
-        "aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
-            window(cx, n, periodic, |t| raised(t, 0.54, 0.46))
-        }
-    ),
-    aten!(
-        "aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(aten::hamming_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(
+        t, 0.54, 0.46
+    ))),
+    op!(aten::hamming_window_periodic, |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
+        window(cx, n, periodic, |t| raised(t, 0.54, 0.46))
+    }),
+    op!(
+        aten::hamming_window_periodic_alpha,
         |cx: &Cx, n: i64, periodic: bool, alpha: f64, _: Option<DType>| {
             window(cx, n, periodic, |t| raised(t, alpha, 0.46))
         }
     ),
-    aten!(
-        "aten::hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    op!(
+        aten::hamming_window_periodic_alpha_beta,
         |cx: &Cx, n: i64, periodic: bool, alpha: f64, beta: f64, _: Option<DType>| {
             window(cx, n, periodic, |t| raised(t, alpha, beta))
         }
     ),
-    aten!(
-        "aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(t, 0.5, 0.5))
-    ),
-    aten!(
-        "aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
-            window(cx, n, periodic, |t| raised(t, 0.5, 0.5))
-        }
-    ),
-    aten!(
-        "aten::kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| kaiser(t, 12.0))
-    ),
-    aten!(
-        "aten::kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, periodic: bool, beta: f64, _: Option<DType>| {
-            window(cx, n, periodic, |t| kaiser(t, beta))
-        }
-    ),
-    aten!(
-        "aten::kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
-            window(cx, n, periodic, |t| kaiser(t, 12.0))
-        }
-    ),
+    op!(aten::hann_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(
+        t, 0.5, 0.5
+    ))),
+    op!(aten::hann_window_periodic, |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
+        window(cx, n, periodic, |t| raised(t, 0.5, 0.5))
+    }),
+    op!(aten::kaiser_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| kaiser(
+        t, 12.0
+    ))),
+    op!(aten::kaiser_window_beta, |cx: &Cx,
+                                   n: i64,
+                                   periodic: bool,
+                                   beta: f64,
+                                   _: Option<DType>| {
+        window(cx, n, periodic, |t| kaiser(t, beta))
+    }),
+    op!(aten::kaiser_window_periodic, |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
+        window(cx, n, periodic, |t| kaiser(t, 12.0))
+    }),
 ];
 
 /// `shape(t)` at `n` places from 0 to 1, without the last one where the window is periodic.

@@ -2,14 +2,14 @@
 
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor",
+    op!(
+        aten::_index_put_impl,
         |cx: &Cx,
          x: Value,
          indices: Vec<Option<Value>>,
@@ -18,21 +18,9 @@ pub(crate) static OPS: &[AtenOp] = &[
          _: bool| index_put(cx, x, indices, values, accumulate),
         parts
     ),
-    aten!(
-        "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        index_put,
-        parts
-    ),
-    aten!(
-        "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
-        masked_index_put,
-        parts
-    ),
-    aten!(
-        "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        index_put,
-        parts
-    ),
+    op!(aten::_unsafe_index_put, index_put, parts),
+    op!(aten::_unsafe_masked_index_put_accumulate, masked_index_put, parts),
+    op!(aten::index_put, index_put, parts),
 ];
 
 /// `x[indices] = values`, or with `accumulate` `+=`; both are broadcast.

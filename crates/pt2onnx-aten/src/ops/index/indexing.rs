@@ -2,37 +2,21 @@
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index, parts),
-    aten!(
-        "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
-        masked_index,
-        parts
-    ),
-    aten!(
-        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-        embedding,
-        parts
-    ),
-    aten!(
-        "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-        gather,
-        parts
-    ),
-    aten!("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index, parts),
-    aten!("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select, parts),
-    aten!("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot),
-    aten!("aten::take(Tensor self, Tensor index) -> Tensor", take, parts),
-    aten!(
-        "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-        take_along_dim,
-        parts
-    ),
+    op!(aten::_unsafe_index_Tensor, index, parts),
+    op!(aten::_unsafe_masked_index, masked_index, parts),
+    op!(aten::embedding, embedding, parts),
+    op!(aten::gather, gather, parts),
+    op!(aten::index_Tensor, index, parts),
+    op!(aten::index_select, index_select, parts),
+    op!(aten::one_hot, one_hot),
+    op!(aten::take, take, parts),
+    op!(aten::take_along_dim, take_along_dim, parts),
 ];
 
 /// Rows of `weight`; `padding_idx` and the rest only concern gradients.

@@ -2,23 +2,19 @@
 
 use crate::math::index::{coordinates, non_zero};
 use crate::math::shape::{flat, set_recorded, together, vector};
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::argwhere(Tensor self) -> Tensor", nonzero, complex: nonzero_complex),
-    aten!(
-        "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-        masked_scatter,
-        parts
-    ),
-    aten!("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select, parts),
-    aten!("aten::nonzero(Tensor self) -> Tensor", nonzero, complex: nonzero_complex),
-    aten!("aten::nonzero_numpy(Tensor self) -> Tensor[]", columns, complex: columns_complex),
-    aten!("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static, complex: nonzero_static_complex),
-    aten!("aten::where(Tensor condition) -> Tensor[]", columns, complex: columns_complex),
+    op!(aten::argwhere, nonzero, complex = nonzero_complex),
+    op!(aten::masked_scatter, masked_scatter, parts),
+    op!(aten::masked_select, masked_select, parts),
+    op!(aten::nonzero, nonzero, complex = nonzero_complex),
+    op!(aten::nonzero_numpy, columns, complex = columns_complex),
+    op!(aten::nonzero_static, nonzero_static, complex = nonzero_static_complex),
+    op!(aten::r#where, columns, complex = columns_complex),
 ];
 
 /// `Compress` of both, broadcast together.

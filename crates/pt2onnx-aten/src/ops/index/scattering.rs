@@ -3,68 +3,24 @@
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-        index_add,
-        parts
-    ),
-    aten!(
-        "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-        index_copy,
-        parts
-    ),
-    aten!(
-        "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-        index_fill,
-        parts
-    ),
-    aten!(
-        "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-        index_fill,
-        parts
-    ),
-    aten!(
-        "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-        index_reduce
-    ),
-    aten!(
-        "aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-        put,
-        parts
-    ),
-    aten!(
-        "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-        scatter_with
-    ),
-    aten!(
-        "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        scatter,
-        parts
-    ),
-    aten!(
-        "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-        scatter_value,
-        parts
-    ),
-    aten!(
-        "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-        scatter_value_with
-    ),
-    aten!(
-        "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        scatter_add,
-        parts
-    ),
-    aten!(
-        "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-        scatter_reduce
-    ),
+    op!(aten::index_add, index_add, parts),
+    op!(aten::index_copy, index_copy, parts),
+    op!(aten::index_fill_int_Scalar, index_fill, parts),
+    op!(aten::index_fill_int_Tensor, index_fill, parts),
+    op!(aten::index_reduce, index_reduce),
+    op!(aten::put, put, parts),
+    op!(aten::scatter_reduce, scatter_with),
+    op!(aten::scatter_src, scatter, parts),
+    op!(aten::scatter_value, scatter_value, parts),
+    op!(aten::scatter_value_reduce, scatter_value_with),
+    op!(aten::scatter_add, scatter_add, parts),
+    op!(aten::scatter_reduce_two, scatter_reduce),
 ];
 
 /// How elements that meet in one place become one, by ONNX's names.

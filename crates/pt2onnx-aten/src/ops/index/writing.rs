@@ -1,22 +1,14 @@
 //! Tensors with a part of them written over: what writing into views comes down to.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
-use crate::{AtenOp, Cx, Lowered, cx::axis_of, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::axis_of, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy, parts),
-    aten!(
-        "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-        select_scatter,
-        parts
-    ),
-    aten!(
-        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-        slice_scatter,
-        parts
-    ),
+    op!(aten::copy, copy, parts),
+    op!(aten::select_scatter, select_scatter, parts),
+    op!(aten::slice_scatter, slice_scatter, parts),
 ];
 
 /// `source` in `x`'s type and sizes.

@@ -1,18 +1,10 @@
 //! Products of three tensors.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value};
 
-pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
-        trilinear
-    ),
-    aten!(
-        "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-        bilinear
-    ),
-];
+pub(crate) static OPS: &[AtenOp] =
+    &[op!(aten::_trilinear, trilinear), op!(aten::bilinear, bilinear)];
 
 /// `a @ W[o] @ b` for each `o`, and a bias: an `Einsum`.
 fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> Lowered {

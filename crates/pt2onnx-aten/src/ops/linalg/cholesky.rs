@@ -4,15 +4,15 @@ use crate::math::matrix::cholesky::{factor_of, solve};
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::{identity, rows_of};
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", cholesky_solve, complex: cholesky_solve),
-    aten!("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse, complex: cholesky_inverse),
-    aten!("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve, complex: cholesky_solve),
-    aten!("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", linalg_cholesky, complex: linalg_cholesky),
-    aten!("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", linalg_cholesky_ex, complex: linalg_cholesky_ex),
+    op!(aten::_cholesky_solve_helper, cholesky_solve, complex = cholesky_solve),
+    op!(aten::cholesky_inverse, cholesky_inverse, complex = cholesky_inverse),
+    op!(aten::cholesky_solve, cholesky_solve, complex = cholesky_solve),
+    op!(aten::linalg_cholesky, linalg_cholesky, complex = linalg_cholesky),
+    op!(aten::linalg_cholesky_ex, linalg_cholesky_ex, complex = linalg_cholesky_ex),
 ];
 
 fn linalg_cholesky(cx: &Cx, a: Num, upper: bool) -> Lowered {

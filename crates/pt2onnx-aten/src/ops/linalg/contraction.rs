@@ -1,11 +1,11 @@
 //! Contractions by labels: `Einsum`.
 
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", einsum, complex: einsum),
-    aten!("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", tensordot, complex: tensordot),
+    op!(aten::einsum, einsum, complex = einsum),
+    op!(aten::tensordot, tensordot, complex = tensordot),
 ];
 
 /// The letters of both alphabets, as ONNX takes them for labels.

@@ -2,13 +2,13 @@
 
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", linalg_eigh_values, complex: linalg_eigh_values),
-    aten!("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", linalg_eigh, complex: linalg_eigh),
-    aten!("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", eigvalsh, complex: eigvalsh),
+    op!(aten::_linalg_eigh, linalg_eigh_values, complex = linalg_eigh_values),
+    op!(aten::linalg_eigh, linalg_eigh, complex = linalg_eigh),
+    op!(aten::linalg_eigvalsh, eigvalsh, complex = eigvalsh),
 ];
 
 fn linalg_eigh(cx: &Cx, a: Num, uplo: String) -> Lowered<Outputs> {

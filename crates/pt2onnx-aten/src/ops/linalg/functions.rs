@@ -6,17 +6,17 @@ use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
 use crate::math::num::Num;
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::linalg_matrix_exp(Tensor self) -> Tensor", matrix_exp, complex: matrix_exp),
-    aten!("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power, complex: matrix_power),
-    aten!("aten::linalg_matrix_sqrth(Tensor self) -> Tensor", matrix_sqrth, complex: matrix_sqrth),
-    aten!("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", vander, complex: vander),
-    aten!("aten::matrix_exp(Tensor self) -> Tensor", matrix_exp, complex: matrix_exp),
-    aten!("aten::matrix_power(Tensor self, int n) -> Tensor", matrix_power, complex: matrix_power),
+    op!(aten::linalg_matrix_exp, matrix_exp, complex = matrix_exp),
+    op!(aten::linalg_matrix_power, matrix_power, complex = matrix_power),
+    op!(aten::linalg_matrix_sqrth, matrix_sqrth, complex = matrix_sqrth),
+    op!(aten::linalg_vander, vander, complex = vander),
+    op!(aten::matrix_exp, matrix_exp, complex = matrix_exp),
+    op!(aten::matrix_power, matrix_power, complex = matrix_power),
 ];
 
 /// Squares and products, as many as the bits of `n` take.

@@ -2,12 +2,10 @@
 
 use crate::math::matrix::ldl::solve;
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 
-pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", ldl_solve, complex: ldl_solve),
-];
+pub(crate) static OPS: &[AtenOp] = &[op!(aten::linalg_ldl_solve, ldl_solve, complex = ldl_solve)];
 
 fn ldl_solve(cx: &Cx, factors: Num, pivots: Value, b: Num, hermitian: bool) -> Lowered {
     Ok(solve(cx, factors, pivots, b, hermitian).value(cx))

@@ -1,40 +1,37 @@
 //! Products of matrices and vectors.
 
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_int_mm(Tensor self, Tensor mat2) -> Tensor", int_mm),
-    aten!("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addbmm, complex: addbmm),
-    aten!("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmm, complex: addmm),
-    aten!("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmv, complex: addmv),
-    aten!("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addr, complex: addr),
-    aten!("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", baddbmm, complex: baddbmm),
-    aten!("aten::bmm(Tensor self, Tensor mat2) -> Tensor", matmul, complex: matmul),
-    aten!(
-        "aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
-        matmul_dtype
-    ),
-    aten!("aten::chain_matmul(Tensor[] matrices) -> Tensor", multi_dot, complex: multi_dot),
-    aten!("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross, complex: cross),
-    aten!("aten::dot(Tensor self, Tensor tensor) -> Tensor", matmul, complex: matmul),
-    aten!("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer, complex: outer),
-    aten!("aten::inner(Tensor self, Tensor other) -> Tensor", inner, complex: inner),
-    aten!("aten::kron(Tensor self, Tensor other) -> Tensor", kron, complex: kron),
-    aten!("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross, complex: linalg_cross),
-    aten!("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul, complex: matmul),
-    aten!("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", multi_dot, complex: multi_dot),
-    aten!("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot, complex: vecdot),
-    aten!("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear, complex: linear_complex),
-    aten!("aten::matmul(Tensor self, Tensor other) -> Tensor", matmul, complex: matmul),
-    aten!("aten::mm(Tensor self, Tensor mat2) -> Tensor", matmul, complex: matmul),
-    aten!("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", matmul_dtype),
-    aten!("aten::mv(Tensor self, Tensor vec) -> Tensor", matmul, complex: matmul),
-    aten!("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer, complex: outer),
-    aten!("aten::vdot(Tensor self, Tensor other) -> Tensor", vdot, complex: vdot),
+    op!(aten::_int_mm, int_mm),
+    op!(aten::addbmm, addbmm, complex = addbmm),
+    op!(aten::addmm, addmm, complex = addmm),
+    op!(aten::addmv, addmv, complex = addmv),
+    op!(aten::addr, addr, complex = addr),
+    op!(aten::baddbmm, baddbmm, complex = baddbmm),
+    op!(aten::bmm, matmul, complex = matmul),
+    op!(aten::bmm_dtype, matmul_dtype),
+    op!(aten::chain_matmul, multi_dot, complex = multi_dot),
+    op!(aten::cross, cross, complex = cross),
+    op!(aten::dot, matmul, complex = matmul),
+    op!(aten::ger, outer, complex = outer),
+    op!(aten::inner, inner, complex = inner),
+    op!(aten::kron, kron, complex = kron),
+    op!(aten::linalg_cross, linalg_cross, complex = linalg_cross),
+    op!(aten::linalg_matmul, matmul, complex = matmul),
+    op!(aten::linalg_multi_dot, multi_dot, complex = multi_dot),
+    op!(aten::linalg_vecdot, vecdot, complex = vecdot),
+    op!(aten::linear, linear, complex = linear_complex),
+    op!(aten::matmul, matmul, complex = matmul),
+    op!(aten::mm, matmul, complex = matmul),
+    op!(aten::mm_dtype, matmul_dtype),
+    op!(aten::mv, matmul, complex = matmul),
+    op!(aten::outer, outer, complex = outer),
+    op!(aten::vdot, vdot, complex = vdot),
 ];
 
 fn matmul(cx: &Cx, a: Num, b: Num) -> Lowered {

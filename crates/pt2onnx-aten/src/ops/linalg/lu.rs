@@ -5,27 +5,27 @@ use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutati
 use crate::math::matrix::{diagonal, rows_of};
 use crate::math::num::Num;
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det_lu, complex: det_lu),
-    aten!("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet_lu, complex: slogdet_lu),
-    aten!("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)", lu_with_info, complex: lu_with_info),
-    aten!("aten::det(Tensor self) -> Tensor", det, complex: det),
-    aten!("aten::linalg_det(Tensor A) -> Tensor", det, complex: det),
-    aten!("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", linalg_lu, complex: linalg_lu),
-    aten!("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", lu_factor, complex: lu_factor),
-    aten!("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor_ex, complex: lu_factor_ex),
-    aten!("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", linalg_lu_solve, complex: linalg_lu_solve),
-    aten!("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", slogdet, complex: slogdet),
-    aten!("aten::logdet(Tensor self) -> Tensor", logdet, complex: logdet),
-    aten!("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", lu_solve, complex: lu_solve),
-    aten!("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack, complex: lu_unpack),
-    aten!("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", slogdet, complex: slogdet),
+    op!(aten::_linalg_det, det_lu, complex = det_lu),
+    op!(aten::_linalg_slogdet, slogdet_lu, complex = slogdet_lu),
+    op!(aten::_lu_with_info, lu_with_info, complex = lu_with_info),
+    op!(aten::det, det, complex = det),
+    op!(aten::linalg_det, det, complex = det),
+    op!(aten::linalg_lu, linalg_lu, complex = linalg_lu),
+    op!(aten::linalg_lu_factor, lu_factor, complex = lu_factor),
+    op!(aten::linalg_lu_factor_ex, lu_factor_ex, complex = lu_factor_ex),
+    op!(aten::linalg_lu_solve, linalg_lu_solve, complex = linalg_lu_solve),
+    op!(aten::linalg_slogdet, slogdet, complex = slogdet),
+    op!(aten::logdet, logdet, complex = logdet),
+    op!(aten::lu_solve, lu_solve, complex = lu_solve),
+    op!(aten::lu_unpack, lu_unpack, complex = lu_unpack),
+    op!(aten::slogdet, slogdet, complex = slogdet),
 ];
 
 fn linalg_lu(cx: &Cx, a: Num, pivot: bool) -> Lowered<Outputs> {

@@ -3,16 +3,16 @@
 use crate::math::matrix::qr::{apply, orthogonal, reflect, unpack};
 use crate::math::matrix::{columns_of, count_rows, rows_of, smaller, triangle};
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf, complex: geqrf),
-    aten!("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product, complex: householder_product),
-    aten!("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", linalg_qr, complex: linalg_qr),
-    aten!("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product, complex: householder_product),
-    aten!("aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", ormqr, complex: ormqr),
+    op!(aten::geqrf, geqrf, complex = geqrf),
+    op!(aten::linalg_householder_product, householder_product, complex = householder_product),
+    op!(aten::linalg_qr, linalg_qr, complex = linalg_qr),
+    op!(aten::orgqr, householder_product, complex = householder_product),
+    op!(aten::ormqr, ormqr, complex = ormqr),
 ];
 
 fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {

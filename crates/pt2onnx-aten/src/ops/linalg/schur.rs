@@ -4,13 +4,13 @@ use crate::math::matrix::schur::{back_substitution, schur};
 use crate::math::matrix::{batch_of, columns_of, diagonal, shape_with};
 use crate::math::num::Num;
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_eigvals(Tensor self) -> Tensor", eigvals, complex: eigvals),
-    aten!("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", eig, complex: eig),
-    aten!("aten::linalg_eigvals(Tensor self) -> Tensor", eigvals, complex: eigvals),
+    op!(aten::_linalg_eigvals, eigvals, complex = eigvals),
+    op!(aten::linalg_eig, eig, complex = eig),
+    op!(aten::linalg_eigvals, eigvals, complex = eigvals),
 ];
 
 /// Empty eigenvalues and eigenvectors.

@@ -6,22 +6,22 @@ use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", linalg_solve_ex_lu, complex: linalg_solve_ex_lu),
-    aten!("aten::inverse(Tensor self) -> Tensor", inv, complex: inv),
-    aten!("aten::linalg_inv(Tensor A) -> Tensor", inv, complex: inv),
-    aten!("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv_ex, complex: inv_ex),
-    aten!("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", linalg_solve, complex: linalg_solve),
-    aten!("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", linalg_solve_ex, complex: linalg_solve_ex),
-    aten!("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", linalg_solve_triangular, complex: linalg_solve_triangular),
-    aten!("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensorinv, complex: tensorinv),
-    aten!("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensorsolve, complex: tensorsolve),
-    aten!("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", triangular_solve, complex: triangular_solve),
+    op!(aten::_linalg_solve_ex, linalg_solve_ex_lu, complex = linalg_solve_ex_lu),
+    op!(aten::inverse, inv, complex = inv),
+    op!(aten::linalg_inv, inv, complex = inv),
+    op!(aten::linalg_inv_ex, inv_ex, complex = inv_ex),
+    op!(aten::linalg_solve, linalg_solve, complex = linalg_solve),
+    op!(aten::linalg_solve_ex, linalg_solve_ex, complex = linalg_solve_ex),
+    op!(aten::linalg_solve_triangular, linalg_solve_triangular, complex = linalg_solve_triangular),
+    op!(aten::linalg_tensorinv, tensorinv, complex = tensorinv),
+    op!(aten::linalg_tensorsolve, tensorsolve, complex = tensorsolve),
+    op!(aten::triangular_solve, triangular_solve, complex = triangular_solve),
 ];
 
 fn inv(cx: &Cx, a: Num) -> Lowered {

@@ -4,27 +4,35 @@ use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singular_values};
 use crate::math::matrix::{batch_of, columns_of, rows_of, shape_with};
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", linalg_svd_uv, complex: linalg_svd_uv),
-    aten!("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", cond, complex: cond),
-    aten!("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", matrix_rank_tol, complex: matrix_rank_tol),
-    aten!("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", matrix_rank_float, complex: matrix_rank_float),
-    aten!("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", matrix_rank_tensor, complex: matrix_rank_tensor),
-    aten!("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", matrix_rank_tol_tensor, complex: matrix_rank_tol_tensor),
-    aten!("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", pinv_rcond, complex: pinv_rcond),
-    aten!("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", pinv_float, complex: pinv_float),
-    aten!("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", pinv_tensor, complex: pinv_tensor),
-    aten!("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", pinv_rcond_tensor, complex: pinv_rcond_tensor),
-    aten!("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)", polar, complex: polar),
-    aten!("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", linalg_svd, complex: linalg_svd),
-    aten!("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals, complex: svdvals),
-    aten!("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", pinverse, complex: pinverse),
-    aten!("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", svd, complex: svd),
+    op!(aten::_linalg_svd, linalg_svd_uv, complex = linalg_svd_uv),
+    op!(aten::linalg_cond, cond, complex = cond),
+    op!(aten::linalg_matrix_rank, matrix_rank_tol, complex = matrix_rank_tol),
+    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank_float, complex = matrix_rank_float),
+    op!(
+        aten::linalg_matrix_rank_atol_rtol_tensor,
+        matrix_rank_tensor,
+        complex = matrix_rank_tensor
+    ),
+    op!(
+        aten::linalg_matrix_rank_tol_tensor,
+        matrix_rank_tol_tensor,
+        complex = matrix_rank_tol_tensor
+    ),
+    op!(aten::linalg_pinv, pinv_rcond, complex = pinv_rcond),
+    op!(aten::linalg_pinv_atol_rtol_float, pinv_float, complex = pinv_float),
+    op!(aten::linalg_pinv_atol_rtol_tensor, pinv_tensor, complex = pinv_tensor),
+    op!(aten::linalg_pinv_rcond_tensor, pinv_rcond_tensor, complex = pinv_rcond_tensor),
+    op!(aten::linalg_polar, polar, complex = polar),
+    op!(aten::linalg_svd, linalg_svd, complex = linalg_svd),
+    op!(aten::linalg_svdvals, svdvals, complex = svdvals),
+    op!(aten::pinverse, pinverse, complex = pinverse),
+    op!(aten::svd, svd, complex = svd),
 ];
 
 fn linalg_svd(cx: &Cx, a: Num, full: bool, _driver: Option<String>) -> Lowered<[Value; 3]> {

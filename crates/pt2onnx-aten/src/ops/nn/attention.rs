@@ -1,51 +1,42 @@
 //! Attention.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
-        native_multi_head_attention
-    ),
-    aten!(
-        "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         mask: Option<Value>,
-         p: f64,
-         causal: bool,
-         _: Option<Value>,
-         scale: Option<f64>,
-         gqa: bool|
-         -> Lowered<Outputs> {
-            let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
-            Ok([a.result, a.weights].into())
-        }
-    ),
-    aten!(
-        "aten::_scaled_dot_product_attention_math_for_mps(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         mask: Option<Value>,
-         p: f64,
-         causal: bool,
-         _: Option<Value>,
-         scale: Option<f64>,
-         gqa: bool|
-         -> Lowered<Outputs> {
-            let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
-            Ok([a.result, a.weights].into())
-        }
-    ),
-    aten!(
-        "aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+    op!(aten::_native_multi_head_attention, native_multi_head_attention),
+    op!(aten::_scaled_dot_product_attention_math, |cx: &Cx,
+                                                   q: Value,
+                                                   k: Value,
+                                                   v: Value,
+                                                   mask: Option<Value>,
+                                                   p: f64,
+                                                   causal: bool,
+                                                   _: Option<Value>,
+                                                   scale: Option<f64>,
+                                                   gqa: bool|
+     -> Lowered<Outputs> {
+        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
+        Ok([a.result, a.weights].into())
+    }),
+    op!(aten::_scaled_dot_product_attention_math_for_mps, |cx: &Cx,
+                                                           q: Value,
+                                                           k: Value,
+                                                           v: Value,
+                                                           mask: Option<Value>,
+                                                           p: f64,
+                                                           causal: bool,
+                                                           _: Option<Value>,
+                                                           scale: Option<f64>,
+                                                           gqa: bool|
+     -> Lowered<Outputs> {
+        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
+        Ok([a.result, a.weights].into())
+    }),
+    op!(
+        aten::_scaled_dot_product_cudnn_attention,
         |cx: &Cx,
          q: Value,
          k: Value,
@@ -57,8 +48,8 @@ pub(crate) static OPS: &[AtenOp] = &[
          _: bool,
          scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
     ),
-    aten!(
-        "aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
+    op!(
+        aten::_scaled_dot_product_efficient_attention,
         |cx: &Cx,
          q: Value,
          k: Value,
@@ -69,8 +60,8 @@ pub(crate) static OPS: &[AtenOp] = &[
          causal: bool,
          scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
     ),
-    aten!(
-        "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
+    op!(
+        aten::_scaled_dot_product_flash_attention,
         |cx: &Cx,
          q: Value,
          k: Value,
@@ -80,8 +71,8 @@ pub(crate) static OPS: &[AtenOp] = &[
          _: bool,
          scale: Option<f64>| { fused(cx, q, k, v, None, p, causal, scale) }
     ),
-    aten!(
-        "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    op!(
+        aten::_scaled_dot_product_flash_attention_for_cpu,
         |cx: &Cx,
          q: Value,
          k: Value,
@@ -91,8 +82,8 @@ pub(crate) static OPS: &[AtenOp] = &[
          mask: Option<Value>,
          scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
     ),
-    aten!(
-        "aten::_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor? attn_bias=None, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+    op!(
+        aten::_scaled_dot_product_fused_attention_overrideable,
         |cx: &Cx,
          q: Value,
          k: Value,
@@ -103,23 +94,19 @@ pub(crate) static OPS: &[AtenOp] = &[
          _: bool,
          scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
     ),
-    aten!(
-        "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
-        encoder_layer
-    ),
-    aten!(
-        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         mask: Option<Value>,
-         p: f64,
-         causal: bool,
-         scale: Option<f64>,
-         gqa: bool|
-         -> Lowered { Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result) }
-    ),
+    op!(aten::_transformer_encoder_layer_fwd, encoder_layer),
+    op!(aten::scaled_dot_product_attention, |cx: &Cx,
+                                             q: Value,
+                                             k: Value,
+                                             v: Value,
+                                             mask: Option<Value>,
+                                             p: f64,
+                                             causal: bool,
+                                             scale: Option<f64>,
+                                             gqa: bool|
+     -> Lowered {
+        Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result)
+    }),
 ];
 
 /// What [`attend`] worked out.

@@ -1,88 +1,58 @@
 //! Convolutions, forth and transposed.
 
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor", legacy_convolution::<Value>, complex: legacy_convolution::<Complex>),
-    aten!(
-        "aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         w: Value,
-         b: Option<Value>,
-         stride: Vec<i64>,
-         padding: Vec<i64>,
-         dilation: Vec<i64>,
-         transposed: bool,
-         output_padding: Vec<i64>,
-         groups: i64,
-         _: bool,
-         _: bool| convolution(
-            cx,
-            x,
-            w,
-            b,
-            stride,
-            padding,
-            dilation,
-            transposed,
-            output_padding,
-            groups
-        )
+    op!(aten::_convolution, legacy_convolution::<Value>, complex = legacy_convolution::<Complex>),
+    op!(aten::_convolution_deprecated, |cx: &Cx,
+                                        x: Value,
+                                        w: Value,
+                                        b: Option<Value>,
+                                        stride: Vec<i64>,
+                                        padding: Vec<i64>,
+                                        dilation: Vec<i64>,
+                                        transposed: bool,
+                                        output_padding: Vec<i64>,
+                                        groups: i64,
+                                        _: bool,
+                                        _: bool| {
+        convolution(cx, x, w, b, stride, padding, dilation, transposed, output_padding, groups)
+    }),
+    op!(
+        aten::_convolution_mode,
+        conv_named_padding::<Value>,
+        complex = conv_named_padding::<Complex>
     ),
-    aten!("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
-    aten!(
-        "aten::_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding) -> Tensor",
-        sized_conv
-    ),
-    aten!("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor", conv::<Value>, complex: conv::<Complex>),
-    aten!("aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
-    aten!("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor", conv::<Value>, complex: conv::<Complex>),
-    aten!("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
-    aten!("aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor", conv::<Value>, complex: conv::<Complex>),
-    aten!("aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor", conv_named_padding::<Value>, complex: conv_named_padding::<Complex>),
-    aten!("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc),
-    aten!("aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
-    aten!("aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
-    aten!("aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor", conv_transpose::<Value>, complex: conv_transpose::<Complex>),
-    aten!("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", convolution::<Value>, complex: convolution::<Complex>),
-    aten!(
-        "aten::slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0]) -> Tensor",
-        sized_conv
-    ),
-    aten!(
-        "aten::slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] padding) -> Tensor",
-        sized_conv
-    ),
-    aten!(
-        "aten::slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor",
-        dilated_conv
-    ),
-    aten!(
-        "aten::slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor",
-        dilated_conv
-    ),
-    aten!(
-        "aten::slow_conv_transpose2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor",
-        sized_conv_transpose
-    ),
-    aten!(
-        "aten::slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor",
-        sized_conv_transpose
-    ),
-    aten!(
-        "aten::thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0]) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         w: Value,
-         kernel: Vec<Expr>,
-         b: Option<Value>,
-         stride: Vec<i64>,
-         padding: Vec<i64>| sized_conv(cx, x, w, kernel, b, stride, padding)
-    ),
+    op!(aten::_slow_conv2d_forward, sized_conv),
+    op!(aten::conv1d, conv::<Value>, complex = conv::<Complex>),
+    op!(aten::conv1d_padding, conv_named_padding::<Value>, complex = conv_named_padding::<Complex>),
+    op!(aten::conv2d, conv::<Value>, complex = conv::<Complex>),
+    op!(aten::conv2d_padding, conv_named_padding::<Value>, complex = conv_named_padding::<Complex>),
+    op!(aten::conv3d, conv::<Value>, complex = conv::<Complex>),
+    op!(aten::conv3d_padding, conv_named_padding::<Value>, complex = conv_named_padding::<Complex>),
+    op!(aten::conv_tbc, conv_tbc),
+    op!(aten::conv_transpose1d, conv_transpose::<Value>, complex = conv_transpose::<Complex>),
+    op!(aten::conv_transpose2d_input, conv_transpose::<Value>, complex = conv_transpose::<Complex>),
+    op!(aten::conv_transpose3d_input, conv_transpose::<Value>, complex = conv_transpose::<Complex>),
+    op!(aten::convolution, convolution::<Value>, complex = convolution::<Complex>),
+    op!(aten::slow_conv3d, sized_conv),
+    op!(aten::slow_conv3d_forward, sized_conv),
+    op!(aten::slow_conv_dilated2d, dilated_conv),
+    op!(aten::slow_conv_dilated3d, dilated_conv),
+    op!(aten::slow_conv_transpose2d, sized_conv_transpose),
+    op!(aten::slow_conv_transpose3d, sized_conv_transpose),
+    op!(aten::thnn_conv2d, |cx: &Cx,
+                            x: Value,
+                            w: Value,
+                            kernel: Vec<Expr>,
+                            b: Option<Value>,
+                            stride: Vec<i64>,
+                            padding: Vec<i64>| sized_conv(
+        cx, x, w, kernel, b, stride, padding
+    )),
 ];
 
 /// What a convolution has besides its tensors, numbers for each spatial dimension.

@@ -1,19 +1,16 @@
 //! Dropout: nothing in evaluation, in training a random mask of `RandomUniformLike`.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", alpha_dropout, complex: of_complex),
-    aten!("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout, complex: of_complex),
-    aten!("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", feature_alpha_dropout, complex: of_complex),
-    aten!("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", feature_dropout, complex: of_complex),
-    aten!(
-        "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-        native_dropout
-    ),
+    op!(aten::alpha_dropout, alpha_dropout, complex = of_complex),
+    op!(aten::dropout, dropout, complex = of_complex),
+    op!(aten::feature_alpha_dropout, feature_alpha_dropout, complex = of_complex),
+    op!(aten::feature_dropout, feature_dropout, complex = of_complex),
+    op!(aten::native_dropout, native_dropout),
 ];
 
 /// True with probability `1 - p`, of that shape.

@@ -1,33 +1,24 @@
 //! Rows of a table, looked up and reduced bag by bag.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
-        with_padding_number
-    ),
-    aten!(
-        "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
-        with_padding_number
-    ),
-    aten!(
-        "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
-        |cx: &Cx, w: Value, i: Value, o: Value, mode: i64, scales: Option<Value>, last: bool| {
-            embedding_bag(cx, w, i, o, mode, scales, last, None)
-        }
-    ),
-    aten!(
-        "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
-        embedding_bag
-    ),
-    aten!(
-        "aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-        embedding_renorm
-    ),
+    op!(aten::_embedding_bag, with_padding_number),
+    op!(aten::_embedding_bag_forward_only, with_padding_number),
+    op!(aten::embedding_bag, |cx: &Cx,
+                              w: Value,
+                              i: Value,
+                              o: Value,
+                              mode: i64,
+                              scales: Option<Value>,
+                              last: bool| {
+        embedding_bag(cx, w, i, o, mode, scales, last, None)
+    }),
+    op!(aten::embedding_bag_padding_idx, embedding_bag),
+    op!(aten::embedding_renorm, embedding_renorm),
 ];
 
 #[expect(clippy::too_many_arguments, reason = "ATen's signature")]

@@ -1,54 +1,23 @@
 //! Images read at other places: grids, columns of windows, pixels shuffled between channels and space.
 
 use crate::math::window::{lattice, per_dim};
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-        grid_sampler
-    ),
-    aten!(
-        "aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
-        affine_grid
-    ),
-    aten!("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle, parts),
-    aten!(
-        "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-        col2im,
-        parts
-    ),
-    aten!(
-        "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-        grid_sampler
-    ),
-    aten!(
-        "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-        grid_sampler
-    ),
-    aten!(
-        "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-        grid_sampler
-    ),
-    aten!(
-        "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-        im2col,
-        parts
-    ),
-    aten!(
-        "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-        channel_shuffle,
-        parts
-    ),
-    aten!("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle, parts),
-    aten!(
-        "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-        pixel_unshuffle,
-        parts
-    ),
+    op!(aten::_grid_sampler_2d_cpu_fallback, grid_sampler),
+    op!(aten::affine_grid_generator, affine_grid),
+    op!(aten::channel_shuffle, channel_shuffle, parts),
+    op!(aten::col2im, col2im, parts),
+    op!(aten::grid_sampler, grid_sampler),
+    op!(aten::grid_sampler_2d, grid_sampler),
+    op!(aten::grid_sampler_3d, grid_sampler),
+    op!(aten::im2col, im2col, parts),
+    op!(aten::native_channel_shuffle, channel_shuffle, parts),
+    op!(aten::pixel_shuffle, pixel_shuffle, parts),
+    op!(aten::pixel_unshuffle, pixel_unshuffle, parts),
 ];
 
 /// `GridSample`.

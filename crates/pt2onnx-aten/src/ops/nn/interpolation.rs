@@ -1,43 +1,22 @@
 //! Resampling of images.
 
 use crate::math::window::product_along;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-        smooth2::<CUBIC_AA>
-    ),
-    aten!(
-        "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        smooth::<CUBIC_AA>
-    ),
-    aten!(
-        "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-        smooth2::<LINEAR_AA>
-    ),
-    aten!(
-        "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        smooth::<LINEAR_AA>
-    ),
-    aten!(
-        "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
-        |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| nearest_scaled::<true>(
-            cx,
-            x,
-            size,
-            &[s]
-        )
-    ),
-    aten!(
-        "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        nearest::<true>
-    ),
-    aten!(
-        "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+    op!(aten::_upsample_bicubic2d_aa, smooth2::<CUBIC_AA>),
+    op!(aten::_upsample_bicubic2d_aa_vec, smooth::<CUBIC_AA>),
+    op!(aten::_upsample_bilinear2d_aa, smooth2::<LINEAR_AA>),
+    op!(aten::_upsample_bilinear2d_aa_vec, smooth::<LINEAR_AA>),
+    op!(aten::_upsample_nearest_exact1d, |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| {
+        nearest_scaled::<true>(cx, x, size, &[s])
+    }),
+    op!(aten::_upsample_nearest_exact1d_vec, nearest::<true>),
+    op!(
+        aten::_upsample_nearest_exact2d,
         |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<true>(
             cx,
             x,
@@ -45,100 +24,63 @@ pub(crate) static OPS: &[AtenOp] = &[
             &[h, w]
         )
     ),
-    aten!(
-        "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        nearest::<true>
-    ),
-    aten!(
-        "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    op!(aten::_upsample_nearest_exact2d_vec, nearest::<true>),
+    op!(
+        aten::_upsample_nearest_exact3d,
         |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| {
             nearest_scaled::<true>(cx, x, size, &[d, h, w])
         }
     ),
-    aten!(
-        "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        nearest::<true>
-    ),
-    aten!(
-        "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-        smooth2::<CUBIC>
-    ),
-    aten!(
-        "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        smooth::<CUBIC>
-    ),
-    aten!(
-        "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-        smooth2::<LINEAR>
-    ),
-    aten!(
-        "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        smooth::<LINEAR>
-    ),
-    aten!(
-        "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
-        |cx: &Cx, x: Value, size: Vec<Expr>, align: bool, s: Option<f64>| smooth_scaled::<LINEAR>(
-            cx,
-            x,
-            size,
-            align,
-            &[s]
-        )
-    ),
-    aten!(
-        "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        smooth::<LINEAR>
-    ),
-    aten!(
-        "aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
-        |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| nearest_scaled::<false>(
-            cx,
-            x,
-            size,
-            &[s]
-        )
-    ),
-    aten!(
-        "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        nearest::<false>
-    ),
-    aten!(
-        "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
-        |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<false>(
-            cx,
-            x,
-            size,
-            &[h, w]
-        )
-    ),
-    aten!(
-        "aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        nearest::<false>
-    ),
-    aten!(
-        "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-        |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| {
-            nearest_scaled::<false>(cx, x, size, &[d, h, w])
-        }
-    ),
-    aten!(
-        "aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-        nearest::<false>
-    ),
-    aten!(
-        "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         size: Vec<Expr>,
-         align: bool,
-         d: Option<f64>,
-         h: Option<f64>,
-         w: Option<f64>| smooth_scaled::<LINEAR>(cx, x, size, align, &[d, h, w])
-    ),
-    aten!(
-        "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-        smooth::<LINEAR>
-    ),
+    op!(aten::_upsample_nearest_exact3d_vec, nearest::<true>),
+    op!(aten::upsample_bicubic2d, smooth2::<CUBIC>),
+    op!(aten::upsample_bicubic2d_vec, smooth::<CUBIC>),
+    op!(aten::upsample_bilinear2d, smooth2::<LINEAR>),
+    op!(aten::upsample_bilinear2d_vec, smooth::<LINEAR>),
+    op!(aten::upsample_linear1d, |cx: &Cx,
+                                  x: Value,
+                                  size: Vec<Expr>,
+                                  align: bool,
+                                  s: Option<f64>| smooth_scaled::<
+        LINEAR,
+    >(
+        cx,
+        x,
+        size,
+        align,
+        &[s]
+    )),
+    op!(aten::upsample_linear1d_vec, smooth::<LINEAR>),
+    op!(aten::upsample_nearest1d, |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| {
+        nearest_scaled::<false>(cx, x, size, &[s])
+    }),
+    op!(aten::upsample_nearest1d_vec, nearest::<false>),
+    op!(aten::upsample_nearest2d, |cx: &Cx,
+                                   x: Value,
+                                   size: Vec<Expr>,
+                                   h: Option<f64>,
+                                   w: Option<f64>| {
+        nearest_scaled::<false>(cx, x, size, &[h, w])
+    }),
+    op!(aten::upsample_nearest2d_vec, nearest::<false>),
+    op!(aten::upsample_nearest3d, |cx: &Cx,
+                                   x: Value,
+                                   size: Vec<Expr>,
+                                   d: Option<f64>,
+                                   h: Option<f64>,
+                                   w: Option<f64>| {
+        nearest_scaled::<false>(cx, x, size, &[d, h, w])
+    }),
+    op!(aten::upsample_nearest3d_vec, nearest::<false>),
+    op!(aten::upsample_trilinear3d, |cx: &Cx,
+                                     x: Value,
+                                     size: Vec<Expr>,
+                                     align: bool,
+                                     d: Option<f64>,
+                                     h: Option<f64>,
+                                     w: Option<f64>| {
+        smooth_scaled::<LINEAR>(cx, x, size, align, &[d, h, w])
+    }),
+    op!(aten::upsample_trilinear3d_vec, smooth::<LINEAR>),
 ];
 
 /// Kinds of [`smooth`] resampling; `_AA` with a window that widens as the image shrinks.

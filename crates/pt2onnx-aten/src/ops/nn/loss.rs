@@ -2,72 +2,39 @@
 
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::reduce::reduced;
-use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-        binary_cross_entropy
+    op!(aten::binary_cross_entropy, binary_cross_entropy),
+    op!(aten::binary_cross_entropy_with_logits, binary_cross_entropy_with_logits),
+    op!(aten::cosine_embedding_loss, cosine_embedding_loss),
+    op!(aten::hinge_embedding_loss, hinge_embedding_loss),
+    op!(aten::huber_loss, huber_loss),
+    op!(aten::kl_div, kl_div),
+    op!(
+        aten::l1_loss,
+        |cx: &Cx, x: Value, y: Value, reduction: i64| {
+            let (x, y) = cx.promote(x, y);
+            reduced(cx, cx.abs(cx.sub(x, y)), reduction)
+        },
+        complex = |cx: &Cx, x: Complex, y: Complex, reduction: i64| {
+            reduced(cx, x.sub(cx, y).abs(cx), reduction)
+        }
     ),
-    aten!(
-        "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
-        binary_cross_entropy_with_logits
-    ),
-    aten!(
-        "aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
-        cosine_embedding_loss
-    ),
-    aten!(
-        "aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
-        hinge_embedding_loss
-    ),
-    aten!(
-        "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
-        huber_loss
-    ),
-    aten!(
-        "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
-        kl_div
-    ),
-    aten!(
-    "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    |cx: &Cx, x: Value, y: Value, reduction: i64| {
+    op!(aten::margin_ranking_loss, margin_ranking_loss),
+    op!(aten::mse_loss, |cx: &Cx, x: Value, y: Value, reduction: i64| {
         let (x, y) = cx.promote(x, y);
-        reduced(cx, cx.abs(cx.sub(x, y)), reduction)
-    }, complex: |cx: &Cx, x: Complex, y: Complex, reduction: i64| {
-        reduced(cx, x.sub(cx, y).abs(cx), reduction)
+        let error = cx.sub(x, y);
+        reduced(cx, cx.mul(error, error), reduction)
     }),
-    aten!(
-        "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
-        margin_ranking_loss
-    ),
-    aten!(
-        "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-        |cx: &Cx, x: Value, y: Value, reduction: i64| {
-            let (x, y) = cx.promote(x, y);
-            let error = cx.sub(x, y);
-            reduced(cx, cx.mul(error, error), reduction)
-        }
-    ),
-    aten!(
-        "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-        poisson_nll_loss
-    ),
-    aten!(
-        "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
-        smooth_l1_loss
-    ),
-    aten!(
-        "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-        |cx: &Cx, x: Value, y: Value, reduction: i64| {
-            let (x, y) = cx.promote(x, y);
-            reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
-        }
-    ),
-    aten!(
-        "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
-        triplet_margin_loss, complex: triplet_margin_loss_complex),
+    op!(aten::poisson_nll_loss, poisson_nll_loss),
+    op!(aten::smooth_l1_loss, smooth_l1_loss),
+    op!(aten::soft_margin_loss, |cx: &Cx, x: Value, y: Value, reduction: i64| {
+        let (x, y) = cx.promote(x, y);
+        reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
+    }),
+    op!(aten::triplet_margin_loss, triplet_margin_loss, complex = triplet_margin_loss_complex),
 ];
 
 /// `-(y log x + (1 - y) log(1 - x))`, logarithms not below -100.

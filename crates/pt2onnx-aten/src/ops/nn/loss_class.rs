@@ -2,55 +2,32 @@
 
 use crate::math::reduce::{as_axis, reduce, reduced, total};
 use crate::math::sort::gather_elements;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
-        cross_entropy_loss
-    ),
-    aten!(
-        "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
-        multi_margin_loss
-    ),
-    aten!(
-        "aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-        |cx: &Cx, x: Value, target: Value, reduction: i64| -> Lowered {
-            Ok(multilabel_margin(cx, x, target, reduction)?[0])
-        }
-    ),
-    aten!(
-        "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-        multilabel_margin
-    ),
-    aten!(
-        "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-        nll_loss
-    ),
-    aten!(
-        "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-        nll_loss
-    ),
-    aten!(
-        "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-        nll_loss_forward
-    ),
-    aten!(
-        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-        nll_loss_forward
-    ),
-    aten!(
-        "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-        nll_loss
-    ),
-    aten!(
+    op!(aten::cross_entropy_loss, cross_entropy_loss),
+    op!(aten::multi_margin_loss, multi_margin_loss),
+    op!(aten::multilabel_margin_loss, |cx: &Cx,
+                                       x: Value,
+                                       target: Value,
+                                       reduction: i64|
+     -> Lowered {
+        Ok(multilabel_margin(cx, x, target, reduction)?[0])
+    }),
+    op!(aten::multilabel_margin_loss_forward, multilabel_margin),
+    op!(aten::nll_loss, nll_loss),
+    op!(aten::nll_loss2d, nll_loss),
+    op!(aten::nll_loss2d_forward, nll_loss_forward),
+    op!(aten::nll_loss_forward, nll_loss_forward),
+    op!(aten::nll_loss_nd, nll_loss),
+    op!(
         "torch_nn::_linear_cross_entropy_batch_chunked(Tensor input, Tensor linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, str reduction, SymInt ignore_index, float label_smoothing, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype, bool allow_retain_graph, bool compute_input_grad, bool compute_linear_weight_grad, bool compute_linear_bias_grad) -> (Tensor, Tensor, Tensor, Tensor)",
         linear_cross_entropy
     ),
-    aten!(
+    op!(
         "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, SymInt ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> Tensor",
         |cx: &Cx,
          x: Value,

@@ -1,40 +1,35 @@
 //! Normalisations.
 
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)",
-        native_batch_norm
-    ),
-    aten!(
-        "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         mean: Option<Value>,
-         var: Option<Value>,
-         momentum: f64,
-         eps: f64| { native_batch_norm(cx, x, w, b, mean, var, false, momentum, eps) }
-    ),
-    aten!(
-        "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         mean: Option<Value>,
-         var: Option<Value>,
-         momentum: f64,
-         eps: f64| { native_batch_norm(cx, x, w, b, mean, var, true, momentum, eps) }
-    ),
-    aten!(
-        "aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+    op!(aten::_batch_norm_impl_index, native_batch_norm),
+    op!(aten::_batch_norm_no_update, |cx: &Cx,
+                                      x: Value,
+                                      w: Option<Value>,
+                                      b: Option<Value>,
+                                      mean: Option<Value>,
+                                      var: Option<Value>,
+                                      momentum: f64,
+                                      eps: f64| {
+        native_batch_norm(cx, x, w, b, mean, var, false, momentum, eps)
+    }),
+    op!(aten::_batch_norm_with_update, |cx: &Cx,
+                                        x: Value,
+                                        w: Option<Value>,
+                                        b: Option<Value>,
+                                        mean: Option<Value>,
+                                        var: Option<Value>,
+                                        momentum: f64,
+                                        eps: f64| {
+        native_batch_norm(cx, x, w, b, mean, var, true, momentum, eps)
+    }),
+    op!(
+        aten::_batch_norm_with_update_functional,
         |cx: &Cx,
          x: Value,
          w: Option<Value>,
@@ -46,16 +41,10 @@ pub(crate) static OPS: &[AtenOp] = &[
             functional_batch_norm(cx, x, w, b, mean, var, true, momentum, eps, 4)
         }
     ),
-    aten!(
-        "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
-        fused_rms_norm
-    ),
-    aten!(
-        "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        native_batch_norm
-    ),
-    aten!(
-        "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    op!(aten::_fused_rms_norm, fused_rms_norm),
+    op!(aten::_native_batch_norm_legit, native_batch_norm),
+    op!(
+        aten::_native_batch_norm_legit_no_stats,
         |cx: &Cx,
          x: Value,
          w: Option<Value>,
@@ -64,8 +53,8 @@ pub(crate) static OPS: &[AtenOp] = &[
          momentum: f64,
          eps: f64| { native_batch_norm(cx, x, w, b, None, None, training, momentum, eps) }
     ),
-    aten!(
-        "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+    op!(
+        aten::_native_batch_norm_legit_functional,
         |cx: &Cx,
          x: Value,
          w: Option<Value>,
@@ -78,8 +67,8 @@ pub(crate) static OPS: &[AtenOp] = &[
             functional_batch_norm(cx, x, w, b, mean, var, training, momentum, eps, 3)
         }
     ),
-    aten!(
-        "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    op!(
+        aten::_native_batch_norm_legit_no_training,
         |cx: &Cx,
          x: Value,
          w: Option<Value>,
@@ -89,68 +78,46 @@ pub(crate) static OPS: &[AtenOp] = &[
          momentum: f64,
          eps: f64| { native_batch_norm(cx, x, w, b, mean, var, false, momentum, eps) }
     ),
-    aten!("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", |cx: &Cx,
-                                                                          v: Value,
-                                                                          g: Value,
-                                                                          dim: i64|
-     -> Lowered {
+    op!(aten::_weight_norm, |cx: &Cx, v: Value, g: Value, dim: i64| -> Lowered {
         Ok(weight_norm(cx, v, g, dim)?[0])
     }),
-    aten!(
-        "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
-        weight_norm
-    ),
-    aten!(
-        "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         mean: Option<Value>,
-         var: Option<Value>,
-         training: bool,
-         _momentum: f64,
-         eps: f64|
-         -> Lowered { Ok(batch_norm(cx, x, [w, b], [mean, var], training, eps)?.result) }
-    ),
-    aten!(
-        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
-        |cx: &Cx, x: Value, groups: i64, w: Option<Value>, b: Option<Value>, eps: f64| -> Lowered {
-            group_norm(cx, x, groups, w, b, eps)
-        }
-    ),
-    aten!(
-        "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        instance_norm
-    ),
-    aten!(
-        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         shape: Vec<Expr>,
-         w: Option<Value>,
-         b: Option<Value>,
-         eps: f64|
-         -> Lowered { Ok(layer_norm(cx, x, shape, w, b, eps, 1)[0]) }
-    ),
-    aten!(
-        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        native_batch_norm
-    ),
-    aten!(
-        "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
-        native_group_norm
-    ),
-    aten!(
-        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-        native_layer_norm
-    ),
-    aten!(
-        "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    op!(aten::_weight_norm_interface, weight_norm),
+    op!(aten::batch_norm, |cx: &Cx,
+                           x: Value,
+                           w: Option<Value>,
+                           b: Option<Value>,
+                           mean: Option<Value>,
+                           var: Option<Value>,
+                           training: bool,
+                           _momentum: f64,
+                           eps: f64|
+     -> Lowered {
+        Ok(batch_norm(cx, x, [w, b], [mean, var], training, eps)?.result)
+    }),
+    op!(aten::group_norm, |cx: &Cx,
+                           x: Value,
+                           groups: i64,
+                           w: Option<Value>,
+                           b: Option<Value>,
+                           eps: f64|
+     -> Lowered { group_norm(cx, x, groups, w, b, eps) }),
+    op!(aten::instance_norm, instance_norm),
+    op!(aten::layer_norm, |cx: &Cx,
+                           x: Value,
+                           shape: Vec<Expr>,
+                           w: Option<Value>,
+                           b: Option<Value>,
+                           eps: f64|
+     -> Lowered { Ok(layer_norm(cx, x, shape, w, b, eps, 1)[0]) }),
+    op!(aten::native_batch_norm, native_batch_norm),
+    op!(aten::native_group_norm, native_group_norm),
+    op!(aten::native_layer_norm, native_layer_norm),
+    op!(
+        aten::rms_norm,
         |cx: &Cx, x: Value, shape: Vec<Expr>, w: Option<Value>, eps: Option<f64>| -> Lowered {
             Ok(rms_norm(cx, x, shape.len(), w, eps)[0])
         },
-        complex: complex_rms_norm
+        complex = complex_rms_norm
     ),
 ];
 

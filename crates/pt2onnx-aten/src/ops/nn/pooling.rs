@@ -1,117 +1,52 @@
 //! Pooling over spatial windows.
 
 use crate::math::window::{adaptive, adaptive_length, batched, per_dim, product_along};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-        adaptive_avg_pool
-    ),
-    aten!(
-        "aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
-        adaptive_avg_pool
-    ),
-    aten!(
-        "aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
-        adaptive_avg_pool
-    ),
-    aten!(
-        "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-        adaptive_avg_pool
-    ),
-    aten!(
-        "aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
-        adaptive_avg_pool
-    ),
-    aten!(
-        "aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-        adaptive_max_pool
-    ),
-    aten!(
-        "aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-        adaptive_max_pool
-    ),
-    aten!(
-        "aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
-        adaptive_max_pool
-    ),
-    aten!(
-        "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         kernel: Vec<i64>,
-         stride: Vec<i64>,
-         padding: Vec<i64>,
-         ceil_mode: bool,
-         count_include_pad: bool| {
-            avg_pool::<1>(cx, x, kernel, stride, padding, ceil_mode, count_include_pad, None)
-        }
-    ),
-    aten!(
-        "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-        avg_pool::<2>
-    ),
-    aten!(
-        "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-        avg_pool::<3>
-    ),
-    aten!(
-        "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-        fractional_max_pool
-    ),
-    aten!(
-        "aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-        fractional_max_pool
-    ),
-    aten!(
-        "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
-        max_pool::<1>
-    ),
-    aten!(
-        "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
-        max_pool_with_indices::<1>
-    ),
-    aten!(
-        "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-        max_pool::<2>
-    ),
-    aten!(
-        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-        max_pool_with_indices::<2>
-    ),
-    aten!(
-        "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
-        max_pool_backward::<2>
-    ),
-    aten!(
-        "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-        max_pool::<3>
-    ),
-    aten!(
-        "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-        max_pool_with_indices::<3>
-    ),
-    aten!(
-        "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
-        max_pool_backward::<3>
-    ),
-    aten!(
-        "aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
-        |cx: &Cx, x: Value, indices: Value, size: Vec<Expr>| max_unpool(cx, x, indices, size)
-    ),
-    aten!(
-        "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         indices: Value,
-         size: Vec<Expr>,
-         _stride: Vec<i64>,
-         _padding: Vec<i64>| max_unpool(cx, x, indices, size)
-    ),
+    op!(aten::_adaptive_avg_pool2d, adaptive_avg_pool),
+    op!(aten::_adaptive_avg_pool3d, adaptive_avg_pool),
+    op!(aten::adaptive_avg_pool1d, adaptive_avg_pool),
+    op!(aten::adaptive_avg_pool2d, adaptive_avg_pool),
+    op!(aten::adaptive_avg_pool3d, adaptive_avg_pool),
+    op!(aten::adaptive_max_pool1d, adaptive_max_pool),
+    op!(aten::adaptive_max_pool2d, adaptive_max_pool),
+    op!(aten::adaptive_max_pool3d, adaptive_max_pool),
+    op!(aten::avg_pool1d, |cx: &Cx,
+                           x: Value,
+                           kernel: Vec<i64>,
+                           stride: Vec<i64>,
+                           padding: Vec<i64>,
+                           ceil_mode: bool,
+                           count_include_pad: bool| {
+        avg_pool::<1>(cx, x, kernel, stride, padding, ceil_mode, count_include_pad, None)
+    }),
+    op!(aten::avg_pool2d, avg_pool::<2>),
+    op!(aten::avg_pool3d, avg_pool::<3>),
+    op!(aten::fractional_max_pool2d, fractional_max_pool),
+    op!(aten::fractional_max_pool3d, fractional_max_pool),
+    op!(aten::max_pool1d, max_pool::<1>),
+    op!(aten::max_pool1d_with_indices, max_pool_with_indices::<1>),
+    op!(aten::max_pool2d, max_pool::<2>),
+    op!(aten::max_pool2d_with_indices, max_pool_with_indices::<2>),
+    op!(aten::max_pool2d_with_indices_backward, max_pool_backward::<2>),
+    op!(aten::max_pool3d, max_pool::<3>),
+    op!(aten::max_pool3d_with_indices, max_pool_with_indices::<3>),
+    op!(aten::max_pool3d_with_indices_backward, max_pool_backward::<3>),
+    op!(aten::max_unpool2d, |cx: &Cx, x: Value, indices: Value, size: Vec<Expr>| max_unpool(
+        cx, x, indices, size
+    )),
+    op!(aten::max_unpool3d, |cx: &Cx,
+                             x: Value,
+                             indices: Value,
+                             size: Vec<Expr>,
+                             _stride: Vec<i64>,
+                             _padding: Vec<i64>| max_unpool(
+        cx, x, indices, size
+    )),
 ];
 
 /// The sizes and strides of windows; no stride means the kernel's size.

@@ -1,117 +1,98 @@
 //! Quantisation: numbers to small integers and back.
 
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
+    op!(
+        aten::_fake_quantize_learnable_per_channel_affine,
         |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64, _: f64| {
             fake_quantize(cx, x, s, rounded(cx, z, min, max), Some(axis), min, max)
         }
     ),
-    aten!(
-        "aten::_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
+    op!(
+        aten::_fake_quantize_learnable_per_tensor_affine,
         |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64, _: f64| {
             fake_quantize(cx, x, s, rounded(cx, z, min, max), None, min, max)
         }
     ),
-    aten!(
-        "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
-        |cx: &Cx,
-         x: Value,
-         s: Value,
-         z: Value,
-         enabled: Value,
-         min: i64,
-         max: i64|
-         -> Lowered<Outputs> {
-            let quantized = fake_quantize(cx, x, s, z, None, min, max)?;
-            let enabled = cx.not(cx.equal(first(cx, enabled), 0));
-            // Switched off, nothing is out of range.
-            let within = within(cx, x, s, z, None, min, max);
-            Ok([
-                Some(cx.select(enabled, quantized, x)),
-                within.map(|mask| cx.or(mask, cx.not(enabled))),
-            ]
-            .into())
-        }
-    ),
-    aten!(
-        "aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor",
+    op!(aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams, |cx: &Cx,
+                                                                          x: Value,
+                                                                          s: Value,
+                                                                          z: Value,
+                                                                          enabled: Value,
+                                                                          min: i64,
+                                                                          max: i64|
+     -> Lowered<Outputs> {
+        let quantized = fake_quantize(cx, x, s, z, None, min, max)?;
+        let enabled = cx.not(cx.equal(first(cx, enabled), 0));
+        // Switched off, nothing is out of range.
+        let within = within(cx, x, s, z, None, min, max);
+        Ok([
+            Some(cx.select(enabled, quantized, x)),
+            within.map(|mask| cx.or(mask, cx.not(enabled))),
+        ]
+        .into())
+    }),
+    op!(
+        aten::fake_quantize_per_channel_affine,
         |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64| {
             fake_quantize(cx, x, s, z, Some(axis), min, max)
         }
     ),
-    aten!(
-        "aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
-        |cx: &Cx,
-         x: Value,
-         s: Value,
-         z: Value,
-         axis: i64,
-         min: i64,
-         max: i64|
-         -> Lowered<Outputs> {
-            Ok([
-                Some(fake_quantize(cx, x, s, z, Some(axis), min, max)?),
-                within(cx, x, s, z, Some(axis), min, max),
-            ]
-            .into())
-        }
-    ),
-    aten!(
-        "aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
+    op!(aten::fake_quantize_per_channel_affine_cachemask, |cx: &Cx,
+                                                           x: Value,
+                                                           s: Value,
+                                                           z: Value,
+                                                           axis: i64,
+                                                           min: i64,
+                                                           max: i64|
+     -> Lowered<Outputs> {
+        Ok([
+            Some(fake_quantize(cx, x, s, z, Some(axis), min, max)?),
+            within(cx, x, s, z, Some(axis), min, max),
+        ]
+        .into())
+    }),
+    op!(
+        aten::fake_quantize_per_tensor_affine,
         |cx: &Cx, x: Value, s: f64, z: i64, min: i64, max: i64| {
             let (s, z) = numbers(cx, s, z);
             fake_quantize(cx, x, s, z, None, min, max)
         }
     ),
-    aten!(
-        "aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor",
+    op!(
+        aten::fake_quantize_per_tensor_affine_tensor_qparams,
         |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64| {
             fake_quantize(cx, x, s, z, None, min, max)
         }
     ),
-    aten!(
-        "aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
-        |cx: &Cx, x: Value, s: f64, z: i64, min: i64, max: i64| -> Lowered<Outputs> {
-            let (s, z) = numbers(cx, s, z);
-            Ok([
-                Some(fake_quantize(cx, x, s, z, None, min, max)?),
-                within(cx, x, s, z, None, min, max),
-            ]
+    op!(aten::fake_quantize_per_tensor_affine_cachemask, |cx: &Cx,
+                                                          x: Value,
+                                                          s: f64,
+                                                          z: i64,
+                                                          min: i64,
+                                                          max: i64|
+     -> Lowered<Outputs> {
+        let (s, z) = numbers(cx, s, z);
+        Ok([Some(fake_quantize(cx, x, s, z, None, min, max)?), within(cx, x, s, z, None, min, max)]
             .into())
-        }
-    ),
-    aten!(
-        "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
-        per_token_asymmetric
-    ),
-    aten!(
-        "quantized_decomposed::choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
-        choose_qparams
-    ),
-    aten!(
-        "quantized_decomposed::choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
-        per_token_symmetric
-    ),
-    aten!(
-        "quantized_decomposed::choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
-        per_token_asymmetric
-    ),
-    aten!(
-        "quantized_decomposed::choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
-        choose_qparams_symmetric
-    ),
-    aten!(
-        "quantized_decomposed::convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor",
-        |cx: &Cx, x: Value, dtype: DType| -> Lowered { Ok(cx.cast(x, dtype)) }
-    ),
-    aten!(
-        "quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+    }),
+    op!(quantized_decomposed::_choose_qparams_per_token_asymmetric_impl, per_token_asymmetric),
+    op!(quantized_decomposed::choose_qparams_tensor, choose_qparams),
+    op!(quantized_decomposed::choose_qparams_per_token, per_token_symmetric),
+    op!(quantized_decomposed::choose_qparams_per_token_asymmetric, per_token_asymmetric),
+    op!(quantized_decomposed::choose_qparams_symmetric_tensor, choose_qparams_symmetric),
+    op!(quantized_decomposed::convert_element_type_no_fuse, |cx: &Cx,
+                                                             x: Value,
+                                                             dtype: DType|
+     -> Lowered {
+        Ok(cx.cast(x, dtype))
+    }),
+    op!(
+        quantized_decomposed::dequantize_per_channel,
         |cx: &Cx,
          q: Value,
          s: Value,
@@ -122,106 +103,108 @@ pub(crate) static OPS: &[AtenOp] = &[
          _: DType,
          _: Option<DType>| { dequantize(cx, q, s, z, Some(axis)) }
     ),
-    aten!(
-        "quantized_decomposed::dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor",
-        |cx: &Cx,
-         q: Value,
-         s: Value,
-         z: Option<Value>,
-         _: i64,
-         _: i64,
-         _: DType,
-         group: i64,
-         _: DType|
-         -> Lowered {
-            let shape = cx.shape(q);
-            let (groups, s, z) = grouped(cx, q, s, z, group);
-            Ok(cx.reshape(affine(cx, groups, s, z)?, &shape))
-        }
-    ),
-    aten!(
-        "quantized_decomposed::dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+    op!(quantized_decomposed::dequantize_per_channel_group, |cx: &Cx,
+                                                             q: Value,
+                                                             s: Value,
+                                                             z: Option<Value>,
+                                                             _: i64,
+                                                             _: i64,
+                                                             _: DType,
+                                                             group: i64,
+                                                             _: DType|
+     -> Lowered {
+        let shape = cx.shape(q);
+        let (groups, s, z) = grouped(cx, q, s, z, group);
+        Ok(cx.reshape(affine(cx, groups, s, z)?, &shape))
+    }),
+    op!(
+        quantized_decomposed::dequantize_per_tensor,
         |cx: &Cx, q: Value, s: f64, z: i64, _: i64, _: i64, _: DType, _: Option<DType>| {
             let (s, z) = numbers(cx, s, z);
             dequantize(cx, q, s, Some(z), None)
         }
     ),
-    aten!(
-        "quantized_decomposed::dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+    op!(
+        quantized_decomposed::dequantize_per_tensor_tensor,
         |cx: &Cx, q: Value, s: Value, z: Value, _: i64, _: i64, _: DType, _: Option<DType>| {
             dequantize(cx, q, s, Some(z), None)
         }
     ),
-    aten!(
-        "quantized_decomposed::dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+    op!(
+        quantized_decomposed::dequantize_per_tensor_tensor2,
         |cx: &Cx, q: Value, s: Value, z: Value, _: Value, _: Value, _: DType, _: Option<DType>| {
             dequantize(cx, q, s, Some(z), None)
         }
     ),
-    aten!(
-        "quantized_decomposed::dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor",
+    op!(
+        quantized_decomposed::dequantize_per_token,
         |cx: &Cx, q: Value, s: Value, z: Value, _: i64, _: i64, _: DType, _: DType| {
             affine(cx, q, s, Some(z))
         }
     ),
-    aten!(
-        "quantized_decomposed::fake_quant_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max) -> Tensor",
+    op!(
+        quantized_decomposed::fake_quant_per_channel,
         |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64| {
             fake_quantize(cx, x, s, z, Some(axis), min, max)
         }
     ),
-    aten!(
-        "quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+    op!(
+        quantized_decomposed::quantize_per_channel,
         |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64, dtype: DType| {
             quantize(cx, x, s, z, Some(axis), (min, max), dtype)
         }
     ),
-    aten!(
-        "quantized_decomposed::quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, int group_size) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         s: Value,
-         z: Value,
-         min: i64,
-         max: i64,
-         dtype: DType,
-         group: i64|
-         -> Lowered {
-            let shape = cx.shape(x);
-            let (groups, s, z) = grouped(cx, x, s, Some(z), group);
-            let levels = levels(cx, groups, s, z, min, max);
-            Ok(cx.reshape(cx.cast(levels, dtype), &shape))
-        }
-    ),
-    aten!(
-        "quantized_decomposed::quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+    op!(quantized_decomposed::quantize_per_channel_group, |cx: &Cx,
+                                                           x: Value,
+                                                           s: Value,
+                                                           z: Value,
+                                                           min: i64,
+                                                           max: i64,
+                                                           dtype: DType,
+                                                           group: i64|
+     -> Lowered {
+        let shape = cx.shape(x);
+        let (groups, s, z) = grouped(cx, x, s, Some(z), group);
+        let levels = levels(cx, groups, s, z, min, max);
+        Ok(cx.reshape(cx.cast(levels, dtype), &shape))
+    }),
+    op!(
+        quantized_decomposed::quantize_per_tensor,
         |cx: &Cx, x: Value, s: f64, z: i64, min: i64, max: i64, dtype: DType| {
             let (s, z) = numbers(cx, s, z);
             quantize(cx, x, s, z, None, (min, max), dtype)
         }
     ),
-    aten!(
-        "quantized_decomposed::quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+    op!(
+        quantized_decomposed::quantize_per_tensor_tensor,
         |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64, dtype: DType| {
             quantize(cx, x, s, z, None, (min, max), dtype)
         }
     ),
-    aten!(
-        "quantized_decomposed::quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor",
-        |cx: &Cx, x: Value, s: Value, z: Value, min: Value, max: Value, dtype: DType| -> Lowered {
-            let x = cx.cast(x, DType::F32);
-            let s = cx.cast(first(cx, s), DType::F32);
-            let level = cx.add(cx.round(cx.div(x, s)), cx.cast(first(cx, z), DType::F32));
-            let bound = |v| cx.cast(first(cx, v), DType::F32);
-            Ok(cx.cast(cx.minimum(cx.maximum(level, bound(min)), bound(max)), dtype))
-        }
-    ),
-    aten!(
-        "quantized_decomposed::quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-        |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64, dtype: DType| -> Lowered {
-            Ok(cx.cast(levels(cx, x, s, Some(z), min, max), dtype))
-        }
-    ),
+    op!(quantized_decomposed::quantize_per_tensor_tensor2, |cx: &Cx,
+                                                            x: Value,
+                                                            s: Value,
+                                                            z: Value,
+                                                            min: Value,
+                                                            max: Value,
+                                                            dtype: DType|
+     -> Lowered {
+        let x = cx.cast(x, DType::F32);
+        let s = cx.cast(first(cx, s), DType::F32);
+        let level = cx.add(cx.round(cx.div(x, s)), cx.cast(first(cx, z), DType::F32));
+        let bound = |v| cx.cast(first(cx, v), DType::F32);
+        Ok(cx.cast(cx.minimum(cx.maximum(level, bound(min)), bound(max)), dtype))
+    }),
+    op!(quantized_decomposed::quantize_per_token, |cx: &Cx,
+                                                   x: Value,
+                                                   s: Value,
+                                                   z: Value,
+                                                   min: i64,
+                                                   max: i64,
+                                                   dtype: DType|
+     -> Lowered {
+        Ok(cx.cast(levels(cx, x, s, Some(z), min, max), dtype))
+    }),
 ];
 
 /// Scale and zero point as constants.

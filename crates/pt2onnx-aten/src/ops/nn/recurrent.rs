@@ -1,119 +1,92 @@
 //! Recurrent networks: whole sequences as `LSTM`, `GRU` and `RNN`, and single cells.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)",
-        fused_gru_cell
-    ),
-    aten!(
-        "aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)",
-        fused_lstm_cell
-    ),
-    aten!(
-        "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        |cx: &Cx,
-         x: Value,
-         h: Value,
-         p: Vec<Value>,
-         b: bool,
-         n: i64,
-         d: f64,
-         t: bool,
-         two: bool,
-         first: bool| {
-            sequence(cx, Kind::Gru, x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-        }
-    ),
-    aten!(
-        "aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         h: Value,
-         wi: Value,
-         wh: Value,
-         bi: Option<Value>,
-         bh: Option<Value>|
-         -> Lowered { Ok(gru_gates(cx, linear(cx, x, wi, bi), linear(cx, h, wh, bh), h,)) }
-    ),
-    aten!(
-        "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
-        |cx: &Cx,
-         x: Value,
-         h: Vec<Value>,
-         p: Vec<Value>,
-         b: bool,
-         n: i64,
-         d: f64,
-         t: bool,
-         two: bool,
-         first: bool| {
-            sequence(cx, Kind::Lstm, x, h, p, b, n, dropout(d, t, n)?, two, first)
-        }
-    ),
-    aten!(
-        "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
-        lstm_cell
-    ),
-    aten!(
-        "aten::mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
-        mkldnn_rnn_layer
-    ),
-    aten!(
-        "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        |cx: &Cx,
-         x: Value,
-         h: Value,
-         p: Vec<Value>,
-         b: bool,
-         n: i64,
-         d: f64,
-         t: bool,
-         two: bool,
-         first: bool| {
-            sequence(cx, Kind::Rnn("Relu"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-        }
-    ),
-    aten!(
-        "aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         h: Value,
-         wi: Value,
-         wh: Value,
-         bi: Option<Value>,
-         bh: Option<Value>|
-         -> Lowered { Ok(cx.relu(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh)))) }
-    ),
-    aten!(
-        "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        |cx: &Cx,
-         x: Value,
-         h: Value,
-         p: Vec<Value>,
-         b: bool,
-         n: i64,
-         d: f64,
-         t: bool,
-         two: bool,
-         first: bool| {
-            sequence(cx, Kind::Rnn("Tanh"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-        }
-    ),
-    aten!(
-        "aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         h: Value,
-         wi: Value,
-         wh: Value,
-         bi: Option<Value>,
-         bh: Option<Value>|
-         -> Lowered { Ok(cx.tanh(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh)))) }
-    ),
+    op!(aten::_thnn_fused_gru_cell, fused_gru_cell),
+    op!(aten::_thnn_fused_lstm_cell, fused_lstm_cell),
+    op!(aten::gru_input, |cx: &Cx,
+                          x: Value,
+                          h: Value,
+                          p: Vec<Value>,
+                          b: bool,
+                          n: i64,
+                          d: f64,
+                          t: bool,
+                          two: bool,
+                          first: bool| {
+        sequence(cx, Kind::Gru, x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::gru_cell, |cx: &Cx,
+                         x: Value,
+                         h: Value,
+                         wi: Value,
+                         wh: Value,
+                         bi: Option<Value>,
+                         bh: Option<Value>|
+     -> Lowered {
+        Ok(gru_gates(cx, linear(cx, x, wi, bi), linear(cx, h, wh, bh), h))
+    }),
+    op!(aten::lstm_input, |cx: &Cx,
+                           x: Value,
+                           h: Vec<Value>,
+                           p: Vec<Value>,
+                           b: bool,
+                           n: i64,
+                           d: f64,
+                           t: bool,
+                           two: bool,
+                           first: bool| {
+        sequence(cx, Kind::Lstm, x, h, p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::lstm_cell, lstm_cell),
+    op!(aten::mkldnn_rnn_layer, mkldnn_rnn_layer),
+    op!(aten::rnn_relu_input, |cx: &Cx,
+                               x: Value,
+                               h: Value,
+                               p: Vec<Value>,
+                               b: bool,
+                               n: i64,
+                               d: f64,
+                               t: bool,
+                               two: bool,
+                               first: bool| {
+        sequence(cx, Kind::Rnn("Relu"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::rnn_relu_cell, |cx: &Cx,
+                              x: Value,
+                              h: Value,
+                              wi: Value,
+                              wh: Value,
+                              bi: Option<Value>,
+                              bh: Option<Value>|
+     -> Lowered {
+        Ok(cx.relu(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
+    }),
+    op!(aten::rnn_tanh_input, |cx: &Cx,
+                               x: Value,
+                               h: Value,
+                               p: Vec<Value>,
+                               b: bool,
+                               n: i64,
+                               d: f64,
+                               t: bool,
+                               two: bool,
+                               first: bool| {
+        sequence(cx, Kind::Rnn("Tanh"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::rnn_tanh_cell, |cx: &Cx,
+                              x: Value,
+                              h: Value,
+                              wi: Value,
+                              wh: Value,
+                              bi: Option<Value>,
+                              bh: Option<Value>|
+     -> Lowered {
+        Ok(cx.tanh(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
+    }),
 ];
 
 #[derive(Clone, Copy)]

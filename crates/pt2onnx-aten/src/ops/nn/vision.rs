@@ -1,39 +1,26 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
-        deform_conv
-    ),
-    aten!("torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
-    aten!(
-        "torchvision::ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
-        ps_roi_align
-    ),
-    aten!(
-        "torchvision::ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
-        ps_roi_pool
-    ),
-    aten!(
-        "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         rois: Value,
-         scale: f64,
-         h: i64,
-         w: i64,
-         sampling: i64,
-         aligned: bool| { roi_align(cx, x, rois, scale, [h, w], sampling, aligned) }
-    ),
-    aten!(
-        "torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
-        roi_pool
-    ),
+    op!(torchvision::deform_conv2d, deform_conv),
+    op!(torchvision::nms, nms),
+    op!(torchvision::ps_roi_align, ps_roi_align),
+    op!(torchvision::ps_roi_pool, ps_roi_pool),
+    op!(torchvision::roi_align, |cx: &Cx,
+                                 x: Value,
+                                 rois: Value,
+                                 scale: f64,
+                                 h: i64,
+                                 w: i64,
+                                 sampling: i64,
+                                 aligned: bool| {
+        roi_align(cx, x, rois, scale, [h, w], sampling, aligned)
+    }),
+    op!(torchvision::roi_pool, roi_pool),
 ];
 
 /// `DeformConv`.

@@ -3,69 +3,64 @@
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        half_to_float_log_softmax
-    ),
-    aten!("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu),
-    aten!(
-        "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        safe_softmax
-    ),
-    aten!(
-        "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        half_to_float_softmax
-    ),
-    aten!("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", celu),
-    aten!(
-        "aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-        elu
-    ),
-    aten!("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu),
-    aten!("aten::glu(Tensor self, int dim=-1) -> Tensor", glu),
-    aten!("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", hardshrink),
-    aten!("aten::hardsigmoid(Tensor self) -> Tensor", hardsigmoid),
-    aten!("aten::hardswish(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(cx.hard_swish(x))
+    op!(aten::_log_softmax, half_to_float_log_softmax),
+    op!(aten::_prelu_kernel, prelu),
+    op!(aten::_safe_softmax, safe_softmax),
+    op!(aten::_softmax, half_to_float_softmax),
+    op!(aten::celu, celu),
+    op!(aten::elu, elu),
+    op!(aten::gelu, gelu),
+    op!(aten::glu, glu),
+    op!(aten::hardshrink, hardshrink),
+    op!(aten::hardsigmoid, hardsigmoid),
+    op!(aten::hardswish, |cx: &Cx, x: Value| -> Lowered { Ok(cx.hard_swish(x)) }),
+    op!(aten::hardtanh, hardtanh),
+    op!(aten::leaky_relu, leaky_relu),
+    op!(aten::log_sigmoid, log_sigmoid),
+    op!(aten::log_sigmoid_forward, |cx: &Cx, x: Value| -> Lowered<[Value; 2]> {
+        Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
     }),
-    aten!("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh),
-    aten!("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", leaky_relu),
-    aten!("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid),
-    aten!(
-        "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
-        |cx: &Cx, x: Value| -> Lowered<[Value; 2]> {
-            Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
-        }
+    op!(
+        aten::log_softmax_int,
+        log_softmax,
+        complex =
+            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)
     ),
-    aten!("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
-    aten!("aten::mish(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.mish(x)) }),
-    aten!("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu),
-    aten!("aten::relu(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) }),
-    aten!("aten::relu6(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        hardtanh(cx, x, Scalar::Int(0), Scalar::Int(6))
-    }),
-    aten!(
-        "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
-        rrelu
+    op!(aten::mish, |cx: &Cx, x: Value| -> Lowered { Ok(cx.mish(x)) }),
+    op!(aten::prelu, prelu),
+    op!(aten::relu, |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) }),
+    op!(aten::relu6, |cx: &Cx, x: Value| { hardtanh(cx, x, Scalar::Int(0), Scalar::Int(6)) }),
+    op!(aten::rrelu, rrelu),
+    op!(aten::rrelu_with_noise_functional, rrelu_with_noise),
+    op!(aten::selu, selu),
+    op!(aten::silu, silu, complex = silu_complex),
+    op!(
+        aten::softmax_int,
+        softmax,
+        complex =
+            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)
     ),
-    aten!(
-        "aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)",
-        rrelu_with_noise
+    op!(aten::softplus, softplus),
+    op!(aten::softshrink, softshrink),
+    op!(
+        aten::special_log_softmax,
+        log_softmax,
+        complex =
+            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)
     ),
-    aten!("aten::selu(Tensor self) -> Tensor", selu),
-    aten!("aten::silu(Tensor self) -> Tensor", silu, complex: silu_complex),
-    aten!("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)),
-    aten!("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", softplus),
-    aten!("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink),
-    aten!("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", log_softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)),
-    aten!("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax, complex: |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)),
-    aten!("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold),
+    op!(
+        aten::special_softmax,
+        softmax,
+        complex =
+            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)
+    ),
+    op!(aten::threshold, threshold),
 ];
 
 /// `Gelu`, exact or by tanh; of float64, for which runtimes have no error function, by our own one.

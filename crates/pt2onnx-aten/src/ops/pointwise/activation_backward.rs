@@ -1,89 +1,35 @@
 //! Gradients of activations, which exported training graphs hold as ops.
 
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        log_softmax_backward
-    ),
-    aten!(
-        "aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
-        prelu_backward
-    ),
-    aten!(
-        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        softmax_backward
-    ),
-    aten!(
-        "aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
-        elu_backward
-    ),
-    aten!(
-        "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
-        gelu_backward
-    ),
-    aten!("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", glu_backward),
-    aten!(
-        "aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
-        shrink_backward
-    ),
-    aten!(
-        "aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
-        hardsigmoid_backward
-    ),
-    aten!(
-        "aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
-        hardswish_backward
-    ),
-    aten!(
-        "aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-        hardtanh_backward
-    ),
-    aten!(
-        "aten::infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor",
-        exact_gelu_backward
-    ),
-    aten!(
-        "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-        leaky_relu_backward
-    ),
-    aten!(
-        "aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
-        log_sigmoid_backward
-    ),
-    aten!(
-        "aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
-        logit_backward
-    ),
-    aten!("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", mish_backward),
-    aten!(
-        "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-        native_dropout_backward
-    ),
-    aten!(
-        "aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor",
-        rrelu_backward
-    ),
-    aten!("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", sigmoid_backward),
-    aten!("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", silu_backward),
-    aten!(
-        "aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
-        softplus_backward
-    ),
-    aten!(
-        "aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
-        shrink_backward
-    ),
-    aten!("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", tanh_backward),
-    aten!(
-        "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-        threshold_backward
-    ),
+    op!(aten::_log_softmax_backward_data, log_softmax_backward),
+    op!(aten::_prelu_kernel_backward, prelu_backward),
+    op!(aten::_softmax_backward_data, softmax_backward),
+    op!(aten::elu_backward, elu_backward),
+    op!(aten::gelu_backward, gelu_backward),
+    op!(aten::glu_backward, glu_backward),
+    op!(aten::hardshrink_backward, shrink_backward),
+    op!(aten::hardsigmoid_backward, hardsigmoid_backward),
+    op!(aten::hardswish_backward, hardswish_backward),
+    op!(aten::hardtanh_backward, hardtanh_backward),
+    op!(aten::infinitely_differentiable_gelu_backward, exact_gelu_backward),
+    op!(aten::leaky_relu_backward, leaky_relu_backward),
+    op!(aten::log_sigmoid_backward, log_sigmoid_backward),
+    op!(aten::logit_backward, logit_backward),
+    op!(aten::mish_backward, mish_backward),
+    op!(aten::native_dropout_backward, native_dropout_backward),
+    op!(aten::rrelu_with_noise_backward, rrelu_backward),
+    op!(aten::sigmoid_backward, sigmoid_backward),
+    op!(aten::silu_backward, silu_backward),
+    op!(aten::softplus_backward, softplus_backward),
+    op!(aten::softshrink_backward, shrink_backward),
+    op!(aten::tanh_backward, tanh_backward),
+    op!(aten::threshold_backward, threshold_backward),
 ];
 
 /// `grad` where `condition`, else 0.

@@ -2,83 +2,63 @@
 
 use crate::math::elementary::{atan2, hypot, pow, power, trunc_of};
 use crate::math::precision::{compute_type, wide2};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::LN_2;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", add_relu),
-    aten!(
-        "aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        add_relu
+    op!(aten::_add_relu_Scalar, add_relu),
+    op!(aten::_add_relu_Tensor, add_relu),
+    op!(aten::add_Scalar, add, complex = add_complex),
+    op!(aten::add_Tensor, add, complex = add_complex),
+    op!(aten::addcdiv, addcdiv, complex = addcdiv_complex),
+    op!(aten::addcmul, addcmul, complex = addcmul_complex),
+    op!(aten::arctan2, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)),
+    op!(aten::atan2, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)),
+    op!(aten::div_Scalar, div, complex = div_complex),
+    op!(aten::div_Scalar_mode, div_mode),
+    op!(aten::div_Tensor, div, complex = div_complex),
+    op!(aten::div_Tensor_mode, div_mode),
+    op!(aten::divide_Scalar, div, complex = div_complex),
+    op!(aten::divide_Scalar_mode, div_mode),
+    op!(aten::divide_Tensor, div, complex = div_complex),
+    op!(aten::divide_Tensor_mode, div_mode),
+    op!(aten::float_power_Scalar, float_power, complex = pow_complex),
+    op!(aten::float_power_Tensor_Scalar, float_power, complex = pow_complex_scalar),
+    op!(aten::float_power_Tensor_Tensor, float_power, complex = pow_complex),
+    op!(aten::floor_divide, floor_divide),
+    op!(aten::floor_divide_Scalar, floor_divide),
+    op!(aten::fmod_Scalar, fmod),
+    op!(aten::fmod_Tensor, fmod),
+    op!(aten::heaviside, heaviside),
+    op!(aten::hypot, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, hypot)),
+    op!(aten::lerp_Scalar, lerp, complex = lerp_complex),
+    op!(aten::lerp_Tensor, lerp, complex = lerp_complex),
+    op!(
+        aten::logaddexp,
+        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, log_add_exp),
+        complex = logaddexp_complex
     ),
-    aten!("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", add, complex: add_complex),
-    aten!("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add, complex: add_complex),
-    aten!("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv, complex: addcdiv_complex),
-    aten!("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul, complex: addcmul_complex),
-    aten!(
-        "aten::arctan2(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)
-    ),
-    aten!(
-        "aten::atan2(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)
-    ),
-    aten!("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
-    aten!(
-        "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-        div_mode
-    ),
-    aten!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
-    aten!(
-        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-        div_mode
-    ),
-    aten!("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
-    aten!(
-        "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-        div_mode
-    ),
-    aten!("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
-    aten!(
-        "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-        div_mode
-    ),
-    aten!("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
-    aten!("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power, complex: pow_complex_scalar),
-    aten!("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power, complex: pow_complex),
-    aten!("aten::floor_divide(Tensor self, Tensor other) -> Tensor", floor_divide),
-    aten!("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", floor_divide),
-    aten!("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", fmod),
-    aten!("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", fmod),
-    aten!("aten::heaviside(Tensor self, Tensor values) -> Tensor", heaviside),
-    aten!(
-        "aten::hypot(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, hypot)
-    ),
-    aten!("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp, complex: lerp_complex),
-    aten!("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp, complex: lerp_complex),
-    aten!("aten::logaddexp(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, log_add_exp), complex: logaddexp_complex),
-    aten!("aten::logaddexp2(Tensor self, Tensor other) -> Tensor", logaddexp2),
-    aten!("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
-    aten!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
-    aten!("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", mul, complex: mul_complex),
-    aten!("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", mul, complex: mul_complex),
-    aten!("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
-    aten!("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow, complex: pow_complex_scalar),
-    aten!("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow, complex: pow_complex),
-    aten!("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor", remainder),
-    aten!("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", remainder),
-    aten!("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", remainder),
-    aten!("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", rsub, complex: rsub_complex),
-    aten!("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rsub, complex: rsub_complex),
-    aten!("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
-    aten!("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
-    aten!("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
-    aten!("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub, complex: sub_complex),
-    aten!("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", div, complex: div_complex),
-    aten!("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", div, complex: div_complex),
+    op!(aten::logaddexp2, logaddexp2),
+    op!(aten::mul_Scalar, mul, complex = mul_complex),
+    op!(aten::mul_Tensor, mul, complex = mul_complex),
+    op!(aten::multiply_Scalar, mul, complex = mul_complex),
+    op!(aten::multiply_Tensor, mul, complex = mul_complex),
+    op!(aten::pow_Scalar, pow, complex = pow_complex),
+    op!(aten::pow_Tensor_Scalar, pow, complex = pow_complex_scalar),
+    op!(aten::pow_Tensor_Tensor, pow, complex = pow_complex),
+    op!(aten::remainder_Scalar, remainder),
+    op!(aten::remainder_Scalar_Tensor, remainder),
+    op!(aten::remainder_Tensor, remainder),
+    op!(aten::rsub_Scalar, rsub, complex = rsub_complex),
+    op!(aten::rsub_Tensor, rsub, complex = rsub_complex),
+    op!(aten::sub_Scalar, sub, complex = sub_complex),
+    op!(aten::sub_Tensor, sub, complex = sub_complex),
+    op!(aten::subtract_Scalar, sub, complex = sub_complex),
+    op!(aten::subtract_Tensor, sub, complex = sub_complex),
+    op!(aten::true_divide_Scalar, div, complex = div_complex),
+    op!(aten::true_divide_Tensor, div, complex = div_complex),
 ];
 
 /// Both in the type of the result.

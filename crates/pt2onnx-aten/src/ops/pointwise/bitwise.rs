@@ -1,61 +1,65 @@
 //! Bits of integers, truth of everything, greatest common divisors.
 
 use crate::math::control::{any, repeat};
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", and),
-    aten!("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor", and),
-    aten!("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", left_shift),
-    aten!("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", left_shift),
-    aten!("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", or),
-    aten!("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", or),
-    aten!("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", right_shift),
-    aten!("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", right_shift),
-    aten!("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", xor),
-    aten!("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", xor),
-    aten!("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", and),
-    aten!("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", and),
-    aten!("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", and),
-    aten!(
-        "aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        left_shift
-    ),
-    aten!("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", left_shift),
-    aten!(
-        "aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
-        left_shift
-    ),
-    aten!("aten::bitwise_not(Tensor self) -> Tensor", not),
-    aten!("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", or),
-    aten!("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", or),
-    aten!("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", or),
-    aten!(
-        "aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-        right_shift
-    ),
-    aten!("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", right_shift),
-    aten!(
-        "aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
-        right_shift
-    ),
-    aten!("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", xor),
-    aten!("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", xor),
-    aten!("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", xor),
-    aten!("aten::gcd(Tensor self, Tensor other) -> Tensor", |cx: &Cx,
-                                                             a: TensorOrScalar,
-                                                             b: TensorOrScalar|
-     -> Lowered {
+    op!(aten::__and___Scalar, and),
+    op!(aten::__and___Tensor, and),
+    op!(aten::__lshift___Scalar, left_shift),
+    op!(aten::__lshift___Tensor, left_shift),
+    op!(aten::__or___Scalar, or),
+    op!(aten::__or___Tensor, or),
+    op!(aten::__rshift___Scalar, right_shift),
+    op!(aten::__rshift___Tensor, right_shift),
+    op!(aten::__xor___Scalar, xor),
+    op!(aten::__xor___Tensor, xor),
+    op!(aten::bitwise_and_Scalar, and),
+    op!(aten::bitwise_and_Scalar_Tensor, and),
+    op!(aten::bitwise_and_Tensor, and),
+    op!(aten::bitwise_left_shift_Scalar_Tensor, left_shift),
+    op!(aten::bitwise_left_shift_Tensor, left_shift),
+    op!(aten::bitwise_left_shift_Tensor_Scalar, left_shift),
+    op!(aten::bitwise_not, not),
+    op!(aten::bitwise_or_Scalar, or),
+    op!(aten::bitwise_or_Scalar_Tensor, or),
+    op!(aten::bitwise_or_Tensor, or),
+    op!(aten::bitwise_right_shift_Scalar_Tensor, right_shift),
+    op!(aten::bitwise_right_shift_Tensor, right_shift),
+    op!(aten::bitwise_right_shift_Tensor_Scalar, right_shift),
+    op!(aten::bitwise_xor_Scalar, xor),
+    op!(aten::bitwise_xor_Scalar_Tensor, xor),
+    op!(aten::bitwise_xor_Tensor, xor),
+    op!(aten::gcd, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| -> Lowered {
         let (a, b) = cx.promote(a, b);
         Ok(gcd(cx, a, b))
     }),
-    aten!("aten::lcm(Tensor self, Tensor other) -> Tensor", lcm),
-    aten!("aten::logical_and(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.and(a.truth(cx), b.truth(cx))) }),
-    aten!("aten::logical_not(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) }, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(x.truth(cx))) }),
-    aten!("aten::logical_or(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.or(a.truth(cx), b.truth(cx))) }),
-    aten!("aten::logical_xor(Tensor self, Tensor other) -> Tensor", |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) }, complex: |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.xor(a.truth(cx), b.truth(cx))) }),
+    op!(aten::lcm, lcm),
+    op!(
+        aten::logical_and,
+        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) },
+        complex =
+            |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.and(a.truth(cx), b.truth(cx))) }
+    ),
+    op!(
+        aten::logical_not,
+        |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) },
+        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(x.truth(cx))) }
+    ),
+    op!(
+        aten::logical_or,
+        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) },
+        complex =
+            |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.or(a.truth(cx), b.truth(cx))) }
+    ),
+    op!(
+        aten::logical_xor,
+        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) },
+        complex =
+            |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.xor(a.truth(cx), b.truth(cx))) }
+    ),
 ];
 
 /// One operator for bools, another for the bits of integers.

@@ -1,25 +1,33 @@
 //! Changes of element type. Devices, layouts and memory formats mean nothing to ONNX.
 
-use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_cast_Byte(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::U8), complex: to_complex),
-    aten!("aten::_cast_Char(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::I8), complex: to_complex),
-    aten!("aten::_cast_Double(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::F64), complex: to_complex),
-    aten!("aten::_cast_Float(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::F32), complex: to_complex),
-    aten!("aten::_cast_Half(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::F16), complex: to_complex),
-    aten!("aten::_cast_Int(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::I32), complex: to_complex),
-    aten!("aten::_cast_Long(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::I64), complex: to_complex),
-    aten!("aten::_cast_Short(Tensor self, bool non_blocking=False) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::I16), complex: to_complex),
-    aten!("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", to_optional, complex: |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)),
-    aten!("aten::chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |cx: &Cx, x: Value| to(cx, x, DType::F16), complex: to_complex),
-    aten!("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to, complex: |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)),
-    aten!("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to, complex: |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)),
-    aten!("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_optional, complex: |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)),
-    aten!("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", type_as, complex: |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)),
-    aten!("aten::type_as(Tensor self, Tensor other) -> Tensor", type_as, complex: |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)),
+    op!(aten::_cast_Byte, |cx: &Cx, x: Value| to(cx, x, DType::U8), complex = to_complex),
+    op!(aten::_cast_Char, |cx: &Cx, x: Value| to(cx, x, DType::I8), complex = to_complex),
+    op!(aten::_cast_Double, |cx: &Cx, x: Value| to(cx, x, DType::F64), complex = to_complex),
+    op!(aten::_cast_Float, |cx: &Cx, x: Value| to(cx, x, DType::F32), complex = to_complex),
+    op!(aten::_cast_Half, |cx: &Cx, x: Value| to(cx, x, DType::F16), complex = to_complex),
+    op!(aten::_cast_Int, |cx: &Cx, x: Value| to(cx, x, DType::I32), complex = to_complex),
+    op!(aten::_cast_Long, |cx: &Cx, x: Value| to(cx, x, DType::I64), complex = to_complex),
+    op!(aten::_cast_Short, |cx: &Cx, x: Value| to(cx, x, DType::I16), complex = to_complex),
+    op!(
+        aten::_to_copy,
+        to_optional,
+        complex = |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)
+    ),
+    op!(aten::chalf, |cx: &Cx, x: Value| to(cx, x, DType::F16), complex = to_complex),
+    op!(aten::to_device, to, complex = |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)),
+    op!(aten::to_dtype, to, complex = |cx: &Cx, x: Complex, _: DType| to_complex(cx, x)),
+    op!(
+        aten::to_dtype_layout,
+        to_optional,
+        complex = |cx: &Cx, x: Complex, _: Option<DType>| to_complex(cx, x)
+    ),
+    op!(aten::to_other, type_as, complex = |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)),
+    op!(aten::type_as, type_as, complex = |cx: &Cx, x: Complex, _: Value| to_complex(cx, x)),
 ];
 
 /// To a complex type, or from one: the real parts only, if the result is real.

@@ -1,92 +1,92 @@
 //! Comparisons, choices by a condition, the larger and the smaller of values.
 
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp),
-    aten!("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp),
-    aten!(
-        "aten::clamp_max(Tensor self, Scalar max) -> Tensor",
-        |cx: &Cx, x: Value, max: TensorOrScalar| clamp(cx, x, None, Some(max))
+    op!(aten::clamp, clamp),
+    op!(aten::clamp_Tensor, clamp),
+    op!(aten::clamp_max, |cx: &Cx, x: Value, max: TensorOrScalar| clamp(cx, x, None, Some(max))),
+    op!(aten::clamp_max_Tensor, |cx: &Cx, x: Value, max: TensorOrScalar| clamp(
+        cx,
+        x,
+        None,
+        Some(max)
+    )),
+    op!(aten::clamp_min, |cx: &Cx, x: Value, min: TensorOrScalar| clamp(cx, x, Some(min), None)),
+    op!(aten::clamp_min_Tensor, |cx: &Cx, x: Value, min: TensorOrScalar| clamp(
+        cx,
+        x,
+        Some(min),
+        None
+    )),
+    op!(aten::clip, clamp),
+    op!(aten::clip_Tensor, clamp),
+    op!(aten::eq_Scalar, equal, complex = equal_complex),
+    op!(aten::eq_Tensor, equal, complex = equal_complex),
+    op!(aten::fmax, fmax),
+    op!(aten::fmin, fmin),
+    op!(aten::ge_Scalar, greater_or_equal),
+    op!(aten::ge_Tensor, greater_or_equal),
+    op!(aten::greater_Scalar, greater),
+    op!(aten::greater_Tensor, greater),
+    op!(aten::greater_equal_Scalar, greater_or_equal),
+    op!(aten::greater_equal_Tensor, greater_or_equal),
+    op!(aten::gt_Scalar, greater),
+    op!(aten::gt_Tensor, greater),
+    op!(aten::isclose, isclose, complex = isclose_complex),
+    op!(
+        aten::isfinite,
+        isfinite,
+        complex = |cx: &Cx, x: Complex| -> Lowered {
+            Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.imag(cx))?))
+        }
     ),
-    aten!(
-        "aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-        |cx: &Cx, x: Value, max: TensorOrScalar| clamp(cx, x, None, Some(max))
+    op!(
+        aten::isinf,
+        |cx: &Cx, x: Value| isinf(cx, x, true, true),
+        complex = |cx: &Cx, x: Complex| -> Lowered {
+            Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.imag(cx), true, true)?))
+        }
     ),
-    aten!(
-        "aten::clamp_min(Tensor self, Scalar min) -> Tensor",
-        |cx: &Cx, x: Value, min: TensorOrScalar| clamp(cx, x, Some(min), None)
+    op!(
+        aten::isnan,
+        isnan,
+        complex = |cx: &Cx, x: Complex| -> Lowered {
+            Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.imag(cx))?))
+        }
     ),
-    aten!(
-        "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-        |cx: &Cx, x: Value, min: TensorOrScalar| clamp(cx, x, Some(min), None)
+    op!(aten::isneginf, |cx: &Cx, x: Value| isinf(cx, x, true, false)),
+    op!(aten::isposinf, |cx: &Cx, x: Value| isinf(cx, x, false, true)),
+    op!(
+        aten::isreal,
+        |cx: &Cx, x: Value| all(cx, x, true),
+        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.imag(cx), 0.0)) }
     ),
-    aten!("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp),
-    aten!("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp),
-    aten!("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", equal, complex: equal_complex),
-    aten!("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", equal, complex: equal_complex),
-    aten!("aten::fmax(Tensor self, Tensor other) -> Tensor", fmax),
-    aten!("aten::fmin(Tensor self, Tensor other) -> Tensor", fmin),
-    aten!("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", greater_or_equal),
-    aten!("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", greater_or_equal),
-    aten!("aten::greater.Scalar(Tensor self, Scalar other) -> Tensor", greater),
-    aten!("aten::greater.Tensor(Tensor self, Tensor other) -> Tensor", greater),
-    aten!("aten::greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", greater_or_equal),
-    aten!("aten::greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", greater_or_equal),
-    aten!("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", greater),
-    aten!("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", greater),
-    aten!("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose, complex: isclose_complex),
-    aten!("aten::isfinite(Tensor self) -> Tensor", isfinite, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.imag(cx))?)) }),
-    aten!("aten::isinf(Tensor self) -> Tensor", |cx: &Cx, x: Value| isinf(cx, x, true, true), complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.imag(cx), true, true)?)) }),
-    aten!("aten::isnan(Tensor self) -> Tensor", isnan, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.imag(cx))?)) }),
-    aten!("aten::isneginf(Tensor self) -> Tensor", |cx: &Cx, x: Value| isinf(cx, x, true, false)),
-    aten!("aten::isposinf(Tensor self) -> Tensor", |cx: &Cx, x: Value| isinf(cx, x, false, true)),
-    aten!("aten::isreal(Tensor self) -> Tensor", |cx: &Cx, x: Value| all(cx, x, true), complex: |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.imag(cx), 0.0)) }),
-    aten!("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", less_or_equal),
-    aten!("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", less_or_equal),
-    aten!("aten::less.Scalar(Tensor self, Scalar other) -> Tensor", less),
-    aten!("aten::less.Tensor(Tensor self, Tensor other) -> Tensor", less),
-    aten!("aten::less_equal.Scalar(Tensor self, Scalar other) -> Tensor", less_or_equal),
-    aten!("aten::less_equal.Tensor(Tensor self, Tensor other) -> Tensor", less_or_equal),
-    aten!("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", less),
-    aten!("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", less),
-    aten!(
-        "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-        masked_fill,
-        parts
-    ),
-    aten!(
-        "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-        masked_fill,
-        parts
-    ),
-    aten!("aten::max.other(Tensor self, Tensor other) -> Tensor", maximum),
-    aten!("aten::maximum(Tensor self, Tensor other) -> Tensor", maximum),
-    aten!("aten::min.other(Tensor self, Tensor other) -> Tensor", minimum),
-    aten!("aten::minimum(Tensor self, Tensor other) -> Tensor", minimum),
-    aten!("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", not_equal, complex: not_equal_complex),
-    aten!("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", not_equal, complex: not_equal_complex),
-    aten!("aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor", not_equal, complex: not_equal_complex),
-    aten!("aten::not_equal.Tensor(Tensor self, Tensor other) -> Tensor", not_equal, complex: not_equal_complex),
-    aten!(
-        "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
-        choose,
-        parts
-    ),
-    aten!(
-        "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
-        choose,
-        parts
-    ),
-    aten!(
-        "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
-        choose,
-        parts
-    ),
-    aten!("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", choose, parts),
+    op!(aten::le_Scalar, less_or_equal),
+    op!(aten::le_Tensor, less_or_equal),
+    op!(aten::less_Scalar, less),
+    op!(aten::less_Tensor, less),
+    op!(aten::less_equal_Scalar, less_or_equal),
+    op!(aten::less_equal_Tensor, less_or_equal),
+    op!(aten::lt_Scalar, less),
+    op!(aten::lt_Tensor, less),
+    op!(aten::masked_fill_Scalar, masked_fill, parts),
+    op!(aten::masked_fill_Tensor, masked_fill, parts),
+    op!(aten::max_other, maximum),
+    op!(aten::maximum, maximum),
+    op!(aten::min_other, minimum),
+    op!(aten::minimum, minimum),
+    op!(aten::ne_Scalar, not_equal, complex = not_equal_complex),
+    op!(aten::ne_Tensor, not_equal, complex = not_equal_complex),
+    op!(aten::not_equal_Scalar, not_equal, complex = not_equal_complex),
+    op!(aten::not_equal_Tensor, not_equal, complex = not_equal_complex),
+    op!(aten::where_Scalar, choose, parts),
+    op!(aten::where_ScalarOther, choose, parts),
+    op!(aten::where_ScalarSelf, choose, parts),
+    op!(aten::where_self, choose, parts),
 ];
 
 fn equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {

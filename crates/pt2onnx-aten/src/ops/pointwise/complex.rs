@@ -1,24 +1,44 @@
 //! Complex tensors made, taken apart, conjugated.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_conj(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
-    aten!("aten::_conj_copy(Tensor self) -> Tensor", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
-    aten!("aten::_conj_physical(Tensor self) -> Tensor", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
-    aten!("aten::complex(Tensor real, Tensor imag) -> Tensor", made_of_parts, complex: made_of_parts),
-    aten!("aten::conj(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
-    aten!("aten::conj_physical(Tensor self) -> Tensor", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: conj),
-    aten!("aten::imag(Tensor(a) self) -> Tensor(a)", imag_of_real, complex: |cx: &Cx, x: Complex| -> Lowered { Ok(x.imag(cx)) }),
-    aten!("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar, complex: polar),
-    aten!("aten::real(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: |_: &Cx, x: Complex| -> Lowered { Ok(x.re) }),
-    aten!("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same, complex: same),
-    aten!("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same, complex: same),
-    aten!("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: |_: &Cx, x: Value| -> Lowered { Ok(x) }),
-    aten!("aten::view_as_complex_copy(Tensor self) -> Tensor", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: |_: &Cx, x: Value| -> Lowered { Ok(x) }),
-    aten!("aten::view_as_real(Tensor(a) self) -> Tensor(a)", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: |_: &Cx, x: Value| -> Lowered { Ok(x) }),
-    aten!("aten::view_as_real_copy(Tensor self) -> Tensor", |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex: |_: &Cx, x: Value| -> Lowered { Ok(x) }),
+    op!(aten::_conj, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
+    op!(aten::_conj_copy, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
+    op!(aten::_conj_physical, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
+    op!(aten::complex, made_of_parts, complex = made_of_parts),
+    op!(aten::conj, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
+    op!(aten::conj_physical, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
+    op!(aten::imag, imag_of_real, complex = |cx: &Cx, x: Complex| -> Lowered { Ok(x.imag(cx)) }),
+    op!(aten::polar, polar, complex = polar),
+    op!(
+        aten::real,
+        |_: &Cx, x: Value| -> Lowered { Ok(x) },
+        complex = |_: &Cx, x: Complex| -> Lowered { Ok(x.re) }
+    ),
+    op!(aten::resolve_conj, same, complex = same),
+    op!(aten::resolve_neg, same, complex = same),
+    op!(
+        aten::view_as_complex,
+        |_: &Cx, x: Value| -> Lowered { Ok(x) },
+        complex = |_: &Cx, x: Value| -> Lowered { Ok(x) }
+    ),
+    op!(
+        aten::view_as_complex_copy,
+        |_: &Cx, x: Value| -> Lowered { Ok(x) },
+        complex = |_: &Cx, x: Value| -> Lowered { Ok(x) }
+    ),
+    op!(
+        aten::view_as_real,
+        |_: &Cx, x: Value| -> Lowered { Ok(x) },
+        complex = |_: &Cx, x: Value| -> Lowered { Ok(x) }
+    ),
+    op!(
+        aten::view_as_real_copy,
+        |_: &Cx, x: Value| -> Lowered { Ok(x) },
+        complex = |_: &Cx, x: Value| -> Lowered { Ok(x) }
+    ),
 ];
 
 fn same(_: &Cx, x: Value) -> Lowered {

@@ -2,16 +2,16 @@
 
 use crate::math::elementary::signbit_of;
 use crate::math::precision::{epsilon, largest, smallest};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", copysign),
-    aten!("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", copysign),
-    aten!("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp),
-    aten!("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp, complex: ldexp_complex),
-    aten!("aten::nextafter(Tensor self, Tensor other) -> Tensor", nextafter),
+    op!(aten::copysign_Scalar, copysign),
+    op!(aten::copysign_Tensor, copysign),
+    op!(aten::frexp_Tensor, frexp),
+    op!(aten::ldexp_Tensor, ldexp, complex = ldexp_complex),
+    op!(aten::nextafter, nextafter),
 ];
 
 /// `|a|` of `b`'s sign.

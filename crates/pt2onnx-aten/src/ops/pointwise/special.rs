@@ -3,32 +3,30 @@
 use crate::math::elementary::log1p_of;
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
 use crate::math::precision::{double, wide, wide2};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::erfc(Tensor self) -> Tensor", erfc),
-    aten!("aten::erfinv(Tensor self) -> Tensor", erfinv),
-    aten!("aten::special_entr(Tensor self) -> Tensor", entr),
-    aten!("aten::special_erfc(Tensor self) -> Tensor", erfc),
-    aten!("aten::special_erfcx(Tensor self) -> Tensor", erfcx),
-    aten!("aten::special_erfinv(Tensor self) -> Tensor", erfinv),
-    aten!("aten::special_log_ndtr(Tensor self) -> Tensor", log_ndtr),
-    aten!("aten::special_ndtr(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(wide(cx, x, |x| ndtr_of(cx, x)))
-    }),
-    aten!("aten::special_ndtri(Tensor self) -> Tensor", ndtri),
-    aten!("aten::special_spherical_bessel_j0(Tensor x) -> Tensor", spherical_bessel_j0),
-    aten!("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor", xlog1py),
-    aten!("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", xlog1py),
-    aten!("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", xlog1py),
-    aten!("aten::special_xlogy(Tensor self, Tensor other) -> Tensor", xlogy),
-    aten!("aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", xlogy),
-    aten!("aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", xlogy),
-    aten!("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", xlogy),
-    aten!("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", xlogy),
-    aten!("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor", xlogy),
+    op!(aten::erfc, erfc),
+    op!(aten::erfinv, erfinv),
+    op!(aten::special_entr, entr),
+    op!(aten::special_erfc, erfc),
+    op!(aten::special_erfcx, erfcx),
+    op!(aten::special_erfinv, erfinv),
+    op!(aten::special_log_ndtr, log_ndtr),
+    op!(aten::special_ndtr, |cx: &Cx, x: Value| -> Lowered { Ok(wide(cx, x, |x| ndtr_of(cx, x))) }),
+    op!(aten::special_ndtri, ndtri),
+    op!(aten::special_spherical_bessel_j0, spherical_bessel_j0),
+    op!(aten::special_xlog1py, xlog1py),
+    op!(aten::special_xlog1py_other_scalar, xlog1py),
+    op!(aten::special_xlog1py_self_scalar, xlog1py),
+    op!(aten::special_xlogy, xlogy),
+    op!(aten::special_xlogy_other_scalar, xlogy),
+    op!(aten::special_xlogy_self_scalar, xlogy),
+    op!(aten::xlogy_Scalar_Other, xlogy),
+    op!(aten::xlogy_Scalar_Self, xlogy),
+    op!(aten::xlogy_Tensor, xlogy),
 ];
 
 fn erfc(cx: &Cx, x: Value) -> Lowered {

@@ -2,67 +2,66 @@
 
 use crate::math::gamma::{digamma, incomplete_gamma, lgamma, trigamma, zeta};
 use crate::math::precision::{double, double2};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::digamma(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+    op!(aten::digamma, |cx: &Cx, x: Value| -> Lowered { Ok(double(cx, x, |x| digamma(cx, x))) }),
+    op!(aten::igamma, |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(cx, a, x, |a, x| {
+        incomplete_gamma(cx, a, x, false)
+    })),
+    op!(aten::igammac, |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(
+        cx,
+        a,
+        x,
+        |a, x| incomplete_gamma(cx, a, x, true)
+    )),
+    op!(aten::lgamma, |cx: &Cx, x: Value| -> Lowered { Ok(double(cx, x, |x| lgamma(cx, x))) }),
+    op!(aten::mvlgamma, mvlgamma),
+    op!(aten::polygamma, polygamma),
+    op!(aten::special_digamma, |cx: &Cx, x: Value| -> Lowered {
         Ok(double(cx, x, |x| digamma(cx, x)))
     }),
-    aten!(
-        "aten::igamma(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(cx, a, x, |a, x| incomplete_gamma(
-            cx, a, x, false
-        ))
-    ),
-    aten!(
-        "aten::igammac(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(cx, a, x, |a, x| incomplete_gamma(
-            cx, a, x, true
-        ))
-    ),
-    aten!("aten::lgamma(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+    op!(aten::special_gammainc, |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(
+        cx,
+        a,
+        x,
+        |a, x| incomplete_gamma(cx, a, x, false)
+    )),
+    op!(aten::special_gammaincc, |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(
+        cx,
+        a,
+        x,
+        |a, x| incomplete_gamma(cx, a, x, true)
+    )),
+    op!(aten::special_gammaln, |cx: &Cx, x: Value| -> Lowered {
         Ok(double(cx, x, |x| lgamma(cx, x)))
     }),
-    aten!("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma),
-    aten!("aten::polygamma(int n, Tensor self) -> Tensor", polygamma),
-    aten!("aten::special_digamma(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+    op!(aten::special_multigammaln, mvlgamma),
+    op!(aten::special_polygamma, polygamma),
+    op!(aten::special_psi, |cx: &Cx, x: Value| -> Lowered {
         Ok(double(cx, x, |x| digamma(cx, x)))
     }),
-    aten!(
-        "aten::special_gammainc(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(cx, a, x, |a, x| incomplete_gamma(
-            cx, a, x, false
-        ))
-    ),
-    aten!(
-        "aten::special_gammaincc(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, a: TensorOrScalar, x: TensorOrScalar| double2(cx, a, x, |a, x| incomplete_gamma(
-            cx, a, x, true
-        ))
-    ),
-    aten!("aten::special_gammaln(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(double(cx, x, |x| lgamma(cx, x)))
-    }),
-    aten!("aten::special_multigammaln(Tensor self, int p) -> Tensor", mvlgamma),
-    aten!("aten::special_polygamma(int n, Tensor self) -> Tensor", polygamma),
-    aten!("aten::special_psi(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(double(cx, x, |x| digamma(cx, x)))
-    }),
-    aten!(
-        "aten::special_zeta(Tensor self, Tensor other) -> Tensor",
-        |cx: &Cx, s: TensorOrScalar, q: TensorOrScalar| double2(cx, s, q, |s, q| zeta(cx, s, q))
-    ),
-    aten!(
-        "aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
-        |cx: &Cx, s: TensorOrScalar, q: TensorOrScalar| double2(cx, s, q, |s, q| zeta(cx, s, q))
-    ),
-    aten!(
-        "aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
-        |cx: &Cx, s: TensorOrScalar, q: TensorOrScalar| double2(cx, s, q, |s, q| zeta(cx, s, q))
-    ),
+    op!(aten::special_zeta, |cx: &Cx, s: TensorOrScalar, q: TensorOrScalar| double2(
+        cx,
+        s,
+        q,
+        |s, q| zeta(cx, s, q)
+    )),
+    op!(aten::special_zeta_other_scalar, |cx: &Cx, s: TensorOrScalar, q: TensorOrScalar| double2(
+        cx,
+        s,
+        q,
+        |s, q| zeta(cx, s, q)
+    )),
+    op!(aten::special_zeta_self_scalar, |cx: &Cx, s: TensorOrScalar, q: TensorOrScalar| double2(
+        cx,
+        s,
+        q,
+        |s, q| zeta(cx, s, q)
+    )),
 ];
 
 /// `p (p - 1) / 4 log pi + sum of lgamma(x - i / 2)`, `i < p`.

@@ -2,153 +2,145 @@
 
 use crate::math::control::{any, repeat};
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_chebyshev_polynomial_t, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_T)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_t_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_T)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_chebyshev_polynomial_t_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_T)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_T)
-    ),
-    aten!(
-        "aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_chebyshev_polynomial_u, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_U)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_u_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_U)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_chebyshev_polynomial_u_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_U)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_U)
-    ),
-    aten!(
-        "aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_chebyshev_polynomial_v, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_V)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_v_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_V)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_chebyshev_polynomial_v_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_V)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_V)
-    ),
-    aten!(
-        "aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_chebyshev_polynomial_w, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_W)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_w_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_W)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_chebyshev_polynomial_w_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_W)
     ),
-    aten!(
-        "aten::special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_W)
-    ),
-    aten!(
-        "aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_hermite_polynomial_h, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &HERMITE_H)
+    }),
+    op!(
+        aten::special_hermite_polynomial_h_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_H)
     ),
-    aten!(
-        "aten::special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_hermite_polynomial_h_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_H)
     ),
-    aten!(
-        "aten::special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_H)
-    ),
-    aten!(
-        "aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_hermite_polynomial_he, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &HERMITE_HE)
+    }),
+    op!(
+        aten::special_hermite_polynomial_he_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_HE)
     ),
-    aten!(
-        "aten::special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_hermite_polynomial_he_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_HE)
     ),
-    aten!(
-        "aten::special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_HE)
-    ),
-    aten!(
-        "aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_laguerre_polynomial_l, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &LAGUERRE)
+    }),
+    op!(
+        aten::special_laguerre_polynomial_l_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LAGUERRE)
     ),
-    aten!(
-        "aten::special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_laguerre_polynomial_l_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LAGUERRE)
     ),
-    aten!(
-        "aten::special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LAGUERRE)
-    ),
-    aten!(
-        "aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
+    op!(aten::special_legendre_polynomial_p, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &LEGENDRE)
+    }),
+    op!(
+        aten::special_legendre_polynomial_p_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LEGENDRE)
     ),
-    aten!(
-        "aten::special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_legendre_polynomial_p_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LEGENDRE)
     ),
-    aten!(
-        "aten::special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LEGENDRE)
-    ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_t,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_T)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_t_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_T)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_t_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_T)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_u,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_U)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_u_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_U)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_u_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_U)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_v,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_V)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_v_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_V)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_v_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_V)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_w,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_W)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_w_n_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_W)
     ),
-    aten!(
-        "aten::special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
+    op!(
+        aten::special_shifted_chebyshev_polynomial_w_x_scalar,
         |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_W)
     ),
 ];

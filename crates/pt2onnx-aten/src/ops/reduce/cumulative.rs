@@ -2,66 +2,56 @@
 
 use crate::math::control::scan;
 use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_logcumsumexp(Tensor self, int dim) -> Tensor",
-        logcumsumexp, complex: logcumsumexp_complex),
-    aten!(
-        "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Max, x, dim)
-    ),
-    aten!(
-        "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Min, x, dim)
-    ),
-    aten!("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumprod, complex: cumprod_complex),
-    aten!("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumsum, parts),
-    aten!(
-        "aten::cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+    op!(aten::_logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
+    op!(aten::cummax, |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Max, x, dim)),
+    op!(aten::cummin, |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Min, x, dim)),
+    op!(aten::cumprod, cumprod, complex = cumprod_complex),
+    op!(aten::cumsum, cumsum, parts),
+    op!(
+        aten::cumulative_trapezoid_dx,
         |cx: &Cx, y: Value, dx: Scalar, dim: i64| {
             let (areas, axis) = areas(cx, y, Spacing::Number(dx), dim)?;
             Ok(cumulated(cx, areas, axis))
         },
         parts
     ),
-    aten!(
-    "aten::cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-    |cx: &Cx, y: Value, x: Value, dim: i64| {
-        let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
-        Ok(cumulated(cx, areas, axis))
-    }, complex: |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-        let areas = y.try_bilinear(cx, x, |y, x| -> Lowered {
+    op!(
+        aten::cumulative_trapezoid_x,
+        |cx: &Cx, y: Value, x: Value, dim: i64| {
             let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
             Ok(cumulated(cx, areas, axis))
-        })?;
-        Ok(areas.value(cx))
-    }),
-    aten!(
-        "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-        diff,
-        parts
+        },
+        complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
+            let areas = y.try_bilinear(cx, x, |y, x| -> Lowered {
+                let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
+                Ok(cumulated(cx, areas, axis))
+            })?;
+            Ok(areas.value(cx))
+        }
     ),
-    aten!(
-        "aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]",
+    op!(aten::diff, diff, parts),
+    op!(
+        aten::gradient_array,
         |cx: &Cx, x: Value, dims: Vec<i64>, order: i64| {
             gradient(cx, x, vec![], Some(dims), order)
         },
         parts
     ),
-    aten!(
-        "aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]",
+    op!(
+        aten::gradient_scalararray,
         |cx: &Cx, x: Value, spacing: Scalar, dims: Vec<i64>, order: i64| {
             gradient(cx, x, vec![Spacing::Number(spacing)], Some(dims), order)
         },
         parts
     ),
-    aten!(
-        "aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]",
+    op!(
+        aten::gradient_scalarint,
         |cx: &Cx, x: Value, spacing: Option<Scalar>, dim: Option<i64>, order: i64| {
             gradient(
                 cx,
@@ -73,53 +63,55 @@ pub(crate) static OPS: &[AtenOp] = &[
         },
         parts
     ),
-    aten!(
-        "aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]",
+    op!(
+        aten::gradient_scalarrayarray,
         |cx: &Cx, x: Value, spacing: Vec<f64>, dims: Vec<i64>, order: i64| {
             gradient(cx, x, numbers(spacing), Some(dims), order)
         },
         parts
     ),
-    aten!(
-        "aten::gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
+    op!(
+        aten::gradient_scalarrayint,
         |cx: &Cx, x: Value, spacing: Vec<f64>, dim: Option<i64>, order: i64| {
             gradient(cx, x, numbers(spacing), dim.map(|d| vec![d]), order)
         },
         parts
     ),
-    aten!(
-        "aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]",
-        |cx: &Cx, x: Value, spacing: Vec<Value>, dims: Vec<i64>, order: i64| {
-            gradient(cx, x, spacing.into_iter().map(Spacing::Points).collect(), Some(dims), order)
-        }
-    ),
-    aten!(
-        "aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
-        |cx: &Cx, x: Value, spacing: Vec<Value>, dim: Option<i64>, order: i64| {
-            gradient(
-                cx,
-                x,
-                spacing.into_iter().map(Spacing::Points).collect(),
-                dim.map(|d| vec![d]),
-                order,
-            )
-        }
-    ),
-    aten!(
-        "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
-        logcumsumexp, complex: logcumsumexp_complex),
-    aten!(
-        "aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+    op!(aten::gradient_tensorarray, |cx: &Cx,
+                                     x: Value,
+                                     spacing: Vec<Value>,
+                                     dims: Vec<i64>,
+                                     order: i64| {
+        gradient(cx, x, spacing.into_iter().map(Spacing::Points).collect(), Some(dims), order)
+    }),
+    op!(aten::gradient_tensorarrayint, |cx: &Cx,
+                                        x: Value,
+                                        spacing: Vec<Value>,
+                                        dim: Option<i64>,
+                                        order: i64| {
+        gradient(
+            cx,
+            x,
+            spacing.into_iter().map(Spacing::Points).collect(),
+            dim.map(|d| vec![d]),
+            order,
+        )
+    }),
+    op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
+    op!(
+        aten::trapezoid_dx,
         |cx: &Cx, y: Value, dx: Scalar, dim: i64| trapezoid(cx, y, Spacing::Number(dx), dim),
         parts
     ),
-    aten!(
-    "aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-    |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim), complex: |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-        Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
-    }),
-    aten!(
-        "aten::trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor",
+    op!(
+        aten::trapezoid_x,
+        |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim),
+        complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
+            Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
+        }
+    ),
+    op!(
+        aten::trapz_dx,
         |cx: &Cx, y: Value, dx: f64, dim: i64| trapezoid(
             cx,
             y,
@@ -128,11 +120,13 @@ pub(crate) static OPS: &[AtenOp] = &[
         ),
         parts
     ),
-    aten!(
-    "aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-    |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim), complex: |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-        Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
-    }),
+    op!(
+        aten::trapz_x,
+        |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim),
+        complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
+            Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
+        }
+    ),
 ];
 
 /// `CumSum` along `axis`.

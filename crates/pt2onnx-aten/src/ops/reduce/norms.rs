@@ -4,65 +4,59 @@ use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_dist
 use crate::math::matrix::svd::singular_values;
 use crate::math::num::Num;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
-        |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(cx, a, b, p)
+    op!(aten::_cdist_forward, |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(
+        cx, a, b, p
+    )),
+    op!(aten::_euclidean_dist, |cx: &Cx, a: Value, b: Value| cdist(cx, a, b, 2.0)),
+    op!(aten::_pdist_forward, pdist),
+    op!(aten::cdist, |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(cx, a, b, p)),
+    op!(aten::cosine_similarity, cosine_similarity),
+    op!(
+        aten::dist,
+        |cx: &Cx, a: Value, b: Value, p: Scalar| -> Lowered {
+            let (a, b) = cx.promote(a, b);
+            let off = cx.sub(a, b);
+            Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
+        },
+        complex = |cx: &Cx, a: Complex, b: Complex, p: Scalar| -> Lowered {
+            let off = a.sub(cx, b);
+            Ok(complex_norm(cx, off, p.to_f64(), &all_axes(cx, off.re), false))
+        }
     ),
-    aten!(
-        "aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
-        |cx: &Cx, a: Value, b: Value| cdist(cx, a, b, 2.0)
-    ),
-    aten!("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist),
-    aten!(
-        "aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
-        |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(cx, a, b, p)
-    ),
-    aten!(
-        "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-        cosine_similarity
-    ),
-    aten!("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", |cx: &Cx, a: Value, b: Value, p: Scalar| -> Lowered {
-        let (a, b) = cx.promote(a, b);
-        let off = cx.sub(a, b);
-        Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
-    }, complex: |cx: &Cx, a: Complex, b: Complex, p: Scalar| -> Lowered {
-        let off = a.sub(cx, b);
-        Ok(complex_norm(cx, off, p.to_f64(), &all_axes(cx, off.re), false))
-    }),
-    aten!("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", frobenius_norm, complex: frobenius_norm),
-    aten!("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", matrix_norm_number, complex: matrix_norm_number),
-    aten!("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", matrix_norm_name, complex: matrix_norm_name),
-    aten!("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm, complex: linalg_norm),
-    aten!("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", linalg_norm_name, complex: linalg_norm_name),
-    aten!("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", vector_norm, complex: vector_norm),
-    aten!("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_of_all, complex: norm_of_all),
-    aten!("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm_dim, complex: norm_dim),
-    aten!("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm_dim_dtype, complex: norm_dim_dtype),
-    aten!("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm_dtype, complex: norm_dtype),
-    aten!("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", |cx: &Cx,
-                                                                              v: Value,
-                                                                              p: i64,
-                                                                              dim: i64|
-     -> Lowered {
+    op!(aten::frobenius_norm_dim, frobenius_norm, complex = frobenius_norm),
+    op!(aten::linalg_matrix_norm, matrix_norm_number, complex = matrix_norm_number),
+    op!(aten::linalg_matrix_norm_str_ord, matrix_norm_name, complex = matrix_norm_name),
+    op!(aten::linalg_norm, linalg_norm, complex = linalg_norm),
+    op!(aten::linalg_norm_ord_str, linalg_norm_name, complex = linalg_norm_name),
+    op!(aten::linalg_vector_norm, vector_norm, complex = vector_norm),
+    op!(aten::norm_Scalar, norm_of_all, complex = norm_of_all),
+    op!(aten::norm_ScalarOpt_dim, norm_dim, complex = norm_dim),
+    op!(aten::norm_ScalarOpt_dim_dtype, norm_dim_dtype, complex = norm_dim_dtype),
+    op!(aten::norm_ScalarOpt_dtype, norm_dtype, complex = norm_dtype),
+    op!(aten::norm_except_dim, |cx: &Cx, v: Value, p: i64, dim: i64| -> Lowered {
         let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
         let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
         Ok(norm(cx, v, p as f64, &axes, kept.is_some()))
     }),
-    aten!("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx: &Cx, x: Num, keepdim: bool| {
-        matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
-    }, complex: |cx: &Cx, x: Num, keepdim: bool| {
-        matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
-    }),
-    aten!("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", nuclear_norm, complex: nuclear_norm),
-    aten!("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor", pairwise_distance, complex: pairwise_distance_complex),
-    aten!("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
-    aten!("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm, complex: renorm),
+    op!(
+        aten::nuclear_norm,
+        |cx: &Cx, x: Num, keepdim: bool| {
+            matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
+        },
+        complex = |cx: &Cx, x: Num, keepdim: bool| {
+            matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
+        }
+    ),
+    op!(aten::nuclear_norm_dim, nuclear_norm, complex = nuclear_norm),
+    op!(aten::pairwise_distance, pairwise_distance, complex = pairwise_distance_complex),
+    op!(aten::pdist, pdist),
+    op!(aten::renorm, renorm, complex = renorm),
 ];
 
 /// `|x|` of complex numbers; of real ones, they themselves, whose sign no norm looks at.

@@ -3,136 +3,132 @@
 use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_aminmax(Tensor self) -> (Tensor, Tensor)", |cx: &Cx, x: Value| aminmax(
-        cx, x, None, false
-    )),
-    aten!(
-        "aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool| { aminmax(cx, x, Some(dim), keepdim) }
+    op!(aten::_aminmax, |cx: &Cx, x: Value| aminmax(cx, x, None, false)),
+    op!(aten::_aminmax_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
+        aminmax(cx, x, Some(dim), keepdim)
+    }),
+    op!(
+        aten::all,
+        |cx: &Cx, x: Value| { truth(cx, Extreme::Min, x, None, false) },
+        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Min, x.truth(cx), None, false)
     ),
-    aten!("aten::all(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        truth(cx, Extreme::Min, x, None, false)
-    }, complex: |cx: &Cx, x: Complex| truth(cx, Extreme::Min, x.truth(cx), None, false)),
-    aten!(
-        "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    op!(
+        aten::all_dim,
         |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
             truth(cx, Extreme::Min, x, Some(vec![dim]), keepdim)
-        }, complex: |cx: &Cx, x: Complex, dim: i64, keepdim: bool| truth(cx, Extreme::Min, x.truth(cx), Some(vec![dim]), keepdim)),
-    aten!(
-        "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        },
+        complex = |cx: &Cx, x: Complex, dim: i64, keepdim: bool| truth(
+            cx,
+            Extreme::Min,
+            x.truth(cx),
+            Some(vec![dim]),
+            keepdim
+        )
+    ),
+    op!(
+        aten::all_dims,
         |cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool| {
             truth(cx, Extreme::Min, x, dims, keepdim)
-        }, complex: |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| truth(cx, Extreme::Min, x.truth(cx), dims, keepdim)),
-    aten!(
-        "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
-            extreme_of(cx, Extreme::Max, x, &dims, keepdim)
-        }
+        },
+        complex = |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| truth(
+            cx,
+            Extreme::Min,
+            x.truth(cx),
+            dims,
+            keepdim
+        )
     ),
-    aten!(
-        "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
-            extreme_of(cx, Extreme::Min, x, &dims, keepdim)
-        }
+    op!(aten::amax, |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
+        extreme_of(cx, Extreme::Max, x, &dims, keepdim)
+    }),
+    op!(aten::amin, |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
+        extreme_of(cx, Extreme::Min, x, &dims, keepdim)
+    }),
+    op!(aten::aminmax, aminmax),
+    op!(
+        aten::any,
+        |cx: &Cx, x: Value| truth(cx, Extreme::Max, x, None, false),
+        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Max, x.truth(cx), None, false)
     ),
-    aten!(
-        "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-        aminmax
-    ),
-    aten!("aten::any(Tensor self) -> Tensor", |cx: &Cx, x: Value| truth(cx, Extreme::Max, x, None, false), complex:
-        |cx: &Cx, x: Complex| truth(cx, Extreme::Max, x.truth(cx), None, false)),
-    aten!("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-        truth(cx, Extreme::Max, x, Some(vec![dim]), keepdim)
-    }, complex: |cx: &Cx, x: Complex, dim: i64, keepdim: bool| {
-        truth(cx, Extreme::Max, x.truth(cx), Some(vec![dim]), keepdim)
-    }),
-    aten!("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool| {
-        truth(cx, Extreme::Max, x, dims, keepdim)
-    }, complex: |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| {
-        truth(cx, Extreme::Max, x.truth(cx), dims, keepdim)
-    }),
-    aten!(
-        "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
-            arg(cx, Extreme::Max, x, dim, keepdim)
-        }
-    ),
-    aten!(
-        "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
-            arg(cx, Extreme::Min, x, dim, keepdim)
-        }
-    ),
-    aten!("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", |cx: &Cx, x: Value, dim: Option<i64>| {
-        count_nonzero(cx, x, dim.map(|d| vec![d]))
-    }, complex: |cx: &Cx, x: Complex, dim: Option<i64>| {
-        count_nonzero(cx, x.truth(cx), dim.map(|d| vec![d]))
-    }),
-    aten!("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", |cx: &Cx, x: Value, dims: Vec<i64>| {
-        count_nonzero(cx, x, Some(dims))
-    }, complex: |cx: &Cx, x: Complex, dims: Vec<i64>| {
-        count_nonzero(cx, x.truth(cx), Some(dims))
-    }),
-    aten!("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp, complex: logsumexp_complex),
-    aten!("aten::max(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        extreme_of(cx, Extreme::Max, x, &[], false)
-    }),
-    aten!(
-        "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    op!(
+        aten::any_dim,
         |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-            extreme_with_index(cx, Extreme::Max, x, dim, keepdim)
+            truth(cx, Extreme::Max, x, Some(vec![dim]), keepdim)
+        },
+        complex = |cx: &Cx, x: Complex, dim: i64, keepdim: bool| {
+            truth(cx, Extreme::Max, x.truth(cx), Some(vec![dim]), keepdim)
         }
     ),
-    aten!(
-        "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    op!(
+        aten::any_dims,
+        |cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool| {
+            truth(cx, Extreme::Max, x, dims, keepdim)
+        },
+        complex = |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| {
+            truth(cx, Extreme::Max, x.truth(cx), dims, keepdim)
+        }
+    ),
+    op!(aten::argmax, |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
+        arg(cx, Extreme::Max, x, dim, keepdim)
+    }),
+    op!(aten::argmin, |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
+        arg(cx, Extreme::Min, x, dim, keepdim)
+    }),
+    op!(
+        aten::count_nonzero,
+        |cx: &Cx, x: Value, dim: Option<i64>| { count_nonzero(cx, x, dim.map(|d| vec![d])) },
+        complex = |cx: &Cx, x: Complex, dim: Option<i64>| {
+            count_nonzero(cx, x.truth(cx), dim.map(|d| vec![d]))
+        }
+    ),
+    op!(
+        aten::count_nonzero_dim_IntList,
+        |cx: &Cx, x: Value, dims: Vec<i64>| { count_nonzero(cx, x, Some(dims)) },
+        complex =
+            |cx: &Cx, x: Complex, dims: Vec<i64>| { count_nonzero(cx, x.truth(cx), Some(dims)) }
+    ),
+    op!(aten::logsumexp, logsumexp, complex = logsumexp_complex),
+    op!(aten::max, |cx: &Cx, x: Value| { extreme_of(cx, Extreme::Max, x, &[], false) }),
+    op!(aten::max_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
+        extreme_with_index(cx, Extreme::Max, x, dim, keepdim)
+    }),
+    op!(
+        aten::mean,
         |cx: &Cx, x: Value, dtype: Option<DType>| mean(cx, x, None, false, dtype),
         parts
     ),
-    aten!(
-        "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        mean,
-        parts
-    ),
-    aten!("aten::min(Tensor self) -> Tensor", |cx: &Cx, x: Value| {
-        extreme_of(cx, Extreme::Min, x, &[], false)
+    op!(aten::mean_dim, mean, parts),
+    op!(aten::min, |cx: &Cx, x: Value| { extreme_of(cx, Extreme::Min, x, &[], false) }),
+    op!(aten::min_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
+        extreme_with_index(cx, Extreme::Min, x, dim, keepdim)
     }),
-    aten!(
-        "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-            extreme_with_index(cx, Extreme::Min, x, dim, keepdim)
+    op!(aten::nanmean, nanmean, complex = nanmean_complex),
+    op!(aten::nansum, nansum),
+    op!(
+        aten::prod,
+        |cx: &Cx, x: Value, _: Option<DType>| prod(cx, x, None, false),
+        complex = |cx: &Cx, x: Complex, _: Option<DType>| prod_complex(cx, x, None)
+    ),
+    op!(
+        aten::prod_dim_int,
+        |cx: &Cx, x: Value, dim: i64, keepdim: bool, _: Option<DType>| {
+            prod(cx, x, Some(dim), keepdim)
+        },
+        complex = |cx: &Cx, x: Complex, dim: i64, _: bool, _: Option<DType>| {
+            prod_complex(cx, x, Some(dim))
         }
     ),
-    aten!("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean, complex: nanmean_complex),
-    aten!(
-        "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        nansum
-    ),
-    aten!("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, _: Option<DType>| prod(cx, x, None, false), complex:
-        |cx: &Cx, x: Complex, _: Option<DType>| prod_complex(cx, x, None)),
-    aten!("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx: &Cx, x: Value, dim: i64, keepdim: bool, _: Option<DType>| {
-        prod(cx, x, Some(dim), keepdim)
-    }, complex: |cx: &Cx, x: Complex, dim: i64, _: bool, _: Option<DType>| {
-        prod_complex(cx, x, Some(dim))
-    }),
-    aten!("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp, complex: logsumexp_complex),
-    aten!(
-        "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-        |cx: &Cx, x: Value, dtype: Option<DType>| sum(cx, x, None, false, dtype),
-        parts
-    ),
-    aten!(
-        "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        sum,
-        parts
-    ),
-    aten!("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size, parts),
-    aten!("aten::trace(Tensor self) -> Tensor", trace, parts),
+    op!(aten::special_logsumexp, logsumexp, complex = logsumexp_complex),
+    op!(aten::sum, |cx: &Cx, x: Value, dtype: Option<DType>| sum(cx, x, None, false, dtype), parts),
+    op!(aten::sum_dim_IntList, sum, parts),
+    op!(aten::sum_to_size, sum_to_size, parts),
+    op!(aten::trace, trace, parts),
 ];
 
 /// `ReduceMean` in the recorded type; NaN of nothing.

@@ -4,147 +4,106 @@ use crate::math::control::repeat;
 use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
 use crate::math::sort::gather_elements;
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
-        |cx: &Cx, x: Value, bins: Vec<i64>, range: Option<Vec<f64>>, _: Option<Value>, _: bool| {
-            all_edges(cx, rows(cx, x), &bins, range.as_deref())
-        }
-    ),
-    aten!(
-        "aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         bins: Vec<i64>,
-         range: Option<Vec<f64>>,
-         weight: Option<Value>,
-         density: bool|
-         -> Lowered {
-            let points = rows(cx, x);
-            let edges = all_edges(cx, points, &bins, range.as_deref())?;
-            Ok(histogram(cx, points, &edges, weight, density))
-        }
-    ),
-    aten!(
-        "aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
-        |cx: &Cx, x: Value, bins: Vec<Value>, weight: Option<Value>, density: bool| -> Lowered {
-            Ok(histogram(cx, rows(cx, x), &bins, weight, density))
-        }
-    ),
-    aten!(
-        "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-        unique
-    ),
-    aten!(
-        "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
-        bincount
-    ),
-    aten!(
-        "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, boundaries: Value, _: bool, right: bool| {
-            search(cx, boundaries, x, right)
-        }
-    ),
-    aten!(
-        "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-        |cx: &Cx, x: TensorOrScalar, boundaries: Value, _: bool, right: bool| {
-            search(cx, boundaries, x, right)
-        }
-    ),
-    aten!("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc),
-    aten!(
-        "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
-        |cx: &Cx,
-         x: Value,
-         bins: i64,
-         range: Option<Vec<f64>>,
-         weight: Option<Value>,
-         density: bool|
-         -> Lowered<[Value; 2]> {
-            let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
-            let edges = vec![edges(cx, flat(cx, x), bins, range.as_deref())?];
-            let counts = histogram(cx, points, &edges, weight, density);
-            Ok([counts, edges[0]])
-        }
-    ),
-    aten!(
-        "aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
-        |cx: &Cx,
-         x: Value,
-         bins: Value,
-         weight: Option<Value>,
-         density: bool|
-         -> Lowered<[Value; 2]> {
-            let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
-            Ok([histogram(cx, points, &[bins], weight, density), bins])
-        }
-    ),
-    aten!(
-        "aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-        histogramdd
-    ),
-    aten!(
-        "aten::histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-        |cx: &Cx,
-         x: Value,
-         bins: Vec<Value>,
-         _: Option<Vec<f64>>,
-         weight: Option<Value>,
-         density: bool|
-         -> Lowered<Vec<Value>> {
-            let counts = histogram(cx, rows(cx, x), &bins, weight, density);
-            Ok([counts].into_iter().chain(bins).collect())
-        }
-    ),
-    aten!(
-        "aten::histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-        |cx: &Cx,
-         x: Value,
-         bins: i64,
-         range: Option<Vec<f64>>,
-         weight: Option<Value>,
-         density: bool| {
-            let Some(n) = cx.dim(x, -1).as_int() else {
-                return Err(LowerError::unsupported(
-                    "histograms of a dynamic number of dimensions",
-                ));
-            };
-            histogramdd(cx, x, vec![bins; n.max(0) as usize], range, weight, density)
-        }
-    ),
-    aten!(
-        "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        isin
-    ),
-    aten!(
-        "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        isin
-    ),
-    aten!(
-        "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        isin
-    ),
-    aten!(
-        "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-        searchsorted
-    ),
-    aten!(
-        "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-        searchsorted
-    ),
-    aten!(
-        "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-        unique_consecutive
-    ),
-    aten!(
-        "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-        unique_dim
-    ),
+    op!(aten::_histogramdd_bin_edges, |cx: &Cx,
+                                       x: Value,
+                                       bins: Vec<i64>,
+                                       range: Option<Vec<f64>>,
+                                       _: Option<Value>,
+                                       _: bool| {
+        all_edges(cx, rows(cx, x), &bins, range.as_deref())
+    }),
+    op!(aten::_histogramdd_from_bin_cts, |cx: &Cx,
+                                          x: Value,
+                                          bins: Vec<i64>,
+                                          range: Option<Vec<f64>>,
+                                          weight: Option<Value>,
+                                          density: bool|
+     -> Lowered {
+        let points = rows(cx, x);
+        let edges = all_edges(cx, points, &bins, range.as_deref())?;
+        Ok(histogram(cx, points, &edges, weight, density))
+    }),
+    op!(aten::_histogramdd_from_bin_tensors, |cx: &Cx,
+                                              x: Value,
+                                              bins: Vec<Value>,
+                                              weight: Option<Value>,
+                                              density: bool|
+     -> Lowered {
+        Ok(histogram(cx, rows(cx, x), &bins, weight, density))
+    }),
+    op!(aten::_unique2, unique),
+    op!(aten::bincount, bincount),
+    op!(aten::bucketize_Scalar, |cx: &Cx,
+                                 x: TensorOrScalar,
+                                 boundaries: Value,
+                                 _: bool,
+                                 right: bool| {
+        search(cx, boundaries, x, right)
+    }),
+    op!(aten::bucketize_Tensor, |cx: &Cx,
+                                 x: TensorOrScalar,
+                                 boundaries: Value,
+                                 _: bool,
+                                 right: bool| {
+        search(cx, boundaries, x, right)
+    }),
+    op!(aten::histc, histc),
+    op!(aten::histogram_bin_ct, |cx: &Cx,
+                                 x: Value,
+                                 bins: i64,
+                                 range: Option<Vec<f64>>,
+                                 weight: Option<Value>,
+                                 density: bool|
+     -> Lowered<[Value; 2]> {
+        let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
+        let edges = vec![edges(cx, flat(cx, x), bins, range.as_deref())?];
+        let counts = histogram(cx, points, &edges, weight, density);
+        Ok([counts, edges[0]])
+    }),
+    op!(aten::histogram_bins_tensor, |cx: &Cx,
+                                      x: Value,
+                                      bins: Value,
+                                      weight: Option<Value>,
+                                      density: bool|
+     -> Lowered<[Value; 2]> {
+        let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
+        Ok([histogram(cx, points, &[bins], weight, density), bins])
+    }),
+    op!(aten::histogramdd, histogramdd),
+    op!(aten::histogramdd_TensorList_bins, |cx: &Cx,
+                                            x: Value,
+                                            bins: Vec<Value>,
+                                            _: Option<Vec<f64>>,
+                                            weight: Option<Value>,
+                                            density: bool|
+     -> Lowered<Vec<Value>> {
+        let counts = histogram(cx, rows(cx, x), &bins, weight, density);
+        Ok([counts].into_iter().chain(bins).collect())
+    }),
+    op!(aten::histogramdd_int_bins, |cx: &Cx,
+                                     x: Value,
+                                     bins: i64,
+                                     range: Option<Vec<f64>>,
+                                     weight: Option<Value>,
+                                     density: bool| {
+        let Some(n) = cx.dim(x, -1).as_int() else {
+            return Err(LowerError::unsupported("histograms of a dynamic number of dimensions"));
+        };
+        histogramdd(cx, x, vec![bins; n.max(0) as usize], range, weight, density)
+    }),
+    op!(aten::isin_Scalar_Tensor, isin),
+    op!(aten::isin_Tensor_Scalar, isin),
+    op!(aten::isin_Tensor_Tensor, isin),
+    op!(aten::searchsorted_Scalar, searchsorted),
+    op!(aten::searchsorted_Tensor, searchsorted),
+    op!(aten::unique_consecutive, unique_consecutive),
+    op!(aten::unique_dim, unique_dim),
 ];
 
 /// Up to this many elements, comparing with each is cheaper than a search.

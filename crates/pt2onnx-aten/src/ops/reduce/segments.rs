@@ -1,18 +1,15 @@
 //! Reductions over consecutive segments, and what a program reads out of tensors as numbers.
 
 use crate::math::reduce::{highest, lowest, reduce};
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_local_scalar_dense(Tensor self) -> Scalar", item),
-    aten!("aten::item(Tensor self) -> Scalar", item),
-    aten!(
-        "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
-        segment_reduce
-    ),
+    op!(aten::_local_scalar_dense, item),
+    op!(aten::item, item),
+    op!(aten::segment_reduce, segment_reduce),
 ];
 
 /// The only element, 0-d: the driver binds it to the program's symbol.

@@ -3,96 +3,86 @@
 use crate::math::reduce::{Extreme, any_nan, as_axis, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::{arg_extreme, gather_elements, sort, sorted_values, top_k};
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-        |cx: &Cx, x: Value, dim: i64, descending: bool| -> Lowered {
-            Ok(sort(cx, x, cx.axis(x, dim)?, descending)[1])
-        }
-    ),
-    aten!(
-        "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-        |cx: &Cx, x: Value, _: bool, dim: i64, descending: bool| -> Lowered {
-            Ok(sort(cx, x, cx.axis(x, dim)?, descending)[1])
-        }
-    ),
-    aten!(
-        "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, k: Expr, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
-            let axis = cx.axis(x, dim)?;
-            Ok(kth(cx, x, &k, axis, keepdim))
-        }
-    ),
-    aten!("aten::median(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(median(cx, flat(cx, x), 0, false)[0])
+    op!(aten::argsort, |cx: &Cx, x: Value, dim: i64, descending: bool| -> Lowered {
+        Ok(sort(cx, x, cx.axis(x, dim)?, descending)[1])
     }),
-    aten!(
-        "aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
-            Ok(median(cx, x, cx.axis(x, dim)?, keepdim))
-        }
-    ),
-    aten!(
-        "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        mode
-    ),
-    aten!("aten::msort(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(sort(cx, x, 0, false)[0])
+    op!(aten::argsort_stable, |cx: &Cx,
+                               x: Value,
+                               _: bool,
+                               dim: i64,
+                               descending: bool|
+     -> Lowered { Ok(sort(cx, x, cx.axis(x, dim)?, descending)[1]) }),
+    op!(aten::kthvalue, |cx: &Cx,
+                         x: Value,
+                         k: Expr,
+                         dim: i64,
+                         keepdim: bool|
+     -> Lowered<[Value; 2]> {
+        let axis = cx.axis(x, dim)?;
+        Ok(kth(cx, x, &k, axis, keepdim))
     }),
-    aten!("aten::nanmedian(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+    op!(aten::median, |cx: &Cx, x: Value| -> Lowered { Ok(median(cx, flat(cx, x), 0, false)[0]) }),
+    op!(aten::median_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
+        Ok(median(cx, x, cx.axis(x, dim)?, keepdim))
+    }),
+    op!(aten::mode, mode),
+    op!(aten::msort, |cx: &Cx, x: Value| -> Lowered { Ok(sort(cx, x, 0, false)[0]) }),
+    op!(aten::nanmedian, |cx: &Cx, x: Value| -> Lowered {
         Ok(nanmedian(cx, flat(cx, x), 0, false)[0])
     }),
-    aten!(
-        "aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
-            Ok(nanmedian(cx, x, cx.axis(x, dim)?, keepdim))
-        }
-    ),
-    aten!(
-        "aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-        |cx: &Cx, x: Value, q: Value, dim: Option<i64>, keepdim: bool, how: String| {
-            quantile(cx, x, q, dim, keepdim, &how, true)
-        }
-    ),
-    aten!(
-        "aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-        |cx: &Cx, x: Value, q: f64, dim: Option<i64>, keepdim: bool, how: String| {
-            quantile(cx, x, cx.scalar(q, cx.dtype(x)), dim, keepdim, &how, true)
-        }
-    ),
-    aten!(
-        "aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-        |cx: &Cx, x: Value, q: Value, dim: Option<i64>, keepdim: bool, how: String| {
-            quantile(cx, x, q, dim, keepdim, &how, false)
-        }
-    ),
-    aten!(
-        "aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-        |cx: &Cx, x: Value, q: f64, dim: Option<i64>, keepdim: bool, how: String| {
-            quantile(cx, x, cx.scalar(q, cx.dtype(x)), dim, keepdim, &how, false)
-        }
-    ),
-    aten!(
-        "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, dim: i64, descending: bool| -> Lowered<[Value; 2]> {
-            Ok(sort(cx, x, cx.axis(x, dim)?, descending))
-        }
-    ),
-    aten!(
-        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        |cx: &Cx, x: Value, _: Option<bool>, dim: i64, descending: bool| -> Lowered<[Value; 2]> {
-            Ok(sort(cx, x, cx.axis(x, dim)?, descending))
-        }
-    ),
-    aten!(
-        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-        topk
-    ),
+    op!(aten::nanmedian_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
+        Ok(nanmedian(cx, x, cx.axis(x, dim)?, keepdim))
+    }),
+    op!(aten::nanquantile, |cx: &Cx,
+                            x: Value,
+                            q: Value,
+                            dim: Option<i64>,
+                            keepdim: bool,
+                            how: String| {
+        quantile(cx, x, q, dim, keepdim, &how, true)
+    }),
+    op!(aten::nanquantile_scalar, |cx: &Cx,
+                                   x: Value,
+                                   q: f64,
+                                   dim: Option<i64>,
+                                   keepdim: bool,
+                                   how: String| {
+        quantile(cx, x, cx.scalar(q, cx.dtype(x)), dim, keepdim, &how, true)
+    }),
+    op!(aten::quantile, |cx: &Cx,
+                         x: Value,
+                         q: Value,
+                         dim: Option<i64>,
+                         keepdim: bool,
+                         how: String| {
+        quantile(cx, x, q, dim, keepdim, &how, false)
+    }),
+    op!(aten::quantile_scalar, |cx: &Cx,
+                                x: Value,
+                                q: f64,
+                                dim: Option<i64>,
+                                keepdim: bool,
+                                how: String| {
+        quantile(cx, x, cx.scalar(q, cx.dtype(x)), dim, keepdim, &how, false)
+    }),
+    op!(aten::sort, |cx: &Cx, x: Value, dim: i64, descending: bool| -> Lowered<[Value; 2]> {
+        Ok(sort(cx, x, cx.axis(x, dim)?, descending))
+    }),
+    op!(aten::sort_stable, |cx: &Cx,
+                            x: Value,
+                            _: Option<bool>,
+                            dim: i64,
+                            descending: bool|
+     -> Lowered<[Value; 2]> {
+        Ok(sort(cx, x, cx.axis(x, dim)?, descending))
+    }),
+    op!(aten::topk, topk),
 ];
 
 /// `TopK`. A 0-d tensor is its own largest.

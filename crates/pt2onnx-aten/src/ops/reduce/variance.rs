@@ -2,24 +2,24 @@
 
 use crate::math::num::Num;
 use crate::math::reduce::{is_empty_along, reduce, size_of};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::std(Tensor self, bool unbiased=True) -> Tensor", std_of_all, complex: std_of_all),
-    aten!("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", std, complex: std),
-    aten!("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", std_unbiased, complex: std_unbiased),
-    aten!("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", std_mean_of_all, complex: std_mean_of_all),
-    aten!("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", std_mean, complex: std_mean),
-    aten!("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", std_mean_unbiased, complex: std_mean_unbiased),
-    aten!("aten::var(Tensor self, bool unbiased=True) -> Tensor", var_of_all, complex: var_of_all),
-    aten!("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", var, complex: var),
-    aten!("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var_unbiased, complex: var_unbiased),
-    aten!("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean_of_all, complex: var_mean_of_all),
-    aten!("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", var_mean, complex: var_mean),
-    aten!("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_mean_unbiased, complex: var_mean_unbiased),
+    op!(aten::std, std_of_all, complex = std_of_all),
+    op!(aten::std_correction, std, complex = std),
+    op!(aten::std_dim, std_unbiased, complex = std_unbiased),
+    op!(aten::std_mean, std_mean_of_all, complex = std_mean_of_all),
+    op!(aten::std_mean_correction, std_mean, complex = std_mean),
+    op!(aten::std_mean_dim, std_mean_unbiased, complex = std_mean_unbiased),
+    op!(aten::var, var_of_all, complex = var_of_all),
+    op!(aten::var_correction, var, complex = var),
+    op!(aten::var_dim, var_unbiased, complex = var_unbiased),
+    op!(aten::var_mean, var_mean_of_all, complex = var_mean_of_all),
+    op!(aten::var_mean_correction, var_mean, complex = var_mean),
+    op!(aten::var_mean_dim, var_mean_unbiased, complex = var_mean_unbiased),
 ];
 
 /// The other overloads of `$name`: over all dimensions, and with a flag for the correction.

@@ -3,40 +3,24 @@
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, op::op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag, parts),
-    aten!("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag, parts),
-    aten!(
-        "aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-        diag_embed,
-        parts
-    ),
-    aten!("aten::diagflat(Tensor self, int offset=0) -> Tensor", diagflat, parts),
-    aten!(
-        "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-        diagonal_scatter,
-        parts
-    ),
-    aten!(
+    op!(aten::block_diag, block_diag, parts),
+    op!(aten::diag, diag, parts),
+    op!(aten::diag_embed, diag_embed, parts),
+    op!(aten::diagflat, diagflat, parts),
+    op!(aten::diagonal_scatter, diagonal_scatter, parts),
+    op!(
         "aten::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
         fill_diagonal,
         parts
     ),
-    aten!(
-        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
-        |cx: &Cx, x: Value, k: Expr| triangle(cx, x, &k, false),
-        parts
-    ),
-    aten!(
-        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
-        |cx: &Cx, x: Value, k: Expr| triangle(cx, x, &k, true),
-        parts
-    ),
+    op!(aten::tril, |cx: &Cx, x: Value, k: Expr| triangle(cx, x, &k, false), parts),
+    op!(aten::triu, |cx: &Cx, x: Value, k: Expr| triangle(cx, x, &k, true), parts),
 ];
 
 /// `Trilu`: zeros above or below the diagonal `k`.

@@ -1,52 +1,24 @@
 //! Ops whose result has the values of their input: ONNX has neither aliases, gradients, devices nor memory formats.
 
 use crate::math::shape::{flat, pad_to, to_recorded};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, registry::aten};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_fw_primal(Tensor(a) self, int level) -> Tensor(a)",
-        |_: &Cx, x: Value, _: Ignored| -> Lowered { Ok(x) },
-        parts
-    ),
-    aten!("aten::_lazy_clone(Tensor self) -> Tensor", identity, complex: identity),
-    aten!(
-        "aten::_to_cpu(Tensor[] tensors) -> Tensor[]",
-        |_: &Cx, tensors: Vec<Value>| -> Lowered<Vec<Value>> { Ok(tensors) },
-        parts
-    ),
-    aten!("aten::alias(Tensor(a) self) -> Tensor(a)", identity, complex: identity),
-    aten!("aten::alias_copy(Tensor self) -> Tensor", identity, complex: identity),
-    aten!(
-        "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-        identity,
-        complex: identity
-    ),
-    aten!(
-        "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
-        identity,
-        complex: identity
-    ),
-    aten!("aten::detach(Tensor(a) self) -> Tensor(a)", identity, complex: identity),
-    aten!("aten::detach_copy(Tensor self) -> Tensor", identity, complex: identity),
-    aten!("aten::lift(Tensor self) -> Tensor", identity, complex: identity),
-    aten!(
-        "aten::lift_fresh_copy(Tensor self) -> Tensor",
-        identity,
-        complex: identity
-    ),
-    aten!(
-        "aten::resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",
-        resize,
-        parts
-    ),
-    aten!(
-        "aten::resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor",
-        resize,
-        parts
-    ),
+    op!(aten::_fw_primal, |_: &Cx, x: Value, _: Ignored| -> Lowered { Ok(x) }, parts),
+    op!(aten::_lazy_clone, identity, complex = identity),
+    op!(aten::_to_cpu, |_: &Cx, tensors: Vec<Value>| -> Lowered<Vec<Value>> { Ok(tensors) }, parts),
+    op!(aten::alias, identity, complex = identity),
+    op!(aten::alias_copy, identity, complex = identity),
+    op!(aten::clone, identity, complex = identity),
+    op!(aten::contiguous, identity, complex = identity),
+    op!(aten::detach, identity, complex = identity),
+    op!(aten::detach_copy, identity, complex = identity),
+    op!(aten::lift, identity, complex = identity),
+    op!(aten::lift_fresh_copy, identity, complex = identity),
+    op!(aten::resize, resize, parts),
+    op!(aten::resize_as, resize, parts),
 ];
 
 fn identity(_: &Cx, x: Value) -> Lowered {

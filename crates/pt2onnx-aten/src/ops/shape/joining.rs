@@ -1,27 +1,23 @@
 //! Tensors joined.
 
 use crate::math::shape::{pad_to, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
-        chunk_cat,
-        parts
-    ),
-    aten!("aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", stack, parts),
-    aten!("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat, parts),
-    aten!("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack, parts),
-    aten!("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat, parts),
-    aten!("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat, parts),
-    aten!("aten::dstack(Tensor[] tensors) -> Tensor", dstack, parts),
-    aten!("aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor", flatten_dense_tensors, parts),
-    aten!("aten::hstack(Tensor[] tensors) -> Tensor", hstack, parts),
-    aten!("aten::row_stack(Tensor[] tensors) -> Tensor", vstack, parts),
-    aten!("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack, parts),
-    aten!("aten::vstack(Tensor[] tensors) -> Tensor", vstack, parts),
+    op!(aten::_chunk_cat, chunk_cat, parts),
+    op!(aten::_stack, stack, parts),
+    op!(aten::cat, cat, parts),
+    op!(aten::column_stack, column_stack, parts),
+    op!(aten::concat, cat, parts),
+    op!(aten::concatenate, cat, parts),
+    op!(aten::dstack, dstack, parts),
+    op!(aten::flatten_dense_tensors, flatten_dense_tensors, parts),
+    op!(aten::hstack, hstack, parts),
+    op!(aten::row_stack, vstack, parts),
+    op!(aten::stack, stack, parts),
+    op!(aten::vstack, vstack, parts),
 ];
 
 /// `Concat` in the tensors' common type. Empty vectors join anything, by an old habit of PyTorch's.

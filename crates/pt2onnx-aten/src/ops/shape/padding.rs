@@ -1,38 +1,26 @@
 //! Padding.
 
 use crate::math::shape::{has_no_elements, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
+    op!(
+        aten::_pad_circular,
         |cx: &Cx, x: Value, pads: Vec<Expr>| emit(cx, x, &pads, "wrap", None),
         parts
     ),
-    aten!(
-        "aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
-        pad_enum,
-        parts
-    ),
-    aten!(
-        "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-        constant_pad,
-        parts
-    ),
-    aten!(
-        "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
-        pad,
-        parts
-    ),
-    aten!("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", reflect, parts),
-    aten!("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", reflect, parts),
-    aten!("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", reflect, parts),
-    aten!("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", replicate, parts),
-    aten!("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", replicate, parts),
-    aten!("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", replicate, parts),
+    op!(aten::_pad_enum, pad_enum, parts),
+    op!(aten::constant_pad_nd, constant_pad, parts),
+    op!(aten::pad, pad, parts),
+    op!(aten::reflection_pad1d, reflect, parts),
+    op!(aten::reflection_pad2d, reflect, parts),
+    op!(aten::reflection_pad3d, reflect, parts),
+    op!(aten::replication_pad1d, replicate, parts),
+    op!(aten::replication_pad2d, replicate, parts),
+    op!(aten::replication_pad3d, replicate, parts),
 ];
 
 fn constant_pad(cx: &Cx, x: Value, pads: Vec<Expr>, value: TensorOrScalar) -> Lowered {

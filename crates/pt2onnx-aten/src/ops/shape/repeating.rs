@@ -3,44 +3,25 @@
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod, parts),
-    aten!(
-        "aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-        combinations,
-        parts
-    ),
-    aten!(
-        "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
+    op!(aten::cartesian_prod, cartesian_prod, parts),
+    op!(aten::combinations, combinations, parts),
+    op!(
+        aten::meshgrid,
         |cx: &Cx, tensors: Vec<Value>| meshgrid(cx, tensors, "ij".to_owned()),
         parts
     ),
-    aten!(
-        "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-        meshgrid,
-        parts
-    ),
-    aten!("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat, parts),
-    aten!(
-        "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-        interleaved_indices
-    ),
-    aten!(
-        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        repeat_interleave_each,
-        parts
-    ),
-    aten!(
-        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        repeat_interleave,
-        parts
-    ),
-    aten!("aten::tile(Tensor self, SymInt[] dims) -> Tensor", repeat, parts),
+    op!(aten::meshgrid_indexing, meshgrid, parts),
+    op!(aten::repeat, repeat, parts),
+    op!(aten::repeat_interleave_Tensor, interleaved_indices),
+    op!(aten::repeat_interleave_self_Tensor, repeat_interleave_each, parts),
+    op!(aten::repeat_interleave_self_int, repeat_interleave, parts),
+    op!(aten::tile, repeat, parts),
 ];
 
 /// `Tile`, where there may be more repeats than dimensions, or (in `tile`) fewer.

@@ -3,69 +3,29 @@
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-        diagonal,
-        parts
-    ),
-    aten!(
-        "aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-        diagonal,
-        parts
-    ),
-    aten!("aten::flip(Tensor self, int[] dims) -> Tensor", flip, parts),
-    aten!("aten::fliplr(Tensor self) -> Tensor", |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
-    aten!("aten::flipud(Tensor self) -> Tensor", |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
-    aten!(
-        "aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-        diagonal,
-        parts
-    ),
-    aten!(
-        "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-        narrow,
-        parts
-    ),
-    aten!(
-        "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-        narrow_at,
-        parts
-    ),
-    aten!(
-        "aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-        narrow,
-        parts
-    ),
-    aten!("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll, parts),
-    aten!("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90, parts),
-    aten!("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select, parts),
-    aten!("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", select, parts),
-    aten!(
-        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-        slice,
-        parts
-    ),
-    aten!(
-        "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-        slice,
-        parts
-    ),
-    aten!(
-        "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-        unfold,
-        parts
-    ),
-    aten!(
-        "aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
-        unfold,
-        parts
-    ),
+    op!(aten::diagonal, diagonal, parts),
+    op!(aten::diagonal_copy, diagonal, parts),
+    op!(aten::flip, flip, parts),
+    op!(aten::fliplr, |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
+    op!(aten::flipud, |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
+    op!(aten::linalg_diagonal, diagonal, parts),
+    op!(aten::narrow, narrow, parts),
+    op!(aten::narrow_Tensor, narrow_at, parts),
+    op!(aten::narrow_copy, narrow, parts),
+    op!(aten::roll, roll, parts),
+    op!(aten::rot90, rot90, parts),
+    op!(aten::select_int, select, parts),
+    op!(aten::select_copy_int, select, parts),
+    op!(aten::slice_Tensor, slice, parts),
+    op!(aten::slice_copy_Tensor, slice, parts),
+    op!(aten::unfold, unfold, parts),
+    op!(aten::unfold_copy, unfold, parts),
 ];
 
 /// `Gather` of one element along `dim`; negative indices count from the end in both worlds.

@@ -4,98 +4,34 @@ use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
     cx::{Outputs, axis_of},
-    registry::aten,
+    op::op,
 };
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", split, parts),
-    aten!(
-        "aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
-        split_at::<2>,
-        parts
-    ),
-    aten!(
-        "aten::dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
-        split_along::<2>,
-        parts
-    ),
-    aten!(
-        "aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
-        hsplit_at,
-        parts
-    ),
-    aten!("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", hsplit, parts),
-    aten!(
-        "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-        tensor_split_at,
-        parts
-    ),
-    aten!(
-        "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
-        tensor_split_by,
-        parts
-    ),
-    aten!("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", unbind, parts),
-    aten!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", unbind, parts),
-    aten!(
-        "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
-        unflatten_dense_tensors,
-        parts
-    ),
-    aten!("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", split, parts),
-    aten!(
-        "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-        split,
-        parts
-    ),
-    aten!(
-        "aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
-        split_at::<0>,
-        parts
-    ),
-    aten!(
-        "aten::vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
-        split_along::<0>,
-        parts
-    ),
+    op!(aten::chunk, split, parts),
+    op!(aten::dsplit_array, split_at::<2>, parts),
+    op!(aten::dsplit_int, split_along::<2>, parts),
+    op!(aten::hsplit_array, hsplit_at, parts),
+    op!(aten::hsplit_int, hsplit, parts),
+    op!(aten::split_Tensor, split, parts),
+    op!(aten::split_sizes, split, parts),
+    op!(aten::split_copy_Tensor, split, parts),
+    op!(aten::split_with_sizes, split, parts),
+    op!(aten::split_with_sizes_copy, split, parts),
+    op!(aten::tensor_split_indices, tensor_split_at, parts),
+    op!(aten::tensor_split_sections, split, parts),
+    op!(aten::tensor_split_tensor_indices_or_sections, tensor_split_by, parts),
+    op!(aten::unbind_int, unbind, parts),
+    op!(aten::unbind_copy_int, unbind, parts),
+    op!(aten::unflatten_dense_tensors, unflatten_dense_tensors, parts),
+    op!(aten::unsafe_chunk, split, parts),
+    op!(aten::unsafe_split_Tensor, split, parts),
+    op!(aten::unsafe_split_with_sizes, split, parts),
+    op!(aten::vsplit_array, split_at::<0>, parts),
+    op!(aten::vsplit_int, split_along::<0>, parts),
 ];
 
 /// `Split` into pieces of the recorded sizes.

@@ -1,27 +1,15 @@
 //! Views by strides: ONNX has no storage, so the elements are found by their places in the tensor's own.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, op::op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-        as_strided,
-        parts
-    ),
-    aten!(
-        "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-        as_strided,
-        parts
-    ),
-    aten!(
-        "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-        as_strided_scatter,
-        parts
-    ),
+    op!(aten::as_strided, as_strided, parts),
+    op!(aten::as_strided_copy, as_strided, parts),
+    op!(aten::as_strided_scatter, as_strided_scatter, parts),
 ];
 
 /// A tensor and how its elements lie in its storage.
@@ -32,6 +20,10 @@ struct Strided {
 }
 
 impl FromArg for Strided {
+    fn accepts(ty: &crate::ParamType) -> bool {
+        Value::accepts(ty)
+    }
+
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         let meta = arg.name().and_then(|name| match cx.meta(name)? {
             ValueMeta::Tensor(meta) => Some(meta),

@@ -6,109 +6,69 @@ use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
     args::Ignored,
     cx::{Outputs, axis_of},
-    registry::aten,
+    op::op,
 };
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!(
-        "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
-        reshape_2,
-        parts
-    ),
-    aten!(
-        "aten::_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
-        reshape_2,
-        parts
-    ),
-    aten!("aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", reshape_1, parts),
-    aten!("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", reshape_1, parts),
-    aten!("aten::adjoint(Tensor(a) self) -> Tensor(a)", swap_last, complex: adjoint),
-    aten!("aten::atleast_1d(Tensor self) -> Tensor", to_recorded, parts),
-    aten!("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", all_to_recorded, parts),
-    aten!("aten::atleast_2d(Tensor self) -> Tensor", to_recorded, parts),
-    aten!("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", all_to_recorded, parts),
-    aten!("aten::atleast_3d(Tensor self) -> Tensor", to_recorded, parts),
-    aten!("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", all_to_recorded, parts),
-    aten!("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", broadcast_tensors, parts),
-    aten!("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", expand, parts),
-    aten!(
-        "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    op!(aten::_reshape_alias, reshape_2, parts),
+    op!(aten::_reshape_alias_copy, reshape_2, parts),
+    op!(aten::_reshape_copy, reshape_1, parts),
+    op!(aten::_unsafe_view, reshape_1, parts),
+    op!(aten::adjoint, swap_last, complex = adjoint),
+    op!(aten::atleast_1d, to_recorded, parts),
+    op!(aten::atleast_1d_Sequence, all_to_recorded, parts),
+    op!(aten::atleast_2d, to_recorded, parts),
+    op!(aten::atleast_2d_Sequence, all_to_recorded, parts),
+    op!(aten::atleast_3d, to_recorded, parts),
+    op!(aten::atleast_3d_Sequence, all_to_recorded, parts),
+    op!(aten::broadcast_tensors, broadcast_tensors, parts),
+    op!(aten::broadcast_to, expand, parts),
+    op!(aten::expand, expand, parts),
+    op!(
+        aten::expand_as,
         expand,
-        parts
-    ),
-    aten!(
-        "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-        expand,
-        complex: |cx: &Cx, x: Num, other: Num| -> Lowered {
+        complex = |cx: &Cx, x: Num, other: Num| -> Lowered {
             Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
         }
     ),
-    aten!(
-        "aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
-        expand,
-        parts
-    ),
-    aten!(
-        "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-        reshape_2,
-        parts
-    ),
-    aten!("aten::mH(Tensor(a) self) -> Tensor(a)", swap_last, complex: adjoint),
-    aten!("aten::mT(Tensor(a) self) -> Tensor(a)", swap_last, parts),
-    aten!("aten::matrix_H(Tensor(a) self) -> Tensor(a)", swap_last, complex: adjoint),
-    aten!(
-        "aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-        movedim,
-        parts
-    ),
-    aten!(
-        "aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-        movedim,
-        parts
-    ),
-    aten!(
-        "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-        movedim,
-        parts
-    ),
-    aten!(
-        "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-        movedim,
-        parts
-    ),
-    aten!("aten::numpy_T(Tensor(a) self) -> Tensor(a)", reverse, parts),
-    aten!("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", permute, parts),
-    aten!("aten::permute_copy(Tensor self, int[] dims) -> Tensor", permute, parts),
-    aten!("aten::ravel(Tensor(a) self) -> Tensor(a)", to_recorded, parts),
-    aten!("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshape_1, parts),
-    aten!("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_1, parts),
-    aten!("aten::squeeze(Tensor(a) self) -> Tensor(a)", to_recorded, parts),
-    aten!("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", reshape_1, parts),
-    aten!("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", reshape_1, parts),
-    aten!("aten::squeeze_copy(Tensor self) -> Tensor", to_recorded, parts),
-    aten!("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", reshape_1, parts),
-    aten!("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", reshape_1, parts),
-    aten!("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", transpose, parts),
-    aten!("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose, parts),
-    aten!("aten::t(Tensor(a) self) -> Tensor(a)", t, parts),
-    aten!("aten::t_copy(Tensor self) -> Tensor", t, parts),
-    aten!("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose, parts),
-    aten!("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", transpose, parts),
-    aten!(
-        "aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
-        reshape_2,
-        parts
-    ),
-    aten!("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze, parts),
-    aten!("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", unsqueeze, parts),
-    aten!("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", reshape_1, parts),
-    aten!("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype, complex: view_complex_dtype),
-    aten!("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_1, parts),
-    aten!("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_1, parts),
-    aten!("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", view_dtype, complex: view_complex_dtype),
+    op!(aten::expand_copy, expand, parts),
+    op!(aten::flatten_using_ints, reshape_2, parts),
+    op!(aten::mH, swap_last, complex = adjoint),
+    op!(aten::mT, swap_last, parts),
+    op!(aten::matrix_H, swap_last, complex = adjoint),
+    op!(aten::moveaxis_int, movedim, parts),
+    op!(aten::moveaxis_intlist, movedim, parts),
+    op!(aten::movedim_int, movedim, parts),
+    op!(aten::movedim_intlist, movedim, parts),
+    op!(aten::numpy_T, reverse, parts),
+    op!(aten::permute, permute, parts),
+    op!(aten::permute_copy, permute, parts),
+    op!(aten::ravel, to_recorded, parts),
+    op!(aten::reshape, reshape_1, parts),
+    op!(aten::reshape_as, reshape_1, parts),
+    op!(aten::squeeze, to_recorded, parts),
+    op!(aten::squeeze_dim, reshape_1, parts),
+    op!(aten::squeeze_dims, reshape_1, parts),
+    op!(aten::squeeze_copy, to_recorded, parts),
+    op!(aten::squeeze_copy_dim, reshape_1, parts),
+    op!(aten::squeeze_copy_dims, reshape_1, parts),
+    op!(aten::swapaxes, transpose, parts),
+    op!(aten::swapdims, transpose, parts),
+    op!(aten::t, t, parts),
+    op!(aten::t_copy, t, parts),
+    op!(aten::transpose_int, transpose, parts),
+    op!(aten::transpose_copy_int, transpose, parts),
+    op!(aten::unflatten_int, reshape_2, parts),
+    op!(aten::unsqueeze, unsqueeze, parts),
+    op!(aten::unsqueeze_copy, unsqueeze, parts),
+    op!(aten::view, reshape_1, parts),
+    op!(aten::view_dtype, view_dtype, complex = view_complex_dtype),
+    op!(aten::view_as, reshape_1, parts),
+    op!(aten::view_copy, reshape_1, parts),
+    op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
 ];
 
 /// `Reshape` to the recorded sizes.

@@ -1,44 +1,38 @@
 //! Fourier transforms: `DFT`, one dimension after the other.
 
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, op::op};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", fft_c2c, complex: fft_c2c),
-    aten!("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", fft_c2r, complex: fft_c2r),
-    aten!("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", fft_r2c, complex: fft_r2c),
-    aten!("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<FFT>, complex: one::<FFT>),
-    aten!("aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<FFT>, complex: two::<FFT>),
-    aten!(
-        "aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        fftfreq
-    ),
-    aten!("aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<FFT>, complex: many::<FFT>),
-    aten!("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", fftshift, parts),
-    aten!("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<HFFT>, complex: one::<HFFT>),
-    aten!("aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<HFFT>, complex: two::<HFFT>),
-    aten!("aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<HFFT>, complex: many::<HFFT>),
-    aten!("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<IFFT>, complex: one::<IFFT>),
-    aten!("aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<IFFT>, complex: two::<IFFT>),
-    aten!("aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<IFFT>, complex: many::<IFFT>),
-    aten!("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", ifftshift, parts),
-    aten!("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<IHFFT>, complex: one::<IHFFT>),
-    aten!("aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<IHFFT>, complex: two::<IHFFT>),
-    aten!("aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<IHFFT>, complex: many::<IHFFT>),
-    aten!("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<IRFFT>, complex: one::<IRFFT>),
-    aten!("aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<IRFFT>, complex: two::<IRFFT>),
-    aten!("aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<IRFFT>, complex: many::<IRFFT>),
-    aten!("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", one::<RFFT>, complex: one::<RFFT>),
-    aten!("aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", two::<RFFT>, complex: two::<RFFT>),
-    aten!(
-        "aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        rfftfreq
-    ),
-    aten!("aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", many::<RFFT>, complex: many::<RFFT>),
+    op!(aten::_fft_c2c, fft_c2c, complex = fft_c2c),
+    op!(aten::_fft_c2r, fft_c2r, complex = fft_c2r),
+    op!(aten::_fft_r2c, fft_r2c, complex = fft_r2c),
+    op!(aten::fft_fft, one::<FFT>, complex = one::<FFT>),
+    op!(aten::fft_fft2, two::<FFT>, complex = two::<FFT>),
+    op!(aten::fft_fftfreq, fftfreq),
+    op!(aten::fft_fftn, many::<FFT>, complex = many::<FFT>),
+    op!(aten::fft_fftshift, fftshift, parts),
+    op!(aten::fft_hfft, one::<HFFT>, complex = one::<HFFT>),
+    op!(aten::fft_hfft2, two::<HFFT>, complex = two::<HFFT>),
+    op!(aten::fft_hfftn, many::<HFFT>, complex = many::<HFFT>),
+    op!(aten::fft_ifft, one::<IFFT>, complex = one::<IFFT>),
+    op!(aten::fft_ifft2, two::<IFFT>, complex = two::<IFFT>),
+    op!(aten::fft_ifftn, many::<IFFT>, complex = many::<IFFT>),
+    op!(aten::fft_ifftshift, ifftshift, parts),
+    op!(aten::fft_ihfft, one::<IHFFT>, complex = one::<IHFFT>),
+    op!(aten::fft_ihfft2, two::<IHFFT>, complex = two::<IHFFT>),
+    op!(aten::fft_ihfftn, many::<IHFFT>, complex = many::<IHFFT>),
+    op!(aten::fft_irfft, one::<IRFFT>, complex = one::<IRFFT>),
+    op!(aten::fft_irfft2, two::<IRFFT>, complex = two::<IRFFT>),
+    op!(aten::fft_irfftn, many::<IRFFT>, complex = many::<IRFFT>),
+    op!(aten::fft_rfft, one::<RFFT>, complex = one::<RFFT>),
+    op!(aten::fft_rfft2, two::<RFFT>, complex = two::<RFFT>),
+    op!(aten::fft_rfftfreq, rfftfreq),
+    op!(aten::fft_rfftn, many::<RFFT>, complex = many::<RFFT>),
 ];
 
 /// The functions of `torch.fft`.
@@ -57,6 +51,12 @@ struct Signal {
 }
 
 impl FromArg for Signal {
+    const TAKES_COMPLEX: bool = true;
+
+    fn accepts(ty: &crate::ParamType) -> bool {
+        Value::accepts(ty)
+    }
+
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         let value = Value::from_arg(cx, arg)?;
         let complex = matches!(arg, Argument::Tensor(name) if cx.is_complex(name));

@@ -1,16 +1,16 @@
 //! Short-time Fourier transforms.
 
 use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    aten!("aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor", istft, complex: istft),
-    aten!("aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor", stft, complex: stft),
-    aten!("aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor", stft_center, complex: stft_center),
+    op!(aten::istft, istft, complex = istft),
+    op!(aten::stft, stft, complex = stft),
+    op!(aten::stft_center, stft_center, complex = stft_center),
 ];
 
 /// Sizes of the frames.
