@@ -34,12 +34,12 @@ mod schema;
 pub mod schemas;
 
 pub use args::{Args, FromArg};
-pub use complex::Complex;
 pub use cx::{Cx, Outputs};
 pub use driver::{
     Detail, Emitted, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used,
 };
 pub use error::{ArgError, Error, LowerError, Lowered, NodeError, SignatureError};
+pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Unbound};
 pub use promotion::{TensorOrScalar, promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};

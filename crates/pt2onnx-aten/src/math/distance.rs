@@ -1,6 +1,6 @@
 //! Norms of vectors, and distances between rows.
 
-use crate::math::reduce::{Extreme, difference, extreme, magnitude, reduce};
+use crate::math::reduce::{Extreme, extreme, reduce};
 use crate::{Complex, Cx, Lowered};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
@@ -31,6 +31,22 @@ pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> 
     }
 }
 
+/// [`norm`] of numbers that may be complex. The 2-norm of complex ones is that of all parts, in float64, where squares of
+/// narrower floats neither overflow nor vanish.
+pub(crate) fn complex_norm(cx: &Cx, x: Complex, p: f64, axes: &[usize], keepdim: bool) -> Value {
+    if x.im.is_none() {
+        return norm(cx, x.re, p, axes, keepdim);
+    }
+    if p != 2.0 {
+        return norm(cx, x.abs(cx), p, axes, keepdim);
+    }
+    let last = cx.rank(x.re);
+    let all: Vec<usize> = axes.iter().copied().chain([last]).collect();
+    let length = reduce(cx, "ReduceL2", cx.cast(cx.pairs(x), DType::F64), &all, keepdim);
+    let length = if keepdim { cx.squeeze(length, &[last]) } else { length };
+    cx.cast(length, cx.dtype(x.re))
+}
+
 /// `|a - b + eps|` over the last dimension.
 pub(crate) fn pairwise_distance(
     cx: &Cx,
@@ -56,8 +72,7 @@ pub(crate) fn pairwise_distance_complex(
     eps: f64,
     keepdim: bool,
 ) -> Lowered {
-    let off = difference(cx, a, b);
-    let off = magnitude(cx, Complex { re: cx.add(off.re, eps), im: off.im });
-    let last = cx.rank(off).saturating_sub(1);
-    Ok(norm(cx, off, p, &[last], keepdim))
+    let off = a.sub(cx, b).shift(cx, eps);
+    let last = cx.rank(off.re).saturating_sub(1);
+    Ok(complex_norm(cx, off, p, &[last], keepdim))
 }

@@ -152,14 +152,22 @@ fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
     last[0]
 }
 
-/// `sqrt(a^2 + b^2)`; of float32 and narrower in float64, where squares neither overflow nor vanish.
+/// `sqrt(a^2 + b^2)` as PyTorch has it: without overflow on the way. In the type of `a`.
 pub(crate) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
-    let dtype = cx.dtype(a);
-    let square = |v| {
-        let wide = cx.cast(v, DType::F64);
-        cx.mul(wide, wide)
-    };
-    cx.cast(cx.sqrt(cx.add(square(a), square(b))), dtype)
+    cx.cast(length(cx, a, b), cx.dtype(a))
+}
+
+/// `sqrt(a^2 + b^2)` in float64. Squares of narrower floats neither overflow nor vanish there; float64 itself is divided by
+/// the larger of `|a|` and `|b|` first, unless that is 0 or infinite.
+pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
+    let root = |a, b| cx.sqrt(cx.add(cx.mul(a, a), cx.mul(b, b)));
+    if cx.dtype(a) != DType::F64 {
+        return root(cx.cast(a, DType::F64), cx.cast(b, DType::F64));
+    }
+    let largest = cx.maximum(cx.abs(a), cx.abs(b));
+    let usable = cx.and(cx.greater(largest, 0.0), cx.less(largest, f64::INFINITY));
+    let scale = cx.select(usable, largest, 1.0);
+    cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
 }
 
 /// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has

@@ -2,7 +2,7 @@
 
 pub(crate) mod bessel;
 pub(crate) mod coefficients;
-pub(crate) mod complex_math;
+pub(crate) mod complex;
 pub(crate) mod control;
 pub(crate) mod distance;
 pub(crate) mod elementary;

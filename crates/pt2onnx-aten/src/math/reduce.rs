@@ -1,6 +1,6 @@
 //! Reductions over axes: sums, extremes, what they are of empty tensors and of NaN.
 
-use crate::{Complex, Cx, LowerError, Lowered};
+use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -131,30 +131,4 @@ pub(crate) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
         return Ok(cx.scalar(f64::NAN, cx.dtype(loss)));
     }
     Ok(reduce(cx, op, loss, &axes, false))
-}
-
-/// `a * b`.
-pub(crate) fn product(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    Complex {
-        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
-        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
-    }
-}
-
-/// `a - b`.
-pub(crate) fn difference(cx: &Cx, a: Complex, b: Complex) -> Complex {
-    Complex { re: cx.sub(a.re, b.re), im: cx.sub(a.im, b.im) }
-}
-
-/// `|z|`.
-pub(crate) fn magnitude(cx: &Cx, x: Complex) -> Value {
-    cx.sqrt(cx.add(cx.mul(x.re, x.re), cx.mul(x.im, x.im)))
-}
-
-/// The angle of `z`, from `-pi` to `pi`: twice that of `|z| + z`, but on the negative real axis.
-pub(crate) fn angle(cx: &Cx, x: Complex) -> Value {
-    let half = cx.atan(cx.div(x.im, cx.add(magnitude(cx, x), x.re)));
-    let negative = cx.and(cx.less(x.re, 0.0), cx.equal(x.im, 0.0));
-    let half = cx.select(cx.equal(x.im, 0.0), 0.0, half);
-    cx.select(negative, std::f64::consts::PI, cx.mul(half, 2.0))
 }

@@ -17,15 +17,13 @@ pub(crate) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
     let rank = cx.rank(a.re);
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);
-    let both = Num {
-        re: cx.concat(&[a.re, b.re], rank - 1),
-        im: match (a.im, b.im) {
-            (None, None) => None,
-            _ => {
-                let [a, b] = [a, b].map(|x| x.complex(cx).im.unwrap_or(x.re));
-                Some(cx.concat(&[a, b], rank - 1))
-            }
-        },
+    let join = |a, b| cx.concat(&[a, b], rank - 1);
+    let both = match (a.im, b.im) {
+        (None, None) => join(a.re, b.re).into(),
+        _ => {
+            let [a, b] = [a, b].map(|x| x.complex(cx));
+            Num::new(join(a.re, b.re), join(a.imag(cx), b.imag(cx)))
+        }
     };
     let (state, collected) = iterate(cx, &n, &[both], |k, state| {
         let (order, _) = exchange(cx, rows, k, column(cx, state[0], k));

@@ -93,7 +93,7 @@ pub(crate) fn iterate(
     let collected = collected
         .iter()
         .filter_map(|(complex, _)| {
-            Some(Num { re: turned.next()?, im: if *complex { turned.next() } else { None } })
+            Some(Num::new(turned.next()?, if *complex { turned.next() } else { None }))
         })
         .collect();
     (regroup(start, last), collected)
@@ -103,6 +103,6 @@ pub(crate) fn iterate(
 fn regroup(like: &[Num], parts: &[Value]) -> Vec<Num> {
     let mut parts = parts.iter().copied();
     like.iter()
-        .filter_map(|n| Some(Num { re: parts.next()?, im: n.im.and_then(|_| parts.next()) }))
+        .filter_map(|n| Some(Num::new(parts.next()?, n.im.and_then(|_| parts.next()))))
         .collect()
 }

@@ -14,21 +14,9 @@ use pt2onnx_tensor::DType;
 /// Steps for each eigenvalue after which the iteration ends at the latest; two or three are usual.
 const STEPS: i64 = 30;
 
-/// The principal square root.
-fn root(cx: &Cx, z: Num) -> Num {
-    let size = z.abs(cx);
-    let half = |x: Value| cx.sqrt(cx.relu(cx.mul(x, 0.5)));
-    let im = z.im.unwrap_or(z.re);
-    let side = cx.select(cx.less(im, 0.0), -1.0, cx.scalar(1, cx.dtype(im)));
-    Num { re: half(cx.add(size, z.re)), im: Some(cx.mul(side, half(cx.sub(size, z.re)))) }
-}
-
 /// `a / b`, and 0 where `b` is 0.
 fn quotient(cx: &Cx, a: Num, b: Num) -> Num {
-    let square = b.abs2(cx);
-    let zero = cx.equal(square, 0.0);
-    let product = a.mul(cx, b.conj(cx)).over(cx, cx.select(zero, 1.0, square));
-    product.keep(cx, cx.not(zero))
+    a.div(cx, b).keep(cx, b.truth(cx))
 }
 
 /// The number in row `i` and column `j` of each matrix, both (.., 1, 1), picked by masks.
@@ -63,9 +51,9 @@ pub(crate) fn schur(cx: &Cx, a: Num) -> (Num, Num) {
         let c = element(cx, t, at.0, over.1);
         let d = element(cx, t, at.0, at.1);
         // d - bc / (h + sign(h) sqrt(h^2 + bc)) with h = (a - d) / 2: the eigenvalue of the corner nearest to d.
-        let h = a.sub(cx, d).scale(cx, 0.5.into());
+        let h = a.sub(cx, d).scale(cx, 0.5);
         let bc = b.mul(cx, c);
-        let root = root(cx, h.mul(cx, h).add(cx, bc));
+        let root = h.mul(cx, h).add(cx, bc).sqrt(cx);
         let along = h.conj(cx).mul(cx, root).re;
         let root = root.map(|x| cx.neg(x)).select(cx, cx.less(along, 0.0), root);
         let shift = d.sub(cx, quotient(cx, bc, h.add(cx, root)));
@@ -73,7 +61,7 @@ pub(crate) fn schur(cx: &Cx, a: Num) -> (Num, Num) {
         let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
         let odd = {
             let rest = cx.reduce("ReduceMax", cx.select(at.0, rests, 0.0), &[rank - 2], true);
-            let off = Num { re: cx.mul(rest, 0.75), im: Some(cx.mul(rest, 0.4375)) };
+            let off = Num::new(cx.mul(rest, 0.75), cx.mul(rest, 0.4375));
             d.add(cx, off)
         };
         let shift = odd.select(cx, cx.equal(round, 9), shift);

@@ -136,7 +136,7 @@ pub(crate) fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
             true => x,
             false => cx.pad(x, rest, with, last, Default::default()),
         };
-        signs = Num { re: padded(signs.re, Some(one)), im: signs.im.map(|x| padded(x, None)) };
+        signs = Num::new(padded(signs.re, Some(one)), signs.im.map(|x| padded(x, None)));
     }
     let rank = cx.rank(q.re);
     let u = q.mul(cx, signs.map(|x| cx.unsqueeze(x, &[rank - 2])));

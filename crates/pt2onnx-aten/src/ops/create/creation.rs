@@ -2,7 +2,6 @@
 
 use crate::math::control::fold;
 use crate::math::elementary::spaced;
-use crate::math::reduce::product;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -325,9 +324,9 @@ fn logspace_complex(
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let re = spaced(cx, start.re, end.re, steps, dtype);
-    let im = spaced(cx, start.im, end.im, steps, dtype);
+    let im = spaced(cx, start.imag(cx), end.imag(cx), steps, dtype);
     let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
-    Ok(cx.pairs(Complex { re: cx.mul(length, cx.cos(angle)), im: cx.mul(length, cx.sin(angle)) }))
+    Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }
 
 /// Powers as running products.
@@ -344,20 +343,21 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
         }
     };
     let dtype = cx.out_dtype()?;
-    let part = |v: Value| cx.expand(cx.cast(v, dtype), &vector);
-    let x = Complex { re: part(x.re), im: part(x.im) };
-    let mut power = Complex { re: cx.full(&vector, 1, dtype), im: cx.full(&vector, 0, dtype) };
+    let x = x.cast(cx, dtype).complex(cx).expand(cx, &vector);
+    let mut power = Complex::new(cx.full(&vector, 1, dtype), cx.full(&vector, 0, dtype));
     let mut columns = Vec::new();
     for _ in 0..n {
         columns.push(power);
-        power = product(cx, power, x);
+        power = power.mul(cx, x);
     }
     if !increasing {
         columns.reverse();
     }
-    let stack = |pick: fn(&Complex) -> Value| {
-        let all: Vec<Value> = columns.iter().map(|c| cx.unsqueeze(pick(c), &[last])).collect();
+    let stack = |parts: Vec<Value>| {
+        let all: Vec<Value> = parts.iter().map(|&v| cx.unsqueeze(v, &[last])).collect();
         cx.concat(&all, last)
     };
-    Ok(cx.pairs(Complex { re: stack(|c| c.re), im: stack(|c| c.im) }))
+    let re = stack(columns.iter().map(|c| c.re).collect());
+    let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
+    Ok(cx.pairs(Complex::new(re, im)))
 }

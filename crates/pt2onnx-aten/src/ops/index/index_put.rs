@@ -2,26 +2,29 @@
 
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::_index_put_impl,
-        |cx: &Cx,
-         x: Value,
-         indices: Vec<Option<Value>>,
-         values: Value,
-         accumulate: bool,
-         _: bool| index_put(cx, x, indices, values, accumulate),
-        parts
-    ),
+    op!(aten::_index_put_impl, index_put_impl, parts),
     op!(aten::_unsafe_index_put, index_put, parts),
     op!(aten::_unsafe_masked_index_put_accumulate, masked_index_put, parts),
     op!(aten::index_put, index_put, parts),
 ];
+
+/// [`index_put`]; `unsafe` says that PyTorch may leave out checks.
+fn index_put_impl(
+    cx: &Cx,
+    x: Value,
+    indices: Vec<Option<Value>>,
+    values: Value,
+    accumulate: bool,
+    _unsafe: Ignored,
+) -> Lowered {
+    index_put(cx, x, indices, values, accumulate)
+}
 
 /// `x[indices] = values`, or with `accumulate` `+=`; both are broadcast.
 fn index_put(

@@ -3,7 +3,7 @@
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -23,7 +23,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::scatter_reduce_two, scatter_reduce),
 ];
 
-/// How elements that meet in one place become one, by ONNX's names.
+/// How several updates of one place become one element.
 #[derive(Clone, Copy, PartialEq)]
 enum Reduction {
     None,
@@ -31,11 +31,12 @@ enum Reduction {
     Mul,
     Max,
     Min,
-    /// Not ONNX's: a sum, divided by the count.
+    /// A sum divided by the count. ONNX does not have it.
     Mean,
 }
 
 impl Reduction {
+    /// The reduction that PyTorch calls so.
     fn parse(name: &str) -> Lowered<Self> {
         Ok(match name {
             "add" | "sum" => Reduction::Add,
@@ -49,6 +50,7 @@ impl Reduction {
         })
     }
 
+    /// The name that ONNX gives it.
     fn onnx(self) -> &'static str {
         match self {
             Reduction::None => "none",
@@ -76,6 +78,26 @@ impl Reduction {
             Reduction::Min => Scalar::Int(largest),
             Reduction::None | Reduction::Add | Reduction::Mean => Scalar::Int(0),
         }
+    }
+}
+
+/// How updates become elements.
+#[derive(Clone, Copy)]
+struct How {
+    reduction: Reduction,
+    /// Whether what was there before takes part in the reduction.
+    include_self: bool,
+}
+
+impl How {
+    /// Updates replace what was there.
+    const REPLACE: How = How { reduction: Reduction::None, include_self: true };
+    /// Updates are added to what was there.
+    const ADD: How = How { reduction: Reduction::Add, include_self: true };
+
+    /// The reduction of that name, including what was there.
+    fn including_self(reduction: &str) -> Lowered<Self> {
+        Ok(How { reduction: Reduction::parse(reduction)?, include_self: true })
     }
 }
 
@@ -107,16 +129,10 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
     }
 }
 
-/// Reduces `updates` into `x`; without `include_self`, what was in those places does not count.
-fn reduce(
-    cx: &Cx,
-    x: Value,
-    axis: usize,
-    places: &Places,
-    updates: Value,
-    how: Reduction,
-    include_self: bool,
-) -> Value {
+/// `x` with `updates` reduced into it. Without `include_self`, the elements in those places are first replaced by the number that
+/// does not change the result.
+fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: How) -> Value {
+    let How { reduction, include_self } = how;
     let dtype = cx.dtype(x);
     // ONNX reduces no bools: as numbers, sums are true where any is, products where all are.
     let (x, updates) = match dtype {
@@ -128,11 +144,11 @@ fn reduce(
     let from = if include_self {
         x
     } else {
-        let neutral = cx.full(&shape, how.neutral(computed), computed);
+        let neutral = cx.full(&shape, reduction.neutral(computed), computed);
         write(cx, x, axis, places, neutral, Reduction::None)
     };
-    let mut result = write(cx, from, axis, places, updates, how);
-    if how == Reduction::Mean {
+    let mut result = write(cx, from, axis, places, updates, reduction);
+    if reduction == Reduction::Mean {
         let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
         let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
         let at = if let Places::Slices(_) = places { 0 } else { axis };
@@ -150,7 +166,7 @@ fn reduce(
     cx.cast(result, dtype)
 }
 
-/// Counts of elements are as many as `x` has; of slices, one for each index.
+/// The shape of a mean's counts: one for each element of `x`, or one for each slice.
 fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
     match places {
         Places::Elements(_) => cx.shape(x),
@@ -158,6 +174,7 @@ fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
     }
 }
 
+/// The shape of the ones that are added up to a mean's counts.
 fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
     match places {
         Places::Elements(_) => shape.to_vec(),
@@ -165,7 +182,7 @@ fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
     }
 }
 
-/// `a / b`, of integers the largest below; `b` is positive.
+/// `a / b`, rounded down for integers. `b` is positive.
 fn divided(cx: &Cx, a: Value, b: Value) -> Value {
     if cx.dtype(a).is_float() || cx.dtype(a).is_unsigned() {
         return cx.div(a, b);
@@ -188,14 +205,17 @@ fn as_vector(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(cx.reshape(result, &cx.shape(x)))
 }
 
+/// `x[index[i]] = source[i]` along `dim`.
 fn scatter(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::None, true)
+    scatter_onto(cx, x, dim, index, source, How::REPLACE)
 }
 
+/// `x[index[i]] += source[i]` along `dim`.
 fn scatter_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::Add, true)
+    scatter_onto(cx, x, dim, index, source, How::ADD)
 }
 
+/// Like [`scatter`], with `+=` or `*=`.
 fn scatter_with(
     cx: &Cx,
     x: Value,
@@ -204,15 +224,17 @@ fn scatter_with(
     source: Value,
     reduce: String,
 ) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, true)
+    scatter_onto(cx, x, dim, index, source, How::including_self(&reduce)?)
 }
 
+/// `x[index[i]] = value` along `dim`.
 fn scatter_value(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
     let value = cx.as_tensor(&value, cx.dtype(x));
     let updates = cx.expand(value, &cx.shape(index));
-    scatter_onto(cx, x, dim, index, updates, Reduction::None, true)
+    scatter_onto(cx, x, dim, index, updates, How::REPLACE)
 }
 
+/// Like [`scatter_value`], with `+=` or `*=`.
 fn scatter_value_with(
     cx: &Cx,
     x: Value,
@@ -223,53 +245,56 @@ fn scatter_value_with(
 ) -> Lowered {
     let value = cx.as_tensor(&value, cx.dtype(x));
     let updates = cx.expand(value, &cx.shape(index));
-    scatter_onto(cx, x, dim, index, updates, Reduction::parse(&reduce)?, true)
+    scatter_onto(cx, x, dim, index, updates, How::including_self(&reduce)?)
 }
 
-fn scatter_reduce(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    reduce: String,
-    include_self: bool,
-) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
+arguments! {
+    /// What [`scatter_reduce`] takes.
+    struct ScatterReduceArgs {
+        input: Value,
+        dim: i64,
+        index: Value,
+        src: Value,
+        reduce: String,
+        include_self: bool,
+    }
+
+    /// What [`index_reduce`] takes.
+    struct IndexReduceArgs {
+        input: Value,
+        dim: i64,
+        index: Value,
+        source: Value,
+        reduce: String,
+        include_self: bool,
+    }
 }
 
-fn scatter_onto(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    how: Reduction,
-    include_self: bool,
-) -> Lowered {
+/// Like [`scatter`], with the reduction of that name.
+fn scatter_reduce(cx: &Cx, args: ScatterReduceArgs) -> Lowered {
+    let how = How { reduction: Reduction::parse(&args.reduce)?, include_self: args.include_self };
+    scatter_onto(cx, args.input, args.dim, args.index, args.src, how)
+}
+
+/// Elements of `source` written, or reduced, to where `index` says along `dim`.
+fn scatter_onto(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, how: How) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let Some((places, source)) = elements(cx, index, source) else {
         return Ok(x);
     };
-    if how == Reduction::None && cx.rank(x) == 0 && cx.shape(source) == [Expr::int(1)] {
+    if how.reduction == Reduction::None && cx.rank(x) == 0 && cx.shape(source) == [Expr::int(1)] {
         return Ok(cx.reshape(cx.cast(source, cx.dtype(x)), &[]));
     }
-    as_vector(cx, x, |x| match how {
-        Reduction::None => write(cx, x, axis, &places, cx.cast(source, cx.dtype(x)), how),
-        _ => reduce(cx, x, axis, &places, source, how, include_self),
+    as_vector(cx, x, |x| match how.reduction {
+        Reduction::None => {
+            write(cx, x, axis, &places, cx.cast(source, cx.dtype(x)), Reduction::None)
+        }
+        _ => reduce(cx, x, axis, &places, source, how),
     })
 }
 
-/// Slices of `source` onto those of `x` that `index` names.
-fn slices_onto(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    how: Reduction,
-    include_self: bool,
-) -> Lowered {
+/// Slices of `source` written, or reduced, to the slices of `x` that `index` names.
+fn slices_onto(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, how: How) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let places = Places::Slices(vector(cx, as_index(cx, index)));
     as_vector(cx, x, |x| {
@@ -278,13 +303,14 @@ fn slices_onto(
             shape[axis] = cx.dim(*index, 0);
         }
         let source = cx.reshape(cx.cast(source, cx.dtype(x)), &shape);
-        match how {
-            Reduction::None => write(cx, x, axis, &places, source, how),
-            _ => reduce(cx, x, axis, &places, source, how, include_self),
+        match how.reduction {
+            Reduction::None => write(cx, x, axis, &places, source, Reduction::None),
+            _ => reduce(cx, x, axis, &places, source, how),
         }
     })
 }
 
+/// `x[index[i]] += alpha * source[i]`, for slices along `dim`.
 fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Scalar) -> Lowered {
     if let Scalar::Complex(..) = alpha {
         return Err(LowerError::unsupported("a complex alpha"));
@@ -294,26 +320,21 @@ fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Sc
         DType::Bool => return Ok(x),
         _ => cx.mul(source, alpha),
     };
-    slices_onto(cx, x, dim, index, scaled, Reduction::Add, true)
+    slices_onto(cx, x, dim, index, scaled, How::ADD)
 }
 
+/// `x[index[i]] = source[i]`, for slices along `dim`.
 fn index_copy(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    slices_onto(cx, x, dim, index, source, Reduction::None, true)
+    slices_onto(cx, x, dim, index, source, How::REPLACE)
 }
 
-fn index_reduce(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    reduce: String,
-    include_self: bool,
-) -> Lowered {
-    slices_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
+/// Like [`index_copy`], with the reduction of that name.
+fn index_reduce(cx: &Cx, args: IndexReduceArgs) -> Lowered {
+    let how = How { reduction: Reduction::parse(&args.reduce)?, include_self: args.include_self };
+    slices_onto(cx, args.input, args.dim, args.index, args.source, how)
 }
 
-/// `Where` on the slices that `index` names, `value`.
+/// `x[index[i]] = value`, for slices along `dim`: a `Where` over a mask of the slices.
 fn index_fill(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let value = cx.as_tensor(&value, cx.dtype(x));
@@ -326,13 +347,13 @@ fn index_fill(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) 
 }
 
 /// `size` bools, true where a vector of indices says.
-pub(crate) fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
+fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
     let yes = cx.full(&cx.shape(index), true, DType::Bool);
     let no = cx.full(std::slice::from_ref(size), false, DType::Bool);
     cx.scatter_elements(no, as_index(cx, index), yes, Default::default())
 }
 
-/// `source` to places in the flattened tensor.
+/// `x[index[i]] = source[i]` in the flattened tensor; with `accumulate`, `+=`.
 fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowered {
     let shape = cx.shape(x);
     if has_no_elements(&cx.shape(index)) {
@@ -342,7 +363,7 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
     let source = flat(cx, cx.cast(source, cx.dtype(x)));
     let result = match accumulate {
         false => write(cx, flat(cx, x), 0, &places, source, Reduction::None),
-        true => reduce(cx, flat(cx, x), 0, &places, source, Reduction::Add, true),
+        true => reduce(cx, flat(cx, x), 0, &places, source, How::ADD),
     };
     set_recorded(cx, cx.reshape(result, &shape))
 }

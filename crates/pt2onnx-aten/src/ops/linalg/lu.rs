@@ -10,7 +10,6 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
-use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_det, det_lu),
@@ -149,21 +148,6 @@ fn logdet(cx: &Cx, a: Num) -> Lowered {
     let (sign, log) = sign_and_log(cx, &factors(cx, a, true));
     match sign.im {
         None => Ok(cx.select(cx.less(sign.re, 0.0), f64::NAN, log)),
-        Some(im) => {
-            let angle = angle(cx, sign.re, im);
-            let both = Num { re: log, im: Some(angle) };
-            Ok(both.value(cx))
-        }
+        Some(_) => Ok(Num::new(log, sign.angle(cx)).value(cx)),
     }
-}
-
-/// The angle of `x + iy`.
-fn angle(cx: &Cx, x: Value, y: Value) -> Value {
-    // atan(y / x) is right where x > 0; left of it, half a turn more, towards the side of y.
-    let zero = cx.equal(x, 0.0);
-    let slope = cx.atan(cx.div(y, cx.select(zero, 1.0, x)));
-    let half = cx.select(cx.less(y, 0.0), -PI, PI);
-    let turned = cx.select(cx.less(x, 0.0), cx.add(slope, half), slope);
-    let upright = cx.mul(cx.sign(y), PI / 2.0);
-    cx.select(zero, upright, turned)
 }

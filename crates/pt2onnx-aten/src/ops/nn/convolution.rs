@@ -102,18 +102,13 @@ impl Tensors for Complex {
 
     /// `(a + bi) * (c + di) = (a*c - b*d) + (a*d + b*c) i`
     fn convolve(cx: &Cx, x: Self, weight: Self, bias: Option<Self>, options: &Options) -> Lowered {
-        let (re, im) = (bias.map(|b| b.re), bias.map(|b| b.im));
-        let c = Complex {
-            re: cx.sub(
-                emit(cx, x.re, weight.re, re, options)?,
-                emit(cx, x.im, weight.im, None, options)?,
-            ),
-            im: cx.add(
-                emit(cx, x.re, weight.im, im, options)?,
-                emit(cx, x.im, weight.re, None, options)?,
-            ),
-        };
-        Ok(cx.pairs(c))
+        let (re, im) = (bias.map(|b| b.re), bias.and_then(|b| b.im));
+        let [x_im, weight_im] = [x, weight].map(|c| c.complex(cx).imag(cx));
+        let conv = |x, weight, bias| emit(cx, x, weight, bias, options);
+        Ok(cx.pairs(Complex::new(
+            cx.sub(conv(x.re, weight.re, re)?, conv(x_im, weight_im, None)?),
+            cx.add(conv(x.re, weight_im, im)?, conv(x_im, weight.re, None)?),
+        )))
     }
 }
 

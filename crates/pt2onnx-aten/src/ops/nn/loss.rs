@@ -1,7 +1,7 @@
 //! Losses that compare numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
 
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
-use crate::math::reduce::{difference, magnitude, reduced};
+use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 
@@ -19,7 +19,7 @@ pub(crate) static OPS: &[AtenOp] = &[
             reduced(cx, cx.abs(cx.sub(x, y)), reduction)
         },
         complex = |cx: &Cx, x: Complex, y: Complex, reduction: i64| {
-            reduced(cx, magnitude(cx, difference(cx, x, y)), reduction)
+            reduced(cx, x.sub(cx, y).abs(cx), reduction)
         }
     ),
     op!(aten::margin_ranking_loss, margin_ranking_loss),

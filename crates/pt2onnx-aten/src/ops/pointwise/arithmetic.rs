@@ -1,9 +1,8 @@
 //! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
 
-use crate::math::complex_math as math;
 use crate::math::elementary::{atan2, hypot, pow, power, trunc_of};
 use crate::math::precision::{compute_type, wide2};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Paired, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::LN_2;
@@ -62,89 +61,79 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::true_divide_Tensor, div, complex = div_complex),
 ];
 
-/// Both in the type of the result, parts apart.
-pub(crate) fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
+/// Both in the type of the result.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
-    Ok((math::map(a, |v| cx.cast(v, dtype)), math::map(b, |v| cx.cast(v, dtype))))
+    Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
 }
 
-fn add_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
-    sum_complex(cx, a, b, alpha, |cx, a, b| cx.add(a, b))
+/// `a + alpha * b`: of real/imaginary pairs at once where both came as such, else part by part.
+fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
+        return Ok(cx.add(a, b));
+    }
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.add(cx, b.scale(cx, alpha))))
 }
 
-fn sub_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
-    sum_complex(cx, a, b, alpha, |cx, a, b| cx.sub(a, b))
+/// `a - alpha * b`, as [`add_complex`].
+fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
+        return Ok(cx.sub(a, b));
+    }
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.sub(cx, b.scale(cx, alpha))))
 }
 
-fn rsub_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
+/// `b - alpha * a`.
+fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
     sub_complex(cx, b, a, alpha)
 }
 
-/// `f(a, alpha * b)` of each part, of both at once where that can be.
-fn sum_complex(
-    cx: &Cx,
-    a: Paired,
-    b: Paired,
-    alpha: Scalar,
-    f: fn(&Cx, Value, Value) -> Value,
-) -> Lowered {
-    if let (Some(a), Some(b), false) = (a.pairs, b.pairs, matches!(alpha, Scalar::Complex(..))) {
-        let dtype = cx.out_dtype()?;
-        let scaled = cx.mul(cx.cast(b, dtype), alpha);
-        return Ok(f(cx, cx.cast(a, dtype), scaled));
-    }
-    let (a, b) = promote_complex(cx, a.parts, b.parts)?;
-    let b = scaled(cx, b, alpha);
-    Ok(cx.pairs(Complex { re: f(cx, a.re, b.re), im: f(cx, a.im, b.im) }))
-}
-
-/// `alpha * c`; `alpha` may be complex.
-fn scaled(cx: &Cx, c: Complex, alpha: Scalar) -> Complex {
-    match alpha {
-        Scalar::Complex(re, im) => Complex {
-            re: cx.sub(cx.mul(c.re, re), cx.mul(c.im, im)),
-            im: cx.add(cx.mul(c.re, im), cx.mul(c.im, re)),
-        },
-        real => math::scale(cx, c, real),
-    }
+/// `a` and `alpha * b` as real/imaginary pairs, if both came as such and `alpha` is real.
+fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered<Option<(Value, Value)>> {
+    let pairs = a.given_pairs().zip(b.given_pairs());
+    let Some((a, b)) = pairs.filter(|_| !matches!(alpha, Scalar::Complex(..))) else {
+        return Ok(None);
+    };
+    let dtype = cx.out_dtype()?;
+    Ok(Some((cx.cast(a, dtype), cx.mul(cx.cast(b, dtype), alpha))))
 }
 
 fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::mul(cx, a, b)))
+    Ok(cx.pairs(a.mul(cx, b)))
 }
 
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::div(cx, a, b)))
+    Ok(cx.pairs(a.div(cx, b)))
 }
 
 /// Squares, roots and reciprocals as such, which are more exact than by logarithms.
 fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let a = math::map(a, |v| cx.cast(v, dtype));
-    let (re, im) = match exponent {
-        Scalar::Complex(re, im) => (re, im),
-        real => (real.to_f64(), 0.0),
+    let a = a.cast(cx, dtype);
+    let exponent = match exponent {
+        Scalar::Complex(re, 0.0) => Scalar::Float(re),
+        other => other,
     };
-    let power = match (re, im) {
-        (1.0, 0.0) => a,
-        (2.0, 0.0) => math::mul(cx, a, a),
-        (3.0, 0.0) => math::mul(cx, math::mul(cx, a, a), a),
-        (0.5, 0.0) => math::sqrt(cx, a),
-        (-1.0, 0.0) => math::reciprocal(cx, a),
-        _ => {
-            let number = |x: f64| cx.scalar(x, dtype);
-            let exponent = Complex { re: number(re), im: number(im) };
-            math::pow(cx, a, exponent)
-        }
+    let complex = matches!(exponent, Scalar::Complex(..));
+    let power = match exponent.to_f64() {
+        _ if complex => a.pow(cx, Complex::number(cx, exponent, dtype)),
+        1.0 => a,
+        2.0 => a.mul(cx, a),
+        3.0 => a.mul(cx, a).mul(cx, a),
+        0.5 => a.sqrt(cx),
+        -1.0 => a.reciprocal(cx),
+        _ => a.pow(cx, Complex::number(cx, exponent, dtype)),
     };
     Ok(cx.pairs(power))
 }
 
 fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::pow(cx, a, b)))
+    Ok(cx.pairs(a.pow(cx, b)))
 }
 
 /// `a + alpha * b`; of bools, the disjunction.
@@ -273,14 +262,9 @@ fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     let ordered = cx.greater_or_equal(a.re, b.re);
-    let choose = |a: Complex, b: Complex| Complex {
-        re: cx.select(ordered, a.re, b.re),
-        im: cx.select(ordered, a.im, b.im),
-    };
-    let (large, small) = (choose(a, b), choose(b, a));
-    let power = math::exp(cx, math::sub(cx, small, large));
-    let sum = math::log(cx, math::shift(cx, power, 1));
-    Ok(cx.pairs(math::add(cx, sum, large)))
+    let (large, small) = (a.select(cx, ordered, b), b.select(cx, ordered, a));
+    let sum = small.sub(cx, large).exp(cx).shift(cx, 1).log(cx);
+    Ok(cx.pairs(sum.add(cx, large)))
 }
 
 fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
@@ -304,8 +288,7 @@ fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
 fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {
     let (x, end) = promote_complex(cx, x, end)?;
     let (weight, _) = promote_complex(cx, weight, x)?;
-    let part = math::mul(cx, weight, math::sub(cx, end, x));
-    Ok(cx.pairs(math::add(cx, x, part)))
+    Ok(cx.pairs(x.add(cx, weight.mul(cx, end.sub(cx, x)))))
 }
 
 fn promote3(cx: &Cx, x: Value, a: Value, b: Value) -> [Value; 3] {
@@ -330,14 +313,14 @@ fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
 
 fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let (x, a) = promote_complex(cx, x, scaled(cx, a, value))?;
-    Ok(cx.pairs(math::add(cx, x, math::mul(cx, a, b))))
+    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    Ok(cx.pairs(x.add(cx, a.mul(cx, b))))
 }
 
 fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let (x, a) = promote_complex(cx, x, scaled(cx, a, value))?;
-    Ok(cx.pairs(math::add(cx, x, math::div(cx, a, b))))
+    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    Ok(cx.pairs(x.add(cx, a.div(cx, b))))
 }
 
 /// 0 below 0, 1 above, `values` at it.

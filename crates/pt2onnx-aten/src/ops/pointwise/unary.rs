@@ -1,8 +1,7 @@
 //! Functions of one number, element by element: rounding, powers, logarithms, trigonometry.
 
-use crate::math::complex_math as math;
 use crate::math::elementary::{
-    atan2, cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
+    cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
 };
 use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
@@ -17,10 +16,10 @@ macro_rules! float {
     };
 }
 
-/// The function of [`math`] of that name.
+/// The function of [`Complex`] of that name.
 macro_rules! on_complex {
     ($op:ident) => {
-        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(math::$op(cx, x))) }
+        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(x.$op(cx))) }
     };
 }
 
@@ -124,10 +123,8 @@ fn abs(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// The length of the pairs.
-fn abs_complex(cx: &Cx, pairs: Value) -> Lowered {
-    let last = cx.rank(pairs).saturating_sub(1);
-    Ok(cx.reduce("ReduceL2", pairs, &[last], false))
+fn abs_complex(cx: &Cx, x: Complex) -> Lowered {
+    Ok(x.abs(cx))
 }
 
 /// ONNX negates no unsigned integers; they wrap.
@@ -174,7 +171,7 @@ fn round(cx: &Cx, x: Value, decimals: i64) -> Lowered {
 }
 
 fn square_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::mul(cx, x, x)))
+    Ok(cx.pairs(x.mul(cx, x)))
 }
 
 fn rsqrt(cx: &Cx, x: Value) -> Lowered {
@@ -182,7 +179,7 @@ fn rsqrt(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn rsqrt_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::reciprocal(cx, math::sqrt(cx, x))))
+    Ok(cx.pairs(x.sqrt(cx).reciprocal(cx)))
 }
 
 fn exp2(cx: &Cx, x: Value) -> Lowered {
@@ -191,7 +188,7 @@ fn exp2(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn exp2_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::exp(cx, math::scale(cx, x, LN_2))))
+    Ok(cx.pairs(x.scale(cx, LN_2).exp(cx)))
 }
 
 fn expm1(cx: &Cx, x: Value) -> Lowered {
@@ -203,7 +200,7 @@ fn log_to_base(cx: &Cx, x: Value, log_of_base: f64) -> Lowered {
 }
 
 fn log_to_base_complex(cx: &Cx, x: Complex, log_of_base: f64) -> Lowered {
-    Ok(cx.pairs(math::scale(cx, math::log(cx, x), 1.0 / log_of_base)))
+    Ok(cx.pairs(x.log(cx).scale(cx, 1.0 / log_of_base)))
 }
 
 fn log1p(cx: &Cx, x: Value) -> Lowered {
@@ -211,7 +208,7 @@ fn log1p(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn log1p_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::log(cx, math::shift(cx, x, 1))))
+    Ok(cx.pairs(x.shift(cx, 1).log(cx)))
 }
 
 /// `sin(pi x) / (pi x)`, and 1 at 0.
@@ -224,13 +221,10 @@ fn sinc(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn sinc_complex(cx: &Cx, x: Complex) -> Lowered {
-    let angle = math::scale(cx, x, PI);
-    let quotient = math::div(cx, math::sin(cx, angle), angle);
-    let zero = cx.and(cx.equal(x.re, 0.0), cx.equal(x.im, 0.0));
-    Ok(cx.pairs(Complex {
-        re: cx.select(zero, 1.0, quotient.re),
-        im: cx.select(zero, 0.0, quotient.im),
-    }))
+    let angle = x.scale(cx, PI);
+    let quotient = angle.sin(cx).div(cx, angle);
+    let one = cx.scalar(1, cx.dtype(x.re));
+    Ok(cx.pairs(quotient.select(cx, x.truth(cx), one)))
 }
 
 fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
@@ -294,5 +288,5 @@ fn angle(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn angle_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(atan2(cx, x.im, x.re))
+    Ok(x.angle(cx))
 }

@@ -1,9 +1,7 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
 use crate::math::control::scan;
-use crate::math::reduce::{
-    Extreme, angle, as_axis, highest, lowest, magnitude, neighbours, product, reduce,
-};
+use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -30,10 +28,11 @@ pub(crate) static OPS: &[AtenOp] = &[
             Ok(cumulated(cx, areas, axis))
         },
         complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-            by_parts(cx, y, x, |y, x| {
+            let areas = y.try_bilinear(cx, x, |y, x| -> Lowered {
                 let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
                 Ok(cumulated(cx, areas, axis))
-            })
+            })?;
+            Ok(areas.value(cx))
         }
     ),
     op!(aten::diff, diff, parts),
@@ -108,7 +107,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         aten::trapezoid_x,
         |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim),
         complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-            by_parts(cx, y, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))
+            Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
         }
     ),
     op!(
@@ -125,7 +124,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         aten::trapz_x,
         |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim),
         complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-            by_parts(cx, y, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))
+            Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
         }
     ),
 ];
@@ -157,17 +156,17 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
 fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _: Option<DType>) -> Lowered {
     let dtype = cx.out_dtype()?;
     let shape = cx.shape(x.re);
-    let (re, im) = (cx.cast(x.re, dtype), cx.expand(cx.cast(x.im, dtype), &shape));
-    let axis = cx.axis(re, dim)?;
+    let x = x.cast(cx, dtype).complex(cx);
+    let axis = cx.axis(x.re, dim)?;
     if shape.is_empty() {
-        return Ok(cx.pairs(Complex { re, im }));
+        return Ok(cx.pairs(x));
     }
-    let found = scan(cx, axis, &[re, im], &[Scalar::Int(1), Scalar::Int(0)], |a, b| {
-        let of = |v: &[Value]| Complex { re: v[0], im: v[1] };
-        let c = product(cx, of(a), of(b));
-        vec![c.re, c.im]
+    let start = [Scalar::Int(1), Scalar::Int(0)];
+    let found = scan(cx, axis, &x.parts(), &start, |product, factor| {
+        let of = |v: &[Value]| Complex::new(v[0], v[1]);
+        of(product).mul(cx, of(factor)).parts()
     });
-    Ok(cx.pairs(Complex { re: found[0], im: found[1] }))
+    Ok(cx.pairs(Complex::new(found[0], found[1])))
 }
 
 /// The extreme so far and where it was last met; once there was a NaN, that.
@@ -196,16 +195,6 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
     Ok([cx.cast(found[0], dtype), found[1]])
 }
 
-/// What `f` gives of complex `y` and `x`, given that it is linear in both.
-fn by_parts(cx: &Cx, y: Complex, x: Complex, f: impl Fn(Value, Value) -> Lowered) -> Lowered {
-    let like = |part: Value, whole: Value| cx.expand(part, &cx.shape(whole));
-    let (y_im, x_im) = (like(y.im, y.re), like(x.im, x.re));
-    Ok(cx.pairs(Complex {
-        re: cx.sub(f(y.re, x.re)?, f(y_im, x_im)?),
-        im: cx.add(f(y.re, x_im)?, f(y_im, x.re)?),
-    }))
-}
-
 /// `m + log(exp(a - m) + exp(b - m))` with `m` the larger real part, slice by slice.
 fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
@@ -213,18 +202,13 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
         return Ok(cx.pairs(x));
     }
     let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
-    let found = scan(cx, axis, &[x.re, x.im], &start, |state, slice| {
+    let found = scan(cx, axis, &x.complex(cx).parts(), &start, |state, slice| {
         let most = cx.maximum(state[0], slice[0]);
         let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
-        let exp = |re, im| {
-            let length = cx.exp(cx.sub(re, finite));
-            [cx.mul(length, cx.cos(im)), cx.mul(length, cx.sin(im))]
-        };
-        let (a, b) = (exp(state[0], state[1]), exp(slice[0], slice[1]));
-        let sum = Complex { re: cx.add(a[0], b[0]), im: cx.add(a[1], b[1]) };
-        vec![cx.add(cx.log(magnitude(cx, sum)), finite), angle(cx, sum)]
+        let exp = |v: &[Value]| Complex::new(cx.sub(v[0], finite), v[1]).exp(cx);
+        exp(state).add(cx, exp(slice)).log(cx).shift(cx, finite).parts()
     });
-    Ok(cx.pairs(Complex { re: found[0], im: found[1] }))
+    Ok(cx.pairs(Complex::new(found[0], found[1])))
 }
 
 /// A `Scan` of `ReduceLogSumExp` over the state and the next slice.

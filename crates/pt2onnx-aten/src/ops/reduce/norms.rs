@@ -1,11 +1,9 @@
 //! Norms and distances. Of complex numbers, those of their magnitudes.
 
-use crate::math::distance::{norm, pairwise_distance, pairwise_distance_complex};
+use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_distance_complex};
 use crate::math::matrix::svd::singular_values;
 use crate::math::num::Num;
-use crate::math::reduce::{
-    Extreme, all_axes, difference, extreme, is_empty_along, magnitude, reduce,
-};
+use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -27,8 +25,8 @@ pub(crate) static OPS: &[AtenOp] = &[
             Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
         },
         complex = |cx: &Cx, a: Complex, b: Complex, p: Scalar| -> Lowered {
-            let off = magnitude(cx, difference(cx, a, b));
-            Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
+            let off = a.sub(cx, b);
+            Ok(complex_norm(cx, off, p.to_f64(), &all_axes(cx, off.re), false))
         }
     ),
     op!(aten::frobenius_norm_dim, frobenius_norm),
@@ -64,7 +62,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 /// `|x|` of complex numbers; of real ones, they themselves, whose sign no norm looks at.
 fn magnitudes(cx: &Cx, x: Num) -> Value {
     match x.im {
-        Some(im) => magnitude(cx, Complex { re: x.re, im }),
+        Some(_) => x.abs(cx),
         None => x.re,
     }
 }
@@ -147,14 +145,14 @@ fn vector_norm(
     keepdim: bool,
     _: Option<DType>,
 ) -> Lowered {
-    let x = cx.cast(magnitudes(cx, x), cx.out_dtype()?);
-    let axes = cx.axes(x, dims.as_deref())?;
+    let x = x.cast(cx, cx.out_dtype()?);
+    let axes = cx.axes(x.re, dims.as_deref())?;
     let p = ord.to_f64();
-    if p.is_infinite() && is_empty_along(cx, x, &axes) {
+    if p.is_infinite() && is_empty_along(cx, x.re, &axes) {
         let value = if p > 0.0 { 0.0 } else { f64::INFINITY };
-        return Ok(cx.full(&cx.out_shape()?, value, cx.dtype(x)));
+        return Ok(cx.full(&cx.out_shape()?, value, cx.dtype(x.re)));
     }
-    Ok(norm(cx, x, p, &axes, keepdim))
+    Ok(complex_norm(cx, x, p, &axes, keepdim))
 }
 
 /// What a matrix norm is called.
@@ -179,7 +177,7 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
         let order: Vec<usize> =
             (0..rank).filter(|&a| a != rows && a != columns).chain([rows, columns]).collect();
         let part = |v: Value| cx.transpose(cx.cast(v, dtype), &order);
-        let matrix = Num { re: part(x.re), im: x.im.map(part) };
+        let matrix = x.map(part);
         let values = singular_values(cx, matrix);
         let found = match is_empty_along(cx, values, &[rank - 2]) {
             // No values: their sum and, as PyTorch has it, the largest of them are 0.
@@ -190,8 +188,7 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
     };
     let found = match ord {
         Order::Name(name) if name == "fro" => {
-            let x = cx.cast(magnitudes(cx, x), dtype);
-            return Ok(reduce(cx, "ReduceL2", x, &[rows, columns], keepdim));
+            return Ok(complex_norm(cx, x.cast(cx, dtype), 2.0, &[rows, columns], keepdim));
         }
         Order::Name(name) if name == "nuc" => singular("ReduceSum"),
         Order::Number(p) if *p == 1.0 => sums(rows, columns, Extreme::Max),
@@ -289,9 +286,9 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
 fn renorm(cx: &Cx, x: Num, p: Scalar, dim: i64, most: Scalar) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
     let others: Vec<usize> = (0..cx.rank(x.re)).filter(|&a| a != axis).collect();
-    let length = norm(cx, magnitudes(cx, x), p.to_f64(), &others, true);
+    let length = complex_norm(cx, x, p.to_f64(), &others, true);
     let most = cx.scalar(most, cx.dtype(length));
     let scale = cx.div(most, cx.add(length, 1e-7));
     let scale = cx.select(cx.greater(length, most), scale, 1.0);
-    Ok(Num { re: cx.mul(x.re, scale), im: x.im.map(|im| cx.mul(im, scale)) }.value(cx))
+    Ok(x.times(cx, scale).value(cx))
 }

@@ -1,6 +1,6 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
-use crate::math::reduce::{Extreme, angle, extreme, is_empty_along, magnitude, product, reduce};
+use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
@@ -16,7 +16,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(
         aten::all,
         |cx: &Cx, x: Value| { truth(cx, Extreme::Min, x, None, false) },
-        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Min, nonzero(cx, x), None, false)
+        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Min, x.truth(cx), None, false)
     ),
     op!(
         aten::all_dim,
@@ -26,7 +26,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         complex = |cx: &Cx, x: Complex, dim: i64, keepdim: bool| truth(
             cx,
             Extreme::Min,
-            nonzero(cx, x),
+            x.truth(cx),
             Some(vec![dim]),
             keepdim
         )
@@ -39,7 +39,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         complex = |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| truth(
             cx,
             Extreme::Min,
-            nonzero(cx, x),
+            x.truth(cx),
             dims,
             keepdim
         )
@@ -54,7 +54,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(
         aten::any,
         |cx: &Cx, x: Value| truth(cx, Extreme::Max, x, None, false),
-        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Max, nonzero(cx, x), None, false)
+        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Max, x.truth(cx), None, false)
     ),
     op!(
         aten::any_dim,
@@ -62,7 +62,7 @@ pub(crate) static OPS: &[AtenOp] = &[
             truth(cx, Extreme::Max, x, Some(vec![dim]), keepdim)
         },
         complex = |cx: &Cx, x: Complex, dim: i64, keepdim: bool| {
-            truth(cx, Extreme::Max, nonzero(cx, x), Some(vec![dim]), keepdim)
+            truth(cx, Extreme::Max, x.truth(cx), Some(vec![dim]), keepdim)
         }
     ),
     op!(
@@ -71,7 +71,7 @@ pub(crate) static OPS: &[AtenOp] = &[
             truth(cx, Extreme::Max, x, dims, keepdim)
         },
         complex = |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| {
-            truth(cx, Extreme::Max, nonzero(cx, x), dims, keepdim)
+            truth(cx, Extreme::Max, x.truth(cx), dims, keepdim)
         }
     ),
     op!(aten::argmax, |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
@@ -84,14 +84,14 @@ pub(crate) static OPS: &[AtenOp] = &[
         aten::count_nonzero,
         |cx: &Cx, x: Value, dim: Option<i64>| { count_nonzero(cx, x, dim.map(|d| vec![d])) },
         complex = |cx: &Cx, x: Complex, dim: Option<i64>| {
-            count_nonzero(cx, nonzero(cx, x), dim.map(|d| vec![d]))
+            count_nonzero(cx, x.truth(cx), dim.map(|d| vec![d]))
         }
     ),
     op!(
         aten::count_nonzero_dim_IntList,
         |cx: &Cx, x: Value, dims: Vec<i64>| { count_nonzero(cx, x, Some(dims)) },
         complex =
-            |cx: &Cx, x: Complex, dims: Vec<i64>| { count_nonzero(cx, nonzero(cx, x), Some(dims)) }
+            |cx: &Cx, x: Complex, dims: Vec<i64>| { count_nonzero(cx, x.truth(cx), Some(dims)) }
     ),
     op!(aten::logsumexp, logsumexp, complex = logsumexp_complex),
     op!(aten::max, |cx: &Cx, x: Value| { extreme_of(cx, Extreme::Max, x, &[], false) }),
@@ -158,13 +158,11 @@ fn prod(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
 /// Halves of the dimension multiplied with each other until one element is left.
 fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let shape = cx.shape(x.re);
-    let cast = |v: Value| cx.expand(cx.cast(v, dtype), &shape);
-    let mut x = Complex { re: cast(x.re), im: cast(x.im) };
+    let mut x = x.cast(cx, dtype);
     let axis = match dim {
         Some(dim) => cx.axis(x.re, dim)?,
         None => {
-            x = Complex { re: flat(cx, x.re), im: flat(cx, x.im) };
+            x = x.map(|v| flat(cx, v));
             0
         }
     };
@@ -180,28 +178,25 @@ fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
         ));
     };
     if n == 0 {
-        return Ok(cx.pairs(Complex { re: cx.full(&out, 1, dtype), im: cx.full(&out, 0, dtype) }));
+        return Ok(cx.pairs(cx.full(&out, 1, dtype).into()));
     }
     while n > 1 {
         let half = n / 2;
-        let cut = |from: i64, to: i64| {
-            let piece = |v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1);
-            Complex { re: piece(x.re), im: piece(x.im) }
-        };
+        let cut =
+            |from: i64, to: i64| x.map(|v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1));
         let (a, b) = (cut(0, half), cut(half, 2 * half));
-        let product = product(cx, a, b);
+        let product = a.mul(cx, b);
         x = if n % 2 == 0 {
             product
         } else {
             let rest = cut(n - 1, n);
-            Complex {
-                re: cx.concat(&[product.re, rest.re], axis),
-                im: cx.concat(&[product.im, rest.im], axis),
-            }
+            let join = |a, b| cx.concat(&[a, b], axis);
+            let im = product.im.zip(rest.im).map(|(a, b)| join(a, b));
+            Complex::new(join(product.re, rest.re), im)
         };
         n = half + n % 2;
     }
-    Ok(cx.pairs(Complex { re: cx.reshape(x.re, &out), im: cx.reshape(x.im, &out) }))
+    Ok(cx.pairs(x.map(|v| cx.reshape(v, &out))))
 }
 
 /// The sum of all that is no NaN.
@@ -242,11 +237,11 @@ fn nanmean_complex(
     _: Option<DType>,
 ) -> Lowered {
     let axes = cx.axes(x.re, dims.as_deref())?;
-    let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.im));
+    let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.imag(cx)));
     let numbers = cx.cast(cx.not(nan), cx.dtype(x.re));
     let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
     let part = |v| cx.div(reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim), known);
-    Ok(cx.pairs(Complex { re: part(x.re), im: part(x.im) }))
+    Ok(cx.pairs(x.map(part)))
 }
 
 fn extreme_of(cx: &Cx, of: Extreme, x: Value, dims: &[i64], keepdim: bool) -> Lowered {
@@ -314,11 +309,6 @@ fn truth(cx: &Cx, of: Extreme, x: Value, dims: Option<Vec<i64>>, keepdim: bool) 
     Ok(cx.cast(found, cx.out_dtype()?))
 }
 
-/// Which complex numbers are not zero.
-fn nonzero(cx: &Cx, x: Complex) -> Value {
-    cx.or(cx.cast(x.re, DType::Bool), cx.cast(x.im, DType::Bool))
-}
-
 fn count_nonzero(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     let axes = cx.axes(x, dims.as_deref())?;
     let ones = cx.cast(cx.cast(x, DType::Bool), DType::I64);
@@ -339,12 +329,10 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
     let largest = reduce(cx, "ReduceMax", x.re, &axes, true);
-    let scale = cx.exp(cx.sub(x.re, largest));
-    let sum = |part| reduce(cx, "ReduceSum", cx.mul(scale, part), &axes, keepdim);
-    let (re, im) = (sum(cx.cos(x.im)), sum(cx.sin(x.im)));
+    let powers = Complex::new(cx.sub(x.re, largest), x.im).exp(cx);
+    let sum = powers.map(|part| reduce(cx, "ReduceSum", part, &axes, keepdim));
     let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
-    let sum = Complex { re, im };
-    Ok(cx.pairs(Complex { re: cx.add(cx.log(magnitude(cx, sum)), shift), im: angle(cx, sum) }))
+    Ok(cx.pairs(sum.log(cx).shift(cx, shift)))
 }
 
 /// Sums over the dimensions that `size` does not have, and over those where it has 1.

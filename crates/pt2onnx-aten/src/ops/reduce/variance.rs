@@ -51,7 +51,7 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
     let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
-    let means = Num { re: mean(x.re), im: x.im.map(mean) };
+    let means = x.map(mean);
     let wide = matches!(dtype, DType::F32 | DType::F64);
     if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
         let off = cx.sub(x.re, means.re);
@@ -102,12 +102,12 @@ fn var_mean(
     let axes = cx.axes(x.re, dims.as_deref())?;
     if is_empty_along(cx, x.re, &axes) {
         let nothing = || -> Lowered { Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?)) };
-        let mean = Num { re: nothing()?, im: x.im.map(|_| nothing()).transpose()? };
+        let mean = x.try_map(|_| nothing())?;
         return Ok([nothing()?, mean.value(cx)]);
     }
     let (var, means) = variance(cx, x, &axes, by, keepdim);
     let drop = |m| if keepdim { m } else { cx.squeeze(m, &axes) };
-    let mean = Num { re: drop(means.re), im: means.im.map(drop) };
+    let mean = means.map(drop);
     Ok([var, mean.value(cx)])
 }
 

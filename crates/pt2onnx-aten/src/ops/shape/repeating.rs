@@ -1,4 +1,4 @@
-//! Elements repeated, and all the ways to combine those of several tensors.
+//! Repeated elements, and combinations of the elements of several tensors.
 
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
@@ -11,11 +11,7 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::cartesian_prod, cartesian_prod, parts),
     op!(aten::combinations, combinations, parts),
-    op!(
-        aten::meshgrid,
-        |cx: &Cx, tensors: Vec<Value>| meshgrid(cx, tensors, "ij".to_owned()),
-        parts
-    ),
+    op!(aten::meshgrid, meshgrid, parts, indexing = "ij"),
     op!(aten::meshgrid_indexing, meshgrid, parts),
     op!(aten::repeat, repeat, parts),
     op!(aten::repeat_interleave_Tensor, interleaved_indices),
@@ -24,7 +20,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::tile, repeat, parts),
 ];
 
-/// `Tile`, where there may be more repeats than dimensions, or (in `tile`) fewer.
+/// `Tile`. There may be more repeats than dimensions, or (in `tile`) fewer.
 fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     let rank = cx.rank(x);
     let lead: Vec<usize> = (0..repeats.len().saturating_sub(rank)).collect();
@@ -44,7 +40,7 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     set_recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
 }
 
-/// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
+/// Each element along `dim` repeated `repeats` times, copies side by side. Without `dim`, the flattened tensor.
 fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Ignored) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
@@ -62,7 +58,7 @@ fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Igno
     to_recorded(cx, cx.expand(cx.unsqueeze(x, &[axis + 1]), &wide))
 }
 
-/// Element i along `dim` (of the flattened tensor without it) `repeats[i]` times.
+/// Element i along `dim` repeated `repeats[i]` times. Without `dim`, the flattened tensor.
 fn repeat_interleave_each(
     cx: &Cx,
     x: Value,
@@ -82,7 +78,8 @@ fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lo
     set_recorded(cx, cx.cast(indices, cx.out_dtype()?))
 }
 
-/// Index i `repeats[i]` times: a running sum over ones where the next index starts.
+/// Index i `repeats[i]` times, as int64: the running sum of a vector that has ones where the next index starts. `total` is the
+/// sum of `repeats`, if known.
 fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
     let repeats = cx.cast(repeats, DType::I64);
     let count = cx.dim(repeats, 0);
@@ -113,7 +110,7 @@ fn elements(cx: &Cx, x: Value, dim: Option<i64>) -> Lowered<(Value, usize)> {
     })
 }
 
-/// Tensor i laid along dimension i (with `xy`, the first two exchanged), each broadcast to all sizes.
+/// Tensor i laid along dimension i and broadcast to all sizes. With `indexing` `xy`, the first two dimensions are exchanged.
 fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> {
     let rank = tensors.len();
     let place = |i: usize| match i {

@@ -1,4 +1,4 @@
-//! Ranges, single elements, diagonals and windows of a tensor's dimensions.
+//! Parts of tensors: ranges, single elements, diagonals and windows.
 
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
@@ -12,8 +12,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::diagonal, diagonal, parts),
     op!(aten::diagonal_copy, diagonal, parts),
     op!(aten::flip, flip, parts),
-    op!(aten::fliplr, |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
-    op!(aten::flipud, |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
+    op!(aten::fliplr, fliplr, parts),
+    op!(aten::flipud, flipud, parts),
     op!(aten::linalg_diagonal, diagonal, parts),
     op!(aten::narrow, narrow, parts),
     op!(aten::narrow_Tensor, narrow_at, parts),
@@ -28,12 +28,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::unfold_copy, unfold, parts),
 ];
 
-/// `Gather` of one element along `dim`; negative indices count from the end in both worlds.
+/// `Gather` of one element along `dim`. Negative indices count from the end in PyTorch and ONNX.
 fn select(cx: &Cx, x: Value, dim: i64, index: Expr) -> Lowered {
     Ok(cx.take(x, cx.axis(x, dim)?, &index))
 }
 
-/// `Slice`: bounds out of range and negative ones mean the same in both worlds.
+/// `Slice`. Negative and out-of-range bounds mean the same in PyTorch and ONNX.
 fn slice(
     cx: &Cx,
     x: Value,
@@ -67,7 +67,7 @@ fn narrow(cx: &Cx, x: Value, dim: i64, start: Expr, length: Expr) -> Lowered {
     set_recorded(cx, result)
 }
 
-/// `length` elements from where a 0-d tensor says.
+/// `length` elements from `start` on, a 0-d tensor.
 fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let start = cx.reshape(cx.cast(start, DType::I64), &[Expr::int(1)]);
@@ -77,11 +77,22 @@ fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered
     set_recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
 }
 
-/// One `Slice` that runs backwards along each of `dims`.
+/// The elements in reverse order along the second dimension.
+fn fliplr(cx: &Cx, x: Value) -> Lowered {
+    flip(cx, x, vec![1])
+}
+
+/// The elements in reverse order along the first dimension.
+fn flipud(cx: &Cx, x: Value) -> Lowered {
+    flip(cx, x, vec![0])
+}
+
+/// The elements in reverse order along each of `dims`.
 fn flip(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     Ok(flipped(cx, x, &axes_of(cx.rank(x), &dims)?))
 }
 
+/// A `Slice` with negative steps along `axes`.
 fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     if axes.is_empty() {
         return x;
@@ -93,7 +104,7 @@ fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     result
 }
 
-/// Turned `k` times by 90 degrees, from the first of `dims` towards the second.
+/// `x` rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the second.
 fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     let axes = axes_of(cx.rank(x), &dims)?;
     let &[a, b] = axes.as_slice() else {
@@ -107,7 +118,8 @@ fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     })
 }
 
-/// The end along each of `dims` moves to the front; without `dims`, that of the flattened tensor.
+/// Elements moved by `shifts` along `dims`; those that leave the end come back at the front. Without `dims`, the flattened
+/// tensor.
 fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     if dims.is_empty() {
         let flat = cx.reshape(x, &[cx.numel(x)]);
@@ -124,6 +136,7 @@ fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     Ok(result)
 }
 
+/// `roll` along one dimension: a `Concat` of two pieces.
 fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     let size = cx.dim(x, axis as i64);
     if size.as_int() == Some(0) {
@@ -152,7 +165,7 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     result
 }
 
-/// Windows of `size` elements, `step` apart along `dim`; the elements of a window become the last dimension.
+/// Windows of `size` elements along `dim`, each `step` after the one before. The elements of a window become the last dimension.
 fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {

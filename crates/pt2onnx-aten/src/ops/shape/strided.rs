@@ -1,7 +1,7 @@
 //! Views by strides: ONNX has no storage, so the elements are found by their places in the tensor's own.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, op::op};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, op::op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -20,7 +20,7 @@ struct Strided {
 }
 
 impl FromArg for Strided {
-    fn accepts(ty: &crate::ParamType) -> bool {
+    fn accepts(ty: &ParamType) -> bool {
         Value::accepts(ty)
     }
 

@@ -241,7 +241,7 @@ fn transform(
         return match axes.is_empty() && matches!(kind, Kind::Fft | Kind::Ifft) {
             true => Ok(match x.complex {
                 true => x.value,
-                false => cx.pairs(cx.real(x.output(cx))),
+                false => cx.pairs(x.output(cx).into()),
             }),
             // Nothing in, nothing out (ONNX Runtime refuses such transforms).
             false => nothing(cx),

@@ -273,6 +273,6 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     }
     // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
     let imaginary = finish(overlap(im, cx.neg(re)));
-    let both = Num { re: real, im: Some(imaginary) };
+    let both = Num::new(real, imaginary);
     Ok(both.value(cx))
 }
