@@ -32,7 +32,6 @@ arguments! {
         expand2: Vec<i64>,
         expand3: Vec<i64>,
         sumdim: Vec<i64>,
-        #[expect(dead_code, reason = "how PyTorch splits the work")]
         unroll_dim: Ignored,
     }
 }

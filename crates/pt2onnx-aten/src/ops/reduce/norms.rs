@@ -2,7 +2,6 @@
 
 use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_distance_complex};
 use crate::math::matrix::svd::singular_values;
-use crate::math::num::Num;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
@@ -46,10 +45,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     }),
     op!(
         aten::nuclear_norm,
-        |cx: &Cx, x: Num, keepdim: bool| {
+        |cx: &Cx, x: Complex, keepdim: bool| {
             matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
         },
-        complex = |cx: &Cx, x: Num, keepdim: bool| {
+        complex = |cx: &Cx, x: Complex, keepdim: bool| {
             matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
         }
     ),
@@ -60,7 +59,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 /// `|x|` of complex numbers; of real ones, they themselves, whose sign no norm looks at.
-fn magnitudes(cx: &Cx, x: Num) -> Value {
+fn magnitudes(cx: &Cx, x: Complex) -> Value {
     match x.im {
         Some(_) => x.abs(cx),
         None => x.re,
@@ -71,21 +70,21 @@ fn two(p: Option<Scalar>) -> Scalar {
     p.unwrap_or(Scalar::Int(2))
 }
 
-fn norm_of_all(cx: &Cx, x: Num, p: Scalar) -> Lowered {
+fn norm_of_all(cx: &Cx, x: Complex, p: Scalar) -> Lowered {
     vector_norm(cx, x, p, None, false, None)
 }
 
-fn norm_dtype(cx: &Cx, x: Num, p: Option<Scalar>, dtype: DType) -> Lowered {
+fn norm_dtype(cx: &Cx, x: Complex, p: Option<Scalar>, dtype: DType) -> Lowered {
     vector_norm(cx, x, two(p), None, false, Some(dtype))
 }
 
-fn norm_dim(cx: &Cx, x: Num, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool) -> Lowered {
+fn norm_dim(cx: &Cx, x: Complex, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool) -> Lowered {
     vector_norm(cx, x, two(p), Some(dims), keepdim, None)
 }
 
 fn norm_dim_dtype(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     p: Option<Scalar>,
     dims: Vec<i64>,
     keepdim: bool,
@@ -94,17 +93,17 @@ fn norm_dim_dtype(
     vector_norm(cx, x, two(p), Some(dims), keepdim, Some(dtype))
 }
 
-fn frobenius_norm(cx: &Cx, x: Num, dims: Vec<i64>, keepdim: bool) -> Lowered {
+fn frobenius_norm(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     vector_norm(cx, x, Scalar::Int(2), Some(dims), keepdim, None)
 }
 
-fn nuclear_norm(cx: &Cx, x: Num, dims: Vec<i64>, keepdim: bool) -> Lowered {
+fn nuclear_norm(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &dims, keepdim)
 }
 
 fn matrix_norm_number(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     ord: Scalar,
     dims: Vec<i64>,
     keepdim: bool,
@@ -115,7 +114,7 @@ fn matrix_norm_number(
 
 fn matrix_norm_name(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     ord: String,
     dims: Vec<i64>,
     keepdim: bool,
@@ -126,7 +125,7 @@ fn matrix_norm_name(
 
 fn linalg_norm_name(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     ord: String,
     dims: Option<Vec<i64>>,
     keepdim: bool,
@@ -139,7 +138,7 @@ fn linalg_norm_name(
 /// [`norm`] in the recorded type, over `dims` or all dimensions.
 fn vector_norm(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     ord: Scalar,
     dims: Option<Vec<i64>>,
     keepdim: bool,
@@ -162,7 +161,7 @@ enum Order {
 }
 
 /// Frobenius' norm; the largest or smallest sum of rows or columns; the nuclear and spectral norms by singular values.
-fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Lowered {
+fn matrix_norm(cx: &Cx, x: Complex, ord: &Order, dims: &[i64], keepdim: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     let &[rows, columns] = dims else {
         return Err(LowerError::unsupported("matrix norms are over two dimensions"));
@@ -207,7 +206,7 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
 /// Of a matrix where `ord` is given with two dimensions, else of a vector.
 fn linalg_norm(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     ord: Option<Scalar>,
     dims: Option<Vec<i64>>,
     keepdim: bool,
@@ -283,7 +282,7 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
 }
 
 /// Slices along `dim` that are longer than `most`, shortened to it.
-fn renorm(cx: &Cx, x: Num, p: Scalar, dim: i64, most: Scalar) -> Lowered {
+fn renorm(cx: &Cx, x: Complex, p: Scalar, dim: i64, most: Scalar) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
     let others: Vec<usize> = (0..cx.rank(x.re)).filter(|&a| a != axis).collect();
     let length = complex_norm(cx, x, p.to_f64(), &others, true);

@@ -25,7 +25,6 @@ arguments! {
         lengths: Option<Value>,
         offsets: Option<Value>,
         axis: i64,
-        #[expect(dead_code, reason = "checks of the arguments, which PyTorch may leave out")]
         r#unsafe: Ignored,
         initial: Option<Scalar>,
     }

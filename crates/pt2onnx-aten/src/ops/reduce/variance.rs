@@ -1,8 +1,7 @@
 //! Variances and standard deviations, with their means; of complex numbers, the sums of their parts'.
 
-use crate::math::num::Num;
 use crate::math::reduce::{is_empty_along, reduce, size_of};
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -25,11 +24,11 @@ pub(crate) static OPS: &[AtenOp] = &[
 /// The other overloads of `$name`: over all dimensions, and with a flag for the correction.
 macro_rules! overloads {
     ($($name:ident, $of_all:ident, $unbiased:ident => $out:ty;)*) => {$(
-        fn $of_all(cx: &Cx, x: Num, unbiased: bool) -> Lowered<$out> {
+        fn $of_all(cx: &Cx, x: Complex, unbiased: bool) -> Lowered<$out> {
             $name(cx, x, None, correction(unbiased), false)
         }
 
-        fn $unbiased(cx: &Cx, x: Num, dims: Option<Vec<i64>>, unbiased: bool, keepdim: bool) -> Lowered<$out> {
+        fn $unbiased(cx: &Cx, x: Complex, dims: Option<Vec<i64>>, unbiased: bool, keepdim: bool) -> Lowered<$out> {
             $name(cx, x, dims, correction(unbiased), keepdim)
         }
     )*};
@@ -46,7 +45,13 @@ fn correction(unbiased: bool) -> Option<Scalar> {
 }
 
 /// `sum((x - mean)^2) / (n - correction)` and the mean with all dimensions kept.
-fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) -> (Value, Num) {
+fn variance(
+    cx: &Cx,
+    x: Complex,
+    axes: &[usize],
+    by: Option<Scalar>,
+    keepdim: bool,
+) -> (Value, Complex) {
     let by = by.unwrap_or(Scalar::Int(1)).to_f64();
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
@@ -80,7 +85,7 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
     (cx.div(sum, freedom), means)
 }
 
-fn var(cx: &Cx, x: Num, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
+fn var(cx: &Cx, x: Complex, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, dims.as_deref())?;
     if is_empty_along(cx, x.re, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?));
@@ -88,13 +93,13 @@ fn var(cx: &Cx, x: Num, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: boo
     Ok(variance(cx, x, &axes, by, keepdim).0)
 }
 
-fn std(cx: &Cx, x: Num, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
+fn std(cx: &Cx, x: Complex, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
     Ok(cx.sqrt(var(cx, x, dims, by, keepdim)?))
 }
 
 fn var_mean(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     dims: Option<Vec<i64>>,
     by: Option<Scalar>,
     keepdim: bool,
@@ -113,7 +118,7 @@ fn var_mean(
 
 fn std_mean(
     cx: &Cx,
-    x: Num,
+    x: Complex,
     dims: Option<Vec<i64>>,
     by: Option<Scalar>,
     keepdim: bool,

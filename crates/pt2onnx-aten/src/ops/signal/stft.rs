@@ -1,7 +1,6 @@
 //! Short-time Fourier transforms.
 
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -73,7 +72,7 @@ fn ones(n: i64) -> Lowered<Tensor> {
 arguments! {
     /// What `stft` takes.
     struct StftArgs {
-        input: Num,
+        input: Complex,
         n_fft: i64,
         hop_length: Option<i64>,
         win_length: Option<i64>,
@@ -82,8 +81,7 @@ arguments! {
         pad_mode: Option<String>,
         normalized: bool,
         onesided: Option<bool>,
-        #[expect(dead_code, reason = "real and imaginary parts are what a real result holds, too")]
-        return_complex: Option<bool>,
+        return_complex: Ignored,
         align_to_window: Option<bool>,
     }
 }
@@ -142,7 +140,7 @@ fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
 }
 
 /// `STFT` of the signal (batch, length): (batch, bins, frames, 2).
-fn by_operator(cx: &Cx, x: Num, window: Value, frames: &Frames) -> Value {
+fn by_operator(cx: &Cx, x: Complex, window: Value, frames: &Frames) -> Value {
     let signal = match x.im {
         None => cx.unsqueeze(x.re, &[2]),
         Some(_) => x.value(cx),
@@ -180,7 +178,7 @@ fn centred(cx: &Cx, x: Value, margin: i64, mode: &str) -> Lowered {
 arguments! {
     /// What `istft` takes.
     struct IstftArgs {
-        input: Num,
+        input: Complex,
         n_fft: i64,
         hop_length: Option<i64>,
         win_length: Option<i64>,
@@ -273,6 +271,6 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     }
     // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
     let imaginary = finish(overlap(im, cx.neg(re)));
-    let both = Num::new(real, imaginary);
+    let both = Complex::new(real, imaginary);
     Ok(both.value(cx))
 }
