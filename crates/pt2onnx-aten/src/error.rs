@@ -1,8 +1,10 @@
 //! What can go wrong between FX and ONNX.
 
-use crate::driver::Emitted;
 use pt2onnx_fx::graph::Site;
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// What a lowering gives: its output, or why there is none.
 pub type Lowered<T = pt2onnx_ir::Value> = Result<T, LowerError>;
@@ -84,6 +86,9 @@ pub struct SignatureError {
     /// Why.
     pub reason: String,
 }
+
+/// The operators that nodes of each op became, by op as FX prints it: `aten.linear.default`, `Gemm`.
+pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 
 /// Why a program cannot be translated: all that is in the way.
 #[derive(Debug, Default, thiserror::Error)]

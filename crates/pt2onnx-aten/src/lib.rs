@@ -25,7 +25,6 @@ mod error;
 mod math;
 mod op;
 mod ops;
-mod promotion;
 mod registry;
 mod schema;
 #[doc(hidden)]
@@ -34,14 +33,11 @@ mod schema;
 pub mod schemas;
 
 pub use args::{Args, FromArg};
-pub use cx::{Cx, Outputs};
-pub use driver::{
-    Detail, Emitted, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used,
-};
-pub use error::{ArgError, Error, LowerError, Lowered, NodeError, SignatureError};
+pub use cx::{Cx, Outputs, TensorOrScalar, promote_types, result_type};
+pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used};
+pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Unbound};
-pub use promotion::{TensorOrScalar, promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};
 
 /// What the macros of tables need.

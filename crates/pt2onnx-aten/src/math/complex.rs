@@ -443,7 +443,7 @@ impl Complex {
     }
 }
 
-impl Cx<'_> {
+impl Cx<'_, '_> {
     /// The parts of a tensor of real/imaginary pairs, which lie in its last dimension.
     pub fn parts(&self, pairs: Value) -> Complex {
         Complex::new(self.part(pairs, 0), self.part(pairs, 1)).with_pairs(pairs)
@@ -463,7 +463,7 @@ impl Cx<'_> {
             true => self.with_zeros_behind(column(re)),
             false => self.concat(&[column(re), column(wide)], shape.len()),
         };
-        self.remember_parts(pairs, [re, wide]);
+        self.known_parts().remember(pairs, [re, wide]);
         pairs
     }
 

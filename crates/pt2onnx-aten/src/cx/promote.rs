@@ -105,7 +105,7 @@ impl From<Scalar> for TensorOrScalar {
     }
 }
 
-impl Cx<'_> {
+impl Cx<'_, '_> {
     /// The type that PyTorch computes in, given these operands.
     pub fn result_type(&self, operands: &[TensorOrScalar]) -> DType {
         let categorised = operands.iter().map(|o| match o {
