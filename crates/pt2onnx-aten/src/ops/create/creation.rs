@@ -1,6 +1,7 @@
 //! Tensors from nothing but sizes and numbers.
 
-use crate::math::reduce::{folded, product};
+use crate::math::control::fold;
+use crate::math::elementary::spaced;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -189,30 +190,6 @@ fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
     Ok(cx.cast(same, dtype))
 }
 
-/// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
-pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType) -> Value {
-    let wide = match dtype {
-        DType::F64 => DType::F64,
-        d if d.is_float() => DType::F32,
-        _ => DType::F64,
-    };
-    let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
-    let vector = |v| cx.reshape(v, &[Expr::int(1)]);
-    if steps <= 1 {
-        let only = cx.cast(vector(low), dtype);
-        return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };
-    }
-    let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
-    let (near, far) = (steps / 2, steps - steps / 2);
-    let count = |n: i64| cx.cast(cx.iota(&Expr::int(n)), wide);
-    let first = cx.add(low, cx.mul(count(near), step));
-    // steps - 1 - i, for the places i of the second half.
-    let back = cx.sub(cx.scalar(far - 1, wide), count(far));
-    let second = cx.sub(high, cx.mul(back, step));
-    let all = if near == 0 { second } else { cx.concat(&[first, second], 0) };
-    cx.cast(all, dtype)
-}
-
 fn linspace(
     cx: &Cx,
     start: TensorOrScalar,
@@ -303,7 +280,7 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     let mut shape = vec![Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))];
     shape.extend(kept.iter().map(|&a| cx.dim(x, a as i64)));
     let rows = cx.reshape(moved, &shape);
-    let found = folded(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
+    let found = fold(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
     Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
 }
 
@@ -347,9 +324,9 @@ fn logspace_complex(
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let re = spaced(cx, start.re, end.re, steps, dtype);
-    let im = spaced(cx, start.im, end.im, steps, dtype);
+    let im = spaced(cx, start.imag(cx), end.imag(cx), steps, dtype);
     let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
-    Ok(cx.pairs(Complex { re: cx.mul(length, cx.cos(angle)), im: cx.mul(length, cx.sin(angle)) }))
+    Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }
 
 /// Powers as running products.
@@ -366,20 +343,21 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
         }
     };
     let dtype = cx.out_dtype()?;
-    let part = |v: Value| cx.expand(cx.cast(v, dtype), &vector);
-    let x = Complex { re: part(x.re), im: part(x.im) };
-    let mut power = Complex { re: cx.full(&vector, 1, dtype), im: cx.full(&vector, 0, dtype) };
+    let x = x.cast(cx, dtype).complex(cx).expand(cx, &vector);
+    let mut power = Complex::new(cx.full(&vector, 1, dtype), cx.full(&vector, 0, dtype));
     let mut columns = Vec::new();
     for _ in 0..n {
         columns.push(power);
-        power = product(cx, power, x);
+        power = power.mul(cx, x);
     }
     if !increasing {
         columns.reverse();
     }
-    let stack = |pick: fn(&Complex) -> Value| {
-        let all: Vec<Value> = columns.iter().map(|c| cx.unsqueeze(pick(c), &[last])).collect();
+    let stack = |parts: Vec<Value>| {
+        let all: Vec<Value> = parts.iter().map(|&v| cx.unsqueeze(v, &[last])).collect();
         cx.concat(&all, last)
     };
-    Ok(cx.pairs(Complex { re: stack(|c| c.re), im: stack(|c| c.im) }))
+    let re = stack(columns.iter().map(|c| c.re).collect());
+    let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
+    Ok(cx.pairs(Complex::new(re, im)))
 }

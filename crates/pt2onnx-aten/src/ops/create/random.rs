@@ -1,6 +1,6 @@
 //! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
 
-use crate::math::reduce::top_k;
+use crate::math::sort::top_k;
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;

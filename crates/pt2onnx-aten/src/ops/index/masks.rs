@@ -70,19 +70,14 @@ fn columns(cx: &Cx, x: Value) -> Lowered<Outputs> {
     Ok(Outputs(columns.map(checked).collect()))
 }
 
-/// Where either part is not 0.
-fn either(cx: &Cx, x: Complex) -> Value {
-    cx.or(cx.cast(x.re, DType::Bool), cx.cast(x.im, DType::Bool))
-}
-
 fn nonzero_complex(cx: &Cx, x: Complex) -> Lowered {
-    nonzero(cx, either(cx, x))
+    nonzero(cx, x.truth(cx))
 }
 
 fn nonzero_static_complex(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered {
-    nonzero_static(cx, either(cx, x), size, fill)
+    nonzero_static(cx, x.truth(cx), size, fill)
 }
 
 fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
-    columns(cx, either(cx, x))
+    columns(cx, x.truth(cx))
 }

@@ -1,7 +1,8 @@
 //! Activations, pointwise and over one dimension.
 
-use crate::math::complex_math as math;
-use crate::ops::pointwise::comparison::in_range;
+use crate::math::elementary::expm1_of;
+use crate::math::erf::ndtr_of;
+use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -66,7 +67,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
         "none" if cx.dtype(x) == DType::F64 => {
-            return Ok(cx.mul(x, crate::ops::pointwise::special::ndtr_of(cx, x)));
+            return Ok(cx.mul(x, ndtr_of(cx, x)));
         }
         "tanh" if cx.dtype(x) == DType::F64 => {
             let cube = cx.mul(cx.mul(cx.mul(x, x), x), 0.044715);
@@ -98,7 +99,7 @@ fn silu(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::mul(cx, x, math::sigmoid(cx, x))))
+    Ok(cx.pairs(x.mul(cx, x.sigmoid(cx))))
 }
 
 /// `scale * x` of positive `x`, else `scale * alpha * (exp(input_scale * x) - 1)`. The operator's attributes are float32, so
@@ -109,7 +110,7 @@ fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> 
         let elu = cx.elu(x, attrs::Elu { alpha: alpha as f32 });
         return Ok(cx.mul(elu, scale));
     }
-    let curve = cx.mul(crate::ops::pointwise::unary::expm1_of(cx, cx.mul(x, input_scale)), alpha);
+    let curve = cx.mul(expm1_of(cx, cx.mul(x, input_scale)), alpha);
     Ok(cx.mul(cx.select(cx.greater(x, 0.0), x, curve), scale))
 }
 
@@ -249,7 +250,7 @@ fn log_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
 /// `exp(x - m) / sum(exp(x - m))`, `m` the largest real part; of the logarithm, `x - m` less the logarithm of the sum.
 fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let x = math::map(x, |v| cx.cast(v, dtype));
+    let x = x.cast(cx, dtype);
     // Computed in a real type where one is given.
     if !cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
         let f = if logarithm { log_softmax } else { softmax };
@@ -264,13 +265,13 @@ fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
         _ => cx.reduce(op, v, &axes, true),
     };
     let re = cx.sub(x.re, along("ReduceMax", x.re));
-    let im = cx.expand(x.im, &cx.shape(x.re));
-    let x = Complex { re, im };
-    let e = math::exp(cx, x);
-    let sum = math::map(e, |v| along("ReduceSum", v));
+    let im = cx.expand(x.imag(cx), &cx.shape(x.re));
+    let x = Complex::new(re, im);
+    let e = x.exp(cx);
+    let sum = e.map(|v| along("ReduceSum", v));
     Ok(cx.pairs(match logarithm {
-        true => math::sub(cx, x, math::log(cx, sum)),
-        false => math::div(cx, e, sum),
+        true => x.sub(cx, sum.log(cx)),
+        false => e.div(cx, sum),
     }))
 }
 

@@ -40,28 +40,25 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(
         aten::logical_and,
         |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) },
-        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
-            Ok(cx.and(truth_complex(cx, a), truth_complex(cx, b)))
-        }
+        complex =
+            |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.and(a.truth(cx), b.truth(cx))) }
     ),
     op!(
         aten::logical_not,
         |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) },
-        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(truth_complex(cx, x))) }
+        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(x.truth(cx))) }
     ),
     op!(
         aten::logical_or,
         |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) },
-        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
-            Ok(cx.or(truth_complex(cx, a), truth_complex(cx, b)))
-        }
+        complex =
+            |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.or(a.truth(cx), b.truth(cx))) }
     ),
     op!(
         aten::logical_xor,
         |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) },
-        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
-            Ok(cx.xor(truth_complex(cx, a), truth_complex(cx, b)))
-        }
+        complex =
+            |cx: &Cx, a: Complex, b: Complex| -> Lowered { Ok(cx.xor(a.truth(cx), b.truth(cx))) }
     ),
 ];
 
@@ -155,10 +152,6 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 fn truth(cx: &Cx, x: Value) -> Value {
     cx.cast(x, DType::Bool)
-}
-
-fn truth_complex(cx: &Cx, x: Complex) -> Value {
-    cx.or(truth(cx, x.re), truth(cx, x.im))
 }
 
 /// Euclid's algorithm on all elements at once, until all remainders are 0.

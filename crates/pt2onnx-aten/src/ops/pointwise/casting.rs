@@ -34,8 +34,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 fn to_complex(cx: &Cx, x: Complex) -> Lowered {
     let recorded = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
     let dtype = cx.out_dtype()?;
-    let part = |v| cx.cast(v, dtype);
-    Ok(if recorded { cx.pairs(Complex { re: part(x.re), im: part(x.im) }) } else { part(x.re) })
+    Ok(if recorded { cx.pairs(x.cast(cx, dtype)) } else { cx.cast(x.re, dtype) })
 }
 
 fn to(cx: &Cx, x: Value, dtype: DType) -> Lowered {

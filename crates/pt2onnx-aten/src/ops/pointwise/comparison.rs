@@ -1,5 +1,6 @@
 //! Comparisons, choices by a condition, the larger and the smaller of values.
 
+use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -40,28 +41,29 @@ pub(crate) static OPS: &[AtenOp] = &[
         aten::isfinite,
         isfinite,
         complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.im)?))
+            Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.imag(cx))?))
         }
     ),
     op!(
         aten::isinf,
         |cx: &Cx, x: Value| isinf(cx, x, true, true),
         complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.im, true, true)?))
+            Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.imag(cx), true, true)?))
         }
     ),
     op!(
         aten::isnan,
         isnan,
-        complex =
-            |cx: &Cx, x: Complex| -> Lowered { Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.im)?)) }
+        complex = |cx: &Cx, x: Complex| -> Lowered {
+            Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.imag(cx))?))
+        }
     ),
     op!(aten::isneginf, |cx: &Cx, x: Value| isinf(cx, x, true, false)),
     op!(aten::isposinf, |cx: &Cx, x: Value| isinf(cx, x, false, true)),
     op!(
         aten::isreal,
         |cx: &Cx, x: Value| all(cx, x, true),
-        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.im, 0.0)) }
+        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.imag(cx), 0.0)) }
     ),
     op!(aten::le_Scalar, less_or_equal),
     op!(aten::le_Tensor, less_or_equal),
@@ -97,8 +99,18 @@ fn not_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 }
 
 fn equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (re, im) = (cx.promote(a.re, b.re), cx.promote(a.im, b.im));
-    Ok(cx.and(cx.equal(re.0, re.1), cx.equal(im.0, im.1)))
+    let (a, b) = promote_complex(cx, a, b);
+    Ok(equal_numbers(cx, a, b))
+}
+
+/// Both in the type that PyTorch computes in.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
+    let dtype = cx.result_type(&[a.re.into(), b.re.into()]);
+    (a.cast(cx, dtype), b.cast(cx, dtype))
+}
+
+fn equal_numbers(cx: &Cx, a: Complex, b: Complex) -> Value {
+    cx.and(cx.equal(a.re, b.re), cx.equal(a.imag(cx), b.imag(cx)))
 }
 
 fn not_equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
@@ -187,17 +199,12 @@ fn isclose_complex(
     atol: f64,
     equal_nan: bool,
 ) -> Lowered {
-    use crate::math::complex_math as math;
-    let (re, im) = (cx.promote(a.re, b.re), cx.promote(a.im, b.im));
-    let equal = cx.and(cx.equal(re.0, re.1), cx.equal(im.0, im.1));
-    let nan = |re, im| cx.or(cx.is_nan(re), cx.is_nan(im));
-    let equal = match equal_nan {
-        true => cx.or(equal, cx.and(nan(re.0, im.0), nan(re.1, im.1))),
-        false => equal,
-    };
-    let (a, b) = (Complex { re: re.0, im: im.0 }, Complex { re: re.1, im: im.1 });
-    let bound = cx.add(cx.mul(math::abs(cx, b), rtol), atol);
-    let near = within(cx, math::abs(cx, math::sub(cx, a, b)), bound);
+    let (a, b) = promote_complex(cx, a, b);
+    let equal = equal_numbers(cx, a, b);
+    let nan = |c: Complex| cx.or(cx.is_nan(c.re), cx.is_nan(c.imag(cx)));
+    let equal = if equal_nan { cx.or(equal, cx.and(nan(a), nan(b))) } else { equal };
+    let bound = cx.add(cx.mul(b.abs(cx), rtol), atol);
+    let near = within(cx, a.sub(cx, b).abs(cx), bound);
     Ok(cx.or(equal, near))
 }
 
@@ -295,17 +302,4 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
         Some(max) => smaller(cx, held, cx.as_tensor(&max, dtype)),
         None => held,
     })
-}
-
-/// A bound, held to what an integer type has.
-pub(crate) fn in_range(bound: Scalar, dtype: DType) -> Scalar {
-    let width = dtype.bits() as u32;
-    match dtype.is_int() && width < 64 {
-        true if dtype.is_unsigned() => Scalar::Int(bound.to_i64().clamp(0, (1 << width) - 1)),
-        true => {
-            let half = 1i64 << (width - 1);
-            Scalar::Int(bound.to_i64().clamp(-half, half - 1))
-        }
-        false => bound,
-    }
 }

@@ -1,6 +1,5 @@
 //! Complex tensors made, taken apart, conjugated.
 
-use crate::math::complex_math as math;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 
@@ -11,7 +10,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::complex, made_of_parts, complex = made_of_parts),
     op!(aten::conj, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
     op!(aten::conj_physical, |_: &Cx, x: Value| -> Lowered { Ok(x) }, complex = conj),
-    op!(aten::imag, imag_of_real, complex = |_: &Cx, x: Complex| -> Lowered { Ok(x.im) }),
+    op!(aten::imag, imag_of_real, complex = |cx: &Cx, x: Complex| -> Lowered { Ok(x.imag(cx)) }),
     op!(aten::polar, polar, complex = polar),
     op!(
         aten::real,
@@ -51,11 +50,11 @@ fn imag_of_real(_: &Cx, _: Value) -> Lowered {
 }
 
 fn made_of_parts(cx: &Cx, re: Value, im: Value) -> Lowered {
-    Ok(cx.pairs(Complex { re, im }))
+    Ok(cx.pairs(Complex::new(re, im)))
 }
 
 fn polar(cx: &Cx, length: Value, angle: Value) -> Lowered {
-    Ok(cx.pairs(math::polar(cx, length, angle)))
+    Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }
 
 /// Pairs times `(1, -1)`.

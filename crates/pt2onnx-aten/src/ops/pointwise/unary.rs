@@ -1,9 +1,9 @@
 //! Functions of one number, element by element: rounding, powers, logarithms, trigonometry.
 
-use crate::math::complex_math as math;
-use crate::math::precision::{double, largest, wide};
-use crate::ops::pointwise::arithmetic::atan2;
-use crate::ops::pointwise::arithmetic::pow;
+use crate::math::elementary::{
+    cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
+};
+use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -16,10 +16,10 @@ macro_rules! float {
     };
 }
 
-/// The function of [`math`] of that name.
+/// The function of [`Complex`] of that name.
 macro_rules! on_complex {
     ($op:ident) => {
-        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(math::$op(cx, x))) }
+        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(x.$op(cx))) }
     };
 }
 
@@ -123,10 +123,8 @@ fn abs(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// The length of the pairs.
-fn abs_complex(cx: &Cx, pairs: Value) -> Lowered {
-    let last = cx.rank(pairs).saturating_sub(1);
-    Ok(cx.reduce("ReduceL2", pairs, &[last], false))
+fn abs_complex(cx: &Cx, x: Complex) -> Lowered {
+    Ok(x.abs(cx))
 }
 
 /// ONNX negates no unsigned integers; they wrap.
@@ -148,29 +146,9 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// Whether the sign is negative, that of zeros, too, which their reciprocal shows. (The sign of NaN counts as positive.)
-pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::Bool => cx.full(&cx.shape(x), false, DType::Bool),
-        dtype if dtype.is_int() => cx.less(x, 0),
-        _ => {
-            let shown = cx.select(cx.equal(x, 0.0), cx.reciprocal(x), x);
-            cx.less(shown, 0.0)
-        }
-    }
-}
-
 /// Of integers nothing is left to round.
 fn of_floats(cx: &Cx, x: Value, f: fn(&Cx, Value) -> Value) -> Lowered {
     Ok(if cx.dtype(x).is_float() { f(cx, x) } else { x })
-}
-
-/// Towards zero.
-pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x).is_float() {
-        true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
-        false => x,
-    }
 }
 
 /// What `trunc` takes away.
@@ -193,7 +171,7 @@ fn round(cx: &Cx, x: Value, decimals: i64) -> Lowered {
 }
 
 fn square_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::mul(cx, x, x)))
+    Ok(cx.pairs(x.mul(cx, x)))
 }
 
 fn rsqrt(cx: &Cx, x: Value) -> Lowered {
@@ -201,7 +179,7 @@ fn rsqrt(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn rsqrt_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::reciprocal(cx, math::sqrt(cx, x))))
+    Ok(cx.pairs(x.sqrt(cx).reciprocal(cx)))
 }
 
 fn exp2(cx: &Cx, x: Value) -> Lowered {
@@ -210,16 +188,11 @@ fn exp2(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn exp2_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::exp(cx, math::scale(cx, x, LN_2))))
+    Ok(cx.pairs(x.scale(cx, LN_2).exp(cx)))
 }
 
 fn expm1(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| expm1_of(cx, x)))
-}
-
-/// `tanh(x / 2) (e^x + 1)`: nothing cancels.
-pub(crate) fn expm1_of(cx: &Cx, x: Value) -> Value {
-    cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
 }
 
 fn log_to_base(cx: &Cx, x: Value, log_of_base: f64) -> Lowered {
@@ -227,32 +200,15 @@ fn log_to_base(cx: &Cx, x: Value, log_of_base: f64) -> Lowered {
 }
 
 fn log_to_base_complex(cx: &Cx, x: Complex, log_of_base: f64) -> Lowered {
-    Ok(cx.pairs(math::scale(cx, math::log(cx, x), 1.0 / log_of_base)))
+    Ok(cx.pairs(x.log(cx).scale(cx, 1.0 / log_of_base)))
 }
 
 fn log1p(cx: &Cx, x: Value) -> Lowered {
     Ok(log1p_of(cx, x))
 }
 
-/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
-/// (W. Kahan) near zero.
-pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
-    if cx.dtype(x) != DType::F64 {
-        let x = cx.to_float(x);
-        let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
-        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
-    }
-    let u = cx.add(x, 1);
-    let log = cx.log(u);
-    let rounded = cx.sub(u, 1);
-    let exact = cx.or(cx.equal(rounded, 0.0), cx.greater(x, 1.0));
-    let better = cx.mul(log, cx.div(x, rounded));
-    let plain = cx.select(cx.equal(rounded, 0.0), x, log);
-    cx.select(exact, plain, better)
-}
-
 fn log1p_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::log(cx, math::shift(cx, x, 1))))
+    Ok(cx.pairs(x.shift(cx, 1).log(cx)))
 }
 
 /// `sin(pi x) / (pi x)`, and 1 at 0.
@@ -265,40 +221,10 @@ fn sinc(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn sinc_complex(cx: &Cx, x: Complex) -> Lowered {
-    let angle = math::scale(cx, x, PI);
-    let quotient = math::div(cx, math::sin(cx, angle), angle);
-    let zero = cx.and(cx.equal(x.re, 0.0), cx.equal(x.im, 0.0));
-    Ok(cx.pairs(Complex {
-        re: cx.select(zero, 1.0, quotient.re),
-        im: cx.select(zero, 0.0, quotient.im),
-    }))
-}
-
-/// `Tan`; of float64, for which runtimes lack it, `sin / cos`.
-pub(crate) fn tan_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => cx.div(cx.sin(x), cx.cos(x)),
-        _ => cx.tan(x),
-    }
-}
-
-/// `Cosh`; of float64, for which runtimes lack it, `(e^x + e^-x) / 2`.
-pub(crate) fn cosh_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => {
-            let power = cx.exp(x);
-            cx.mul(cx.add(power, cx.reciprocal(power)), 0.5)
-        }
-        _ => cx.cosh(x),
-    }
-}
-
-/// `Sinh`; of float64, for which runtimes lack it, `tanh cosh`.
-pub(crate) fn sinh_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => cx.mul(cx.tanh(x), cosh_of(cx, x)),
-        _ => cx.sinh(x),
-    }
+    let angle = x.scale(cx, PI);
+    let quotient = angle.sin(cx).div(cx, angle);
+    let one = cx.scalar(1, cx.dtype(x.re));
+    Ok(cx.pairs(quotient.select(cx, x.truth(cx), one)))
 }
 
 fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
@@ -362,5 +288,5 @@ fn angle(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn angle_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(atan2(cx, x.im, x.re))
+    Ok(x.angle(cx))
 }
