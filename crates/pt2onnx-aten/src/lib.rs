@@ -35,7 +35,7 @@ pub use driver::{
     Detail, Emitted, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used,
 };
 pub use error::{Error, LowerError, Lowered, NodeError, SignatureError};
-pub use promotion::{promote_types, result_type};
+pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{AtenOp, Function, RegisterError, Registry, Translation, Unbound};
 
 /// What [`aten!`] needs.

@@ -1,7 +1,7 @@
 //! Matrices made of diagonals, and triangles of matrices.
 
 use crate::math::shape::{SPELLED_OUT, along, counted, flat, pad_to, recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, registry::aten};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, registry::aten};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -18,11 +18,6 @@ pub(crate) static OPS: &[AtenOp] = &[
     aten!(
         "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
         diagonal_scatter,
-        parts
-    ),
-    aten!(
-        "aten::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
-        fill_diagonal,
         parts
     ),
     aten!(
@@ -117,26 +112,6 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
     let columns = counted(cx, &Expr::int(0), &shape[b], 1);
     cx.equal(along(cx, rows, a, rank), along(cx, columns, b, rank))
-}
-
-/// `value` on the diagonal of all dimensions; with `wrap`, again and again down a tall matrix.
-fn fill_diagonal(cx: &Cx, x: Value, value: TensorOrScalar, wrap: bool) -> Lowered {
-    let shape = cx.shape(x);
-    let value = cx.as_tensor(&value, cx.dtype(x));
-    if let [rows, columns] = shape.as_slice() {
-        let tall = || cx.constraints().prove_ge(columns, rows);
-        if !wrap || tall() {
-            return Ok(cx.select(diagonal_mask(cx, &shape, 0, 1, 0), value, x));
-        }
-        let places = counted(cx, &Expr::int(0), &(rows * columns), 1);
-        let step = cx.size(&(columns + 1));
-        let mask = cx.equal(cx.mod_(places, step, Default::default()), 0);
-        return Ok(cx.select(cx.reshape(mask, &shape), value, x));
-    }
-    let masks = (1..shape.len()).map(|axis| diagonal_mask(cx, &shape, 0, axis, 0));
-    let mask = masks.reduce(|all, mask| cx.and(all, mask));
-    let mask = mask.ok_or_else(|| LowerError::unsupported("the diagonal of a vector"))?;
-    Ok(cx.select(mask, value, x))
 }
 
 /// Matrices along the diagonal of a matrix of zeros; vectors and numbers are rows.
