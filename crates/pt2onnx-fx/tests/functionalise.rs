@@ -1,8 +1,6 @@
 //! Programs in text before and after functionalisation: `tests/data/functionalise.txt`. A case is its name behind `# `, a program, `=>`,
 //! and the program after the passes or `error: ..`. `UPDATE=1` writes what comes out.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail so")]
-
 use pt2onnx_fx::{passes::functionalise::functionalise, text};
 use std::{env, fs, path::Path};
 
