@@ -2,12 +2,11 @@
 
 use crate::{
     args::Check,
-    convert::exporter,
-    print,
+    output::print,
     report::{self, Code, Report},
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use pt2onnx::{Failed, OnnxProgram};
+use pt2onnx::{Exporter, Failed, OnnxProgram};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::{
@@ -29,7 +28,7 @@ pub struct Verdict {
 
 /// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
 pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
-    let exporter = exporter(args.options)?;
+    let exporter = Exporter::with_options(args.options.read()?)?;
     let threads = args.jobs.map_or(0, |n| n.get());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -1,9 +1,9 @@
 //! `pt2onnx MODEL.pt2 -o OUT.onnx`.
 
 use crate::{
-    args::{Convert, Options},
+    args::Convert,
     log,
-    report::{self, Code, Report},
+    report::{Code, Report},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use pt2onnx::{Error, Exporter, Saved, writer};
@@ -19,10 +19,11 @@ pub fn convert(args: Convert) -> Result<(), Report> {
     let (Some(model), Some(output)) = (args.model, args.output) else {
         return Err(Report::new(Code::Usage, "no archive or no output is given"));
     };
-    let data = data(&output, args.options.saving.weights_file.as_deref());
+    let options = args.options.read()?;
+    let data = data(&output, options.weights_file.as_deref());
     refuse_to_overwrite("archive", &model, [&output, &data])?;
     let reports = Reports::new(args.report, [&model, &output, &data])?;
-    let (report, outcome) = match exporter(args.options)?.attempt(&model) {
+    let (report, outcome) = match Exporter::with_options(options)?.attempt(&model) {
         Ok(program) => {
             for warning in program.warnings() {
                 tracing::warn!("{warning}");
@@ -132,63 +133,6 @@ pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
             data.into()
         }
     }
-}
-
-/// The exporter that the options ask for.
-pub fn exporter(args: Options) -> Result<Exporter, Report> {
-    let mut exporter = Exporter::new()
-        .opset(args.opset)
-        .save_options(args.saving.options(args.weights.into())?)
-        .keep_initializers_as_inputs(args.keep_initializers_as_inputs)
-        .target(args.target.into())
-        .state(args.state.into())
-        .operators(args.operators.into())
-        .optimize(args.passes.options())
-        .input_names(args.input_names)
-        .output_names(args.output_names.unwrap_or_default())
-        .dynamic_axes(args.dynamic_axes.unwrap_or_default())
-        .metadata(args.metadata.into())
-        .strip_paths(args.strip_paths)
-        .source_lines(args.doc_strings)
-        .warnings_as_errors(args.warnings_as_errors);
-    for (key, value) in args.meta {
-        exporter = exporter.meta(key, value);
-    }
-    if let Some(text) = args.doc_string {
-        exporter = exporter.doc_string(text);
-    }
-    if let Some(version) = args.model_version {
-        exporter = exporter.model_version(version);
-    }
-    if let Some(version) = args.ir_version {
-        exporter = exporter.ir_version(version);
-    }
-    if let Some(name) = args.producer {
-        exporter = exporter.producer(name);
-    }
-    if let Some(seed) = args.seed {
-        exporter = exporter.seed(seed);
-    }
-    for file in args.functions {
-        let text = fs::read_to_string(&file).map_err(|e| {
-            Report::new(Code::Input, format!("the functions cannot be read: {e}"))
-                .place(file.display())
-        })?;
-        exporter = exporter.functions(&text).map_err(|e| report::functions(&file, &e))?;
-    }
-    for (domain, version) in args.custom_opset {
-        exporter = exporter.custom_opset(domain, version);
-    }
-    for (old, new) in args.rename {
-        exporter = exporter.rename(old, new);
-    }
-    for (target, name) in args.dim {
-        exporter = exporter.dim(target, name);
-    }
-    for (target, size) in args.fix {
-        exporter = exporter.fix(target, size);
-    }
-    Ok(exporter)
 }
 
 /// None of the files to be written may be the one that is read.

@@ -2,7 +2,7 @@
 
 use crate::{
     args::Diff,
-    print,
+    output::print,
     report::{self, Code, Report},
 };
 use pt2onnx::{

@@ -11,25 +11,23 @@ mod inspect;
 mod log;
 mod ops;
 mod optimize;
+mod options_file;
+mod output;
 mod passes;
 mod report;
 mod show;
 
 use args::{Cli, Command};
-use clap::Parser;
+use output::print;
 use report::{Code, Report};
-use std::{
-    io::{self, BufWriter, Write},
-    panic::catch_unwind,
-    process::ExitCode,
-};
+use std::{panic::catch_unwind, process::ExitCode};
 
 /// Graphs are many small pieces: it keeps those of one size together, in the order they came.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let code = match Cli::try_parse() {
+    let code = match Cli::read() {
         Ok(cli) => match catch_unwind(|| run(cli)) {
             Ok(Ok(None)) => return ExitCode::SUCCESS,
             Ok(Ok(Some(code))) => code,
@@ -71,15 +69,4 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         None => convert::convert(cli.convert),
     };
     done.map(|()| None)
-}
-
-/// To standard output; that nobody reads to the end (`pt2onnx ops | head`) is no error.
-fn print(text: String) -> Result<(), Report> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Report::new(Code::Output, format!("cannot write to standard output: {e}")))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,16 +1,21 @@
 //! `pt2onnx optimize`: an ONNX model, whatever made it, made smaller.
 
 use crate::{
-    args::Optimize,
+    args::{Optimize, check_data_file},
     convert::{data, refuse_to_overwrite, tell},
     log,
     report::{self, Report},
 };
-use pt2onnx::{Error, OnnxProgram, ir::Model, opt::OPTIMISED_OPSETS};
+use pt2onnx::{Error, OnnxProgram, Options, ir::Model, opt::OPTIMISED_OPSETS};
 
 pub fn optimize(args: Optimize) -> Result<(), Report> {
     log::init(args.verbose);
-    let data = data(&args.output, args.saving.weights_file.as_deref());
+    let mut options = Options::default();
+    options.weights = args.weights.unwrap_or_default().into();
+    args.saving.put(&mut options);
+    args.passes.put(&mut options);
+    check_data_file(&options)?;
+    let data = data(&args.output, options.weights_file.as_deref());
     refuse_to_overwrite("model", &args.model, [&data, &data])?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
@@ -26,10 +31,9 @@ pub fn optimize(args: Optimize) -> Result<(), Report> {
         tracing::warn!("{warning}");
     }
     let before = program.model().all_nodes().len();
-    program.optimize(args.passes.options());
+    program.optimize(options.passes()?);
     let after = program.model().all_nodes().len();
-    let options = args.saving.options(args.weights.into())?;
-    let saved = program.save_with(&args.output, options)?;
+    let saved = program.save_with(&args.output, options.saving())?;
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);
     Ok(())

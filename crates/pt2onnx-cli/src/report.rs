@@ -1,7 +1,7 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
 use pt2onnx::{
-    Error, Failure, Misfit, Reason, WeightsError,
+    Error, Failure, Misfit, OptionError, Reason, WeightsError,
     aten::LowerError,
     fx,
     ir::ParseError,
@@ -79,7 +79,7 @@ impl From<Error> for Report {
         match &error {
             Error::Archive(e) => archive(e),
             Error::Program(failures) => program(failures),
-            Error::Opset(_)
+            Error::Options(_)
             | Error::IrVersion(_)
             | Error::Name(_)
             | Error::Dim(_)
@@ -105,6 +105,19 @@ impl From<Error> for Report {
             }
             Error::Write(e) => write(e),
             _ => Report::new(Code::Internal, error.to_string()),
+        }
+    }
+}
+
+impl From<OptionError> for Report {
+    fn from(error: OptionError) -> Self {
+        match &error {
+            OptionError::FunctionFile { path, source } => {
+                Report::new(Code::Input, format!("the functions cannot be read: {source}"))
+                    .place(path.display())
+            }
+            OptionError::Functions { path, source } => functions(path, source),
+            _ => Report::new(Code::Usage, error.to_string()),
         }
     }
 }
@@ -271,7 +284,7 @@ fn program(failures: &[Failure]) -> Report {
 }
 
 /// A text of functions that cannot be read: where, the line, and a caret under the place.
-pub fn functions(file: &Path, error: &ParseError) -> Report {
+fn functions(file: &Path, error: &ParseError) -> Report {
     let (line, column) = (error.line, error.column);
     let mut report =
         Report::new(Code::Usage, &error.what).place(format!("{}:{line}:{column}", file.display()));

@@ -8,13 +8,8 @@ pub const IR_VERSIONS: RangeInclusive<u32> = 3..=13;
 
 /// An IR version that the model cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IrVersionError {
-    /// It is not among [`IR_VERSIONS`].
-    #[error(
-        "IR version {0} is not among those that can be written, {first} to {last}",
-        first = IR_VERSIONS.start(), last = IR_VERSIONS.end()
-    )]
-    Unknown(u32),
     /// The model uses something newer.
     #[error("IR version {asked} lacks {what}, which the model has and version {since} brought")]
     Lacks {
@@ -27,11 +22,11 @@ pub enum IrVersionError {
     },
 }
 
-/// Lets the model be written in that version.
-pub(crate) fn set(model: &mut Model, asked: u32) -> Result<(), IrVersionError> {
-    if !IR_VERSIONS.contains(&asked) {
-        return Err(IrVersionError::Unknown(asked));
-    }
+/// Lets the model be written in the version asked for.
+pub(crate) fn set(model: &mut Model, asked: Option<u32>) -> Result<(), IrVersionError> {
+    let Some(asked) = asked else {
+        return Ok(());
+    };
     match model.ir_version_used() {
         Some((since, what)) if since > asked => Err(IrVersionError::Lacks { asked, what, since }),
         _ => {

@@ -29,7 +29,10 @@ mod domains;
 mod error;
 mod exporter;
 mod ir_version;
+mod metadata;
 mod naming;
+mod options;
+mod pipeline;
 mod program;
 mod random;
 mod report;
@@ -40,12 +43,15 @@ mod verification;
 mod weights;
 
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
-pub use dims::{DimError, DynamicAxes};
+pub use dims::DimError;
 pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
-pub use exporter::{DEFAULT_OPSET, Exporter};
+pub use exporter::Exporter;
 pub use ir_version::{IR_VERSIONS, IrVersionError};
-pub use naming::{NameError, OutputNames};
+pub use naming::NameError;
+pub use options::{
+    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, OptionError, Options, OutputNames, parse_bytes,
+};
 #[cfg(feature = "ort")]
 pub use ort;
 pub use program::OnnxProgram;
@@ -69,8 +75,9 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
 
-/// The examples of the README and of the page on custom ops.
+/// The examples of the README and of the pages on custom ops and options.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/custom-ops.md")]
+#[doc = include_str!("../../../docs/options.md")]
 struct Readme;

@@ -1,8 +1,7 @@
 //! A translated program: the model, ready to be written.
 
 use crate::{
-    Error, SaveOptions, Saved,
-    dims::{self, Dims},
+    Error, Options, SaveOptions, Saved, dims,
     report::{Report, stage},
     weights,
 };
@@ -13,7 +12,7 @@ use pt2onnx_ir::{Model, Value, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
-use std::{collections::BTreeMap, path::Path};
+use std::{fmt, path::Path};
 
 /// An ONNX model with what there is to say about it.
 pub struct OnnxProgram {
@@ -30,6 +29,12 @@ pub struct OnnxProgram {
     /// The model in ONNX Runtime, since it was last run.
     #[cfg(feature = "ort")]
     pub(crate) session: Option<crate::Session>,
+}
+
+impl fmt::Debug for OnnxProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnnxProgram").field("report", &self.report).finish_non_exhaustive()
+    }
 }
 
 impl OnnxProgram {
@@ -72,7 +77,7 @@ impl OnnxProgram {
     /// # Errors
     /// [`Error::Read`]; [`Error::Invalid`] where it is not valid ONNX.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let mut report = Report::new(BTreeMap::new());
+        let mut report = Report::new(None);
         report.read(path.as_ref());
         let reading = report.stage("read", || {
             pt2onnx_writer::read_with(path, pt2onnx_writer::ExternalData::Mapped)
@@ -154,10 +159,10 @@ impl OnnxProgram {
         names: impl IntoIterator<Item = (T, N)>,
     ) -> Result<(), Error> {
         let names = names.into_iter().map(|(t, n)| (t.into(), n.into()));
-        let dims = Dims { names: names.collect(), ..Dims::default() };
+        let options = Options { dim: names.collect(), ..Options::default() };
         #[cfg(feature = "ort")]
         self.release();
-        Ok(dims::apply(&mut self.model, &Constraints::new(), &dims)?)
+        Ok(dims::apply(&mut self.model, &Constraints::new(), &options)?)
     }
 
     /// Gives values to weights that have none, because the program was exported with [`Weights::None`](crate::Weights::None)

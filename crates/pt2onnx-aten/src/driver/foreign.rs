@@ -17,7 +17,8 @@ const ATEN_DOMAIN: &str = "org.pytorch.aten";
 /// spread out; the attribute `input_names` says for each of them the parameter that it belongs to. All other arguments are
 /// attributes, named as the parameters. What is None or not given is left out. Overloads other than the default one are
 /// named by the attribute `overload_name`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Operators {
     /// Those of ONNX alone: an op that cannot be translated is an error.
     #[default]

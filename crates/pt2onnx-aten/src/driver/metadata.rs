@@ -18,7 +18,8 @@ use std::{
 };
 
 /// How much of the source program a model tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Detail {
     /// All that `torch.onnx.export` writes.
     #[default]

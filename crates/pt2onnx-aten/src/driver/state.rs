@@ -6,7 +6,8 @@ use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name
 use pt2onnx_ir::{Model, Value};
 
 /// What to do with the final values of buffers, parameters and inputs that a program writes into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum State {
     /// They are lost, with a warning for each.
     #[default]

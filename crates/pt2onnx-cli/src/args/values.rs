@@ -1,28 +1,10 @@
 //! Values of options, read from text.
 
-use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames};
+use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames, parse_bytes};
 use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
-/// A number of bytes, with a unit or without.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
-        "" | "B" => 1,
-        "kB" | "KB" => 1000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => 0,
-    };
-    let count: Option<u64> = digits.parse().ok();
-    let bytes = count.and_then(|n| n.checked_mul(unit)).filter(|_| unit > 0);
-    bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
-}
-
 pub(super) fn alignment(text: &str) -> Result<u64, String> {
-    let aligned = bytes(text)?;
+    let aligned = parse_bytes(text)?;
     match aligned.is_power_of_two() {
         true => Ok(aligned),
         false => Err("an alignment is a power of two".to_owned()),

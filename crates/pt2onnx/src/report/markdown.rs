@@ -1,6 +1,7 @@
 //! A report as Markdown.
 
 use super::{End, Report, ReportedFailure, Tensors};
+use crate::Options;
 use std::fmt::{self, Display, Write};
 
 pub(super) fn write(report: &Report) -> String {
@@ -179,8 +180,13 @@ fn environment(out: &mut String, report: &Report) -> fmt::Result {
         writeln!(out, "\nArchive: {}, {bytes} bytes", code(archive.display()))?;
     }
     writeln!(out, "\n### Options\n")?;
-    table(out, ["option", "value"])?;
-    for (option, value) in &report.options {
+    let changed = report.options.as_ref().map(Options::changed).unwrap_or_default();
+    match changed.is_empty() {
+        true => writeln!(out, "All have their default values.")?,
+        false => table(out, ["option", "value"])?,
+    }
+    for (option, value) in changed {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         writeln!(out, "| {option} | {} |", code(value))?;
     }
     writeln!(out, "\n### Time\n")?;

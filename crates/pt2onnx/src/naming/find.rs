@@ -1,0 +1,45 @@
+//! Finding values by name, and what they were called before they were renamed.
+
+use pt2onnx_ir::{Def, Model, Value, ValueData};
+
+/// Metadata of a renamed value: what it was called in the program.
+pub(super) const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
+
+/// Metadata of a renamed weight: what a state dict calls it. The name above is that of its placeholder.
+pub(super) const TARGET: &str = "pkg.pt2onnx.target";
+
+/// The value of that name, inputs and outputs first; also by the name it had before.
+pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
+    let ends = || model.inputs().iter().chain(model.outputs()).copied();
+    let is = |v: &Value| model[*v].name.as_deref() == Some(name);
+    let was = |v: &Value| original(&model[*v]) == Some(name);
+    let live = || model.values().map(|(v, _)| v).filter(|v| lives(model, *v));
+    ends().find(is).or_else(|| ends().find(was)).or_else(|| live().find(is))
+}
+
+fn lives(model: &Model, value: Value) -> bool {
+    match model[value].def() {
+        Def::Node(node, _) => model.contains(*node),
+        Def::Constant(_) => model[value].uses().len() > 0,
+        Def::Input(..) => true,
+    }
+}
+
+pub(super) fn original(data: &ValueData) -> Option<&str> {
+    entry(data, ORIGINAL)
+}
+
+/// What a state dict calls a renamed weight.
+pub(crate) fn target(data: &ValueData) -> Option<&str> {
+    entry(data, TARGET)
+}
+
+/// What a value's metadata have under a key.
+pub(crate) fn entry<'a>(data: &'a ValueData, key: &str) -> Option<&'a str> {
+    let entry = data.metadata.iter().find(|(k, _)| k == key);
+    entry.map(|(_, value)| &**value)
+}
+
+pub(super) fn called(data: &ValueData) -> String {
+    data.name.as_deref().unwrap_or_default().to_owned()
+}
