@@ -2,14 +2,15 @@
 
 use crate::{
     args::{ApplyWeights, check_data_file},
-    convert::{data, refuse_to_overwrite, tell, watched},
+    error::{self, CommandError},
+    files::{data, refuse_to_overwrite},
     log,
-    report::{self, Report},
+    progress::{tell, watched},
 };
 use pt2onnx::{Error, Options, apply_weights, read_weights, writer};
 
 /// Completes the model and writes it, in place of itself unless another name is given.
-pub fn apply(args: ApplyWeights) -> Result<(), Report> {
+pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     log::init(args.verbose);
     let output = args.output.as_ref().unwrap_or(&args.model);
     let mut options = Options::default();
@@ -18,8 +19,8 @@ pub fn apply(args: ApplyWeights) -> Result<(), Report> {
     check_data_file(&options)?;
     let data = data(output, options.weights_file.as_deref());
     refuse_to_overwrite("weights", &args.weights, [output, &data])?;
-    let mut model = writer::read(&args.model).map_err(|e| report::model(&args.model, &e))?;
-    let weights = read_weights(&args.weights).map_err(report::weights)?;
+    let mut model = writer::read(&args.model).map_err(|e| error::model(&args.model, &e))?;
+    let weights = read_weights(&args.weights).map_err(error::weights)?;
     let surplus = apply_weights(&mut model, &weights).map_err(Error::Weights)?;
     if !surplus.is_empty() {
         tracing::info!("the model has no use for {}", surplus.join(", "));

@@ -2,8 +2,8 @@
 
 use crate::{
     args::Check,
+    error::{self, Code, CommandError},
     output::print,
-    report::{self, Code, Report},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use pt2onnx::{Exporter, Failed, OnnxProgram};
@@ -23,18 +23,18 @@ pub struct Verdict {
     path: PathBuf,
     /// Its report, unless there was a panic.
     pub report: Option<Box<pt2onnx::Report>>,
-    pub error: Option<Report>,
+    pub error: Option<CommandError>,
 }
 
 /// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
-pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
+pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     let exporter = Exporter::with_options(args.options.read()?)?;
     let threads = args.jobs.map_or(0, |n| n.get());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .stack_size(STACK)
         .build()
-        .map_err(|e| Report::new(Code::Internal, format!("cannot start threads: {e}")))?;
+        .map_err(|e| CommandError::new(Code::Internal, format!("cannot start threads: {e}")))?;
     let progress = progress(args.models.len());
     let verdicts: Vec<Verdict> = pool.install(|| {
         let models = args.models.par_iter().with_max_len(1);
@@ -100,10 +100,10 @@ impl Verdict {
             Err(Failed { error, report, .. }) => (report, Some(error)),
         }));
         let (report, error) = match looked {
-            Ok((report, error)) => (Some(report), error.map(Report::from)),
+            Ok((report, error)) => (Some(report), error.map(CommandError::from)),
             Err(_) => {
-                let error = Report::new(Code::Internal, "pt2onnx ended unexpectedly");
-                (None, Some(error.help(report::REPORT_IT)))
+                let error = CommandError::new(Code::Internal, "pt2onnx ended unexpectedly");
+                (None, Some(error.help(error::REPORT_IT)))
             }
         };
         let path = path.to_owned();
@@ -117,7 +117,7 @@ impl Verdict {
             "converts": self.error.is_none(),
             "exit_code": self.error.as_ref().map_or(0, |e| e.code as u8),
             "error": report.map_or_else(
-                || Some(json!({"kind": "internal", "message": self.error.as_ref().map(Report::what)})),
+                || Some(json!({"kind": "internal", "message": self.error.as_ref().map(CommandError::what)})),
                 |r| r.error.as_ref().map(|e| json!(e)),
             ),
             "failures": report.map(|r| &r.failures),

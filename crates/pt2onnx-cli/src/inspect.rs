@@ -1,6 +1,6 @@
 //! `pt2onnx inspect`: what an archive holds, and whether it would be converted, as text or JSON.
 
-use crate::{check::Verdict, report::Report};
+use crate::{check::Verdict, error::CommandError};
 use pt2onnx::{
     End, Error, Exporter, ProgramSummary,
     fx::{Constant, ExportedProgram, archive},
@@ -14,7 +14,7 @@ use std::{
 };
 
 /// What an archive holds.
-pub fn inspect(path: &Path, json: bool) -> Result<String, Report> {
+pub fn inspect(path: &Path, json: bool) -> Result<String, CommandError> {
     let program = archive::read(path).map_err(Error::Archive)?;
     let weights = Weights::of(&program);
     let verdict = Verdict::of(path, || Exporter::new().attempt_program(program));

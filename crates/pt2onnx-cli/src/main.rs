@@ -7,6 +7,8 @@ mod args;
 mod check;
 mod convert;
 mod diff;
+mod error;
+mod files;
 mod inspect;
 mod log;
 mod ops;
@@ -14,12 +16,13 @@ mod optimize;
 mod options_file;
 mod output;
 mod passes;
-mod report;
+mod progress;
+mod reports;
 mod show;
 
 use args::{Cli, Command};
+use error::{Code, CommandError};
 use output::print;
-use report::{Code, Report};
 use std::{panic::catch_unwind, process::ExitCode};
 
 /// Graphs are many small pieces: it keeps those of one size together, in the order they came.
@@ -36,8 +39,8 @@ fn main() -> ExitCode {
                 report.code
             }
             Err(_) => {
-                Report::new(Code::Internal, "pt2onnx ended unexpectedly")
-                    .help(report::REPORT_IT)
+                CommandError::new(Code::Internal, "pt2onnx ended unexpectedly")
+                    .help(error::REPORT_IT)
                     .print();
                 Code::Internal
             }
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
 }
 
 /// Does what is asked for; gives the exit code where that is no success, and there is nothing more to say.
-fn run(cli: Cli) -> Result<Option<Code>, Report> {
+fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),

@@ -2,13 +2,14 @@
 
 use crate::{
     args::{Optimize, check_data_file},
-    convert::{data, refuse_to_overwrite, tell},
+    error::{self, CommandError},
+    files::{data, refuse_to_overwrite},
     log,
-    report::{self, Report},
+    progress::tell,
 };
 use pt2onnx::{Error, OnnxProgram, Options, ir::Model, opt::OPTIMISED_OPSETS};
 
-pub fn optimize(args: Optimize) -> Result<(), Report> {
+pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose);
     let mut options = Options::default();
     options.weights = args.weights.unwrap_or_default().into();
@@ -19,8 +20,8 @@ pub fn optimize(args: Optimize) -> Result<(), Report> {
     refuse_to_overwrite("model", &args.model, [&data, &data])?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
-        Error::Read(error) => report::model(&args.model, &error),
-        error => Report::from(error).place(args.model.display()),
+        Error::Read(error) => error::model(&args.model, &error),
+        error => CommandError::from(error).place(args.model.display()),
     })?;
     let mut warnings = program.warnings().to_vec();
     warnings.extend(left_alone(program.model()));

@@ -1,6 +1,6 @@
 //! `--options FILE.toml`: options of the command, written down.
 
-use crate::report::{Code, Report};
+use crate::error::{Code, CommandError};
 use pt2onnx::{OptionError, Options};
 use serde_json::Value;
 use std::{
@@ -19,20 +19,20 @@ pub struct OptionsFile {
 
 impl OptionsFile {
     /// Reads a file. Values may still be out of range, as flags can replace them.
-    pub fn read(path: &Path) -> Result<Self, Report> {
+    pub fn read(path: &Path) -> Result<Self, CommandError> {
         let text = fs::read_to_string(path).map_err(|e| {
-            Report::new(Code::Input, format!("the options cannot be read: {e}"))
+            CommandError::new(Code::Input, format!("the options cannot be read: {e}"))
                 .place(path.display())
         })?;
         let mut file = Self { path: path.to_owned(), text, options: Options::default() };
         let table = DeTable::parse(&file.text).map_err(|e| {
             let what = format!("the options are not TOML: {}", e.message());
-            Report::new(Code::Usage, what).place(file.place(e.span().map(|s| s.start)))
+            CommandError::new(Code::Usage, what).place(file.place(e.span().map(|s| s.start)))
         })?;
         let known = keys(&file.options);
         let mut given = table.get_ref().keys();
         if let Some(key) = given.find(|key| known.get(&**key.get_ref()).is_none()) {
-            return Err(Report::new(
+            return Err(CommandError::new(
                 Code::Usage,
                 format!("there is no option `{}`", key.get_ref()),
             )
@@ -56,7 +56,7 @@ impl OptionsFile {
     }
 
     /// An error about a value that this file or a flag gave.
-    pub fn explain(&self, error: OptionError, merged: &Options) -> Report {
+    pub fn explain(&self, error: OptionError, merged: &Options) -> CommandError {
         let key = error.key();
         let table = DeTable::parse(&self.text).ok();
         let span = table.and_then(|table| Some(table.get_ref().get_key_value(key)?.0.span()));
@@ -67,12 +67,12 @@ impl OptionsFile {
         }
     }
 
-    fn wrong(&self, key: &str, why: &str, at: Option<usize>) -> Report {
+    fn wrong(&self, key: &str, why: &str, at: Option<usize>) -> CommandError {
         let why = why
             .replace("expected u32", "expected a number from 0 to 4294967295")
             .replace("expected i64", "expected a whole number")
             .replace("expected a map", "expected a table");
-        Report::new(Code::Usage, format!("the option `{key}` cannot have this value: {why}"))
+        CommandError::new(Code::Usage, format!("the option `{key}` cannot have this value: {why}"))
             .place(self.place(at))
     }
 

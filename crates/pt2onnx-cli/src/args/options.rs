@@ -7,7 +7,7 @@ use super::{
     saving::{Saving, check_data_file},
     values,
 };
-use crate::{options_file::OptionsFile, report::Report};
+use crate::{error::CommandError, options_file::OptionsFile};
 use clap::Args;
 use pt2onnx::{DynamicAxes, OutputNames};
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ const METADATA: &str = "Metadata";
 
 impl Options {
     /// The options that the file and the flags give.
-    pub fn read(self) -> Result<pt2onnx::Options, Report> {
+    pub fn read(self) -> Result<pt2onnx::Options, CommandError> {
         let file = self.options.as_deref().map(OptionsFile::read).transpose()?;
         let mut options = file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
         self.put(&mut options);

@@ -4,7 +4,7 @@ use super::{
     merge::{set, set_some},
     values,
 };
-use crate::report::{Code, Report};
+use crate::error::{Code, CommandError};
 use clap::Args;
 use pt2onnx::{Options, Weights, parse_bytes};
 
@@ -42,12 +42,13 @@ impl Saving {
 }
 
 /// An error if options for data files are given, but no data file will be written.
-pub fn check_data_file(options: &Options) -> Result<(), Report> {
+pub fn check_data_file(options: &Options) -> Result<(), CommandError> {
     let named = options.weights_file.is_some() || options.shard_size.is_some();
     match named && matches!(options.weights, Weights::Embed | Weights::Link) {
         true => {
             let what = "--weights-file and --shard-size are given, but there will be no data file";
-            Err(Report::new(Code::Usage, what).help("leave them out, or use `--weights external`"))
+            Err(CommandError::new(Code::Usage, what)
+                .help("leave them out, or use `--weights external`"))
         }
         false => Ok(()),
     }

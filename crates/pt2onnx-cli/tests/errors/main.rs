@@ -211,7 +211,7 @@ fn every_text_of_the_sources_is_listed() {
     for path in sources(&crates.join("pt2onnx-cli/src")) {
         let source = fs::read_to_string(&path).unwrap();
         let file = path.file_name().unwrap().to_str().unwrap();
-        for call in ["Report::new(", "input(", "output("] {
+        for call in ["CommandError::new(", "input(", "output("] {
             for rest in source.split(call).skip(1) {
                 let code = rest.trim_start().strip_prefix("Code::");
                 let rest = code.and_then(|c| c.split_once(',')).map_or(rest, |(_, r)| r);
