@@ -9,7 +9,7 @@ use crate::{
 };
 use pt2onnx::{Error, Options, apply_weights, read_weights, writer};
 
-/// Completes the model and writes it, in place of itself unless another name is given.
+/// Gives values to the weights of the model, and writes it to itself or to another file.
 pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     log::init(args.verbose);
     let output = args.output.as_ref().unwrap_or(&args.model);

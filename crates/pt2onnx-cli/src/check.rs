@@ -1,4 +1,4 @@
-//! `pt2onnx check`: whether archives would be converted.
+//! `pt2onnx check`: whether archives can be converted.
 
 use crate::{
     args::Check,
@@ -15,10 +15,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// As much as the main thread has: graphs nest.
+/// Size of a thread's stack in bytes. It is that of the main thread, as graphs nest.
 const STACK: usize = 8 << 20;
 
-/// What is known of an archive.
+/// The result of checking one archive.
 pub struct Verdict {
     path: PathBuf,
     /// Its report, unless there was a panic.
@@ -26,7 +26,8 @@ pub struct Verdict {
     pub error: Option<CommandError>,
 }
 
-/// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
+/// Prints whether each archive can be converted, in the given order. The exit code is that of the first one that
+/// cannot.
 pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     let exporter = Exporter::with_options(args.options.read()?)?;
     let threads = args.jobs.map_or(0, |n| n.get());
@@ -58,7 +59,7 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     Ok(codes.first().copied())
 }
 
-/// On a terminal only.
+/// A progress bar, shown on a terminal only.
 fn progress(archives: usize) -> ProgressBar {
     let bar = ProgressBar::new(archives as u64);
     match ProgressStyle::with_template("{bar:30} {pos}/{len} archives") {
@@ -73,19 +74,19 @@ fn text(verdicts: &[Verdict], failed: usize) -> String {
         let path = path.display();
         // A String takes whatever is written to it.
         let _ = match error {
-            None => writeln!(out, "{path}: would be converted"),
+            None => writeln!(out, "{path}: can be converted"),
             Some(error) => write!(out, "{path}: {}\n{}", error.what(), error.details()),
         };
     }
     if verdicts.len() > 1 {
         let good = verdicts.len() - failed;
-        let _ = writeln!(out, "{good} of {} archives would be converted", verdicts.len());
+        let _ = writeln!(out, "{good} of {} archives can be converted", verdicts.len());
     }
     out
 }
 
 impl Verdict {
-    /// Of what came of an archive.
+    /// Runs an export, and takes its result.
     pub fn of(path: &Path, attempt: impl FnOnce() -> Result<OnnxProgram, Failed>) -> Self {
         // An archive that brings pt2onnx down must not hide what there is to say of the others.
         let looked = catch_unwind(AssertUnwindSafe(|| match attempt() {

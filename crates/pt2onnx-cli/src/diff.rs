@@ -1,4 +1,4 @@
-//! `pt2onnx diff`: what two ONNX models differ in.
+//! `pt2onnx diff`: how two ONNX models differ.
 
 use crate::{
     args::Diff,
@@ -12,7 +12,7 @@ use pt2onnx::{
 };
 use std::path::Path;
 
-/// Prints the differences, if there are any; the exit code says so too.
+/// Prints the differences, if there are any. Then the exit code is not 0.
 pub fn compare(args: &Diff) -> Result<Option<Code>, CommandError> {
     let mut options = DiffOptions::default();
     (options.weights, options.metadata) = (!args.no_weights, args.metadata);

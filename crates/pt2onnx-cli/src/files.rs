@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A path by which files can be told apart, also those that are not there yet.
+/// A path that identifies a file, even if the file does not exist yet.
 pub fn absolute(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
@@ -14,7 +14,7 @@ pub fn absolute(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or(named)
 }
 
-/// Where external weights go.
+/// The file of external weights.
 pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
     match name {
         Some(name) => output.with_file_name(name),
@@ -26,7 +26,7 @@ pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
     }
 }
 
-/// None of the files to be written may be the one that is read.
+/// An error if a file to be written is the one to be read.
 pub fn refuse_to_overwrite(
     what: &str,
     read: &Path,

@@ -1,6 +1,7 @@
-//! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
+//! The `pt2onnx` command: converts `.pt2` archives to ONNX files.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `diff`, `ops`, `passes`), all else goes to standard error.
+//! Layer 4, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
+//! `passes`). Everything else goes to standard error.
 
 mod apply;
 mod args;
@@ -25,7 +26,7 @@ use error::{Code, CommandError};
 use output::print;
 use std::{panic::catch_unwind, process::ExitCode};
 
-/// Graphs are many small pieces: it keeps those of one size together, in the order they came.
+/// Graphs are many small allocations, which this allocator keeps together by size.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
     ExitCode::from(code as u8)
 }
 
-/// Does what is asked for; gives the exit code where that is no success, and there is nothing more to say.
+/// Runs the command. Returns an exit code if it is not success and everything was printed.
 fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),

@@ -1,10 +1,10 @@
-//! `pt2onnx ops` and `pt2onnx explain`: what can be translated, and what becomes of it.
+//! `pt2onnx ops` and `pt2onnx explain`: the ops that have a translation, and what they become.
 
 use crate::error::{Code, CommandError};
 use pt2onnx::{Registry, aten::AtenOp};
 use std::{collections::HashMap, fmt::Write};
 
-/// What the conformance cases made of each op; `cargo xtask regen-ops` writes it.
+/// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
 const TABLE: &str = include_str!("generated/ops.tsv");
 
 /// A line of the table.
@@ -26,7 +26,7 @@ fn table() -> HashMap<&'static str, Tested<'static>> {
     TABLE.lines().filter_map(row).collect()
 }
 
-/// All ops that can be translated: schemas, one in a line, or JSON with what is known of them.
+/// All ops that have a translation: one schema in a line, or JSON with everything known about them.
 pub fn list(json: bool) -> String {
     let (ops, table) = (Registry::default().ops(), table());
     if !json {

@@ -1,4 +1,4 @@
-//! `pt2onnx optimize`: an ONNX model, whatever made it, made smaller.
+//! `pt2onnx optimize`: folds, simplifies and fuses any ONNX model.
 
 use crate::{
     args::{Optimize, check_data_file},
@@ -40,7 +40,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// A warning where the operators of the model's opset are not known well enough.
+/// A warning if graphs of the model's opset are not optimised.
 fn left_alone(model: &Model) -> Option<String> {
     let (first, last) = (OPTIMISED_OPSETS.start(), OPTIMISED_OPSETS.end());
     let opset = Some(model.opset).filter(|o| *o > 0 && !OPTIMISED_OPSETS.contains(o))?;

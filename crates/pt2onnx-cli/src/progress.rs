@@ -1,10 +1,10 @@
-//! Telling how writing goes on, and what was written.
+//! Showing the progress of writing, and what was written.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pt2onnx::Saved;
 use std::{cell::OnceCell, path::Path};
 
-/// Writes with a progress bar, on a terminal only, and where it takes its time.
+/// Writes with a progress bar, if it writes to a terminal and takes long.
 pub fn watched<T>(write: impl FnOnce(&dyn Fn(u64, u64)) -> T) -> T {
     const SLOW: u64 = 64 << 20;
     let template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left";
@@ -23,7 +23,7 @@ pub fn watched<T>(write: impl FnOnce(&dyn Fn(u64, u64)) -> T) -> T {
     written
 }
 
-/// Says what was written.
+/// Logs the files that were written.
 pub fn tell(output: &Path, saved: &Saved) {
     tracing::info!("{}: {} bytes", output.display(), saved.bytes);
     for (data, bytes) in &saved.data {

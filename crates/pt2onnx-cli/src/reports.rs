@@ -7,11 +7,11 @@ use crate::{
 use pt2onnx::{Error, writer};
 use std::path::{Path, PathBuf};
 
-/// The files that `--report` names, all of which can be written as far as that can be told beforehand.
+/// The files that `--report` names. They can be written, as far as that is known beforehand.
 pub struct Reports(Vec<PathBuf>);
 
 impl Reports {
-    /// Checks the paths against each other and the files that are read or written besides.
+    /// Checks that no report overwrites another one or a `taken` file, and that all can be written.
     pub fn new(paths: Vec<PathBuf>, taken: [&Path; 3]) -> Result<Self, CommandError> {
         let mut taken = taken.map(absolute).to_vec();
         for path in &paths {

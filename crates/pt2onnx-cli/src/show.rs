@@ -4,7 +4,7 @@ use crate::error::{self, CommandError};
 use pt2onnx::writer::{ExternalData, read_with};
 use std::path::Path;
 
-/// The model in ONNX's textual syntax, as its file has it.
+/// The model of a file in ONNX's textual syntax.
 pub fn show(path: &Path) -> Result<String, CommandError> {
     let reading = read_with(path, ExternalData::Ignored);
     let reading = reading.map_err(|e| error::model(path, &e))?;

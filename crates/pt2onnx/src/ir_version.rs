@@ -1,28 +1,30 @@
-//! The version of the file format that is asked for.
+//! The IR version: the version of the ONNX file format.
 
 use pt2onnx_ir::Model;
 use std::ops::RangeInclusive;
 
-/// The IR versions that can be asked for.
+/// The IR versions that can be written.
 pub const IR_VERSIONS: RangeInclusive<u32> = 3..=13;
 
-/// An IR version that the model cannot have.
+/// The model cannot be written in the IR version asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IrVersionError {
-    /// The model uses something newer.
-    #[error("IR version {asked} lacks {what}, which the model has and version {since} brought")]
+    /// The model uses something that this version does not have.
+    #[error(
+        "IR version {asked} cannot hold {what}, which the model has: use version {since} or newer"
+    )]
     Lacks {
         /// The version asked for.
         asked: u32,
         /// What the model uses.
         what: String,
-        /// The version that brought it.
+        /// The first version that has it.
         since: u32,
     },
 }
 
-/// Lets the model be written in the version asked for.
+/// Sets the IR version, if one is asked for.
 pub(crate) fn set(model: &mut Model, asked: Option<u32>) -> Result<(), IrVersionError> {
     let Some(asked) = asked else {
         return Ok(());

@@ -1,7 +1,8 @@
-//! From a `.pt2` archive to an ONNX model: the exporter.
+//! Converts PyTorch's exported programs (`.pt2` archives) to ONNX models.
 //!
-//! Layer 3: puts the crates below together, and is what programs use. An archive is what Python's
-//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes; neither Python nor PyTorch is needed here.
+//! Layer 3: combines the crates below it, and is the library to use. An archive is what Python's
+//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes. The conversion needs neither Python nor
+//! PyTorch.
 //!
 //! ```
 //! use pt2onnx::{Exporter, Weights};
@@ -20,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crates that the way leads through are here under short names, for those who go it step by step or work on the
-//! model: [`fx`] (archives and their programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes).
+//! The crates of the single steps are available under short names: [`fx`] (archives and their programs), [`aten`]
+//! (the translation), [`ir`] (ONNX models), [`opt`] (passes), [`writer`] (ONNX files).
 
 mod diff;
 mod dims;

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-/// Exit codes, as `--help` has them.
+/// Exit codes. `--help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Code {
@@ -19,7 +19,7 @@ pub enum Code {
 
 pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
 
-/// An error, in parts.
+/// An error as the command shows it.
 #[derive(Debug)]
 pub struct CommandError {
     pub code: Code,
@@ -39,25 +39,25 @@ impl CommandError {
         self
     }
 
-    /// Says what to do about it.
+    /// Adds what to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// What is wrong, in a line.
+    /// What is wrong, in one line.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Places and help, a line each.
+    /// Places and help, one line each.
     pub fn details(&self) -> String {
         let places = self.places.iter().map(|place| format!("  {place}\n"));
         let help = self.help.iter().map(|help| format!("  help: {help}\n"));
         places.chain(help).collect()
     }
 
-    /// Prints it to standard error. If that fails, there is nobody to tell.
+    /// Prints it to standard error. Failures to print are ignored.
     pub fn print(&self) {
         let text = format!("error: {}\n{}", self.what, self.details());
         let _ = io::stderr().write_all(text.as_bytes());

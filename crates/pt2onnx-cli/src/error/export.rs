@@ -22,7 +22,7 @@ impl From<Error> for CommandError {
             Error::Target(e) => target(e),
             Error::Verify(errors) => {
                 let report =
-                    CommandError::new(Code::Internal, "the model that was made is not valid ONNX")
+                    CommandError::new(Code::Internal, "the exported model is not valid ONNX")
                         .help(REPORT_IT);
                 errors.iter().fold(report, CommandError::place)
             }
@@ -32,7 +32,7 @@ impl From<Error> for CommandError {
                 errors.iter().fold(report, CommandError::place)
             }
             Error::Warnings(warnings) => {
-                let what = "there are warnings, which are errors here";
+                let what = "there are warnings, and warnings are errors";
                 let report = CommandError::new(Code::Program, what);
                 let report = warnings.iter().fold(report, CommandError::place);
                 report.help("leave out `--warnings-as-errors`")
@@ -45,7 +45,7 @@ impl From<Error> for CommandError {
 
 /// Weights that a model cannot take.
 fn misfits(misfits: &[Misfit]) -> CommandError {
-    let what = "the weights are not those of the model";
+    let what = "the weights do not fit the model";
     let report =
         { misfits.iter() }.fold(CommandError::new(Code::Program, what), CommandError::place);
     let filled = misfits.iter().any(|m| matches!(m, Misfit::Filled(_)));

@@ -43,7 +43,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
         .place(place)
         .help("export the model with plain tensors"),
         MissingTensor { place, what, name } => {
-            input(format!("the program uses {what} {name}, of which there is no data")).place(place).help(damaged)
+            input(format!("the program uses {what} {name}, for which the archive has no data")).place(place).help(damaged)
         }
         Repeated { place, bytes, limit } => input(format!(
             "the tensors take {bytes} bytes more than the records that they are views of hold; an archive that repeats more than {limit} is refused"
@@ -75,7 +75,9 @@ pub fn model(path: &Path, error: &ReadError) -> CommandError {
                 file.read_exact(&mut magic).map(|()| &magic == b"PK")
             });
             match zip {
-                Ok(true) => report.help("of an archive, `pt2onnx inspect` tells what it holds"),
+                Ok(true) => {
+                    report.help("this is an archive: `pt2onnx inspect` shows what it holds")
+                }
                 _ => report,
             }
         }

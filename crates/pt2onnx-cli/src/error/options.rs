@@ -17,7 +17,7 @@ impl From<OptionError> for CommandError {
     }
 }
 
-/// A text of functions that cannot be read: where, the line, and a caret under the place.
+/// An error in the text of functions: the place, the line, and a caret under the column.
 fn functions(file: &Path, error: &ParseError) -> CommandError {
     let (line, column) = (error.line, error.column);
     let mut report = CommandError::new(Code::Usage, &error.what)

@@ -10,7 +10,7 @@ use crate::Options;
 use pt2onnx_ir::Model;
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// Names dimensions, and makes those static that get a size.
+/// Names dimensions, and makes dimensions static that are given a size.
 pub(crate) fn apply(
     model: &mut Model,
     constraints: &Constraints,
@@ -36,7 +36,7 @@ pub(crate) fn apply(
     rename(model, &constraints, options)
 }
 
-/// The dimension of that name, or all that are given it.
+/// The dimension of that name, or all dimensions that are given it.
 fn dims_to_fix(model: &Model, options: &Options, target: &str) -> Result<Vec<Expr>, DimError> {
     let error = match dim(model, target) {
         Ok(dim) => return Ok(vec![dim]),

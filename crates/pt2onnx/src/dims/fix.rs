@@ -21,7 +21,9 @@ pub(super) fn fix(
         let impossible =
             |reason: String| DimError::Size { target: (*target).clone(), size: *size, reason };
         if is_unknown(dim) {
-            return Err(impossible("it depends on values, not on sizes".into()));
+            return Err(impossible(
+                "it depends on the values of tensors, not on their sizes".into(),
+            ));
         }
         let range = constraints.range_of(dim);
         if *size < 0 || !range.contains(*size) {
@@ -38,17 +40,20 @@ pub(super) fn fix(
             if dim.as_int() == Some(*size) {
                 continue;
             }
-            return Err(impossible(format!("it is `{dim}`; fix the symbols in it")));
+            return Err(impossible(format!("it is computed as `{dim}`: fix the symbols in that")));
         };
         let whole = dim.solve_linear(&symbol).and_then(|(slope, rest)| {
             let left = size.checked_sub(rest.as_int()?)?;
             (left.checked_rem(slope)? == 0).then(|| left / slope)
         });
-        let whole =
-            whole.ok_or_else(|| impossible(format!("there is no such `{symbol}` in `{dim}`")))?;
+        let whole = whole.ok_or_else(|| {
+            impossible(format!("no whole number `{symbol}` makes `{dim}` that size"))
+        })?;
         let exact = Expr::symbol(&symbol);
         if !constraints.range_of(&exact).contains(whole) {
-            return Err(impossible(format!("`{symbol}` would be {whole}")));
+            return Err(impossible(format!(
+                "`{symbol}` would have to be {whole}, which the program does not allow"
+            )));
         }
         constraints.constrain(&exact, Range::exactly(whole));
         sizes.insert(symbol.to_string(), Expr::int(whole));
@@ -65,7 +70,7 @@ pub(super) fn fix(
     Ok(())
 }
 
-/// `2 to 8`.
+/// The bounds of a range as text: `2 to 8`.
 fn bounds(range: &Range) -> String {
     match (range.min.unwrap_or(0).max(0), range.max) {
         (min, Some(max)) if min == max => format!("{min} only"),

@@ -15,7 +15,7 @@ pub(super) fn symbol_of(dim: &Expr, target: &str) -> Result<String, DimError> {
     }
 }
 
-/// `x.0`.
+/// Splits `x.0` into a value and an axis.
 pub(super) fn place(target: &str) -> Option<(&str, i64)> {
     let (value, axis) = target.rsplit_once('.')?;
     Some((value, axis.parse().ok()?))
@@ -37,7 +37,7 @@ pub(super) fn dim(model: &Model, target: &str) -> Result<Expr, DimError> {
     Err(DimError::Target {
         target: target.to_owned(),
         symbols: if shown.is_empty() {
-            "its symbols (there are none)".to_owned()
+            "the program's symbols (it has none)".to_owned()
         } else {
             shown.join(", ")
         },
@@ -50,7 +50,7 @@ pub(super) fn end(model: &Model, name: &str) -> Result<Value, DimError> {
         .ok_or_else(|| DimError::NoValue(name.to_owned()))
 }
 
-/// The dimension and its index; axes below 0 count from the last.
+/// The index and size of an axis; a negative axis counts from the last.
 pub(super) fn axis_of(
     model: &Model,
     value: Value,

@@ -32,7 +32,7 @@ fn shape_mut(ty: &mut Type) -> Option<&mut Vec<Expr>> {
     }
 }
 
-/// Puts expressions in place of symbols, in the types of all values of all regions.
+/// Replaces symbols by expressions, in the types of all values.
 pub(super) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>) {
     if with.is_empty() {
         return;

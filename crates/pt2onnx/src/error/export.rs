@@ -1,4 +1,4 @@
-//! What can go wrong from archive to model, by stage.
+//! The errors of an export, by stage.
 
 use super::{ErrorKind, Failure};
 use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OptionError};
@@ -6,7 +6,7 @@ use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
 use std::fmt;
 
-/// Why there is no model. [`Error::kind`] is for those who only want to know of what sort it is:
+/// Why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the error:
 ///
 /// ```
 /// use pt2onnx::{Error, ErrorKind, Exporter};
@@ -21,13 +21,13 @@ use std::fmt;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The archive cannot be read: no such file, no archive, a damaged one, one of a version that is not known.
+    /// The archive cannot be read: it does not exist, is not an archive, is damaged, or has an unknown version.
     #[error(transparent)]
     Archive(pt2onnx_fx::Error),
     /// Parts of the program cannot be translated; all of them are listed.
     #[error("parts of the program cannot be translated:{}", lines(.0))]
     Program(
-        /// All that is in the way.
+        /// Everything that prevents conversion.
         Vec<Failure>,
     ),
     /// An option has a value that it cannot have.
@@ -36,13 +36,13 @@ pub enum Error {
     /// The model cannot be written in the IR version asked for.
     #[error(transparent)]
     IrVersion(#[from] IrVersionError),
-    /// Inputs, outputs or other values cannot be called as asked.
+    /// Inputs, outputs or other values cannot have the names asked for.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Dimensions cannot be called as asked, or cannot have that size.
+    /// Dimensions cannot have the names or sizes asked for.
     #[error(transparent)]
     Dim(#[from] DimError),
-    /// Domains cannot be imported as asked.
+    /// Domains cannot be imported at the versions asked for.
     #[error(transparent)]
     Domain(#[from] DomainError),
     /// The model needs operators that the opset asked for does not have.
@@ -51,32 +51,32 @@ pub enum Error {
     /// The runtime to write for cannot run the model.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The model made is not valid ONNX.
-    #[error("the model that was made is not valid, which is a bug of pt2onnx; please report it:{}", lines(.0))]
+    /// The exported model is not valid ONNX.
+    #[error("the exported model is not valid ONNX, which is a bug of pt2onnx: please report it:{}", lines(.0))]
     Verify(
-        /// Everything wrong with it.
+        /// Everything that is wrong with it.
         Vec<VerifyError>,
     ),
-    /// There are warnings, which were asked to be errors ([`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors)).
-    #[error("there are warnings, which are errors here:{}", lines(.0))]
+    /// There are warnings, and [`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors) is set.
+    #[error("there are warnings, and warnings are errors:{}", lines(.0))]
     Warnings(
-        /// All of them.
+        /// All warnings.
         Vec<String>,
     ),
-    /// A file is no ONNX model that can be read ([`OnnxProgram::open`](crate::OnnxProgram::open)).
+    /// The file cannot be read as an ONNX model ([`OnnxProgram::open`](crate::OnnxProgram::open)).
     #[error(transparent)]
     Read(#[from] pt2onnx_writer::ReadError),
     /// A model that was read is not valid ONNX.
     #[error("the model is not valid ONNX:{}", lines(.0))]
     Invalid(
-        /// Everything wrong with it.
+        /// Everything that is wrong with it.
         Vec<VerifyError>,
     ),
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] pt2onnx_writer::Error),
-    /// Weights are not those that the model wants; all that is wrong is listed.
-    #[error("the weights are not those of the model:{}", lines(.0))]
+    /// The weights do not fit the model; everything that is missing or wrong is listed.
+    #[error("the weights do not fit the model:{}", lines(.0))]
     Weights(
         /// Everything that is missing or does not fit.
         Vec<Misfit>,
@@ -88,7 +88,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of what sort it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Archive(_) => ErrorKind::Archive,

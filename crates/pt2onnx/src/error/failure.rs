@@ -8,7 +8,7 @@ use std::fmt;
 /// A part of the program that cannot be translated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub struct Failure {
-    /// The node; none where it is an input or output.
+    /// The node; `None` for an input or output.
     pub site: Option<Site>,
     /// Why.
     #[source]
@@ -19,13 +19,13 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A pass over the program's graph cannot treat the node.
+    /// A pass over the program's graph cannot handle the node.
     #[error(transparent)]
     Pass(PassProblem),
     /// The node has no translation.
     #[error(transparent)]
     Lower(LowerError),
-    /// An input or output is nothing that ONNX has.
+    /// An input or output is of a kind that ONNX does not have.
     #[error(transparent)]
     Signature(SignatureError),
 }
@@ -40,7 +40,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Of what sort it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self.reason {
             Reason::Lower(_) => ErrorKind::UnsupportedOperator,
@@ -48,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// What the user can do about it, where the reason does not say so.
+    /// What the user can do about it, if the reason does not say so.
     pub fn suggestion(&self) -> Option<String> {
         let site = self.site.as_ref();
         match &self.reason {
@@ -59,7 +59,7 @@ impl Failure {
             Reason::Lower(LowerError::Unsupported(_) | LowerError::Argument(_)) => {
                 let op = site?.target.schema_name();
                 Some(format!(
-                    "write this part of the model in other operations; `pt2onnx explain {op}` tells of this one"
+                    "write this part of the model in other operations; see `pt2onnx explain {op}`"
                 ))
             }
             Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_)) => {
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// What passes over the graph could not treat; an error of another kind is no failure of a node.
+/// Failures of passes over the graph. An error that is not about a node is returned as it is.
 pub(crate) fn of_passes(
     errors: Vec<pt2onnx_fx::Error>,
 ) -> impl Iterator<Item = Result<Failure, pt2onnx_fx::Error>> {
@@ -82,7 +82,7 @@ pub(crate) fn of_passes(
     })
 }
 
-/// What could not be lowered.
+/// The inputs, outputs and nodes that could not be lowered.
 pub(crate) fn of_lowering(error: pt2onnx_aten::Error) -> impl Iterator<Item = Failure> {
     let ends =
         error.signature.into_iter().map(|e| Failure { site: None, reason: Reason::Signature(e) });

@@ -1,6 +1,6 @@
 //! The kinds of errors.
 
-/// Of what sort an [`Error`] is. Python's `torch.onnx` has classes for some.
+/// The kind of an [`Error`](crate::Error). Python's `torch.onnx` has classes for some kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -9,22 +9,22 @@ pub enum ErrorKind {
     Archive,
     /// Ops of the program, or the way they are used, have no translation: `torch.onnx.errors.UnsupportedOperatorError`.
     UnsupportedOperator,
-    /// The program does something else that cannot be translated, such as a write that cannot be followed:
-    /// `torch.onnx.errors.OnnxExporterError`.
+    /// The program does something else that cannot be translated, such as a write into a view that cannot be
+    /// followed: `torch.onnx.errors.OnnxExporterError`.
     Conversion,
     /// The opset asked for cannot express the model.
     Opset,
     /// The runtime to write for cannot run the model.
     Target,
-    /// What was asked for does not fit the program, or cannot be had: an opset, names, sizes.
+    /// An option is out of range or does not fit the program: an opset, names, sizes.
     Options,
-    /// Weights have no values, or those given do not fit the model.
+    /// Weights have no values, or the given weights do not fit the model.
     NoWeights,
-    /// The model made is not valid ONNX, a bug of pt2onnx: `torch.onnx.errors.CheckerError`.
+    /// The exported model is not valid ONNX, which is a bug of pt2onnx: `torch.onnx.errors.CheckerError`.
     Checker,
-    /// There are warnings, which were asked to be errors.
+    /// There are warnings, and warnings are errors.
     Warnings,
-    /// The file is no ONNX model that can be read, or not a valid one.
+    /// The file is not an ONNX model that can be read, or the model is not valid.
     Model,
     /// The output cannot be written.
     Output,

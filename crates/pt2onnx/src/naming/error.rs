@@ -1,15 +1,15 @@
 //! Why values cannot have the names asked for.
 
-/// Why values cannot be called so.
+/// Why values cannot have the names asked for.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
     /// More names than there are inputs or outputs.
-    #[error("{given} {what} names are given, but the program has {has}: {names}")]
+    #[error("{given} {what} names are given, but these are all {what}s of the program: {names}")]
     #[expect(missing_docs, reason = "the text explains them")]
     Surplus { what: &'static str, given: usize, has: usize, names: String },
     /// A name is given to two values.
-    #[error("the name `{0}` is given twice")]
+    #[error("the name `{0}` is given to two values")]
     Duplicate(
         /// The name.
         String,
@@ -18,23 +18,25 @@ pub enum NameError {
     #[error("`{old}` is given two names, `{first}` and `{second}`")]
     #[expect(missing_docs, reason = "the text explains them")]
     Twice { old: String, first: String, second: String },
-    /// Something else is called so already.
+    /// Another input, output or weight has this name.
     #[error("`{old}` cannot be called `{new}`, which is the name of {holder}")]
     #[expect(missing_docs, reason = "the text explains them")]
     Clash { old: String, new: String, holder: &'static str },
-    /// No value is called so.
-    #[error("there is no value `{0}` to rename: the program has none, or it was optimised away")]
+    /// No value has this name.
+    #[error(
+        "there is no value `{0}` to rename: the program has none of that name, or the optimiser removed it"
+    )]
     Unknown(
         /// The name.
         String,
     ),
-    /// The empty name means that there is no value.
+    /// The new name is empty, which in ONNX means that there is no value.
     #[error("`{0}` is given an empty name")]
     Empty(
-        /// Its name until now.
+        /// The old name.
         String,
     ),
-    /// The archive does not tell how the outputs nest.
-    #[error("the outputs cannot be named from the tree: the archive does not tell how they nest")]
+    /// The archive does not say how the outputs nest.
+    #[error("the outputs cannot be named from the tree: the archive does not say how they nest")]
     NoTree,
 }

@@ -1,14 +1,14 @@
-//! Finding values by name, and what they were called before they were renamed.
+//! Finding values by their current or original names.
 
 use pt2onnx_ir::{Def, Model, Value, ValueData};
 
-/// Metadata of a renamed value: what it was called in the program.
+/// Metadata key of a renamed value, for its name in the program.
 pub(super) const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
 
-/// Metadata of a renamed weight: what a state dict calls it. The name above is that of its placeholder.
+/// Metadata key of a renamed weight, for its name in a state dict. The key above has the name of its placeholder.
 pub(super) const TARGET: &str = "pkg.pt2onnx.target";
 
-/// The value of that name, inputs and outputs first; also by the name it had before.
+/// Finds a value by its current or original name. Inputs and outputs come first.
 pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
     let ends = || model.inputs().iter().chain(model.outputs()).copied();
     let is = |v: &Value| model[*v].name.as_deref() == Some(name);
@@ -29,12 +29,12 @@ pub(super) fn original(data: &ValueData) -> Option<&str> {
     entry(data, ORIGINAL)
 }
 
-/// What a state dict calls a renamed weight.
+/// The name of a renamed weight in a state dict.
 pub(crate) fn target(data: &ValueData) -> Option<&str> {
     entry(data, TARGET)
 }
 
-/// What a value's metadata have under a key.
+/// The entry of a value's metadata under a key.
 pub(crate) fn entry<'a>(data: &'a ValueData, key: &str) -> Option<&'a str> {
     let entry = data.metadata.iter().find(|(k, _)| k == key);
     entry.map(|(_, value)| &**value)

@@ -10,7 +10,7 @@ use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Def, Model, Value, ValueData};
 use std::collections::HashMap;
 
-/// Names inputs, outputs, and those values to be renamed that have names already.
+/// Names inputs and outputs, and renames values that have names already.
 pub(crate) fn name(
     model: &mut Model,
     program: &ExportedProgram,
@@ -43,7 +43,7 @@ pub(crate) fn name(
     give(model, plan)
 }
 
-/// Names everything, then renames those values that only now have the name.
+/// Names all values, then renames values that only now have the old name.
 pub(crate) fn finish(model: &mut Model, options: &Options) -> Result<(), NameError> {
     model.assign_names();
     let mut plan = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn finish(model: &mut Model, options: &Options) -> Result<(), NameErr
     Ok(())
 }
 
-/// Gives all names at once, so that two values may swap theirs.
+/// Gives all names at once, so that two values can swap theirs.
 fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> {
     if plan.is_empty() {
         return Ok(());

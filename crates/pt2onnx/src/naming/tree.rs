@@ -1,9 +1,10 @@
-//! Names of outputs from the tree that the program returns.
+//! Names of outputs, from the tree that the program returns.
 
 use pt2onnx_fx::{Argument, ExportedProgram, OutputSpec, SymArg};
 use serde_json::Value as Json;
 
-/// Names for the outputs from the tree that the program returns; `None` for those that no key leads to.
+/// Names of the outputs, from the tree that the program returns; `None` for outputs that are in tuples and lists
+/// only.
 pub(super) fn from_tree(program: &ExportedProgram) -> Option<Vec<Option<String>>> {
     let root = program.module_call_graph.iter().find(|e| e.fqn.is_empty())?;
     let spec: Json = serde_json::from_str(&root.signature.as_ref()?.out_spec).ok()?;
@@ -45,8 +46,9 @@ fn walk(spec: &Json, path: &str, keyed: bool, leaves: &mut Vec<Option<String>>) 
     Some(())
 }
 
-/// Keys of a dict or fields of a dataclass, where the context of a tree's node has them: a list of them (dicts, the
-/// outputs of transformers), that list and one of the fields that are None (dataclasses), or an entry (`defaultdict`).
+/// Keys of a dict or fields of a dataclass, from the context of a node of the tree. The context is a list of keys
+/// (dicts, the outputs of transformers), a pair of that list and the fields that are None (dataclasses), or a table
+/// with that list (`defaultdict`).
 fn keys(context: &Json, children: usize) -> Option<Vec<String>> {
     if let Some(inner) = context.get("dict_context") {
         return keys(inner, children);

@@ -37,7 +37,7 @@ pub enum OptionError {
         String,
     ),
     /// The alignment is not a power of two.
-    #[error("an alignment is a power of two, {0} is not")]
+    #[error("an alignment must be a power of two, but {0} is not")]
     Alignment(
         /// The alignment asked for, in bytes.
         u64,

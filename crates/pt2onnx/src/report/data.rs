@@ -4,11 +4,11 @@ use crate::{Error, ErrorKind, Options};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// Version of the JSON form. New keys may come without a new version.
+/// Version of the JSON form. New keys can be added without a new version.
 pub const REPORT_FORMAT: u32 = 1;
 
-/// What an export did, or why it failed. [`OnnxProgram::report`](crate::OnnxProgram::report) has that of a success,
-/// [`Failed`] that of a failure.
+/// What an export did, or why it failed. [`OnnxProgram::report`](crate::OnnxProgram::report) has the report of a
+/// success, [`Failed`] that of a failure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -16,13 +16,13 @@ pub struct Report {
     pub format: u32,
     /// Whether there is a model.
     pub success: bool,
-    /// What the error was, if there was one.
+    /// The error, if there was one.
     pub error: Option<ReportedError>,
-    /// Everything that is in the way, by node where it is one.
+    /// Everything that prevents conversion, by node where possible.
     pub failures: Vec<ReportedFailure>,
-    /// What the user should know.
+    /// The warnings.
     pub warnings: Vec<String>,
-    /// With what it was made.
+    /// The version and platform of pt2onnx.
     pub environment: Environment,
     /// The options of the export; none for a model that was read.
     pub options: Option<Options>,
@@ -38,21 +38,21 @@ pub struct Report {
     pub stages: Vec<Stage>,
 }
 
-/// An error, as [`Error`] tells it.
+/// An error, by kind and message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportedError {
-    /// Of what sort.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// All of its text.
+    /// The whole text.
     pub message: String,
 }
 
-/// One thing that is in the way.
+/// One thing that prevents conversion.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportedFailure {
-    /// Of what sort.
+    /// The kind of the error.
     pub kind: ErrorKind,
     /// Name of the node in the program.
     pub node: Option<String>,
@@ -60,19 +60,19 @@ pub struct ReportedFailure {
     pub op: Option<String>,
     /// Path of the module it ran in: `layer1.0`.
     pub module: Option<String>,
-    /// File of the user's line that made the node, as Python had it.
+    /// The source file of the line that made the node, as Python recorded it.
     pub file: Option<String>,
-    /// Number of that line.
+    /// The number of that line.
     pub line: Option<u32>,
-    /// Text of that line.
+    /// The text of that line.
     pub code: Option<String>,
     /// What is wrong.
     pub reason: String,
-    /// What to do about it, where the reason does not say so.
+    /// What to do about it, if the reason does not say so.
     pub suggestion: Option<String>,
 }
 
-/// With what a report was made.
+/// The version and platform of pt2onnx.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Environment {
@@ -88,13 +88,13 @@ pub struct Environment {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportedArchive {
-    /// As it was given.
+    /// The path as it was given.
     pub path: PathBuf,
     /// Its size, if it could be read.
     pub bytes: Option<u64>,
 }
 
-/// A program, before anything was done to it.
+/// A program as the archive has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ProgramSummary {
@@ -102,9 +102,9 @@ pub struct ProgramSummary {
     pub torch: String,
     /// Version of the export schema: `8.20`.
     pub schema: String,
-    /// What the user gives.
+    /// The inputs of the user.
     pub inputs: Vec<End>,
-    /// What the user gets.
+    /// The outputs for the user.
     pub outputs: Vec<End>,
     /// Dynamic dimensions.
     pub dimensions: Vec<Dimension>,
@@ -114,9 +114,9 @@ pub struct ProgramSummary {
     pub buffers: Tensors,
     /// Constants that the program holds.
     pub constants: Tensors,
-    /// What it writes into: `buffer steps`. Only known when its writes could be followed.
+    /// The buffers and inputs that it writes into: `buffer steps`. Empty if the writes could not be followed.
     pub mutations: Vec<String>,
-    /// Nodes, without those of bodies.
+    /// Number of nodes, without those in bodies.
     pub nodes: usize,
 }
 
@@ -124,7 +124,7 @@ pub struct ProgramSummary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct End {
-    /// Its name; none for numbers that were fixed at export, and None.
+    /// Its name; `None` for a number that was fixed at export, and for Python's None.
     pub name: Option<String>,
     /// Its type: `float32[s0, 8]`, `int s0`.
     pub r#type: String,
@@ -142,7 +142,7 @@ pub struct Dimension {
     pub max: Option<i64>,
 }
 
-/// How many tensors.
+/// The size of a set of tensors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Tensors {
@@ -154,19 +154,20 @@ pub struct Tensors {
     pub bytes: usize,
 }
 
-/// An op of the program, after what wraps and writes was taken out of it.
+/// An op of the program, after wrappers and writes were removed from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportedOp {
     /// `aten::add.Tensor`.
     pub op: String,
-    /// Nodes, in bodies too.
+    /// Number of nodes, with those in bodies.
     pub count: usize,
     /// Whether there is a translation.
     pub supported: bool,
-    /// Nodes that could not be translated.
+    /// Number of nodes that could not be translated.
     pub failed: usize,
-    /// The ONNX operators that it becomes here, before the model is optimised; none for what is computed at once.
+    /// The ONNX operators that it becomes in this program, before the model is optimised; empty if it only computes
+    /// constants and sizes.
     pub becomes: Vec<String>,
 }
 
@@ -174,17 +175,17 @@ pub struct ReportedOp {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ModelSummary {
-    /// Opset of ONNX's operators.
+    /// Opset of the ONNX operators.
     pub opset: u32,
     /// Its inputs.
     pub inputs: Vec<End>,
     /// Its outputs.
     pub outputs: Vec<End>,
-    /// Nodes, in bodies too.
+    /// Number of nodes, with those in bodies.
     pub nodes: usize,
-    /// Nodes of each operator.
+    /// Number of nodes by operator.
     pub operators: BTreeMap<String, usize>,
-    /// Constants that something uses.
+    /// Constants that are used.
     pub weights: Tensors,
     /// Files that were written.
     pub files: Vec<WrittenFile>,
@@ -204,13 +205,13 @@ pub struct WrittenFile {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stage {
-    /// Its name, as `-v` tells it.
+    /// Its name, as `-v` logs it.
     pub name: String,
-    /// Its time.
+    /// Its time in seconds.
     pub seconds: f64,
 }
 
-/// An export that failed: why, and the report about it.
+/// An export that failed: its error and its report.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Failed {

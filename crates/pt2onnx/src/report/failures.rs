@@ -1,4 +1,4 @@
-//! What an error is in a report: everything that prevents conversion, part by part.
+//! The failures in a report: everything that prevents conversion, one by one.
 
 use super::ReportedFailure;
 use crate::{Error, Failure};

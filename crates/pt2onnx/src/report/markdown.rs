@@ -40,7 +40,7 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
     if failures.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n## What is in the way: {}\n", failures.len())?;
+    writeln!(out, "\n## What prevents conversion: {}\n", failures.len())?;
     for (i, failure) in failures.iter().enumerate() {
         write!(out, "{}. ", i + 1)?;
         if let Some(op) = &failure.op {
@@ -201,7 +201,7 @@ fn table<const N: usize>(out: &mut String, heads: [&str; N]) -> fmt::Result {
     writeln!(out, "| {} |\n|{}", heads.join(" | "), " --- |".repeat(N))
 }
 
-/// Text that comes from the program, with nothing that Markdown takes for its own.
+/// Escapes text of the program that Markdown would interpret.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut quoted = false;
@@ -220,7 +220,7 @@ fn text(text: &str) -> String {
     out
 }
 
-/// As code, also in a table.
+/// Text as code, also in a table.
 fn code(text: impl Display) -> String {
     let text = text.to_string().replace(['\n', '\r'], " ");
     let text = text.replace('|', "\\|");

@@ -1,4 +1,4 @@
-//! Filling in a report while an export runs, and writing it down.
+//! Filling in a report while an export runs, and its text forms.
 
 use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
@@ -34,7 +34,7 @@ impl Report {
         }
     }
 
-    /// Runs a stage, logs how long it took and notes it.
+    /// Runs a stage, and logs and records its time.
     pub(crate) fn stage<T>(&mut self, name: &str, run: impl FnOnce() -> T) -> T {
         let (result, time) = stage(name, run);
         self.note(name, time);
@@ -56,14 +56,14 @@ impl Report {
         self.program = Some(ProgramSummary::of(program));
     }
 
-    /// The model is there.
+    /// Records that the model was made.
     pub(crate) fn done(&mut self, model: &Model, warnings: &[String]) {
         self.success = true;
         self.warnings = warnings.to_vec();
         self.model = Some(ModelSummary::of(model));
     }
 
-    /// Notes the files that the model was written to, and how long that took.
+    /// Records the files that the model was written to, and the time that it took.
     pub fn saved(&mut self, path: impl AsRef<Path>, saved: &Saved, time: Duration) {
         self.note("write", time);
         if let Some(model) = &mut self.model {
@@ -74,26 +74,26 @@ impl Report {
         }
     }
 
-    /// Notes that it failed: also for errors behind the export, such as a full disk.
+    /// Records that it failed; also for errors after the export, such as a full disk.
     pub fn failed(&mut self, error: &Error) {
         self.success = false;
         self.failures = failures(error);
         self.error = Some(ReportedError { kind: error.kind(), message: error.to_string() });
     }
 
-    /// As JSON, which [`REPORT_FORMAT`] counts the versions of.
+    /// The report as JSON. [`REPORT_FORMAT`] is the version of its form.
     pub fn to_json(&self) -> String {
         // Maps with text as keys only: that cannot fail.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// As Markdown.
+    /// The report as Markdown.
     pub fn to_markdown(&self) -> String {
         markdown::write(self)
     }
 }
 
-/// Runs a stage, and logs how long it took.
+/// Runs a stage, and logs its time.
 pub(crate) fn stage<T>(name: &str, run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = run();

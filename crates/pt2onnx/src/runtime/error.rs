@@ -4,48 +4,48 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// ONNX Runtime is not there.
+    /// The library of ONNX Runtime cannot be loaded.
     #[error(
         "ONNX Runtime cannot be loaded from {path}: {reason}; set ORT_DYLIB_PATH to its library, version {} or newer",
         ort::MINOR_VERSION
     )]
     Library {
-        /// Where it was looked for.
+        /// The path or name that was tried.
         path: String,
-        /// The system's reason.
+        /// The reason that the system gives.
         reason: String,
     },
-    /// ONNX Runtime does not take the model.
+    /// ONNX Runtime refuses the model.
     #[error("ONNX Runtime refuses the model: {0}")]
     Load(#[source] ort::Error),
-    /// More or fewer tensors than the model has inputs.
+    /// The number of tensors is not the number of inputs.
     #[error("{given} tensors for the {} inputs {}", .names.len(), .names.join(", "))]
     Inputs {
-        /// How many were given.
+        /// The number of tensors.
         given: usize,
-        /// The inputs.
+        /// The names of the inputs.
         names: Vec<String>,
     },
-    /// A tensor that cannot be passed on.
+    /// A tensor cannot be passed to ONNX Runtime.
     #[error("input {name}: {reason}")]
     Input {
-        /// The input.
+        /// The name of the input.
         name: String,
         /// What is wrong.
         reason: String,
     },
-    /// More or fewer tensors expected than the model has outputs.
+    /// The number of expected tensors is not the number of outputs.
     #[error("{given} tensors are expected of the {} outputs {}", .names.len(), .names.join(", "))]
     Outputs {
-        /// How many were given.
+        /// The number of tensors.
         given: usize,
-        /// The outputs.
+        /// The names of the outputs.
         names: Vec<String>,
     },
-    /// ONNX Runtime fails.
+    /// ONNX Runtime fails while it runs the model.
     #[error("ONNX Runtime cannot run the model: {0}")]
     Run(#[source] ort::Error),
-    /// An output that is no tensor, or of a type that tensors cannot have here.
+    /// An output is not a tensor, or has an element type that cannot be read.
     #[error("output {name}: {reason}")]
     Output {
         /// The output.
@@ -53,7 +53,7 @@ pub enum RunError {
         /// What is wrong.
         reason: String,
     },
-    /// There is no such value outside of the bodies of control flow.
+    /// No value outside of the bodies of control flow has this name.
     #[error(
         "the model computes no value {0}; only values outside of the bodies of If, Loop and Scan can be computed"
     )]
@@ -61,7 +61,7 @@ pub enum RunError {
         /// The name asked for.
         String,
     ),
-    /// A folder for weights that do not fit into a model in memory.
+    /// There is no temporary folder for weights that do not fit into a model in memory.
     #[error("no temporary folder for the weights: {0}")]
     Folder(#[source] std::io::Error),
 }

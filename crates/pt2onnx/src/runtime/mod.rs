@@ -1,4 +1,4 @@
-//! Models in ONNX Runtime (feature `ort`): a session for a program, tensors in and out, values in between.
+//! Running models in ONNX Runtime (feature `ort`): sessions, inputs and outputs, intermediate values.
 
 mod error;
 mod program;

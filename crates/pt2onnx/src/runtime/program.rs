@@ -1,4 +1,4 @@
-//! Running an [`OnnxProgram`]: its outputs, and values in between.
+//! Running an [`OnnxProgram`]: its outputs and its intermediate values.
 
 use super::{RunError, Session, SessionOptions};
 use crate::{Error, OnnxProgram, naming::find};
@@ -6,13 +6,14 @@ use ort::ep::ExecutionProviderDispatch;
 use pt2onnx_ir::{Def, Model, Value};
 use pt2onnx_tensor::Tensor;
 
-/// Running (feature `ort`). ONNX Runtime is loaded when it is first needed, from `ORT_DYLIB_PATH` or where the system looks.
+/// Running (feature `ort`). ONNX Runtime is loaded on first use, from `ORT_DYLIB_PATH` or where the system finds it.
 impl OnnxProgram {
-    /// Loads the model into ONNX Runtime and keeps it there for [`OnnxProgram::run`], in place of what was there. Providers
-    /// are tried in order, the CPU last.
+    /// Loads the model into ONNX Runtime for [`OnnxProgram::run`], and replaces the session that was there. Execution
+    /// providers are tried in order, the CPU last.
     ///
     /// # Errors
-    /// [`Error::Run`]; [`Error::Write`] where weights have no values; [`Error::Verify`] after wrong changes.
+    /// [`Error::Run`]; [`Error::Write`] if weights have no values; [`Error::Verify`] if the model was changed and is
+    /// not valid.
     pub fn session(
         &mut self,
         options: &SessionOptions,
@@ -24,10 +25,11 @@ impl OnnxProgram {
         Ok(self.session.insert(session))
     }
 
-    /// The outputs for these inputs, both in the order of the model. Without [`OnnxProgram::session`] before, the CPU runs it.
+    /// Runs the model. Inputs and outputs are in the order of the model. Unless [`OnnxProgram::session`] was called
+    /// before, it runs on the CPU.
     ///
     /// # Errors
-    /// As [`OnnxProgram::session`] and [`Session::run`].
+    /// The errors of [`OnnxProgram::session`] and [`Session::run`].
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         if self.session.is_none() {
             self.session(&SessionOptions::default(), &[])?;
@@ -38,16 +40,16 @@ impl OnnxProgram {
         }
     }
 
-    /// Gives back what the session holds, if there is one.
+    /// Drops the session, if there is one.
     pub fn release(&mut self) {
         self.session = None;
     }
 
-    /// The values of these names, in their order, for these inputs: inputs, weights, outputs and whatever nodes outside of
-    /// bodies compute.
+    /// Computes values by name, for these inputs. A value can be an input, a weight, an output, or the result of any
+    /// node outside of bodies.
     ///
     /// # Errors
-    /// [`RunError::NoValue`], and as [`OnnxProgram::run`].
+    /// [`RunError::NoValue`], and the errors of [`OnnxProgram::run`].
     pub fn compute_values<N: AsRef<str>>(
         &self,
         names: &[N],

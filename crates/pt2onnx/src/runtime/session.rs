@@ -27,7 +27,7 @@ use tempfile::TempDir;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// Threads that work on one operator; 0 leaves it to the runtime.
+    /// Number of threads that work on one operator; 0 leaves it to the runtime.
     pub threads: usize,
     /// Whether the runtime optimises the graph before it runs it.
     pub optimize: bool,
@@ -40,18 +40,18 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The runtime's own defaults.
+    /// The defaults of the runtime.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Threads that work on one operator; 0, the default, leaves it to the runtime.
+    /// Sets the number of threads that work on one operator; 0, the default, leaves it to the runtime.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Whether the runtime optimises the graph before it runs it; true by default.
+    /// Sets whether the runtime optimises the graph before it runs it; true by default.
     pub fn optimize(mut self, optimize: bool) -> Self {
         self.optimize = optimize;
         self
@@ -61,7 +61,7 @@ impl SessionOptions {
 /// A model loaded into ONNX Runtime.
 pub struct Session {
     session: OrtSession,
-    /// Where its weights are, if not in memory.
+    /// The folder of its weights, if they are not in memory.
     _weights: Option<TempDir>,
 }
 
@@ -76,8 +76,8 @@ impl fmt::Debug for Session {
     }
 }
 
-/// ONNX Runtime, loaded from `ORT_DYLIB_PATH` or as the system finds it. A process has one environment: who makes sessions of
-/// their own makes them in this. Its own messages are off: what goes wrong comes back as errors.
+/// Loads ONNX Runtime from `ORT_DYLIB_PATH`, or from where the system finds it. A process has one environment: create
+/// your own sessions in this one. Logging is off, as failures are returned as errors.
 ///
 /// # Errors
 /// [`RunError::Library`].
@@ -99,10 +99,11 @@ pub fn ort_environment() -> Result<Environment, RunError> {
 }
 
 impl Session {
-    /// Loads a model. Providers are tried in order, the CPU last.
+    /// Loads a model. Execution providers are tried in order, the CPU last.
     ///
     /// # Errors
-    /// [`Error::Run`] where ONNX Runtime is not there or refuses the model, [`Error::Write`] where weights have no values.
+    /// [`Error::Run`] if ONNX Runtime cannot be loaded or refuses the model; [`Error::Write`] if weights have no
+    /// values.
     pub fn new(
         model: &Model,
         options: &SessionOptions,
@@ -151,10 +152,10 @@ impl Session {
         self.session.outputs().iter().map(|o| o.name())
     }
 
-    /// The outputs for these inputs, both in the graph's order.
+    /// Runs the model. Inputs and outputs are in the graph's order.
     ///
     /// # Errors
-    /// [`RunError`], of the kinds that say inputs, outputs or running.
+    /// [`RunError::Inputs`], [`RunError::Input`], [`RunError::Run`] and [`RunError::Output`].
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
         let names: Vec<String> = self.input_names().map(str::to_owned).collect();
         if names.len() != inputs.len() {

@@ -1,4 +1,4 @@
-//! Tensors into ONNX Runtime and out of it.
+//! Converts tensors to and from ONNX Runtime's.
 
 use half::{bf16, f16};
 use ort::value::{DynValue, PrimitiveTensorElementType, Tensor as OrtTensor, TensorElementType};

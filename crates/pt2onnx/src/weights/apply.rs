@@ -7,14 +7,14 @@ use pt2onnx_ir::{Def, Model, TensorType, Value, ValueData};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
-/// Gives values to the weights that a model has without: those that [`Weights::None`](crate::Weights::None) left out, by
-/// their names in the program. Inputs of such names get them as what they are unless the caller gives something else.
-/// Nothing is copied.
+/// Gives values to the weights of a model that have none, such as those that [`Weights::None`](crate::Weights::None)
+/// left out. Weights are found by their names in the program. An input with the name of a weight gets it as its
+/// default value. Nothing is copied.
 ///
-/// Returns the names of those that the model has no use for.
+/// Returns the names of the weights that the model does not use.
 ///
 /// # Errors
-/// Everything that is missing or does not fit; the model is then as it was.
+/// Everything that is missing or does not fit. The model is then unchanged.
 pub fn apply_weights(
     model: &mut Model,
     weights: &IndexMap<String, Tensor>,
@@ -22,7 +22,7 @@ pub fn apply_weights(
     apply(model, weights, &FxHashSet::default())
 }
 
-/// As [`apply_weights`]; constants that are `replaceable` may have values already.
+/// Does the same as [`apply_weights`], but constants that are `replaceable` may have values already.
 pub(crate) fn apply(
     model: &mut Model,
     weights: &IndexMap<String, Tensor>,
@@ -67,8 +67,8 @@ pub(crate) fn apply(
     Ok(surplus.cloned().collect())
 }
 
-/// What a weight must be to become this value: a constant in use, or an input of known type that was none of the
-/// program's own.
+/// The type that a weight must have to become this value. Only constants in use, and inputs of known type that are
+/// not user inputs of the program, can take a weight.
 fn open(data: &ValueData) -> Option<WeightType> {
     match data.def() {
         Def::Constant(tensor) => (data.uses().len() > 0).then(|| WeightType::of(tensor)),
@@ -82,7 +82,8 @@ fn open(data: &ValueData) -> Option<WeightType> {
     }
 }
 
-/// Whether the model cannot run without: a constant without values, or an input that says it is a weight.
+/// Whether the model cannot run without a value for it: a constant without values, or an input that is a parameter or
+/// buffer.
 fn needs_values(data: &ValueData) -> bool {
     match data.constant() {
         Some(tensor) => !tensor.has_data() && tensor.nbytes() > 0,
@@ -90,12 +91,12 @@ fn needs_values(data: &ValueData) -> bool {
     }
 }
 
-/// What a value says it was to the program.
+/// The kind of input that the value was in the program.
 fn kind(data: &ValueData) -> Option<&str> {
     entry(data, "pkg.torch.export.graph_signature.InputSpec.kind")
 }
 
-/// Complex numbers are pairs in the model.
+/// The tensor as the model has it: complex numbers as real/imaginary pairs.
 fn as_the_model_has_it(tensor: &Tensor, wanted: &WeightType) -> Tensor {
     match tensor.dtype() == wanted.dtype {
         true => tensor.clone(),

@@ -3,34 +3,34 @@
 use pt2onnx_tensor::{DType, Tensor};
 use std::fmt;
 
-/// Why the model cannot have a weight.
+/// Why a model cannot take a weight.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// It is not among those given.
-    #[error("weight `{name}`, {ty}: is not among those given")]
+    /// It was not given.
+    #[error("weight `{name}`, {ty}: was not given")]
     Missing {
-        /// As the model calls it.
+        /// Its name in the model.
         name: String,
         /// What it should be.
         ty: WeightType,
     },
-    /// It is of another element type or of other sizes.
-    #[error("weight `{name}`: is {wanted} in the model, {found} was given")]
+    /// Its element type or shape differs.
+    #[error("weight `{name}`: the model needs {wanted}, but {found} was given")]
     Type {
-        /// As the model calls it.
+        /// Its name in the model.
         name: String,
         /// What it should be.
         wanted: WeightType,
         /// What was given.
         found: WeightType,
     },
-    /// The model has other values for it, which may have gone into others as well.
+    /// The model has other values for it already, from which other constants may have been computed.
     #[error(
-        "weight `{0}`: has other values in the model, and other constants may have been computed from them"
+        "weight `{0}`: has other values in the model already, from which other constants may have been computed"
     )]
     Filled(
-        /// As the model calls it.
+        /// Its name in the model.
         String,
     ),
 }

@@ -1,4 +1,4 @@
-//! Weights apart from the model: left out of it, read from files, put into it.
+//! Weights apart from the model: leaving them out, reading them from files, putting them in.
 
 mod apply;
 mod held;
