@@ -3,7 +3,7 @@
 
 use pt2onnx::{
     Detail, Error, Exporter, Registry,
-    aten::{Args, AtenOp, Complex, Cx, Lowered, RegisterError, Translation, aten},
+    aten::{Args, AtenOp, Complex, Cx, Lowered, RegisterError, Translation, op},
     fx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, NamedArg, OpName},
@@ -44,10 +44,10 @@ fn squash(cx: &Cx, x: Value, alpha: f64) -> Lowered {
 }
 
 static TABLE: &[AtenOp] = &[
-    aten!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+    op!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(cx.tanh(x))
     }),
-    aten!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
+    op!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
 ];
 
 #[test]
@@ -116,8 +116,7 @@ fn what_is_given_goes_before_what_is_built_in() {
 #[test]
 fn complex_variants() {
     let mut registry = Registry::with(TABLE);
-    let conjugate =
-        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(Complex { re: x.re, im: cx.neg(x.im) })) };
+    let conjugate = |cx: &Cx, x: Complex| -> Lowered { Ok(x.conj(cx).value(cx)) };
     registry.register_complex(SCHEMA, conjugate).unwrap();
     let kinds = registry.functions("mylib::squash");
     assert!(matches!(kinds[..], [_, Translation::Registered { is_complex: true, .. }]));

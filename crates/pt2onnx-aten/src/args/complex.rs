@@ -1,0 +1,49 @@
+//! Parameters that are real or complex tensors.
+
+use super::{FromArg, operand::number};
+use crate::{Cx, ParamType, TensorOrScalar, complex::Mode, math::complex::Complex};
+use pt2onnx_fx::graph::Argument;
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::{DType, Scalar};
+
+/// Where complex tensors take part, a number becomes constants of float64, which the op casts to the type of its result.
+impl FromArg for Complex {
+    const TAKES_COMPLEX: bool = true;
+
+    fn accepts(ty: &ParamType) -> bool {
+        TensorOrScalar::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match (number(cx, arg), arg) {
+            (Some(TensorOrScalar::Scalar(number)), _) if cx.mode() == Mode::Complex => {
+                let (re, im) = match number {
+                    Scalar::Complex(re, im) => (re, im),
+                    real => (real.to_f64(), 0.0),
+                };
+                Ok(Complex::number(cx, number, DType::F64).with_pairs(cx.vector(&[re, im])))
+            }
+            (_, Argument::Tensor(name) | Argument::OptionalTensor(Some(name)))
+                if cx.is_complex(name) =>
+            {
+                Ok(cx.parts(Value::from_arg(cx, arg)?))
+            }
+            _ => Ok(Value::from_arg(cx, arg)?.into()),
+        }
+    }
+}
+
+impl FromArg for Vec<Complex> {
+    const TAKES_COMPLEX: bool = true;
+
+    fn accepts(ty: &ParamType) -> bool {
+        ty.is_list_of(&["Tensor"])
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        let Argument::Tensors(names) = arg else {
+            return Err("a list of tensors is wanted".to_owned());
+        };
+        names.iter().map(|n| Complex::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
+    }
+}

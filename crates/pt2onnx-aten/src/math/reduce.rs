@@ -1,0 +1,134 @@
+//! Reductions over axes: sums, extremes, what they are of empty tensors and of NaN.
+
+use crate::{Cx, LowerError, Lowered};
+use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+/// `op` over `axes` of `x`; over none, `x` itself.
+pub(crate) fn reduce(cx: &Cx, op: &'static str, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    match axes {
+        [] => x,
+        _ if axes.len() == cx.rank(x) => cx.reduce(op, x, &[], keepdim),
+        _ => cx.reduce(op, x, axes, keepdim),
+    }
+}
+
+/// The sum over all elements.
+pub(crate) fn total(cx: &Cx, x: Value) -> Value {
+    reduce(cx, "ReduceSum", x, &all_axes(cx, x), false)
+}
+
+/// All dimensions of `x`.
+pub(crate) fn all_axes(cx: &Cx, x: Value) -> Vec<usize> {
+    (0..cx.rank(x)).collect()
+}
+
+/// How many elements `axes` of `x` hold.
+pub(crate) fn size_of(cx: &Cx, x: Value, axes: &[usize]) -> Expr {
+    Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))
+}
+
+/// Whether any of `axes` is known to be empty.
+pub(crate) fn is_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
+    axes.iter().any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
+}
+
+/// Largest or smallest elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extreme {
+    Max,
+    Min,
+}
+
+impl Extreme {
+    pub(crate) fn reduction(self) -> &'static str {
+        match self {
+            Extreme::Max => "ReduceMax",
+            Extreme::Min => "ReduceMin",
+        }
+    }
+}
+
+/// `ReduceMax` or `ReduceMin`; NaN where there is any, which ONNX does not promise.
+pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    let found = reduce(cx, of.reduction(), x, axes, keepdim);
+    if axes.is_empty() || !cx.dtype(x).is_float() {
+        return found;
+    }
+    cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)
+}
+
+/// Whether there is a NaN along `axes`.
+pub(crate) fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    reduce(cx, "ReduceMax", cx.is_nan(x), axes, keepdim)
+}
+
+/// `vector` with `rank` dimensions: its elements lie along `axis`, the other dimensions are 1.
+pub(crate) fn as_axis(cx: &Cx, vector: Value, axis: usize, rank: usize) -> Value {
+    let axes: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
+    cx.unsqueeze(vector, &axes)
+}
+
+/// The pieces `x[.., :-n]` and `x[.., n:]` along `axis`. Sizes need not be known for that.
+pub(crate) fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
+    let mut dims = cx.shape(x);
+    if let Some(dim) = dims.get_mut(axis) {
+        *dim = match dim.as_int() {
+            Some(size) => Expr::int((size - n).max(0)),
+            None => &*dim - n,
+        };
+    }
+    [(0, -n), (n, i64::MAX)].map(|(start, end)| {
+        let at = |i: i64| cx.ints(&[i]);
+        let piece = cx.slice_op(x, at(start), at(end), at(axis as i64), None);
+        cx.set_type(piece, Type::tensor(cx.dtype(x), dims.clone()));
+        piece
+    })
+}
+
+/// The smallest number of a type; of floats, minus infinity.
+pub(crate) fn lowest(dtype: DType) -> Scalar {
+    match dtype {
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => Scalar::Int(0),
+        DType::Bool => Scalar::Bool(false),
+        DType::I8 => Scalar::Int(i8::MIN.into()),
+        DType::I16 => Scalar::Int(i16::MIN.into()),
+        DType::I32 => Scalar::Int(i32::MIN.into()),
+        DType::I64 => Scalar::Int(i64::MIN),
+        _ => Scalar::Float(f64::NEG_INFINITY),
+    }
+}
+
+/// The largest number of a type; of floats, infinity.
+pub(crate) fn highest(dtype: DType) -> Scalar {
+    match dtype {
+        DType::U8 => Scalar::Int(u8::MAX.into()),
+        DType::U16 => Scalar::Int(u16::MAX.into()),
+        DType::U32 => Scalar::Int(u32::MAX.into()),
+        DType::U64 => Scalar::Int(-1),
+        DType::Bool => Scalar::Bool(true),
+        DType::I8 => Scalar::Int(i8::MAX.into()),
+        DType::I16 => Scalar::Int(i16::MAX.into()),
+        DType::I32 => Scalar::Int(i32::MAX.into()),
+        DType::I64 => Scalar::Int(i64::MAX),
+        _ => Scalar::Float(f64::INFINITY),
+    }
+}
+
+/// PyTorch's `reduction` argument of losses: 0 none, 1 mean, 2 sum.
+pub(crate) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
+    let op = match reduction {
+        0 => return Ok(loss),
+        1 => "ReduceMean",
+        2 => "ReduceSum",
+        _ => {
+            return Err(LowerError::unsupported("a reduction that is none of none, mean and sum"));
+        }
+    };
+    let axes = all_axes(cx, loss);
+    if reduction == 1 && is_empty_along(cx, loss, &axes) {
+        return Ok(cx.scalar(f64::NAN, cx.dtype(loss)));
+    }
+    Ok(reduce(cx, op, loss, &axes, false))
+}

@@ -1,0 +1,182 @@
+//! What the families about shapes and indices share: recorded sizes, counted vectors, crops.
+
+use crate::{Cx, LowerError, Lowered, cx::axis_of};
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// Index tensors up to this many elements are spelled out as constants; longer ones are computed at run time.
+pub(crate) const SPELLED_OUT: i64 = 4096;
+
+/// `x` with the recorded sizes, in which every -1 is worked out.
+pub(crate) fn to_recorded(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.reshape(x, &cx.out_shape()?))
+}
+
+/// Says that `x` has the recorded sizes: of ops whose result's size inference does not see.
+pub(crate) fn set_recorded(cx: &Cx, x: Value) -> Lowered {
+    cx.set_type(x, Type::tensor(cx.dtype(x), cx.out_shape()?));
+    Ok(x)
+}
+
+/// A 0-d tensor as a vector.
+pub(crate) fn vector(cx: &Cx, x: Value) -> Value {
+    match cx.rank(x) {
+        0 => cx.unsqueeze(x, &[0]),
+        _ => x,
+    }
+}
+
+/// All elements in a row.
+pub(crate) fn flat(cx: &Cx, x: Value) -> Value {
+    cx.reshape(x, &[cx.numel(x)])
+}
+
+/// `dims` of a tensor of that rank counted from the front; a 0-d tensor has one to name, and none to work on.
+pub(crate) fn axes_of(rank: usize, dims: &[i64]) -> Lowered<Vec<usize>> {
+    let axes: Vec<usize> = dims.iter().map(|&d| axis_of(rank.max(1), d)).collect::<Lowered<_>>()?;
+    Ok(if rank == 0 { Vec::new() } else { axes })
+}
+
+/// Whether nothing is in it, by sizes known now.
+pub(crate) fn has_no_elements(shape: &[Expr]) -> bool {
+    shape.iter().any(|d| d.as_int() == Some(0))
+}
+
+/// `start`, `start + step`, ...: `length` numbers, int64.
+pub(crate) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: i64) -> Value {
+    match (start.as_int(), length.as_int()) {
+        (Some(start), Some(length)) if length <= SPELLED_OUT => {
+            let number = |i: i64| start.saturating_add(i.saturating_mul(step));
+            let numbers: Vec<i64> = (0..length).map(number).collect();
+            cx.ints(&numbers)
+        }
+        _ => {
+            let end = start + length * step;
+            let range = cx.range(cx.size(start), cx.size(&end), cx.scalar(step, DType::I64));
+            cx.set_type(range, Type::tensor(DType::I64, [length.clone()]));
+            range
+        }
+    }
+}
+
+/// An int64 constant.
+pub(crate) fn constant(cx: &Cx, shape: &[i64], elements: &[i64]) -> Value {
+    let shape: Vec<usize> = shape.iter().map(|&d| d.max(0) as usize).collect();
+    match Tensor::from_slice(shape, elements) {
+        Ok(tensor) => cx.constant(tensor),
+        Err(error) => {
+            cx.fault(error.to_string());
+            cx.ints(&[])
+        }
+    }
+}
+
+/// The first elements along each dimension, so many as `shape` says.
+pub(crate) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
+    let from = cx.shape(x);
+    let axes: Vec<usize> =
+        (0..from.len().min(shape.len())).filter(|&i| from[i] != shape[i]).collect();
+    if axes.is_empty() {
+        return x;
+    }
+    let zeros = vec![0; axes.len()];
+    let ends: Vec<Expr> = axes.iter().map(|&a| shape[a].clone()).collect();
+    let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+    let result = cx.slice_op(x, cx.ints(&zeros), cx.sizes(&ends), cx.ints(&given), None);
+    cx.set_type(result, Type::tensor(cx.dtype(x), shape));
+    result
+}
+
+/// Zeros (or another number) behind `x` along `axis`, until it is `size` long.
+pub(crate) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
+    let mut shape = cx.shape(x);
+    let Some(dim) = shape.get_mut(axis).filter(|dim| *dim != size) else {
+        return x;
+    };
+    let missing = size - &*dim;
+    *dim = size.clone();
+    let pads = cx.sizes(&[Expr::int(0), missing]);
+    let result = cx.pad(x, pads, None, cx.ints(&[axis as i64]), attrs::Pad::default());
+    cx.set_type(result, Type::tensor(cx.dtype(x), shape));
+    result
+}
+
+/// `x` as an index: int64 or int32.
+pub(crate) fn as_index(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::I32 => x,
+        _ => cx.cast(x, DType::I64),
+    }
+}
+
+/// A vector laid along dimension `axis` of a tensor of that rank, for what broadcasts: dimensions before it are left out.
+pub(crate) fn broadcast_along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
+    let behind: Vec<usize> = (1..rank.saturating_sub(axis)).collect();
+    cx.unsqueeze(x, &behind)
+}
+
+/// Says that `x` has the recorded sizes, but for a leading one that a 0-d tensor got to count as a vector.
+pub(crate) fn settled(cx: &Cx, x: Value) -> Lowered {
+    let extra = cx.rank(x).saturating_sub(cx.out_shape()?.len());
+    let axes: Vec<usize> = (0..extra).collect();
+    set_recorded(cx, cx.squeeze(x, &axes))
+}
+
+/// Both broadcast to the shape that they have in common.
+pub(crate) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
+    let (from_a, from_b) = (cx.shape(a), cx.shape(b));
+    let shape = cx.broadcast_shapes(&from_a, &from_b);
+    if shape.iter().all(|d| from_a.contains(d) || from_b.contains(d)) {
+        return (cx.expand(a, &shape), cx.expand(b, &shape));
+    }
+    // Sizes that only run time tells to be the same. `Expand` broadcasts both ways.
+    let to = |x: Value, like: Value| {
+        let wide = cx.expand_op(x, cx.shape_op(like, Default::default()));
+        cx.set_type(wide, Type::tensor(cx.dtype(x), shape.clone()));
+        wide
+    };
+    let a = to(a, b);
+    cx.bind_dims(a);
+    (a, to(b, a))
+}
+
+/// The diagonal of each matrix in dimensions `dim1`, `dim2`, as the last dimension: every `columns + 1`-th element of the
+/// flattened matrix.
+pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let rank = cx.rank(x);
+    let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
+    if a == b {
+        return Err(LowerError::unsupported("a diagonal along one dimension"));
+    }
+    let sizes = cx.out_shape()?;
+    let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
+    let length = sizes.last().cloned().unwrap_or(Expr::int(0));
+    let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
+    // Matrices first: `GatherND` of spelled out coordinates.
+    if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
+        && !others.iter().any(|&o| o < a.max(b))
+    {
+        let (from, to) = if a < b { (below, right) } else { (right, below) };
+        let coordinates: Vec<i64> =
+            (0..length).flat_map(|i| [i.saturating_add(from), i.saturating_add(to)]).collect();
+        let found = cx.gather_nd(x, constant(cx, &[length, 2], &coordinates), Default::default());
+        let order: Vec<usize> = (1..=others.len()).chain([0]).collect();
+        return set_recorded(cx, cx.transpose(found, &order));
+    }
+    let perm: Vec<usize> = others.iter().copied().chain([a, b]).collect();
+    let (rows, columns) = (cx.dim(x, a as i64), cx.dim(x, b as i64));
+    let mut flat: Vec<Expr> = others.iter().map(|&o| cx.dim(x, o as i64)).collect();
+    flat.push(&rows * &columns);
+    let flattened = cx.reshape(cx.transpose(x, &perm), &flat);
+    let start = &columns * below + right;
+    let end = (length + below) * &columns;
+    let result = cx.slice_op(
+        flattened,
+        cx.sizes(&[start]),
+        cx.sizes(&[end]),
+        cx.ints(&[others.len() as i64]),
+        cx.sizes(&[columns + 1]),
+    );
+    set_recorded(cx, result)
+}

@@ -1,0 +1,352 @@
+//! Tensors from nothing but sizes and numbers.
+
+use crate::math::control::fold;
+use crate::math::elementary::spaced;
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
+    complex::Mode, op::op,
+};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::arange, arange, parts, start = 0, step = 1),
+    op!(aten::arange_start, arange, parts, step = 1),
+    op!(aten::arange_start_step, arange, parts),
+    op!(aten::empty_memory_format, filled, parts, value = 0),
+    op!(aten::empty_like, filled_like, parts, value = 0),
+    op!(aten::empty_permuted, empty_strided, parts),
+    op!(aten::empty_strided, empty_strided, parts),
+    op!(aten::eye, eye, parts),
+    op!(aten::eye_m, eye, parts),
+    op!(aten::fill_Scalar, fill, parts),
+    op!(aten::fill_Tensor, fill, parts),
+    op!(aten::full, full, parts),
+    op!(aten::full_like, full_like, parts),
+    op!(aten::hash_tensor, hash_tensor),
+    op!(aten::linspace, linspace, parts),
+    op!(aten::linspace_Scalar_Tensor, linspace, parts),
+    op!(aten::linspace_Tensor_Scalar, linspace, parts),
+    op!(aten::linspace_Tensor_Tensor, linspace, parts),
+    op!(aten::logspace, logspace, complex = logspace_complex),
+    op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex),
+    op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex),
+    op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex),
+    op!(aten::new_empty, new_filled, parts, value = 0),
+    op!(aten::new_empty_strided, new_empty_strided, parts),
+    op!(aten::new_full, new_full, parts),
+    op!(aten::new_ones, new_filled, parts, value = 1),
+    op!(aten::new_zeros, new_filled, parts, value = 0),
+    op!(aten::ones, filled, parts, value = 1),
+    op!(aten::ones_like, filled_like, parts, value = 1),
+    op!(aten::scalar_tensor, scalar_tensor, parts),
+    op!(aten::tril_indices, tril_indices),
+    op!(aten::triu_indices, triu_indices),
+    op!(aten::vander, vander, complex = vander_complex),
+    op!(aten::zero, zero, parts),
+    op!(aten::zeros, filled, parts, value = 0),
+    op!(aten::zeros_like, filled_like, parts, value = 0),
+];
+
+/// `value` everywhere. The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
+fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
+    // Imaginary parts are zeros, whatever the number.
+    let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
+    Ok(cx.full(&size, value, cx.out_dtype()?))
+}
+
+/// [`filled`] with the sizes of `x`.
+fn filled_like(cx: &Cx, x: Value, dtype: Ignored, value: i64) -> Lowered {
+    filled(cx, cx.shape(x), dtype, value)
+}
+
+/// [`filled`] with the type of another tensor.
+fn new_filled(cx: &Cx, _: Ignored, size: Vec<Expr>, dtype: Ignored, value: i64) -> Lowered {
+    filled(cx, size, dtype, value)
+}
+
+/// Zeros for what PyTorch leaves undefined. Strides mean nothing to ONNX.
+fn empty_strided(cx: &Cx, size: Vec<Expr>, _strides: Ignored, dtype: Ignored) -> Lowered {
+    filled(cx, size, dtype, 0)
+}
+
+/// [`empty_strided`] with the type of another tensor.
+fn new_empty_strided(
+    cx: &Cx,
+    _: Ignored,
+    size: Vec<Expr>,
+    strides: Ignored,
+    dtype: Ignored,
+) -> Lowered {
+    empty_strided(cx, size, strides, dtype)
+}
+
+/// Zeros in the place of `x`.
+fn zero(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.full(&cx.shape(x), 0, cx.out_dtype()?))
+}
+
+/// A number, of any kind, everywhere.
+fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Ignored) -> Lowered {
+    Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &size))
+}
+
+/// [`full`] with the sizes of `x`.
+fn full_like(cx: &Cx, x: Value, value: TensorOrScalar, dtype: Ignored) -> Lowered {
+    full(cx, cx.shape(x), value, dtype)
+}
+
+/// [`full`] with the type of another tensor.
+fn new_full(
+    cx: &Cx,
+    _: Ignored,
+    size: Vec<Expr>,
+    value: TensorOrScalar,
+    dtype: Ignored,
+) -> Lowered {
+    full(cx, size, value, dtype)
+}
+
+/// [`full`] in the place of `x`.
+fn fill(cx: &Cx, x: Value, value: TensorOrScalar) -> Lowered {
+    full(cx, cx.shape(x), value, Ignored::default())
+}
+
+/// A 0-d tensor.
+fn scalar_tensor(cx: &Cx, value: TensorOrScalar, dtype: Ignored) -> Lowered {
+    full(cx, vec![], value, dtype)
+}
+
+arguments! {
+    /// What ranges of numbers take.
+    struct ArangeArgs {
+        start: TensorOrScalar,
+        end: TensorOrScalar,
+        step: TensorOrScalar,
+        dtype: Ignored,
+    }
+
+    /// What the identity matrix takes: rows and columns.
+    struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Ignored }
+}
+
+/// `start + step * i` for each `i` below the length. ONNX's `Range` adds up floats, so those are computed from integers.
+fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
+    let ArangeArgs { start, end, step, .. } = args;
+    let dtype = cx.out_dtype()?;
+    let whole = |t: &TensorOrScalar| {
+        matches!(t, TensorOrScalar::Scalar(Scalar::Int(_)) | TensorOrScalar::SymInt(_))
+    };
+    let int = |t: &TensorOrScalar| cx.as_tensor(t, DType::I64);
+    // Into integers, start and step are rounded before, not the sums.
+    let truncated = |t: TensorOrScalar| match t {
+        TensorOrScalar::Scalar(s) if !dtype.is_float() => Scalar::Int(s.to_i64()).into(),
+        other => other,
+    };
+    if [&start, &end, &step].into_iter().all(whole) {
+        return Ok(cx.cast(cx.range(int(&start), int(&end), int(&step)), dtype));
+    }
+    let length =
+        cx.out_shape()?.pop().ok_or_else(|| LowerError::unsupported("a range is a vector"))?;
+    let index = cx.range(cx.scalar(0, DType::I64), cx.size(&length), cx.scalar(1, DType::I64));
+    let (start, step) = (truncated(start), truncated(step));
+    let (wide, start, step) =
+        (DType::F64, cx.as_tensor(&start, DType::F64), cx.as_tensor(&step, DType::F64));
+    Ok(cx.cast(cx.add(start, cx.mul(cx.cast(index, wide), step)), dtype))
+}
+
+/// The identity matrix: ones where row and column are the same.
+fn eye(cx: &Cx, args: EyeArgs) -> Lowered {
+    let (columns, rows) = (args.m.unwrap_or_else(|| args.n.clone()), args.n);
+    let dtype = cx.out_dtype()?;
+    if cx.mode() == Mode::Part(1) {
+        return Ok(cx.full(&[rows, columns], 0, dtype));
+    }
+    let index = |n: &Expr| cx.cast(cx.iota(n), DType::I64);
+    let same = cx.equal(cx.unsqueeze(index(&rows), &[1]), index(&columns));
+    Ok(cx.cast(same, dtype))
+}
+
+/// `steps` numbers from `start` to `end` at equal distances.
+fn linspace(
+    cx: &Cx,
+    start: TensorOrScalar,
+    end: TensorOrScalar,
+    steps: i64,
+    _: Ignored,
+) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
+    Ok(spaced(cx, low, high, steps, dtype))
+}
+
+/// An end of a range. Integers take part as integers.
+fn ends(cx: &Cx, end: &TensorOrScalar, dtype: DType) -> Value {
+    cx.cast(
+        cx.as_tensor(end, dtype),
+        if dtype == DType::F64 || !dtype.is_float() { DType::F64 } else { DType::F32 },
+    )
+}
+
+/// `base` to the powers that [`linspace`] gives.
+fn logspace(
+    cx: &Cx,
+    start: TensorOrScalar,
+    end: TensorOrScalar,
+    steps: i64,
+    base: f64,
+    _: Ignored,
+) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let wide = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 };
+    let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
+    let powers = spaced(cx, low, high, steps, wide);
+    Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
+}
+
+/// The places of a matrix on and below a diagonal.
+fn tril_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
+    triangle(cx, rows, columns, |i, j| j - i <= offset)
+}
+
+/// The places of a matrix on and above a diagonal.
+fn triu_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
+    triangle(cx, rows, columns, |i, j| j - i >= offset)
+}
+
+/// Rows and columns of the chosen elements of a matrix.
+fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool) -> Lowered {
+    if rows.checked_mul(columns).is_none_or(|n| n > 1 << 24) {
+        return Err(LowerError::unsupported(
+            "indices of a triangle of more than 16 million elements",
+        ));
+    }
+    let all =
+        || (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).filter(|&(i, j)| chosen(i, j));
+    let mut elements: Vec<i64> = all().map(|(i, _)| i).collect();
+    let n = elements.len();
+    elements.extend(all().map(|(_, j)| j));
+    let tensor = Tensor::vector(&elements).reshaped(vec![2, n]);
+    let tensor =
+        tensor.ok_or_else(|| LowerError::unsupported("indices of a triangle of that size"))?;
+    Ok(cx.cast(cx.constant(tensor), cx.out_dtype()?))
+}
+
+/// Powers of `x` in a new last dimension: 0, 1, .. (or .., 1, 0), as running products.
+fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    // A 0-d tensor counts as a vector.
+    let x = if cx.rank(x) == 0 { cx.unsqueeze(x, &[0]) } else { x };
+    let x = cx.cast(x, dtype);
+    let last = cx.rank(x);
+    let n = n.unwrap_or_else(|| cx.dim(x, -1));
+    let (base, powers) = if dtype.is_float() {
+        (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), dtype))
+    } else {
+        (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), DType::I64))
+    };
+    let powers = match increasing {
+        true => powers,
+        false => cx.sub(cx.cast(cx.size(&(&n - 1)), cx.dtype(powers)), powers),
+    };
+    Ok(cx.pow(base, powers))
+}
+
+/// Bits of all elements as 64-bit integers, of floats as doubles, combined by exclusive or.
+fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> Lowered {
+    if mode != 0 {
+        return Err(LowerError::unsupported("hashes other than exclusive or"));
+    }
+    let axes = cx.axes(x, Some(&dims))?;
+    let kept: Vec<usize> = (0..cx.rank(x)).filter(|a| !axes.contains(a)).collect();
+    let bits = match cx.dtype(x) {
+        dtype if dtype.is_float() => bits_of_double(cx, cx.cast(x, DType::F64)),
+        _ => cx.cast(x, DType::I64),
+    };
+    let order: Vec<usize> = axes.iter().chain(&kept).copied().collect();
+    let moved = cx.transpose(cx.cast(bits, DType::U64), &order);
+    let mut shape = vec![Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))];
+    shape.extend(kept.iter().map(|&a| cx.dim(x, a as i64)));
+    let rows = cx.reshape(moved, &shape);
+    let found = fold(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
+    Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
+}
+
+/// The bits of doubles by exact arithmetic, since `BitCast` is newer than what most runtimes know: sign, exponent and
+/// fraction. All NaN count as the positive quiet one.
+fn bits_of_double(cx: &Cx, x: Value) -> Value {
+    let fraction_size = (1u64 << 52) as f64;
+    let size = cx.abs(x);
+    let two = cx.scalar(2.0, DType::F64);
+    // The logarithm is one off at most.
+    let guess = cx.floor(cx.mul(cx.log(size), std::f64::consts::LOG2_E));
+    let guess = cx.clamp(guess, Some(Scalar::Float(-1022.0)), Some(Scalar::Float(1023.0)));
+    let power = cx.pow(two, guess);
+    let too_high = cx.cast(cx.less(size, power), DType::F64);
+    let too_low = cx.cast(cx.greater_or_equal(cx.div(size, power), 2.0), DType::F64);
+    let exponent = cx.maximum(cx.add(cx.sub(guess, too_high), too_low), -1022.0);
+    // From 1 to 2; below 1 of subnormal numbers, whose exponent is spelled 0.
+    let mantissa = cx.div(size, cx.pow(two, exponent));
+    let whole = cx.floor(mantissa);
+    let biased = cx.add(cx.add(exponent, whole), 1022.0);
+    let fraction = cx.mul(cx.sub(mantissa, whole), fraction_size);
+    let int = |v| cx.cast(v, DType::I64);
+    let finite = cx.add(cx.mul(int(biased), 1i64 << 52), int(fraction));
+    let (quiet, infinity) = (0x7ff8_i64 << 48, cx.scalar(0x7ff0_i64 << 48, DType::I64));
+    let infinite = cx.select(cx.is_nan(x), quiet, infinity);
+    let special = cx.or(cx.is_nan(x), cx.is_inf(x, Default::default()));
+    let bits = cx.select(special, infinite, finite);
+    // 1 / -0 is negative, too.
+    let negative = cx.or(cx.less(x, 0.0), cx.less(cx.reciprocal(x), 0.0));
+    cx.select(negative, cx.add(bits, i64::MIN), bits)
+}
+
+/// `base^z = base^re (cos(im ln base) + i sin(im ln base))`.
+fn logspace_complex(
+    cx: &Cx,
+    start: Complex,
+    end: Complex,
+    steps: i64,
+    base: f64,
+    _: Ignored,
+) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let re = spaced(cx, start.re, end.re, steps, dtype);
+    let im = spaced(cx, start.imag(cx), end.imag(cx), steps, dtype);
+    let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
+    Ok(cx.pairs(Complex::polar(cx, length, angle)))
+}
+
+/// Powers as running products.
+fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Lowered {
+    let dims = cx.shape(x.re);
+    let last = dims.len().max(1);
+    let vector = if dims.is_empty() { vec![Expr::int(1)] } else { dims };
+    let n = match n.unwrap_or_else(|| vector[last - 1].clone()).as_int() {
+        Some(n @ 0..=64) => n,
+        _ => {
+            return Err(LowerError::unsupported(
+                "complex Vandermonde matrices of that many columns",
+            ));
+        }
+    };
+    let dtype = cx.out_dtype()?;
+    let x = x.cast(cx, dtype).complex(cx).expand(cx, &vector);
+    let mut power = Complex::new(cx.full(&vector, 1, dtype), cx.full(&vector, 0, dtype));
+    let mut columns = Vec::new();
+    for _ in 0..n {
+        columns.push(power);
+        power = power.mul(cx, x);
+    }
+    if !increasing {
+        columns.reverse();
+    }
+    let stack = |parts: Vec<Value>| {
+        let all: Vec<Value> = parts.iter().map(|&v| cx.unsqueeze(v, &[last])).collect();
+        cx.concat(&all, last)
+    };
+    let re = stack(columns.iter().map(|c| c.re).collect());
+    let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
+    Ok(cx.pairs(Complex::new(re, im)))
+}

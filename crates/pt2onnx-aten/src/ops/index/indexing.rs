@@ -1,0 +1,179 @@
+//! Elements chosen by indices.
+
+use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
+use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_unsafe_index_Tensor, index, parts),
+    op!(aten::_unsafe_masked_index, masked_index, parts),
+    op!(aten::embedding, embedding, parts),
+    op!(aten::gather, gather, parts),
+    op!(aten::index_Tensor, index, parts),
+    op!(aten::index_select, index_select, parts),
+    op!(aten::one_hot, one_hot),
+    op!(aten::take, take, parts),
+    op!(aten::take_along_dim, take_along_dim, parts),
+];
+
+/// Rows of `weight`; `padding_idx` and the rest only concern gradients.
+fn embedding(cx: &Cx, weight: Value, indices: Value, _padding_idx: Expr) -> Lowered {
+    Ok(cx.gather(weight, as_index(cx, indices), 0))
+}
+
+/// `GatherElements`; of a 0-d tensor the element itself.
+fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
+    let axis = cx.axis(x, dim)? as i64;
+    if has_no_elements(&cx.shape(index)) {
+        return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
+    }
+    if cx.rank(x) == 0 {
+        return Ok(cx.expand(x, &cx.out_shape()?));
+    }
+    let index = as_index(cx, index);
+    let options = attrs::GatherElements { axis };
+    settled(cx, cx.gather_elements(vector(cx, x), vector(cx, index), options))
+}
+
+/// `Gather` along `dim`; a 0-d `x` counts as a vector, a 0-d `index` too.
+fn index_select(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let index = vector(cx, as_index(cx, index));
+    settled(cx, cx.gather(vector(cx, x), index, axis))
+}
+
+/// `Gather` from the flattened tensor.
+fn take(cx: &Cx, x: Value, index: Value) -> Lowered {
+    Ok(cx.gather(flat(cx, x), as_index(cx, index), 0))
+}
+
+/// `GatherElements`, both broadcast together but for `dim`; without it, both flattened.
+fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowered {
+    let indices = as_index(cx, indices);
+    let Some(dim) = dim else {
+        let options = attrs::GatherElements { axis: 0 };
+        return set_recorded(cx, cx.gather_elements(flat(cx, x), flat(cx, indices), options));
+    };
+    let axis = cx.axis(x, dim)?;
+    let sizes = cx.out_shape()?;
+    if sizes.is_empty() {
+        return Ok(x);
+    }
+    let mut from = sizes.clone();
+    from[axis] = cx.dim(x, axis as i64);
+    let options = attrs::GatherElements { axis: axis as i64 };
+    set_recorded(cx, cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options))
+}
+
+/// Whether the class is the one of its column; without a number of classes, up to the largest that occurs.
+fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
+    let columns = match classes.as_int() {
+        Some(-1) => {
+            let end = cx.add(cx.reduce("ReduceMax", x, &[], false), 1);
+            cx.range(cx.scalar(0, DType::I64), end, cx.scalar(1, DType::I64))
+        }
+        _ => counted(cx, &Expr::int(0), &classes, 1),
+    };
+    let hot = cx.equal(cx.unsqueeze(x, &[cx.rank(x)]), columns);
+    set_recorded(cx, cx.cast(hot, DType::I64))
+}
+
+/// `x[i, :, j]`: the indices are broadcast together. Where the indexed dimensions are next to each other, the indices'
+/// dimensions stand in their place; otherwise in front.
+fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
+    if let Some((axis, mask)) = only_mask(cx, &indices) {
+        return set_recorded(cx, mask_select(cx, x, axis, mask)?);
+    }
+    set_recorded(cx, index_by_axis(cx, x, by_axis(cx, &indices)?)?)
+}
+
+fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
+    if by_axis.is_empty() {
+        return Ok(x);
+    }
+    if let [(axis, index)] = by_axis[..] {
+        return Ok(cx.gather(x, index, axis));
+    }
+    if let Some(result) = one_after_another(cx, x, &by_axis) {
+        return Ok(result);
+    }
+    let order = Order::new(cx.rank(x), &by_axis)?;
+    let (indices, rank) = stacked(cx, &by_axis);
+    let result = cx.gather_nd(cx.transpose(x, &order.perm), indices, Default::default());
+    Ok(order.indices_to_place(cx, result, rank))
+}
+
+/// Indices each along dimensions of its own (`x[i[:, None], j]`): one `Gather` for each.
+fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
+    let one = Expr::int(1);
+    let rank = by_axis.iter().map(|(_, v)| cx.rank(*v)).max()?;
+    // Dimension of the indices' common shape, and which index is not 1 there.
+    let mut own: Vec<Vec<usize>> = Vec::new();
+    for (_, index) in by_axis {
+        let shape = cx.shape(*index);
+        let lead = rank - shape.len();
+        let wide: Vec<usize> =
+            (0..shape.len()).filter(|&i| shape[i] != one).map(|i| i + lead).collect();
+        if own.iter().flatten().any(|place| wide.contains(place)) {
+            return None;
+        }
+        own.push(wide);
+    }
+    let order = Order::new(cx.rank(x), by_axis).ok()?;
+    let mut result = x;
+    // From the last dimension on, so that those before keep their numbers.
+    for ((axis, index), own) in by_axis.iter().zip(&own).rev() {
+        let shape = cx.shape(*index);
+        let lead = rank - shape.len();
+        let kept: Vec<Expr> = own.iter().map(|&place| shape[place - lead].clone()).collect();
+        result = cx.gather(result, cx.reshape(*index, &kept), *axis);
+    }
+    // Where each dimension of the indices' common shape stands now; those of size 1 are gone.
+    let mut at = 0;
+    let mut axis = 0;
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    let mut others = Vec::new();
+    for (i, (indexed, _)) in by_axis.iter().enumerate() {
+        others.extend((axis..*indexed).map(|_| {
+            at += 1;
+            at - 1
+        }));
+        for &place in &own[i] {
+            places.push((place, at));
+            at += 1;
+        }
+        axis = indexed + 1;
+    }
+    others.extend(at..cx.rank(result));
+    places.sort_unstable();
+    let indexed = places.iter().map(|(_, at)| *at);
+    let perm: Vec<usize> = { others[..order.before].iter().copied() }
+        .chain(indexed)
+        .chain(others[order.before..].iter().copied())
+        .collect();
+    let ones: Vec<usize> = (0..rank)
+        .filter(|place| !places.iter().any(|(p, _)| p == place))
+        .map(|place| place + order.before)
+        .collect();
+    Some(cx.unsqueeze(cx.transpose(result, &perm), &ones))
+}
+
+/// `x[indices]` where `mask`, else `fill`; the indices are held to the sizes, so that nothing outside is read.
+fn masked_index(
+    cx: &Cx,
+    x: Value,
+    mask: Value,
+    indices: Vec<Option<Value>>,
+    fill: TensorOrScalar,
+) -> Lowered {
+    let fill = cx.as_tensor(&fill, cx.dtype(x));
+    if has_no_elements(&cx.shape(x)) {
+        return Ok(cx.expand(fill, &cx.out_shape()?));
+    }
+    let held = held(cx, x, indices);
+    let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
+    set_recorded(cx, cx.select(mask, found, fill))
+}

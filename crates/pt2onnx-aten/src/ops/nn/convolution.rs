@@ -1,0 +1,224 @@
+//! Convolutions and transposed convolutions.
+
+use crate::math::window::{batched, per_dim};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_convolution, convolution),
+    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_convolution_mode, convolution_mode),
+    op!(aten::_slow_conv2d_forward, unfolded_convolution),
+    op!(aten::conv1d, convolution),
+    op!(aten::conv1d_padding, convolution_mode),
+    op!(aten::conv2d, convolution),
+    op!(aten::conv2d_padding, convolution_mode),
+    op!(aten::conv3d, convolution),
+    op!(aten::conv3d_padding, convolution_mode),
+    op!(aten::conv_tbc, conv_tbc),
+    op!(aten::conv_transpose1d, convolution, transposed = true),
+    op!(aten::conv_transpose2d_input, convolution, transposed = true),
+    op!(aten::conv_transpose3d_input, convolution, transposed = true),
+    op!(aten::convolution, convolution),
+    op!(aten::slow_conv3d, unfolded_convolution),
+    op!(aten::slow_conv3d_forward, unfolded_convolution),
+    op!(aten::slow_conv_dilated2d, convolution),
+    op!(aten::slow_conv_dilated3d, convolution),
+    op!(aten::slow_conv_transpose2d, convolution, transposed = true),
+    op!(aten::slow_conv_transpose3d, convolution, transposed = true),
+    op!(aten::thnn_conv2d, unfolded_convolution),
+];
+
+arguments! {
+    /// What convolutions take: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
+    /// `(in, out / groups, ..)`), and one number, or one for each spatial dimension, of everything else.
+    struct ConvArgs {
+        input: Complex,
+        weight: Complex,
+        kernel_size: Ignored,
+        bias: Option<Complex>,
+        stride: Vec<i64>,
+        padding: Vec<i64>,
+        dilation: Option<Vec<i64>>,
+        transposed: Option<bool>,
+        output_padding: Option<Vec<i64>>,
+        groups: Option<i64>,
+        benchmark: Ignored,
+        deterministic: Ignored,
+        allow_tf32: Ignored,
+    }
+
+    /// What convolutions take whose padding has a name.
+    struct ConvModeArgs {
+        input: Complex,
+        weight: Complex,
+        bias: Option<Complex>,
+        stride: Vec<i64>,
+        padding: String,
+        dilation: Vec<i64>,
+        groups: i64,
+    }
+}
+
+/// The tensors of a convolution.
+#[derive(Clone, Copy)]
+struct Tensors<T> {
+    input: T,
+    weight: T,
+    bias: Option<T>,
+}
+
+/// What a convolution has besides its tensors, numbers for each spatial dimension.
+struct Options {
+    stride: Vec<i64>,
+    dilation: Vec<i64>,
+    groups: i64,
+    padding: Padding,
+    /// Of a transposed convolution: how much longer its result is at the end.
+    output_padding: Option<Vec<i64>>,
+}
+
+enum Padding {
+    /// Begin and end.
+    Known(Vec<(i64, i64)>),
+    /// So much that the size stays, the odd one at the end; the kernel's size is not known.
+    Same,
+}
+
+/// The sizes of the kernel.
+fn kernel(cx: &Cx, weight: Value) -> Vec<Expr> {
+    cx.shape(weight).into_iter().skip(2).collect()
+}
+
+/// A convolution, or a transposed one.
+fn convolution(cx: &Cx, args: ConvArgs) -> Lowered {
+    let ConvArgs { input, weight, bias, .. } = args;
+    let n = kernel(cx, weight.re).len();
+    let each = |given: Option<Vec<i64>>, default| per_dim(&given.unwrap_or(vec![default]), n);
+    let transposed = args.transposed.unwrap_or(false);
+    let options = Options {
+        stride: per_dim(&args.stride, n),
+        dilation: each(args.dilation, 1),
+        groups: args.groups.unwrap_or(1),
+        padding: Padding::Known(per_dim(&args.padding, n).iter().map(|&p| (p, p)).collect()),
+        output_padding: transposed.then(|| each(args.output_padding, 0)),
+    };
+    convolve(cx, Tensors { input, weight, bias }, &options)
+}
+
+/// [`convolution`] of kernels that unfold the input into columns. Their weight may come as a matrix `(out, in * kernel)`, which is
+/// an error here.
+fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
+    if cx.rank(args.weight.re) < 4 {
+        return Err(LowerError::unsupported("a weight without spatial dimensions"));
+    }
+    convolution(cx, args)
+}
+
+/// [`convolution`] with a padding of that name: `same` pads so that the size stays, the odd one at the end; `valid` does not pad.
+fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
+    let ConvModeArgs { input, weight, bias, stride, groups, .. } = args;
+    let kernel = kernel(cx, weight.re);
+    let dilation = per_dim(&args.dilation, kernel.len());
+    let total: Option<Vec<i64>> =
+        kernel.iter().zip(&dilation).map(|(k, d)| Some((k.as_int()? - 1) * d)).collect();
+    let padding = match (args.padding.as_str(), total) {
+        ("valid", _) => Padding::Known(vec![(0, 0); kernel.len()]),
+        ("same", Some(total)) => Padding::Known(total.iter().map(|t| (t / 2, t - t / 2)).collect()),
+        ("same", None) => Padding::Same,
+        (other, _) => {
+            return Err(LowerError::unsupported(format!("there is no padding `{other}`")));
+        }
+    };
+    let stride = per_dim(&stride, kernel.len());
+    let options = Options { stride, dilation, groups, padding, output_padding: None };
+    convolve(cx, Tensors { input, weight, bias }, &options)
+}
+
+/// A convolution of real or complex tensors: `(a + bi) * (c + di) = (a*c - b*d) + (a*d + b*c) i`.
+fn convolve(cx: &Cx, tensors: Tensors<Complex>, options: &Options) -> Lowered {
+    let Tensors { input: x, weight, bias } = tensors;
+    let part = |input, weight, bias| emit(cx, Tensors { input, weight, bias }, options);
+    let (re, im) = (bias.map(|b| b.re), bias.and_then(|b| b.im));
+    if x.im.or(weight.im).is_none() {
+        return part(x.re, weight.re, re);
+    }
+    let (x_im, weight_im) = (x.imag(cx), weight.imag(cx));
+    let result = Complex::new(
+        cx.sub(part(x.re, weight.re, re)?, part(x_im, weight_im, None)?),
+        cx.add(part(x.re, weight_im, im)?, part(x_im, weight.re, None)?),
+    );
+    Ok(result.value(cx))
+}
+
+/// `Conv` or `ConvTranspose`.
+fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
+    let Tensors { input: x, weight, bias } = tensors;
+    let n = kernel(cx, weight).len();
+    let known = match &options.padding {
+        Padding::Known(pads) => pads.clone(),
+        Padding::Same => vec![(0, 0); n],
+    };
+    let Some(output_padding) = &options.output_padding else {
+        let given = attrs::Conv {
+            group: options.groups,
+            strides: Some(options.stride.clone()),
+            dilations: Some(options.dilation.clone()),
+            pads: Some(pads_attribute(&known)),
+            ..Default::default()
+        };
+        let x = match options.padding {
+            Padding::Same => pad_same(cx, x, &kernel(cx, weight), &options.dilation),
+            Padding::Known(_) => x,
+        };
+        return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
+    };
+    // Output padding reduces the padding at the end; only what exceeds it needs the attribute.
+    let pads: Vec<(i64, i64)> = known
+        .iter()
+        .zip(output_padding)
+        .map(|(&(begin, end), &longer)| (begin, (end - longer).max(0)))
+        .collect();
+    let beyond: Vec<i64> = known
+        .iter()
+        .zip(output_padding)
+        .map(|(&(_, end), &longer)| (longer - end).max(0))
+        .collect();
+    let given = attrs::ConvTranspose {
+        group: options.groups,
+        strides: Some(options.stride.clone()),
+        dilations: Some(options.dilation.clone()),
+        pads: Some(pads_attribute(&pads)),
+        output_padding: beyond.iter().any(|&b| b != 0).then_some(beyond),
+        ..Default::default()
+    };
+    Ok(batched(cx, x, n, |x| cx.conv_transpose(x, weight, bias, given.clone())))
+}
+
+/// Pads as ONNX lists them: all begins, then all ends.
+fn pads_attribute(pads: &[(i64, i64)]) -> Vec<i64> {
+    let (begins, ends) = (pads.iter().map(|p| p.0), pads.iter().map(|p| p.1));
+    begins.chain(ends).collect()
+}
+
+/// `x` with `(kernel - 1) * dilation` zeros along each of the last dimensions, half of them (rounded down) at the begin.
+fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
+    let total: Vec<Expr> = kernel.iter().zip(dilation).map(|(k, &d)| (k - 1) * d).collect();
+    let begins: Vec<Expr> = total.iter().map(|t| t.floor_div(&Expr::int(2))).collect();
+    let ends = total.iter().zip(&begins).map(|(t, b)| t - b);
+    let pads: Vec<Expr> = begins.iter().cloned().chain(ends).collect();
+    let rank = cx.rank(x);
+    let axes: Vec<i64> = (rank - kernel.len().min(rank)..rank).map(|a| a as i64).collect();
+    let mode = attrs::Pad { mode: "constant" };
+    cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
+}
+
+/// A convolution over time of `(time, batch, channels)` with a weight `(kernel, in, out)`.
+fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered {
+    let options = attrs::Conv { pads: Some(vec![pad, pad]), ..Default::default() };
+    let result =
+        cx.conv(cx.transpose(x, &[1, 2, 0]), cx.transpose(weight, &[2, 1, 0]), bias, options);
+    Ok(cx.transpose(result, &[2, 0, 1]))
+}

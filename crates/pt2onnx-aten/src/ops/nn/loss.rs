@@ -1,0 +1,240 @@
+//! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs. All take a reduction: 0
+//! for none, 1 for the mean, 2 for the sum.
+
+use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
+use crate::math::reduce::reduced;
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
+use pt2onnx_ir::Value;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::binary_cross_entropy, binary_cross_entropy),
+    op!(aten::binary_cross_entropy_with_logits, binary_cross_entropy_with_logits),
+    op!(aten::cosine_embedding_loss, cosine_embedding_loss),
+    op!(aten::hinge_embedding_loss, hinge_embedding_loss),
+    op!(aten::huber_loss, huber_loss),
+    op!(aten::kl_div, kl_div),
+    op!(aten::l1_loss, l1_loss, complex = l1_loss_complex),
+    op!(aten::margin_ranking_loss, margin_ranking_loss),
+    op!(aten::mse_loss, mse_loss),
+    op!(aten::poisson_nll_loss, poisson_nll_loss),
+    op!(aten::smooth_l1_loss, smooth_l1_loss),
+    op!(aten::soft_margin_loss, soft_margin_loss),
+    op!(aten::triplet_margin_loss, triplet_margin_loss),
+];
+
+arguments! {
+    /// What [`poisson_nll_loss`] takes.
+    struct PoissonNllArgs {
+        input: Value,
+        target: Value,
+        log_input: bool,
+        full: bool,
+        eps: f64,
+        reduction: i64,
+    }
+
+    /// What [`triplet_margin_loss`] takes.
+    struct TripletMarginArgs {
+        anchor: Complex,
+        positive: Complex,
+        negative: Complex,
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swap: bool,
+        reduction: i64,
+    }
+}
+
+/// `|x - y|`
+fn l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    reduced(cx, cx.abs(cx.sub(x, y)), reduction)
+}
+
+/// `|x - y|`
+fn l1_loss_complex(cx: &Cx, x: Complex, y: Complex, reduction: i64) -> Lowered {
+    reduced(cx, x.sub(cx, y).abs(cx), reduction)
+}
+
+/// `(x - y)^2`
+fn mse_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    let error = cx.sub(x, y);
+    reduced(cx, cx.mul(error, error), reduction)
+}
+
+/// `log(1 + exp(-x y))`
+fn soft_margin_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
+}
+
+/// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100.
+fn binary_cross_entropy(
+    cx: &Cx,
+    x: Value,
+    y: Value,
+    weight: Option<Value>,
+    reduction: i64,
+) -> Lowered {
+    let log = |v| cx.maximum(cx.log(v), -100.0);
+    let one = cx.scalar(1, cx.dtype(x));
+    let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));
+    let loss = weight.map_or(loss, |w| cx.mul(loss, w));
+    reduced(cx, loss, reduction)
+}
+
+/// `(1 - y) x + (1 + (w - 1) y) softplus(-x)`, `w` the weight of positives.
+fn binary_cross_entropy_with_logits(
+    cx: &Cx,
+    x: Value,
+    y: Value,
+    weight: Option<Value>,
+    pos_weight: Option<Value>,
+    reduction: i64,
+) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    let one = cx.scalar(1, cx.dtype(x));
+    let tail = softplus(cx, cx.neg(x));
+    let tail = match pos_weight {
+        Some(w) => cx.mul(tail, cx.add(cx.mul(cx.sub(w, one), y), one)),
+        None => tail,
+    };
+    let loss = cx.add(cx.mul(cx.sub(one, y), x), tail);
+    let loss = weight.map_or(loss, |w| cx.mul(loss, w));
+    reduced(cx, loss, reduction)
+}
+
+/// `log(1 + exp(x))`, without overflow.
+fn softplus(cx: &Cx, x: Value) -> Value {
+    cx.softplus(x)
+}
+
+/// `max(0, x)`
+fn hinge(cx: &Cx, x: Value) -> Value {
+    cx.maximum(x, 0)
+}
+
+/// `1 - cos(a, b)` where the target is 1, `max(0, cos(a, b) - margin)` where it is -1.
+fn cosine_embedding_loss(
+    cx: &Cx,
+    a: Value,
+    b: Value,
+    y: Value,
+    margin: f64,
+    reduction: i64,
+) -> Lowered {
+    let (a, b) = (cx.to_float(a), cx.to_float(b));
+    let (a, b) = cx.promote(a, b);
+    // PyTorch adds 1e-12 to the squares here.
+    let axis = cx.rank(y);
+    let product = |p, q| cx.reduce("ReduceSum", cx.mul(p, q), &[axis], false);
+    let square = |p| cx.add(product(p, p), 1e-12);
+    let cosine = cx.div(product(a, b), cx.sqrt(cx.mul(square(a), square(b))));
+    let zero = cx.scalar(0, cx.dtype(cosine));
+    let alike = cx.select(cx.equal(y, 1), cx.sub(cx.scalar(1, cx.dtype(cosine)), cosine), zero);
+    let unlike = cx.select(cx.equal(y, -1), hinge(cx, cx.sub(cosine, margin)), zero);
+    reduced(cx, cx.add(alike, unlike), reduction)
+}
+
+/// `x` where the target is 1, `max(0, margin - x)` where it is -1.
+fn hinge_embedding_loss(cx: &Cx, x: Value, y: Value, margin: f64, reduction: i64) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let zero = cx.scalar(0, cx.dtype(x));
+    let near = cx.select(cx.equal(y, 1), x, zero);
+    let zero_margin = hinge(cx, cx.sub(cx.scalar(margin, cx.dtype(x)), x));
+    let far = cx.select(cx.equal(y, -1), zero_margin, zero);
+    Ok(cx.cast(reduced(cx, cx.add(near, far), reduction)?, dtype))
+}
+
+/// With `z = |x - y|`: `z^2 / 2` where `z <= delta`, else `delta (z - delta / 2)`.
+fn huber_loss(cx: &Cx, x: Value, y: Value, reduction: i64, delta: f64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    let z = cx.abs(cx.sub(x, y));
+    let square = cx.mul(cx.mul(z, z), 0.5);
+    let line = cx.mul(cx.sub(z, 0.5 * delta), delta);
+    reduced(cx, cx.select(cx.less_or_equal(z, delta), square, line), reduction)
+}
+
+/// With `z = |x - y|`: `z^2 / (2 beta)` where `z < beta`, else `z - beta / 2`.
+fn smooth_l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64, beta: f64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    let z = cx.abs(cx.sub(x, y));
+    if beta == 0.0 {
+        return reduced(cx, z, reduction);
+    }
+    let square = cx.mul(cx.mul(z, z), 0.5 / beta);
+    let line = cx.sub(z, 0.5 * beta);
+    reduced(cx, cx.select(cx.less(z, beta), square, line), reduction)
+}
+
+/// `y (log y - x)`, 0 where `y` is 0; with `log_target`, `exp(y) (y - x)`.
+fn kl_div(cx: &Cx, x: Value, y: Value, reduction: i64, log_target: bool) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    let loss = if log_target {
+        cx.mul(cx.exp(y), cx.sub(y, x))
+    } else {
+        let entropy = cx.mul(y, cx.log(y));
+        let entropy = cx.select(cx.equal(y, 0), 0, entropy);
+        cx.sub(entropy, cx.mul(y, x))
+    };
+    reduced(cx, loss, reduction)
+}
+
+/// `max(0, margin - y (a - b))`
+fn margin_ranking_loss(
+    cx: &Cx,
+    a: Value,
+    b: Value,
+    y: Value,
+    margin: f64,
+    reduction: i64,
+) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let (a, b) = cx.promote(a, b);
+    let (order, y) = cx.promote(cx.neg(cx.sub(a, b)), y);
+    let loss = cx.mul(order, y);
+    let loss = cx.add(cx.cast(loss, dtype), margin);
+    Ok(cx.cast(reduced(cx, hinge(cx, loss), reduction)?, dtype))
+}
+
+/// `exp(x) - y x` with `log_input`, else `x - y log(x + eps)`. With `full`, also Stirling's approximation of `log(y!)` where `y > 1`:
+/// `y log(y) - y + log(2 pi y) / 2`.
+fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
+    let PoissonNllArgs { input: x, target: y, log_input, full, eps, reduction } = args;
+    let dtype = cx.out_dtype()?;
+    let (x, y) = (cx.cast(x, dtype), cx.cast(y, dtype));
+    let loss = if log_input {
+        cx.sub(cx.exp(x), cx.mul(y, x))
+    } else {
+        cx.sub(x, cx.mul(y, cx.log(cx.add(x, eps))))
+    };
+    let loss = if full {
+        let stirling = cx.add(
+            cx.sub(cx.mul(y, cx.log(y)), y),
+            cx.mul(cx.log(cx.mul(y, 2.0 * std::f64::consts::PI)), 0.5),
+        );
+        cx.add(loss, cx.select(cx.less_or_equal(y, 1.0), 0.0, stirling))
+    } else {
+        loss
+    };
+    reduced(cx, loss, reduction)
+}
+
+/// `max(0, |anchor - positive| + margin - |anchor - negative|)`, distances in the `p`-norm. With `swap`, the last distance is that of
+/// anchor or positive to the negative, whichever is smaller.
+fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
+    let TripletMarginArgs { anchor, positive, negative, p, eps, .. } = args;
+    let is_complex = [anchor, positive, negative].iter().any(|x| x.im.is_some());
+    let distance = |a: Complex, b: Complex| match is_complex {
+        true => pairwise_distance_complex(cx, a, b, p, eps, false),
+        false => pairwise_distance(cx, a.re, b.re, p, eps, false),
+    };
+    let near = distance(anchor, positive)?;
+    let mut far = distance(anchor, negative)?;
+    if args.swap {
+        far = cx.minimum(far, distance(positive, negative)?);
+    }
+    reduced(cx, hinge(cx, cx.sub(cx.add(near, args.margin), far)), args.reduction)
+}

@@ -1,0 +1,459 @@
+//! Quantisation: floats to small integers and back.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_fake_quantize_learnable_per_channel_affine, fake_quantize_learnable),
+    op!(aten::_fake_quantize_learnable_per_tensor_affine, fake_quantize_learnable),
+    op!(aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams, fake_quantize),
+    op!(aten::fake_quantize_per_channel_affine, fake_quantize),
+    op!(aten::fake_quantize_per_channel_affine_cachemask, fake_quantize),
+    op!(aten::fake_quantize_per_tensor_affine, fake_quantize),
+    op!(aten::fake_quantize_per_tensor_affine_tensor_qparams, fake_quantize),
+    op!(aten::fake_quantize_per_tensor_affine_cachemask, fake_quantize),
+    op!(quantized_decomposed::_choose_qparams_per_token_asymmetric_impl, per_token_asymmetric),
+    op!(quantized_decomposed::choose_qparams_tensor, choose_qparams),
+    op!(quantized_decomposed::choose_qparams_per_token, per_token_symmetric),
+    op!(quantized_decomposed::choose_qparams_per_token_asymmetric, per_token_asymmetric),
+    op!(quantized_decomposed::choose_qparams_symmetric_tensor, choose_qparams_symmetric),
+    op!(quantized_decomposed::convert_element_type_no_fuse, convert_element_type),
+    op!(quantized_decomposed::dequantize_per_channel, dequantize_per_channel),
+    op!(quantized_decomposed::dequantize_per_channel_group, dequantize_per_channel_group),
+    op!(quantized_decomposed::dequantize_per_tensor, dequantize_per_tensor),
+    op!(quantized_decomposed::dequantize_per_tensor_tensor, dequantize_per_tensor),
+    op!(quantized_decomposed::dequantize_per_tensor_tensor2, dequantize_per_tensor),
+    op!(quantized_decomposed::dequantize_per_token, dequantize_per_token),
+    op!(quantized_decomposed::fake_quant_per_channel, fake_quant_per_channel),
+    op!(quantized_decomposed::quantize_per_channel, quantize_per_channel),
+    op!(quantized_decomposed::quantize_per_channel_group, quantize_per_channel_group),
+    op!(quantized_decomposed::quantize_per_tensor, quantize_per_tensor),
+    op!(quantized_decomposed::quantize_per_tensor_tensor, quantize_per_tensor),
+    op!(quantized_decomposed::quantize_per_tensor_tensor2, quantize_per_tensor_in_range),
+    op!(quantized_decomposed::quantize_per_token, quantize_per_token),
+];
+
+arguments! {
+    /// What fake quantisations take: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
+    struct FakeQuantizeArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        fake_quant_enabled: Option<Value>,
+        axis: Option<i64>,
+        quant_min: i64,
+        quant_max: i64,
+        grad_factor: Ignored,
+    }
+
+    /// What quantisations take with `scale` and `zero_point` of the tensor.
+    struct QuantizePerTensorArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        quant_min: i64,
+        quant_max: i64,
+        dtype: DType,
+    }
+
+    /// What [`quantize_per_tensor_in_range`] takes.
+    struct QuantizeInRangeArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        quant_min: Value,
+        quant_max: Value,
+        dtype: DType,
+    }
+
+    /// What quantisations take with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
+    /// of `group_size` elements of a row.
+    struct QuantizeRowsArgs {
+        input: Value,
+        scales: Value,
+        zero_points: Value,
+        axis: Option<i64>,
+        quant_min: i64,
+        quant_max: i64,
+        dtype: Option<DType>,
+        group_size: Option<i64>,
+    }
+
+    /// What dequantisations take with `scale` and `zero_point` of the tensor.
+    struct DequantizePerTensorArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        quant_min: Ignored,
+        quant_max: Ignored,
+        dtype: Ignored,
+        out_dtype: Ignored,
+    }
+
+    /// What dequantisations take with scales and zero points of channels, tokens or groups.
+    struct DequantizeRowsArgs {
+        input: Value,
+        scales: Value,
+        zero_points: Option<Value>,
+        axis: Option<i64>,
+        quant_min: Ignored,
+        quant_max: Ignored,
+        dtype: Ignored,
+        group_size: Option<i64>,
+        out_dtype: Ignored,
+        output_dtype: Ignored,
+    }
+}
+
+/// How numbers become integers: `clamp(round(x / scale + zero_point), min, max)`. With an axis, scale and zero point are vectors
+/// along it.
+#[derive(Clone, Copy)]
+struct Mapping {
+    scale: Value,
+    zero_point: Value,
+    axis: Option<i64>,
+    min: i64,
+    max: i64,
+}
+
+impl Mapping {
+    /// Scale and zero point so that they broadcast with `x`.
+    fn broadcast(&self, cx: &Cx, x: Value) -> Lowered<(Value, Value)> {
+        let along = |v| along_axis(cx, x, v, self.axis);
+        Ok((along(self.scale)?, along(self.zero_point)?))
+    }
+}
+
+/// The one element of a tensor, 0-d.
+fn first(cx: &Cx, v: Value) -> Value {
+    cx.reshape(v, &[])
+}
+
+/// A zero point of floats rounded and clamped to the range, as int64.
+fn rounded(cx: &Cx, zero_point: Value, min: i64, max: i64) -> Value {
+    if !cx.dtype(zero_point).is_float() {
+        return zero_point;
+    }
+    let held = cx.clamp(cx.round(zero_point), Some(Scalar::Int(min)), Some(Scalar::Int(max)));
+    cx.cast(held, DType::I64)
+}
+
+/// The range of a type that `QuantizeLinear` supports in all opsets.
+fn range(dtype: DType) -> Option<(i64, i64)> {
+    match dtype {
+        DType::I8 => Some((-128, 127)),
+        DType::U8 => Some((0, 255)),
+        _ => None,
+    }
+}
+
+/// Scale and zero point so that they broadcast with `x`: along `axis`, or 0-d.
+fn along_axis(cx: &Cx, x: Value, parameter: Value, axis: Option<i64>) -> Lowered {
+    let Some(axis) = axis else {
+        return Ok(first(cx, parameter));
+    };
+    let behind: Vec<usize> = (1..cx.rank(x) - cx.axis(x, axis)?).collect();
+    Ok(cx.unsqueeze(parameter, &behind))
+}
+
+/// `clamp(round(x / scale) + zero_point)`: `QuantizeLinear`, clamped if the range is less than the type's; the formula for types that
+/// it does not support.
+fn quantize(cx: &Cx, x: Value, mapping: &Mapping, dtype: DType) -> Lowered {
+    let &Mapping { scale, zero_point, axis, min, max } = mapping;
+    let (Some(full), false) = (range(dtype), cx.dtype(zero_point).is_float()) else {
+        let (scale, zero_point) = mapping.broadcast(cx, x)?;
+        let x = cx.cast(x, DType::F32);
+        let level = cx.round(cx.div(x, cx.cast(scale, DType::F32)));
+        let level = cx.add(level, cx.cast(zero_point, DType::F32));
+        let held = cx.clamp(level, Some(Scalar::Int(min)), Some(Scalar::Int(max)));
+        return Ok(cx.cast(held, dtype));
+    };
+    let (options, scale, zero_point) = match axis {
+        Some(axis) => (cx.axis(x, axis)? as i64, scale, zero_point),
+        None => (1, first(cx, scale), first(cx, zero_point)),
+    };
+    let options = attrs::QuantizeLinear { axis: options, ..Default::default() };
+    let result = cx.quantize_linear(
+        cx.cast(x, DType::F32),
+        cx.cast(scale, DType::F32),
+        cx.cast(zero_point, dtype),
+        options,
+    );
+    let above = (min > full.0).then_some(Scalar::Int(min));
+    let below = (max < full.1).then_some(Scalar::Int(max));
+    Ok(cx.clamp(result, above, below))
+}
+
+/// `(q - zero_point) * scale` in the recorded type: `DequantizeLinear`; the formula for types that it does not support.
+fn dequantize(
+    cx: &Cx,
+    q: Value,
+    scale: Value,
+    zero_point: Option<Value>,
+    axis: Option<i64>,
+) -> Lowered {
+    let dtype = cx.dtype(q);
+    let float_zero = zero_point.is_some_and(|z| cx.dtype(z).is_float());
+    if range(dtype).is_none() || float_zero {
+        let scale = along_axis(cx, q, scale, axis)?;
+        let zero_point = zero_point.map(|z| along_axis(cx, q, z, axis)).transpose()?;
+        return affine(cx, q, scale, zero_point);
+    }
+    let (axis, scale, zero_point) = match axis {
+        Some(axis) => (cx.axis(q, axis)? as i64, scale, zero_point),
+        None => (1, first(cx, scale), zero_point.map(|z| first(cx, z))),
+    };
+    let options = attrs::DequantizeLinear { axis, ..Default::default() };
+    let zero_point = zero_point.map(|z| cx.cast(z, dtype));
+    let result = cx.dequantize_linear(q, cx.cast(scale, DType::F32), zero_point, options);
+    Ok(cx.cast(result, cx.out_dtype()?))
+}
+
+/// `(q - zero_point) * scale` in the recorded type.
+fn affine(cx: &Cx, q: Value, scale: Value, zero_point: Option<Value>) -> Lowered {
+    let wide = match cx.dtype(scale) {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    };
+    let q = cx.cast(q, wide);
+    let centred = zero_point.map_or(q, |z| cx.sub(q, cx.cast(z, wide)));
+    let result = cx.mul(centred, cx.cast(scale, wide));
+    Ok(cx.cast(result, cx.out_dtype()?))
+}
+
+/// `clamp(round(x / scale + zero_point))`
+fn levels(cx: &Cx, x: Value, scale: Value, zero_point: Option<Value>, min: i64, max: i64) -> Value {
+    let wide = match cx.dtype(scale) {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    };
+    let scaled = cx.mul(cx.cast(x, wide), cx.reciprocal(cx.cast(scale, wide)));
+    let level = zero_point.map_or(scaled, |z| cx.add(scaled, cx.cast(z, wide)));
+    cx.clamp(cx.round(level), Some(Scalar::Int(min)), Some(Scalar::Int(max)))
+}
+
+/// `x` with each group of its last dimension as a row, and the scale and zero point of each row as columns.
+fn grouped(
+    cx: &Cx,
+    x: Value,
+    scale: Value,
+    zero_point: Option<Value>,
+    group: Option<i64>,
+) -> Lowered<(Value, Value, Option<Value>)> {
+    let group = group.ok_or_else(|| LowerError::unsupported("groups of no size"))?;
+    let group = match cx.dim(x, -1).as_int() {
+        Some(last) if group > last => last,
+        _ => group,
+    };
+    let rows = cx.numel(x).floor_div(&Expr::int(group));
+    let column = |v| cx.reshape(v, &[rows.clone(), Expr::int(1)]);
+    let groups = cx.reshape(x, &[rows.clone(), Expr::int(group)]);
+    Ok((groups, column(scale), zero_point.map(column)))
+}
+
+/// The nearest number that a quantised tensor can hold, `(clamp(round(x / scale + zero_point)) - zero_point) * scale`:
+/// `QuantizeLinear` and `DequantizeLinear` if the range is that of a byte, else the formula.
+fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
+    let &Mapping { scale, zero_point, axis, min, max } = mapping;
+    let given = cx.dtype(x);
+    let bytes = [DType::I8, DType::U8];
+    let fitting = bytes.into_iter().find(|&d| range(d) == Some((min, max)));
+    if let (Some(dtype), false) = (fitting, cx.dtype(zero_point).is_float()) {
+        let q = quantize(cx, x, mapping, dtype)?;
+        return Ok(cx.cast(dequantize(cx, q, scale, Some(zero_point), axis)?, given));
+    }
+    let (scale, zero_point) = mapping.broadcast(cx, x)?;
+    let level = levels(cx, x, scale, Some(zero_point), min, max);
+    affine(cx, level, scale, Some(zero_point))
+}
+
+/// Where an element is inside the range, so that it is not clamped.
+fn within(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
+    let (scale, zero_point) = mapping.broadcast(cx, x)?;
+    let x = cx.cast(x, DType::F32);
+    let scaled = cx.mul(x, cx.reciprocal(cx.cast(scale, DType::F32)));
+    let level = cx.round(cx.add(scaled, cx.cast(zero_point, DType::F32)));
+    Ok(cx.and(cx.greater_or_equal(level, mapping.min), cx.less_or_equal(level, mapping.max)))
+}
+
+/// [`nearest_quantized`], and [`within`] if used. If fake quantisation is disabled at run time, the input and a mask of true.
+fn fake_quantize(cx: &Cx, args: FakeQuantizeArgs) -> Lowered<Outputs> {
+    let FakeQuantizeArgs { input, scale, zero_point, axis, quant_min, quant_max, .. } = args;
+    let mapping = Mapping { scale, zero_point, axis, min: quant_min, max: quant_max };
+    let result = nearest_quantized(cx, input, &mapping)?;
+    let enabled = args.fake_quant_enabled.map(|e| cx.not(cx.equal(first(cx, e), 0)));
+    let mask = cx.is_used(1).then(|| within(cx, input, &mapping)).transpose()?;
+    let result = enabled.map_or(result, |e| cx.select(e, result, input));
+    let mask = mask.map(|mask| enabled.map_or(mask, |e| cx.or(mask, cx.not(e))));
+    Ok([Some(result), mask].into())
+}
+
+/// [`fake_quantize`] with a zero point that was learnt: rounded and clamped to the range.
+fn fake_quantize_learnable(cx: &Cx, mut args: FakeQuantizeArgs) -> Lowered<Outputs> {
+    args.zero_point = rounded(cx, args.zero_point, args.quant_min, args.quant_max);
+    fake_quantize(cx, args)
+}
+
+/// [`nearest_quantized`] of channels.
+fn fake_quant_per_channel(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    nearest_quantized(cx, args.input, &args.mapping())
+}
+
+impl QuantizeRowsArgs {
+    fn mapping(&self) -> Mapping {
+        Mapping {
+            scale: self.scales,
+            zero_point: self.zero_points,
+            axis: self.axis,
+            min: self.quant_min,
+            max: self.quant_max,
+        }
+    }
+
+    /// The type of the result; none of ops that have no such parameter.
+    fn result_type(&self) -> Lowered<DType> {
+        self.dtype.ok_or_else(|| LowerError::unsupported("no type to quantise to"))
+    }
+}
+
+/// `clamp(round(x / scale) + zero_point)` with one scale and zero point.
+fn quantize_per_tensor(cx: &Cx, args: QuantizePerTensorArgs) -> Lowered {
+    let QuantizePerTensorArgs { input, scale, zero_point, quant_min, quant_max, dtype } = args;
+    let mapping = Mapping { scale, zero_point, axis: None, min: quant_min, max: quant_max };
+    quantize(cx, input, &mapping, dtype)
+}
+
+/// [`quantize_per_tensor`] with a range that is only known at run time.
+fn quantize_per_tensor_in_range(cx: &Cx, args: QuantizeInRangeArgs) -> Lowered {
+    let x = cx.cast(args.input, DType::F32);
+    let float = |v| cx.cast(first(cx, v), DType::F32);
+    let scale = float(args.scale);
+    let level = cx.add(cx.round(cx.div(x, scale)), float(args.zero_point));
+    let above = cx.maximum(level, float(args.quant_min));
+    Ok(cx.cast(cx.minimum(above, float(args.quant_max)), args.dtype))
+}
+
+/// `clamp(round(x / scale) + zero_point)` with a scale and zero point for each channel.
+fn quantize_per_channel(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    quantize(cx, args.input, &args.mapping(), args.result_type()?)
+}
+
+/// [`levels`] with a scale and zero point for each group of a row.
+fn quantize_per_channel_group(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    let (x, z) = (args.input, Some(args.zero_points));
+    let (groups, s, z) = grouped(cx, x, args.scales, z, args.group_size)?;
+    let levels = levels(cx, groups, s, z, args.quant_min, args.quant_max);
+    Ok(cx.reshape(cx.cast(levels, args.result_type()?), &cx.shape(x)))
+}
+
+/// [`levels`] with a scale and zero point for each row.
+fn quantize_per_token(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    let (s, z) = (args.scales, Some(args.zero_points));
+    let levels = levels(cx, args.input, s, z, args.quant_min, args.quant_max);
+    Ok(cx.cast(levels, args.result_type()?))
+}
+
+/// `(q - zero_point) * scale` with one scale and zero point.
+fn dequantize_per_tensor(cx: &Cx, args: DequantizePerTensorArgs) -> Lowered {
+    dequantize(cx, args.input, args.scale, Some(args.zero_point), None)
+}
+
+/// `(q - zero_point) * scale` with a scale and zero point for each channel.
+fn dequantize_per_channel(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
+    dequantize(cx, args.input, args.scales, args.zero_points, args.axis)
+}
+
+/// `(q - zero_point) * scale` with a scale and zero point for each group of a row.
+fn dequantize_per_channel_group(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
+    let q = args.input;
+    let (groups, s, z) = grouped(cx, q, args.scales, args.zero_points, args.group_size)?;
+    Ok(cx.reshape(affine(cx, groups, s, z)?, &cx.shape(q)))
+}
+
+/// `(q - zero_point) * scale` with a scale and zero point for each row.
+fn dequantize_per_token(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
+    affine(cx, args.input, args.scales, args.zero_points)
+}
+
+/// `x` as another type.
+fn convert_element_type(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    Ok(cx.cast(x, dtype))
+}
+
+/// Scale and zero point in their recorded types and shapes.
+fn cast_to_recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
+    let fit = |i: usize, v: Value| match cx.recorded(i) {
+        Some(meta) => cx.reshape(cx.cast(v, meta.dtype), &meta.sizes),
+        None => v,
+    };
+    let [scale, zero_point] = outputs;
+    Ok([fit(0, scale), fit(1, zero_point)])
+}
+
+/// The smallest and the largest of the elements and 0, over `axes` or over all.
+fn extremes(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
+    let x = cx.cast(x, DType::F32);
+    let low = cx.reduce("ReduceMin", x, axes, !axes.is_empty());
+    let high = cx.reduce("ReduceMax", x, axes, !axes.is_empty());
+    (cx.minimum(low, 0.0), cx.maximum(high, 0.0))
+}
+
+/// Scale and zero point that map the range of the elements onto `min..=max`: `scale = (high - low) / (max - min)`,
+/// `zero_point = min - round(low / scale)` (`determine_qparams` of torch.ao.quantization).
+fn choose_qparams(
+    cx: &Cx,
+    x: Value,
+    min: i64,
+    max: i64,
+    eps: f64,
+    _dtype: DType,
+) -> Lowered<[Value; 2]> {
+    let (low, high) = extremes(cx, x, &[]);
+    let scale = cx.maximum(cx.div(cx.sub(high, low), (max - min) as f64), eps);
+    let zero_point = cx.sub(min as f64, cx.round(cx.div(low, scale)));
+    let held = cx.clamp(zero_point, Some(Scalar::Int(min)), Some(Scalar::Int(max)));
+    cast_to_recorded(cx, [scale, held])
+}
+
+/// [`choose_qparams`] with a zero point in the middle of the range: `scale = 2 max|x| / (max - min)`.
+fn choose_qparams_symmetric(
+    cx: &Cx,
+    x: Value,
+    min: i64,
+    max: i64,
+    eps: f64,
+    dtype: DType,
+) -> Lowered<[Value; 2]> {
+    let (low, high) = extremes(cx, x, &[]);
+    let largest = cx.maximum(cx.neg(low), high);
+    let scale = cx.maximum(cx.div(largest, (max - min) as f64 / 2.0), eps);
+    let middle = if dtype == DType::U8 { 128 } else { 0 };
+    cast_to_recorded(cx, [scale, cx.scalar(middle, DType::I64)])
+}
+
+/// For each row, `scale = max|x| / 127` and a zero point of 0.
+fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
+    let last = cx.rank(x).saturating_sub(1);
+    let x = match cx.dtype(x) {
+        DType::F16 => cx.cast(x, DType::F32),
+        _ => x,
+    };
+    let largest = cx.reduce("ReduceMax", cx.abs(x), &[last], true);
+    let scale = cx.div(cx.maximum(largest, 1e-5), 127.0);
+    let zeros = cx.full(&cx.shape(scale), 0, cx.dtype(scale));
+    cast_to_recorded(cx, [scale, zeros])
+}
+
+/// [`choose_qparams`] of each row for int8. Like XNNPACK, it takes the zero point from the end of the range that has the smaller error.
+fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
+    let (min, max) = (-128.0, 127.0);
+    let (low, high) = extremes(cx, x, &[cx.rank(x).saturating_sub(1)]);
+    let scale = cx.maximum(cx.div(cx.sub(high, low), max - min), f64::from(f32::EPSILON));
+    let (low, high) = (cx.div(low, scale), cx.div(high, scale));
+    let error = cx.add(cx.add(low, min), cx.add(high, max));
+    let zero_point = cx.select(cx.greater(error, 0.0), cx.sub(min, low), cx.sub(max, high));
+    let held = cx.clamp(zero_point, Some(Scalar::Float(min)), Some(Scalar::Float(max)));
+    cast_to_recorded(cx, [scale, cx.round(held)])
+}

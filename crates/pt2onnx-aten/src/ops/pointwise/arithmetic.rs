@@ -1,0 +1,345 @@
+//! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
+
+use crate::math::elementary::{self, pow, power, trunc_of};
+use crate::math::precision::{compute_type, wide2};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_tensor::{DType, Scalar};
+use std::f64::consts::LN_2;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_add_relu_Scalar, add_relu),
+    op!(aten::_add_relu_Tensor, add_relu),
+    op!(aten::add_Scalar, add, complex = add_complex),
+    op!(aten::add_Tensor, add, complex = add_complex),
+    op!(aten::addcdiv, addcdiv, complex = addcdiv_complex),
+    op!(aten::addcmul, addcmul, complex = addcmul_complex),
+    op!(aten::arctan2, atan2),
+    op!(aten::atan2, atan2),
+    op!(aten::div_Scalar, div, complex = div_complex),
+    op!(aten::div_Scalar_mode, div_mode),
+    op!(aten::div_Tensor, div, complex = div_complex),
+    op!(aten::div_Tensor_mode, div_mode),
+    op!(aten::divide_Scalar, div, complex = div_complex),
+    op!(aten::divide_Scalar_mode, div_mode),
+    op!(aten::divide_Tensor, div, complex = div_complex),
+    op!(aten::divide_Tensor_mode, div_mode),
+    op!(aten::float_power_Scalar, float_power, complex = pow_complex),
+    op!(aten::float_power_Tensor_Scalar, float_power, complex = pow_complex_scalar),
+    op!(aten::float_power_Tensor_Tensor, float_power, complex = pow_complex),
+    op!(aten::floor_divide, floor_divide),
+    op!(aten::floor_divide_Scalar, floor_divide),
+    op!(aten::fmod_Scalar, fmod),
+    op!(aten::fmod_Tensor, fmod),
+    op!(aten::heaviside, heaviside),
+    op!(aten::hypot, hypot),
+    op!(aten::lerp_Scalar, lerp, complex = lerp_complex),
+    op!(aten::lerp_Tensor, lerp, complex = lerp_complex),
+    op!(aten::logaddexp, logaddexp, complex = logaddexp_complex),
+    op!(aten::logaddexp2, logaddexp2),
+    op!(aten::mul_Scalar, mul, complex = mul_complex),
+    op!(aten::mul_Tensor, mul, complex = mul_complex),
+    op!(aten::multiply_Scalar, mul, complex = mul_complex),
+    op!(aten::multiply_Tensor, mul, complex = mul_complex),
+    op!(aten::pow_Scalar, pow, complex = pow_complex),
+    op!(aten::pow_Tensor_Scalar, pow, complex = pow_complex_scalar),
+    op!(aten::pow_Tensor_Tensor, pow, complex = pow_complex),
+    op!(aten::remainder_Scalar, remainder),
+    op!(aten::remainder_Scalar_Tensor, remainder),
+    op!(aten::remainder_Tensor, remainder),
+    op!(aten::rsub_Scalar, rsub, complex = rsub_complex),
+    op!(aten::rsub_Tensor, rsub, complex = rsub_complex),
+    op!(aten::sub_Scalar, sub, complex = sub_complex),
+    op!(aten::sub_Tensor, sub, complex = sub_complex),
+    op!(aten::subtract_Scalar, sub, complex = sub_complex),
+    op!(aten::subtract_Tensor, sub, complex = sub_complex),
+    op!(aten::true_divide_Scalar, div, complex = div_complex),
+    op!(aten::true_divide_Tensor, div, complex = div_complex),
+];
+
+/// Both in the type of the result.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
+    let dtype = cx.out_dtype()?;
+    Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
+}
+
+/// `a + alpha * b`: of real/imaginary pairs at once where both came as such, else part by part.
+fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
+        return Ok(cx.add(a, b));
+    }
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.add(cx, b.scale(cx, alpha))))
+}
+
+/// `a - alpha * b`, as [`add_complex`].
+fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
+        return Ok(cx.sub(a, b));
+    }
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.sub(cx, b.scale(cx, alpha))))
+}
+
+/// `b - alpha * a`.
+fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    sub_complex(cx, b, a, alpha)
+}
+
+/// `a` and `alpha * b` as real/imaginary pairs, if both came as such and `alpha` is real.
+fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered<Option<(Value, Value)>> {
+    let pairs = a.given_pairs().zip(b.given_pairs());
+    let Some((a, b)) = pairs.filter(|_| !matches!(alpha, Scalar::Complex(..))) else {
+        return Ok(None);
+    };
+    let dtype = cx.out_dtype()?;
+    Ok(Some((cx.cast(a, dtype), cx.mul(cx.cast(b, dtype), alpha))))
+}
+
+fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.mul(cx, b)))
+}
+
+fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.div(cx, b)))
+}
+
+/// Squares, roots and reciprocals as such, which are more exact than by logarithms.
+fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let a = a.cast(cx, dtype);
+    let exponent = match exponent {
+        Scalar::Complex(re, 0.0) => Scalar::Float(re),
+        other => other,
+    };
+    let complex = matches!(exponent, Scalar::Complex(..));
+    let power = match exponent.to_f64() {
+        _ if complex => a.pow(cx, Complex::number(cx, exponent, dtype)),
+        1.0 => a,
+        2.0 => a.mul(cx, a),
+        3.0 => a.mul(cx, a).mul(cx, a),
+        0.5 => a.sqrt(cx),
+        -1.0 => a.reciprocal(cx),
+        _ => a.pow(cx, Complex::number(cx, exponent, dtype)),
+    };
+    Ok(cx.pairs(power))
+}
+
+fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.pow(cx, b)))
+}
+
+/// `a + alpha * b`; of bools, the disjunction.
+fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    match cx.dtype(a) {
+        DType::Bool if alpha.to_bool() => Ok(cx.or(a, b)),
+        DType::Bool => Ok(cx.or(a, cx.and(b, cx.scalar(false, DType::Bool)))),
+        _ => Ok(cx.add(a, cx.mul(b, alpha))),
+    }
+}
+
+fn add_relu(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+    Ok(cx.relu(add(cx, a, b, alpha)?))
+}
+
+/// `a - alpha * b`.
+fn sub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(cx.sub(a, cx.mul(b, alpha)))
+}
+
+/// `b - alpha * a`.
+fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+    sub(cx, b, a, alpha)
+}
+
+/// `a * b`; of bools, the conjunction.
+fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(if cx.dtype(a) == DType::Bool { cx.and(a, b) } else { cx.mul(a, b) })
+}
+
+/// True division: integers become floats first.
+fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(cx.div(cx.to_float(a), cx.to_float(b)))
+}
+
+fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>) -> Lowered {
+    match mode.as_deref() {
+        None => div(cx, a, b),
+        Some("floor") => floor_divide(cx, a, b),
+        Some("trunc") => {
+            let (a, b) = cx.promote(a, b);
+            let dtype = cx.dtype(a);
+            if !dtype.is_float() {
+                return Ok(cx.div(a, b));
+            }
+            let wide = |v| cx.cast(v, compute_type(cx, dtype));
+            let quotient = cx.div(wide(a), wide(b));
+            Ok(cx.cast(trunc_of(cx, quotient), dtype))
+        }
+        Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
+    }
+}
+
+/// `floor(a / b)`, of the exact quotient (of finite operands: PyTorch has NaN for infinite `a`). In float64 the quotient of two narrower floats does not round up to the next whole
+/// number; of two float64 it may, so that there the remainder is taken off first.
+fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let whole_divisor = matches!(b, TensorOrScalar::Scalar(s) if s.to_f64().fract() == 0.0);
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        dtype if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
+        // Takes the remainder off first: near the least number of 64 bits that would wrap.
+        DType::I64 => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
+        dtype if dtype.is_int() => {
+            let truncated = cx.mod_(a, b, attrs::Mod { fmod: true });
+            let exact = cx.equal(truncated, cx.mod_(a, b, attrs::Mod::default()));
+            cx.sub(cx.div(a, b), cx.cast(cx.not(exact), dtype))
+        }
+        // A float times a whole number rounds to no other float's product.
+        _ if whole_divisor => cx.floor(cx.div(a, b)),
+        DType::F64 => {
+            let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
+            let quotient = cx.round(cx.div(cx.sub(a, rest), b));
+            let below = cx.less(cx.mul(cx.sign(rest), b), 0.0);
+            let floor = cx.sub(quotient, cx.cast(below, DType::F64));
+            cx.select(cx.equal(b, 0.0), cx.div(a, b), floor)
+        }
+        dtype => {
+            let quotient = cx.div(cx.cast(a, DType::F64), cx.cast(b, DType::F64));
+            cx.cast(cx.floor(quotient), dtype)
+        }
+    })
+}
+
+/// The remainder of the division that truncates: of `a`'s sign.
+fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(cx.mod_(a, b, attrs::Mod { fmod: true }))
+}
+
+/// The remainder of the division that floors: of `b`'s sign. ONNX has it for integers only; of floats it is `fmod`, plus `b`
+/// where the signs differ.
+fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let sign = match &b {
+        TensorOrScalar::Scalar(s) => Some(s.to_f64()),
+        _ => None,
+    };
+    let (a, b) = cx.promote(a, b);
+    if !cx.dtype(a).is_float() {
+        return Ok(cx.mod_(a, b, attrs::Mod::default()));
+    }
+    let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
+    let other_sign = match sign {
+        Some(b) if b > 0.0 => cx.less(rest, 0.0),
+        Some(b) if b < 0.0 => cx.greater(rest, 0.0),
+        _ => cx.less(cx.mul(cx.sign(rest), b), 0.0),
+    };
+    Ok(cx.select(other_sign, cx.add(rest, b), rest))
+}
+
+/// Like `pow`, in float64.
+fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    power(cx, &a, &b, DType::F64)
+}
+
+/// The angle of the point `(x, y)`, from `-pi` to `pi`.
+fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
+    wide2(cx, y, x, |y, x| elementary::atan2(cx, y, x))
+}
+
+/// `sqrt(a^2 + b^2)`.
+fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| elementary::hypot(cx, a, b))
+}
+
+/// `log(e^a + e^b)`.
+fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| log_add_exp(cx, a, b))
+}
+
+/// The larger plus the softplus of minus the distance; equal infinities are at distance 0.
+fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
+    let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
+    cx.add(cx.maximum(a, b), cx.softplus(cx.neg(distance)))
+}
+
+/// `log(1 + exp(b - a)) + a`, `a` the one of the larger real part.
+fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let ordered = cx.greater_or_equal(a.re, b.re);
+    let (large, small) = (a.select(cx, ordered, b), b.select(cx, ordered, a));
+    let sum = small.sub(cx, large).exp(cx).shift(cx, 1).log(cx);
+    Ok(cx.pairs(sum.add(cx, large)))
+}
+
+fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| {
+        let sum = log_add_exp(cx, cx.mul(a, LN_2), cx.mul(b, LN_2));
+        cx.div(sum, LN_2)
+    })
+}
+
+/// `x + weight * (end - x)`, from the nearer end.
+fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
+    let dtype = cx.dtype(x);
+    let difference = cx.sub(end, x);
+    Ok(match weight {
+        TensorOrScalar::Scalar(w) if w.to_f64() < 0.5 => cx.add(x, cx.mul(difference, w)),
+        TensorOrScalar::Scalar(w) => cx.sub(end, cx.mul(difference, 1.0 - w.to_f64())),
+        weight => cx.add(x, cx.mul(cx.as_tensor(&weight, dtype), difference)),
+    })
+}
+
+fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {
+    let (x, end) = promote_complex(cx, x, end)?;
+    let (weight, _) = promote_complex(cx, weight, x)?;
+    Ok(cx.pairs(x.add(cx, weight.mul(cx, end.sub(cx, x)))))
+}
+
+fn promote3(cx: &Cx, x: Value, a: Value, b: Value) -> [Value; 3] {
+    let dtype = cx.result_type(&[x.into(), a.into(), b.into()]);
+    [x, a, b].map(|v| cx.cast(v, dtype))
+}
+
+/// `x + value * a * b`.
+fn addcmul(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
+    let [x, a, b] = promote3(cx, x, a, b);
+    if cx.dtype(x) == DType::Bool {
+        return Ok(cx.or(x, cx.and(a, b)));
+    }
+    Ok(cx.add(x, cx.mul(cx.mul(a, value), b)))
+}
+
+/// `x + value * a / b`.
+fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
+    let [x, a, b] = promote3(cx, x, a, b);
+    Ok(cx.add(x, cx.div(cx.mul(a, value), b)))
+}
+
+fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    Ok(cx.pairs(x.add(cx, a.mul(cx, b))))
+}
+
+fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b)?;
+    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    Ok(cx.pairs(x.add(cx, a.div(cx, b))))
+}
+
+/// 0 below 0, 1 above, `values` at it.
+fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
+    let dtype = cx.dtype(x);
+    if dtype == DType::Bool {
+        return Ok(cx.or(x, values));
+    }
+    let step = cx.cast(cx.greater(x, 0), dtype);
+    Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
+}

@@ -1,0 +1,300 @@
+//! Comparisons, choices by a condition, the larger and the smaller of values.
+
+use crate::math::precision::in_range;
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::clamp, clamp),
+    op!(aten::clamp_Tensor, clamp),
+    op!(aten::clamp_max, clamp_max),
+    op!(aten::clamp_max_Tensor, clamp_max),
+    op!(aten::clamp_min, clamp_min),
+    op!(aten::clamp_min_Tensor, clamp_min),
+    op!(aten::clip, clamp),
+    op!(aten::clip_Tensor, clamp),
+    op!(aten::eq_Scalar, equal, complex = equal_complex),
+    op!(aten::eq_Tensor, equal, complex = equal_complex),
+    op!(aten::fmax, fmax),
+    op!(aten::fmin, fmin),
+    op!(aten::ge_Scalar, greater_or_equal),
+    op!(aten::ge_Tensor, greater_or_equal),
+    op!(aten::greater_Scalar, greater),
+    op!(aten::greater_Tensor, greater),
+    op!(aten::greater_equal_Scalar, greater_or_equal),
+    op!(aten::greater_equal_Tensor, greater_or_equal),
+    op!(aten::gt_Scalar, greater),
+    op!(aten::gt_Tensor, greater),
+    op!(aten::isclose, isclose, complex = isclose_complex),
+    op!(aten::isfinite, isfinite),
+    op!(aten::isinf, isinf),
+    op!(aten::isnan, isnan),
+    op!(aten::isneginf, isneginf),
+    op!(aten::isposinf, isposinf),
+    op!(aten::isreal, isreal),
+    op!(aten::le_Scalar, less_or_equal),
+    op!(aten::le_Tensor, less_or_equal),
+    op!(aten::less_Scalar, less),
+    op!(aten::less_Tensor, less),
+    op!(aten::less_equal_Scalar, less_or_equal),
+    op!(aten::less_equal_Tensor, less_or_equal),
+    op!(aten::lt_Scalar, less),
+    op!(aten::lt_Tensor, less),
+    op!(aten::masked_fill_Scalar, masked_fill, parts),
+    op!(aten::masked_fill_Tensor, masked_fill, parts),
+    op!(aten::max_other, maximum),
+    op!(aten::maximum, maximum),
+    op!(aten::min_other, minimum),
+    op!(aten::minimum, minimum),
+    op!(aten::ne_Scalar, not_equal, complex = not_equal_complex),
+    op!(aten::ne_Tensor, not_equal, complex = not_equal_complex),
+    op!(aten::not_equal_Scalar, not_equal, complex = not_equal_complex),
+    op!(aten::not_equal_Tensor, not_equal, complex = not_equal_complex),
+    op!(aten::where_Scalar, choose, parts),
+    op!(aten::where_ScalarOther, choose, parts),
+    op!(aten::where_ScalarSelf, choose, parts),
+    op!(aten::where_self, choose, parts),
+];
+
+fn equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(cx.equal(a, b))
+}
+
+fn not_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    Ok(cx.not(equal(cx, a, b)?))
+}
+
+fn equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b);
+    Ok(equal_numbers(cx, a, b))
+}
+
+/// Both in the type that PyTorch computes in.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
+    let dtype = cx.result_type(&[a.re.into(), b.re.into()]);
+    (a.cast(cx, dtype), b.cast(cx, dtype))
+}
+
+fn equal_numbers(cx: &Cx, a: Complex, b: Complex) -> Value {
+    cx.and(cx.equal(a.re, b.re), cx.equal(a.imag(cx), b.imag(cx)))
+}
+
+fn not_equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    Ok(cx.not(equal_complex(cx, a, b)?))
+}
+
+fn less(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.and(cx.not(a), b),
+        _ => cx.less(a, b),
+    })
+}
+
+fn less_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.or(cx.not(a), b),
+        _ => cx.less_or_equal(a, b),
+    })
+}
+
+fn greater(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.and(a, cx.not(b)),
+        _ => cx.greater(a, b),
+    })
+}
+
+fn greater_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => cx.or(a, cx.not(b)),
+        _ => cx.greater_or_equal(a, b),
+    })
+}
+
+/// `value`, as `x`'s type, where `mask` is true.
+fn masked_fill(cx: &Cx, x: Value, mask: Value, value: TensorOrScalar) -> Lowered {
+    let mask = cx.cast(mask, DType::Bool);
+    Ok(cx.select(mask, cx.as_tensor(&value, cx.dtype(x)), x))
+}
+
+fn choose(cx: &Cx, condition: Value, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(cx.select(cx.cast(condition, DType::Bool), a, b))
+}
+
+/// `|a - b| <= atol + rtol |b|`, in floats, and equal ones, which infinities are. A bound of infinity compares nothing.
+fn isclose(
+    cx: &Cx,
+    a: TensorOrScalar,
+    b: TensorOrScalar,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    let equal = cx.equal(a, b);
+    let both_nan = equal_nan && cx.dtype(a).is_float();
+    let equal = match both_nan {
+        true => cx.or(equal, cx.and(cx.is_nan(a), cx.is_nan(b))),
+        false => equal,
+    };
+    if rtol == 0.0 && atol == 0.0 {
+        return Ok(equal);
+    }
+    let (x, y) = (cx.to_float(a), cx.to_float(b));
+    let bound = cx.add(cx.mul(cx.abs(y), rtol), atol);
+    let near = within(cx, cx.abs(cx.sub(x, y)), bound);
+    Ok(cx.or(equal, near))
+}
+
+/// `distance <= bound`, the distance being finite.
+fn within(cx: &Cx, distance: Value, bound: Value) -> Value {
+    let finite = cx.less(distance, f64::INFINITY);
+    cx.and(finite, cx.less_or_equal(distance, bound))
+}
+
+fn isclose_complex(
+    cx: &Cx,
+    a: Complex,
+    b: Complex,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b);
+    let equal = equal_numbers(cx, a, b);
+    let nan = |c: Complex| cx.or(cx.is_nan(c.re), cx.is_nan(c.imag(cx)));
+    let equal = if equal_nan { cx.or(equal, cx.and(nan(a), nan(b))) } else { equal };
+    let bound = cx.add(cx.mul(b.abs(cx), rtol), atol);
+    let near = within(cx, a.sub(cx, b).abs(cx), bound);
+    Ok(cx.or(equal, near))
+}
+
+/// `f` of floats; of other types the same truth for all elements.
+fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
+    match cx.dtype(x).is_float() {
+        true => f(x),
+        false => cx.full(&cx.shape(x), others, DType::Bool),
+    }
+}
+
+/// Whether neither part is infinite or NaN: `|x| < inf`, which NaN is not.
+fn isfinite(cx: &Cx, x: Complex) -> Lowered {
+    let finite = |x| of_floats(cx, x, true, |x| cx.less(cx.abs(x), f64::INFINITY));
+    let re = finite(x.re);
+    Ok(x.im.map_or(re, |im| cx.and(re, finite(im))))
+}
+
+/// Whether a part is infinite.
+fn isinf(cx: &Cx, x: Complex) -> Lowered {
+    let infinite = |x| of_floats(cx, x, false, |x| cx.is_inf(x, Default::default()));
+    let re = infinite(x.re);
+    Ok(x.im.map_or(re, |im| cx.or(re, infinite(im))))
+}
+
+/// Whether a part is NaN.
+fn isnan(cx: &Cx, x: Complex) -> Lowered {
+    let nan = |x| of_floats(cx, x, false, |x| cx.is_nan(x));
+    let re = nan(x.re);
+    Ok(x.im.map_or(re, |im| cx.or(re, nan(im))))
+}
+
+fn isneginf(cx: &Cx, x: Value) -> Lowered {
+    let signs = attrs::IsInf { detect_positive: false, ..Default::default() };
+    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
+}
+
+fn isposinf(cx: &Cx, x: Value) -> Lowered {
+    let signs = attrs::IsInf { detect_negative: false, ..Default::default() };
+    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
+}
+
+/// Whether the imaginary part is 0.
+fn isreal(cx: &Cx, x: Complex) -> Lowered {
+    Ok(match x.im {
+        None => cx.full(&cx.shape(x.re), true, DType::Bool),
+        Some(im) => cx.equal(im, 0.0),
+    })
+}
+
+fn minimum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(smaller(cx, a, b))
+}
+
+fn maximum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(larger(cx, a, b))
+}
+
+fn smaller(cx: &Cx, a: Value, b: Value) -> Value {
+    match cx.dtype(a) {
+        DType::Bool => cx.and(a, b),
+        _ => cx.minimum(a, b),
+    }
+}
+
+fn larger(cx: &Cx, a: Value, b: Value) -> Value {
+    match cx.dtype(a) {
+        DType::Bool => cx.or(a, b),
+        _ => cx.maximum(a, b),
+    }
+}
+
+/// The larger one, or the one that is a number.
+fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a).is_float() {
+        true => cx.select(cx.or(cx.greater(a, b), cx.is_nan(b)), a, b),
+        false => larger(cx, a, b),
+    })
+}
+
+/// The smaller one, or the one that is a number.
+fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a).is_float() {
+        true => cx.select(cx.or(cx.less(a, b), cx.is_nan(b)), a, b),
+        false => smaller(cx, a, b),
+    })
+}
+
+fn clamp_max(cx: &Cx, x: Value, max: TensorOrScalar) -> Lowered {
+    clamp(cx, x, None, Some(max))
+}
+
+fn clamp_min(cx: &Cx, x: Value, min: TensorOrScalar) -> Lowered {
+    clamp(cx, x, Some(min), None)
+}
+
+/// `x` held between two bounds, of which the upper one counts where they cross. Bounds take part in type promotion.
+fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrScalar>) -> Lowered {
+    let operands: Vec<TensorOrScalar> =
+        [Some(x.into()), min.clone(), max.clone()].into_iter().flatten().collect();
+    let dtype = cx.result_type(&operands);
+    let x = cx.cast(x, dtype);
+    let number = |bound: &Option<TensorOrScalar>| match bound {
+        Some(TensorOrScalar::Scalar(s)) if !s.to_f64().is_nan() => Some(*s),
+        _ => None,
+    };
+    let known: [Option<Scalar>; 2] = [number(&min), number(&max)];
+    let all_known = known[0].is_some() == min.is_some() && known[1].is_some() == max.is_some();
+    if all_known && dtype != DType::Bool {
+        let [min, max] = known.map(|bound| bound.map(|b| in_range(b, dtype)));
+        return Ok(cx.clamp(x, min, max));
+    }
+    let held = match min {
+        Some(min) => larger(cx, x, cx.as_tensor(&min, dtype)),
+        None => x,
+    };
+    Ok(match max {
+        Some(max) => smaller(cx, held, cx.as_tensor(&max, dtype)),
+        None => held,
+    })
+}

@@ -1,0 +1,371 @@
+//! Running sums, products and extremes; differences, integrals and gradients along a dimension.
+
+use crate::math::control::scan;
+use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce};
+use crate::{
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op::op,
+};
+use pt2onnx_fx::graph::Argument;
+use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
+    op!(aten::cummax, cummax),
+    op!(aten::cummin, cummin),
+    op!(aten::cumprod, cumprod, complex = cumprod_complex),
+    op!(aten::cumsum, cumsum, parts),
+    op!(aten::cumulative_trapezoid_dx, cumulative_trapezoid, parts),
+    op!(aten::cumulative_trapezoid_x, cumulative_trapezoid, complex = cumulative_trapezoid_complex),
+    op!(aten::diff, diff, parts),
+    op!(aten::gradient_array, gradient, parts),
+    op!(aten::gradient_scalararray, gradient, parts),
+    op!(aten::gradient_scalarint, gradient, parts),
+    op!(aten::gradient_scalarrayarray, gradient, parts),
+    op!(aten::gradient_scalarrayint, gradient, parts),
+    op!(aten::gradient_tensorarray, gradient),
+    op!(aten::gradient_tensorarrayint, gradient),
+    op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
+    op!(aten::trapezoid_dx, trapezoid, parts),
+    op!(aten::trapezoid_x, trapezoid, complex = trapezoid_complex),
+    op!(aten::trapz_dx, trapezoid, parts),
+    op!(aten::trapz_x, trapezoid, complex = trapezoid_complex),
+];
+
+/// `CumSum` along `axis`.
+fn cumulated(cx: &Cx, x: Value, axis: usize) -> Value {
+    cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
+}
+
+/// The sums of the first 1, 2, .. elements along `dim`, in the recorded type.
+fn cumsum(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
+    let x = cx.cast(x, cx.out_dtype()?);
+    let axis = cx.axis(x, dim)?;
+    Ok(if cx.rank(x) == 0 { x } else { cumulated(cx, x, axis) })
+}
+
+/// The products of the first 1, 2, .. elements along `dim`, in the recorded type. `Scan` multiplies: few runtimes have
+/// `CumProd`.
+fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
+    let x = cx.cast(x, cx.out_dtype()?);
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        return Ok(x);
+    }
+    let found =
+        scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
+    Ok(found[0])
+}
+
+/// [`cumprod`] of complex numbers.
+fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _dtype: Ignored) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let shape = cx.shape(x.re);
+    let x = x.cast(cx, dtype).complex(cx);
+    let axis = cx.axis(x.re, dim)?;
+    if shape.is_empty() {
+        return Ok(cx.pairs(x));
+    }
+    let start = [Scalar::Int(1), Scalar::Int(0)];
+    let found = scan(cx, axis, &x.parts(), &start, |product, factor| {
+        let of = |v: &[Value]| Complex::new(v[0], v[1]);
+        of(product).mul(cx, of(factor)).parts()
+    });
+    Ok(cx.pairs(Complex::new(found[0], found[1])))
+}
+
+/// The largest of the first 1, 2, .. elements along `dim`, and its index.
+fn cummax(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
+    cumulative_extreme(cx, Extreme::Max, x, dim)
+}
+
+/// The smallest of the first 1, 2, .. elements along `dim`, and its index.
+fn cummin(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
+    cumulative_extreme(cx, Extreme::Min, x, dim)
+}
+
+/// The extreme so far and the index of its last occurrence; from the first NaN on, NaN.
+fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Value; 2]> {
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        return Ok([x, cx.scalar(0, DType::I64)]);
+    }
+    let dtype = cx.dtype(x);
+    // ONNX orders no bools.
+    let numbers = if dtype == DType::Bool { cx.cast(x, DType::I32) } else { x };
+    let kind = cx.dtype(numbers);
+    let first = match of {
+        Extreme::Max => lowest(kind),
+        Extreme::Min => highest(kind),
+    };
+    let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
+    let found = scan(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
+        let better = match of {
+            Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
+            Extreme::Min => cx.less_or_equal(slice[0], state[0]),
+        };
+        let better = if kind.is_float() { cx.or(better, cx.is_nan(slice[0])) } else { better };
+        vec![cx.select(better, slice[0], state[0]), cx.select(better, slice[1], state[1])]
+    });
+    Ok([cx.cast(found[0], dtype), found[1]])
+}
+
+/// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of `ReduceLogSumExp` over the result so far and the
+/// next slice.
+fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        return Ok(x);
+    }
+    let found = scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
+        let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
+        vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
+    });
+    Ok(found[0])
+}
+
+/// [`logcumsumexp`] of complex numbers: `m + log(exp(a - m) + exp(b - m))`, where `a` is the result so far, `b` the next slice
+/// and `m` the larger real part.
+fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
+    let axis = cx.axis(x.re, dim)?;
+    if cx.rank(x.re) == 0 {
+        return Ok(cx.pairs(x));
+    }
+    let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
+    let found = scan(cx, axis, &x.complex(cx).parts(), &start, |state, slice| {
+        let most = cx.maximum(state[0], slice[0]);
+        let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
+        let exp = |v: &[Value]| Complex::new(cx.sub(v[0], finite), v[1]).exp(cx);
+        exp(state).add(cx, exp(slice)).log(cx).shift(cx, finite).parts()
+    });
+    Ok(cx.pairs(Complex::new(found[0], found[1])))
+}
+
+/// Differences of neighbours along `dim`, taken `n` times; of bools, whether they differ. `prepend` and `append` come before
+/// and behind the input.
+fn diff(
+    cx: &Cx,
+    x: Value,
+    n: i64,
+    dim: i64,
+    prepend: Option<Value>,
+    append: Option<Value>,
+) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let dtype = cx.dtype(x);
+    let parts: Vec<Value> = [prepend, Some(x), append].into_iter().flatten().collect();
+    let mut result = cx.concat(&parts, axis);
+    // More differences than elements leave nothing.
+    let size = cx.dim(result, axis as i64);
+    let nothing_left = cx.constraints().prove_ge(&Expr::int(n), &size);
+    if nothing_left {
+        let nothing = cx.slice(result, axis, &Expr::int(0), &Expr::int(0), 1);
+        cx.set_type(nothing, Type::tensor(dtype, cx.out_shape()?));
+        return Ok(nothing);
+    }
+    for _ in 0..n {
+        if cx.dim(result, axis as i64).as_int() == Some(0) {
+            break;
+        }
+        let [earlier, later] = neighbours(cx, result, axis, 1);
+        result = match dtype {
+            DType::Bool => cx.xor(later, earlier),
+            _ => cx.sub(later, earlier),
+        };
+    }
+    Ok(result)
+}
+
+/// Where samples are.
+#[derive(Debug, Clone, Copy)]
+enum Spacing {
+    /// They are this far apart.
+    Number(f64),
+    /// At these points.
+    Points(Value),
+}
+
+impl FromArg for Spacing {
+    fn accepts(ty: &ParamType) -> bool {
+        Value::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::Tensor(_) => Value::from_arg(cx, arg).map(Spacing::Points),
+            _ => f64::from_arg(cx, arg).map(Spacing::Number),
+        }
+    }
+}
+
+/// Where samples are along each dimension, or along all.
+#[derive(Debug, Clone)]
+struct Spacings(Vec<Spacing>);
+
+impl FromArg for Spacings {
+    fn accepts(ty: &ParamType) -> bool {
+        f64::accepts(ty) || Vec::<f64>::accepts(ty) || Vec::<Value>::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        Ok(Self(match arg {
+            Argument::Tensors(_) => {
+                Vec::from_arg(cx, arg)?.into_iter().map(Spacing::Points).collect()
+            }
+            _ => Vec::from_arg(cx, arg)?.into_iter().map(Spacing::Number).collect(),
+        }))
+    }
+}
+
+/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type; and their axis.
+fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize)> {
+    let axis = cx.axis(y, dim)?;
+    let dtype = cx.out_dtype()?;
+    let (rank, wide) = (cx.rank(y), cx.cast(y, dtype));
+    let [left, right] = neighbours(cx, wide, axis, 1);
+    let sums = cx.add(left, right);
+    match spacing {
+        Spacing::Number(dx) => Ok((cx.mul(sums, dx / 2.0), axis)),
+        Spacing::Points(x) => {
+            let x = cx.cast(x, dtype);
+            let own = cx.rank(x);
+            // A vector of points lies along `dim`; other shapes broadcast.
+            let (widths, axis) = if own == 1 {
+                let [a, b] = neighbours(cx, x, 0, 1);
+                (as_axis(cx, cx.sub(b, a), axis, rank), axis)
+            } else {
+                let own_axis = cx.axis(x, dim)?;
+                let [a, b] = neighbours(cx, x, own_axis, 1);
+                (cx.sub(b, a), axis + own.saturating_sub(rank))
+            };
+            Ok((cx.mul(cx.mul(sums, widths), 0.5), axis))
+        }
+    }
+}
+
+/// The integral of `y` along `dim`, by the trapezoidal rule.
+fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
+    if cx.dim(y, dim).as_int() == Some(0) {
+        return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
+    }
+    let (areas, axis) = areas(cx, y, spacing, dim)?;
+    Ok(reduce(cx, "ReduceSum", areas, &[axis], false))
+}
+
+/// [`trapezoid`] of complex numbers at complex points: it is bilinear in both.
+fn trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
+    Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
+}
+
+/// The integral of `y` from its first sample to each later one.
+fn cumulative_trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
+    let (areas, axis) = areas(cx, y, spacing, dim)?;
+    Ok(cumulated(cx, areas, axis))
+}
+
+/// [`cumulative_trapezoid`] of complex numbers at complex points: it is bilinear in both.
+fn cumulative_trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
+    let sums = y.try_bilinear(cx, x, |y, x| cumulative_trapezoid(cx, y, Spacing::Points(x), dim));
+    Ok(sums?.value(cx))
+}
+
+arguments! {
+    /// What `gradient` takes.
+    struct GradientArgs {
+        input: Value,
+        spacing: Option<Spacings>,
+        dim: Option<Vec<i64>>,
+        edge_order: i64,
+    }
+}
+
+/// The derivative along each of `dim`, estimated from the differences with both neighbours; at the edges, with one neighbour
+/// (`edge_order` 1) or the next two (2).
+fn gradient(cx: &Cx, args: GradientArgs) -> Lowered<Vec<Value>> {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let spacing = args.spacing.map_or_else(Vec::new, |s| s.0);
+    let found = axes.iter().enumerate().map(|(i, &axis)| {
+        let here = if spacing.len() == 1 { spacing.first() } else { spacing.get(i) };
+        gradient_along(cx, x, here.copied().unwrap_or(Spacing::Number(1.0)), axis, args.edge_order)
+    });
+    found.collect()
+}
+
+/// [`gradient`] along one dimension.
+fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: i64) -> Lowered {
+    let (rank, n) = (cx.rank(x), cx.dim(x, axis as i64));
+    let cut = |from: &Expr, to: &Expr| cx.slice(x, axis, from, to, 1);
+    let at = |i: &Expr| cut(i, &(i + 1));
+    let (zero, one, two) = (Expr::int(0), Expr::int(1), Expr::int(2));
+    let (last, before, third) = (&n - 1, &n - 2, &n - 3);
+    let (low, middle, high) = (cut(&zero, &before), cut(&one, &last), cut(&two, &n));
+    let weighted = |terms: [(Value, Value); 3]| {
+        let [a, b, c] = terms.map(|(weight, x)| cx.mul(weight, x));
+        cx.add(cx.add(a, b), c)
+    };
+    let pieces = match spacing {
+        Spacing::Number(h) => {
+            let step = |a, b, h: f64| cx.div(cx.sub(b, a), h);
+            let inside = step(low, high, 2.0 * h);
+            let dtype = cx.dtype(x);
+            let c = |w: f64| cx.scalar(w / h, dtype);
+            match edge_order {
+                1 => [step(at(&zero), at(&one), h), inside, step(at(&before), at(&last), h)],
+                2 => [
+                    weighted([(c(-1.5), at(&zero)), (c(2.0), at(&one)), (c(-0.5), at(&two))]),
+                    inside,
+                    weighted([(c(1.5), at(&last)), (c(-2.0), at(&before)), (c(0.5), at(&third))]),
+                ],
+                _ => {
+                    return Err(LowerError::unsupported(
+                        "gradients of an edge order that is neither 1 nor 2",
+                    ));
+                }
+            }
+        }
+        Spacing::Points(points) => {
+            let points = cx.cast(points, cx.dtype(x));
+            let [a, b] = neighbours(cx, points, 0, 1);
+            let widths = as_axis(cx, cx.sub(b, a), axis, rank);
+            let width = |from: &Expr, to: &Expr| cx.slice(widths, axis, from, to, 1);
+            let (d1, d2) = (width(&zero, &before), width(&one, &last));
+            let both = cx.add(d1, d2);
+            let inside = weighted([
+                (cx.neg(cx.div(d2, cx.mul(d1, both))), low),
+                (cx.div(cx.sub(d2, d1), cx.mul(d1, d2)), middle),
+                (cx.div(d1, cx.mul(d2, both)), high),
+            ]);
+            let step = |i: &Expr, j: &Expr| cx.div(cx.sub(at(j), at(i)), width(i, j));
+            match edge_order {
+                1 => [step(&zero, &one), inside, step(&before, &last)],
+                2 => {
+                    // The parabola through the three points next to the edge; `p` is the width at the edge.
+                    let edge = |p: Value, q: Value, f: [Value; 3], sign: f64| {
+                        let both = cx.add(p, q);
+                        let found = weighted([
+                            (cx.div(cx.add(cx.mul(p, 2.0), q), cx.mul(p, both)), f[0]),
+                            (cx.neg(cx.div(both, cx.mul(p, q))), f[1]),
+                            (cx.div(p, cx.mul(q, both)), f[2]),
+                        ]);
+                        cx.mul(found, sign)
+                    };
+                    let first = [at(&zero), at(&one), at(&two)];
+                    let end = [at(&last), at(&before), at(&third)];
+                    [
+                        edge(width(&zero, &one), width(&one, &two), first, -1.0),
+                        inside,
+                        edge(width(&before, &last), width(&third, &before), end, 1.0),
+                    ]
+                }
+                _ => {
+                    return Err(LowerError::unsupported(
+                        "gradients of an edge order that is neither 1 nor 2",
+                    ));
+                }
+            }
+        }
+    };
+    Ok(cx.concat(&pieces, axis))
+}

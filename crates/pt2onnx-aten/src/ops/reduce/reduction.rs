@@ -1,0 +1,316 @@
+//! Reductions: sums, products, extremes, truth, counts.
+
+use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::arg_extreme;
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_aminmax, aminmax, keepdim = false),
+    op!(aten::_aminmax_dim, aminmax),
+    op!(aten::all, all, keepdim = false),
+    op!(aten::all_dim, all),
+    op!(aten::all_dims, all),
+    op!(aten::amax, amax),
+    op!(aten::amin, amin),
+    op!(aten::aminmax, aminmax),
+    op!(aten::any, any, keepdim = false),
+    op!(aten::any_dim, any),
+    op!(aten::any_dims, any),
+    op!(aten::argmax, argmax),
+    op!(aten::argmin, argmin),
+    op!(aten::count_nonzero, count_nonzero),
+    op!(aten::count_nonzero_dim_IntList, count_nonzero),
+    op!(aten::logsumexp, logsumexp, complex = logsumexp_complex),
+    op!(aten::max, amax, keepdim = false),
+    op!(aten::max_dim, max_dim),
+    op!(aten::mean, mean, parts, keepdim = false),
+    op!(aten::mean_dim, mean, parts),
+    op!(aten::min, amin, keepdim = false),
+    op!(aten::min_dim, min_dim),
+    op!(aten::nanmean, nanmean, complex = nanmean_complex),
+    op!(aten::nansum, nansum),
+    op!(aten::prod, prod, complex = prod_complex, keepdim = false),
+    op!(aten::prod_dim_int, prod, complex = prod_complex),
+    op!(aten::special_logsumexp, logsumexp, complex = logsumexp_complex),
+    op!(aten::sum, sum, parts, keepdim = false),
+    op!(aten::sum_dim_IntList, sum, parts),
+    op!(aten::sum_to_size, sum_to_size, parts),
+    op!(aten::trace, trace, parts),
+];
+
+arguments! {
+    /// What reductions of real tensors take. Without `dim`, they are over all dimensions.
+    struct ReduceArgs {
+        input: Value,
+        dim: Option<Vec<i64>>,
+        keepdim: bool,
+        dtype: Ignored,
+    }
+
+    /// What reductions of real and complex tensors take. Without `dim`, they are over all dimensions.
+    struct ComplexReduceArgs {
+        input: Complex,
+        dim: Option<Vec<i64>>,
+        keepdim: bool,
+        dtype: Ignored,
+    }
+}
+
+/// The mean in the recorded type; NaN of no elements.
+fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let axes = cx.axes(x, args.dim.as_deref())?;
+    if is_empty_along(cx, x, &axes) {
+        return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
+    }
+    Ok(reduce(cx, "ReduceMean", x, &axes, args.keepdim))
+}
+
+/// The sum in the recorded type: of integers and bools, int64.
+fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let axes = cx.axes(x, args.dim.as_deref())?;
+    Ok(reduce(cx, "ReduceSum", x, &axes, args.keepdim))
+}
+
+/// The product in the recorded type.
+fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let axes = cx.axes(x, args.dim.as_deref())?;
+    Ok(reduce(cx, "ReduceProd", x, &axes, args.keepdim))
+}
+
+/// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
+fn prod_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let mut x = args.input.cast(cx, dtype);
+    let axis = match args.dim.as_deref() {
+        Some(&[dim]) => cx.axis(x.re, dim)?,
+        _ => {
+            x = x.map(|v| flat(cx, v));
+            0
+        }
+    };
+    let rank = cx.rank(x.re);
+    if rank == 0 {
+        return Ok(cx.pairs(x));
+    }
+    let out = cx.out_shape()?;
+    let whole = cx.dim(x.re, axis as i64).as_int();
+    let Some(mut n) = whole else {
+        return Err(LowerError::unsupported(
+            "products of complex numbers along a dynamic dimension",
+        ));
+    };
+    if n == 0 {
+        return Ok(cx.pairs(cx.full(&out, 1, dtype).into()));
+    }
+    while n > 1 {
+        let half = n / 2;
+        let cut =
+            |from: i64, to: i64| x.map(|v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1));
+        let (a, b) = (cut(0, half), cut(half, 2 * half));
+        let product = a.mul(cx, b);
+        x = if n % 2 == 0 {
+            product
+        } else {
+            let rest = cut(n - 1, n);
+            let join = |a, b| cx.concat(&[a, b], axis);
+            let im = product.im.zip(rest.im).map(|(a, b)| join(a, b));
+            Complex::new(join(product.re, rest.re), im)
+        };
+        n = half + n % 2;
+    }
+    Ok(cx.pairs(x.map(|v| cx.reshape(v, &out))))
+}
+
+/// The sum of all elements that are not NaN.
+fn nansum(cx: &Cx, args: ReduceArgs) -> Lowered {
+    sum(cx, ReduceArgs { input: without_nan(cx, args.input), ..args })
+}
+
+/// `x` with zeros for NaN.
+fn without_nan(cx: &Cx, x: Value) -> Value {
+    if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), 0.0, x) } else { x }
+}
+
+/// The mean of all elements that are not NaN.
+fn nanmean(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    let numbers = cx.cast(cx.not(cx.is_nan(args.input)), cx.out_dtype()?);
+    let known = reduce(cx, "ReduceSum", numbers, &axes, args.keepdim);
+    Ok(cx.div(nansum(cx, args)?, known))
+}
+
+/// [`nanmean`] of complex numbers, which are NaN if a part is.
+fn nanmean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    let (x, keepdim) = (args.input, args.keepdim);
+    let axes = cx.axes(x.re, args.dim.as_deref())?;
+    let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.imag(cx)));
+    let numbers = cx.cast(cx.not(nan), cx.dtype(x.re));
+    let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
+    let part = |v| cx.div(reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim), known);
+    Ok(cx.pairs(x.map(part)))
+}
+
+/// The largest element, or NaN.
+fn amax(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    Ok(extreme(cx, Extreme::Max, args.input, &axes, args.keepdim))
+}
+
+/// The smallest element, or NaN.
+fn amin(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    Ok(extreme(cx, Extreme::Min, args.input, &axes, args.keepdim))
+}
+
+/// The smallest and the largest element. Without `dim`, `keepdim` keeps all dimensions.
+fn aminmax(cx: &Cx, args: ReduceArgs) -> Lowered<[Value; 2]> {
+    Ok([amin(cx, args.clone())?, amax(cx, args)?])
+}
+
+/// The largest element along `dim`, or NaN, and the index of its first occurrence.
+fn max_dim(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Option<Value>; 2]> {
+    extreme_with_index(cx, Extreme::Max, x, dim, keepdim)
+}
+
+/// The smallest element along `dim`, or NaN, and the index of its first occurrence.
+fn min_dim(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Option<Value>; 2]> {
+    extreme_with_index(cx, Extreme::Min, x, dim, keepdim)
+}
+
+/// The extreme along `dim` and the index of its first occurrence, each if it is read.
+fn extreme_with_index(
+    cx: &Cx,
+    of: Extreme,
+    x: Value,
+    dim: i64,
+    keepdim: bool,
+) -> Lowered<[Option<Value>; 2]> {
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
+    }
+    let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
+    let indices = cx.is_used(1).then(|| arg_of(cx, of, x, axis, keepdim));
+    Ok([values, indices])
+}
+
+/// The index of the largest element, or of the first NaN.
+fn argmax(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
+    arg(cx, Extreme::Max, x, dim, keepdim)
+}
+
+/// The index of the smallest element, or of the first NaN.
+fn argmin(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
+    arg(cx, Extreme::Min, x, dim, keepdim)
+}
+
+/// The index of the first extreme along `axis`. NaN counts as infinite.
+fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
+    let x = match (cx.dtype(x).is_float(), of) {
+        (false, _) => x,
+        (true, Extreme::Max) => cx.select(cx.is_nan(x), f64::INFINITY, x),
+        (true, Extreme::Min) => cx.select(cx.is_nan(x), f64::NEG_INFINITY, x),
+    };
+    arg_extreme(cx, of, x, axis, keepdim)
+}
+
+/// The index of the first extreme along `dim`, or among all elements.
+fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
+    let Some(dim) = dim else {
+        let found = arg_of(cx, of, flat(cx, x), 0, false);
+        let ones = if keepdim { vec![Expr::int(1); cx.rank(x)] } else { vec![] };
+        return Ok(cx.reshape(found, &ones));
+    };
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        return Ok(cx.scalar(0, DType::I64));
+    }
+    Ok(arg_of(cx, of, x, axis, keepdim))
+}
+
+/// Whether all elements are not 0.
+fn all(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    truth(cx, Extreme::Min, args)
+}
+
+/// Whether an element is not 0.
+fn any(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    truth(cx, Extreme::Max, args)
+}
+
+/// The smallest or largest truth value. Here, an empty list of dimensions means none of them. Of bytes, a byte.
+fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
+    let x = args.input;
+    let axes = match args.dim.as_deref() {
+        Some([]) => vec![],
+        dims => cx.axes(x.re, dims)?,
+    };
+    if is_empty_along(cx, x.re, &axes) {
+        return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
+    }
+    let found = reduce(cx, of.reduction(), x.truth(cx), &axes, args.keepdim);
+    Ok(cx.cast(found, cx.out_dtype()?))
+}
+
+/// How many elements are not 0.
+fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
+    let axes = cx.axes(x.re, dim.as_deref())?;
+    let ones = cx.cast(x.truth(cx), DType::I64);
+    Ok(reduce(cx, "ReduceSum", ones, &axes, false))
+}
+
+/// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity.
+fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
+    let x = cx.to_float(x);
+    let axes = cx.axes(x, Some(&dims))?;
+    if is_empty_along(cx, x, &axes) {
+        return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
+    }
+    Ok(reduce(cx, "ReduceLogSumExp", x, &axes, keepdim))
+}
+
+/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part.
+fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
+    let axes = cx.axes(x.re, Some(&dims))?;
+    let largest = reduce(cx, "ReduceMax", x.re, &axes, true);
+    let powers = Complex::new(cx.sub(x.re, largest), x.im).exp(cx);
+    let sum = powers.map(|part| reduce(cx, "ReduceSum", part, &axes, keepdim));
+    let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
+    Ok(cx.pairs(sum.log(cx).shift(cx, shift)))
+}
+
+/// The sum over the dimensions that `size` lacks, and over those where it has 1.
+fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
+    let shape = cx.shape(x);
+    let lead = shape.len().checked_sub(size.len()).ok_or_else(|| {
+        LowerError::unsupported("a sum cannot have more dimensions than what is summed up")
+    })?;
+    let one = Expr::int(1);
+    let to_one = |i: usize| size[i - lead] == one && shape[i] != one;
+    let axes: Vec<usize> = (0..shape.len()).filter(|&i| i < lead || to_one(i)).collect();
+    let summed = reduce(cx, "ReduceSum", cx.cast(x, cx.out_dtype()?), &axes, true);
+    Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
+}
+
+/// The sum of the diagonal: of every `columns + 1`-th element of the flattened matrix.
+fn trace(cx: &Cx, x: Value) -> Lowered {
+    let x = cx.cast(x, cx.out_dtype()?);
+    let (rows, columns) = (cx.dim(x, 0), cx.dim(x, 1));
+    let (step, length) = (&columns + 1, Expr::min(&rows, &columns));
+    let flat = flat(cx, x);
+    let diagonal = match step.as_int() {
+        Some(step) => cx.slice(flat, 0, &Expr::int(0), &(length * step), step),
+        None => {
+            let indices = cx.mul(cx.cast(cx.iota(&length), DType::I64), cx.size(&step));
+            cx.gather(flat, indices, 0)
+        }
+    };
+    Ok(reduce(cx, "ReduceSum", diagonal, &[0], false))
+}

@@ -1,0 +1,242 @@
+//! Searching in sorted sequences, membership, unique elements.
+
+use crate::math::control::repeat;
+use crate::math::reduce::{neighbours, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::gather_elements;
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_unique2, unique),
+    op!(aten::bucketize_Scalar, bucketize),
+    op!(aten::bucketize_Tensor, bucketize),
+    op!(aten::isin_Scalar_Tensor, isin),
+    op!(aten::isin_Tensor_Scalar, isin),
+    op!(aten::isin_Tensor_Tensor, isin),
+    op!(aten::searchsorted_Scalar, searchsorted),
+    op!(aten::searchsorted_Tensor, searchsorted),
+    op!(aten::unique_consecutive, unique_consecutive),
+    op!(aten::unique_dim, unique_dim),
+];
+
+/// Up to this many elements, comparing with each is cheaper than bisection.
+const COMPARED: i64 = 64;
+
+/// The index in the last dimension of `sorted` where `x` belongs: the number of elements that are smaller than `x`, or with
+/// `right` not larger. No element is larger than NaN, so NaN belongs behind all.
+fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: bool) -> Value {
+    let value = match &x {
+        TensorOrScalar::Tensor(v) => *v,
+        number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
+    };
+    let (value, sorted) = cx.promote(value, sorted);
+    let behind = |element, value| match right {
+        true => cx.greater(element, value),
+        false => cx.greater_or_equal(element, value),
+    };
+    let n = cx.dim(sorted, -1);
+    let found = match n.as_int() {
+        Some(..=COMPARED) => compare_all(cx, sorted, value, behind),
+        _ => bisect(cx, sorted, value, &n, behind),
+    };
+    cx.cast(found, if out_int32 { DType::I32 } else { DType::I64 })
+}
+
+/// [`search`] by comparing each value with each element.
+fn compare_all(
+    cx: &Cx,
+    sorted: Value,
+    value: Value,
+    behind: impl Fn(Value, Value) -> Value,
+) -> Value {
+    let last = cx.rank(value);
+    let among = match cx.rank(sorted) {
+        1 => sorted,
+        rank => cx.unsqueeze(sorted, &[rank - 1]),
+    };
+    let before = cx.not(behind(among, cx.unsqueeze(value, &[last])));
+    reduce(cx, "ReduceSum", cx.cast(before, DType::I64), &[last], false)
+}
+
+/// [`search`] by PyTorch's bisection, for all values at once: the `n` elements are halved until nothing is left between both
+/// ends.
+fn bisect(
+    cx: &Cx,
+    sorted: Value,
+    value: Value,
+    n: &Expr,
+    behind: impl Fn(Value, Value) -> Value,
+) -> Value {
+    let (size, last) = (cx.size(n), cx.size(&(n - 1)));
+    let shape = cx.shape(value);
+    let (start, end) = (cx.full(&shape, 0, DType::I64), cx.expand(size, &shape));
+    let found = repeat(cx, Some(size), &[size, start, end], |_, state| {
+        let &[span, start, end] = state else {
+            return (None, state.to_vec());
+        };
+        let middle = cx.div(cx.add(start, end), 2);
+        // Where nothing is left, the middle may be the end.
+        let at = cx.minimum(middle, last);
+        let element = match cx.rank(sorted) {
+            1 => cx.gather(sorted, at, 0),
+            rank => gather_elements(cx, sorted, at, rank - 1),
+        };
+        let behind = behind(element, value);
+        let start = cx.minimum(cx.select(behind, start, cx.add(middle, 1)), end);
+        let half = cx.div(span, 2);
+        let next = vec![half, start, cx.select(behind, middle, end)];
+        (Some(cx.greater(half, 0)), next)
+    });
+    found.get(1).copied().unwrap_or(start)
+}
+
+/// The bin of each element of `x` between the sorted `boundaries`.
+fn bucketize(
+    cx: &Cx,
+    x: TensorOrScalar,
+    boundaries: Value,
+    out_int32: bool,
+    right: bool,
+) -> Lowered {
+    Ok(search(cx, boundaries, x, right, out_int32))
+}
+
+arguments! {
+    /// What searches in sorted sequences take.
+    struct SearchArgs {
+        sorted_sequence: Value,
+        input: TensorOrScalar,
+        out_int32: bool,
+        right: bool,
+        side: Option<String>,
+        sorter: Option<Value>,
+    }
+}
+
+/// The index where each element of `input` belongs in the sorted sequence; `sorter` holds the order that sorts it.
+fn searchsorted(cx: &Cx, args: SearchArgs) -> Lowered {
+    let sequence = args.sorted_sequence;
+    let sorted = match args.sorter {
+        Some(order) => gather_elements(cx, sequence, order, cx.rank(sequence) - 1),
+        None => sequence,
+    };
+    let right = args.right || args.side.as_deref() == Some("right");
+    Ok(search(cx, sorted, args.input, right, args.out_int32))
+}
+
+/// Whether each element is one of `among`.
+fn isin(
+    cx: &Cx,
+    x: TensorOrScalar,
+    among: TensorOrScalar,
+    _assume_unique: Ignored,
+    invert: bool,
+) -> Lowered {
+    let (x, among) = cx.promote(x, among);
+    let last = cx.rank(x);
+    let equal = cx.equal(cx.unsqueeze(x, &[last]), flat(cx, among));
+    let found = reduce(cx, "ReduceMax", equal, &[last], false);
+    Ok(if invert { cx.not(found) } else { found })
+}
+
+/// Unique elements, the index of each element of the input among them, and how often each occurs. Only outputs that are
+/// read are emitted.
+type UniqueOutputs = Lowered<[Option<Value>; 3]>;
+
+/// [`UniqueOutputs`] by ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
+fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
+    let dtype = cx.dtype(x);
+    // Bools have no order in ONNX.
+    let numbers = if dtype == DType::Bool { cx.cast(x, DType::I64) } else { x };
+    let options = attrs::Unique { axis: axis.map(|a| a as i64), ..Default::default() };
+    let found = cx.unique_n(4, numbers, options);
+    [cx.cast(found[0], dtype), found[2], found[3]]
+}
+
+/// Output `i` if it is read: an empty vector if that is what PyTorch recorded, else what `made` emits.
+fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
+    let empty = cx.recorded(i).is_some_and(|m| m.sizes == [Expr::int(0)]);
+    cx.is_used(i).then(|| match empty {
+        true => cx.full(&[Expr::int(0)], 0, DType::I64),
+        false => made(),
+    })
+}
+
+/// The unique elements of all dimensions.
+fn unique(
+    cx: &Cx,
+    x: Value,
+    _sorted: Ignored,
+    _inverse: Ignored,
+    _counts: Ignored,
+) -> UniqueOutputs {
+    let [values, inverse, counts] = unique_along(cx, x, None);
+    Ok([
+        Some(values),
+        if_read(cx, 1, || cx.reshape(inverse, &cx.shape(x))),
+        if_read(cx, 2, || counts),
+    ])
+}
+
+/// The unique slices along `dim`.
+fn unique_dim(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    _sorted: Ignored,
+    _inverse: Ignored,
+    _counts: Ignored,
+) -> UniqueOutputs {
+    let axis = cx.axis(x, dim)?;
+    let [values, inverse, counts] = unique_along(cx, x, Some(axis));
+    Ok([Some(values), if_read(cx, 1, || inverse), if_read(cx, 2, || counts)])
+}
+
+/// The first of each run of equal elements (or slices along `dim`), the run that each element belongs to, and the runs'
+/// lengths.
+fn unique_consecutive(
+    cx: &Cx,
+    x: Value,
+    _inverse: Ignored,
+    _counts: Ignored,
+    dim: Option<i64>,
+) -> UniqueOutputs {
+    let shape = cx.shape(x);
+    let (x, axis) = match dim {
+        Some(dim) if !shape.is_empty() => (x, cx.axis(x, dim)?),
+        _ => (flat(cx, x), 0),
+    };
+    let n = cx.dim(x, axis as i64);
+    if n.as_int() == Some(0) {
+        let nothing = |dims: &[Expr]| cx.full(dims, 0, DType::I64);
+        return Ok([
+            Some(x),
+            if_read(cx, 1, || nothing(&shape)),
+            if_read(cx, 2, || nothing(std::slice::from_ref(&n))),
+        ]);
+    }
+    let [before, after] = neighbours(cx, x, axis, 1);
+    let differ = cx.not(cx.equal(before, after));
+    let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
+    let differ = reduce(cx, "ReduceMax", differ, &others, false);
+    let first = cx.concat(&[cx.vector(&[true]), differ], 0);
+    let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
+    let inverse = || {
+        let (ones, axis) = (cx.cast(first, DType::I64), cx.scalar(0, DType::I64));
+        let run = cx.sub(cx.cum_sum(ones, axis, Default::default()), 1);
+        match dim {
+            None => cx.reshape(run, &shape),
+            Some(_) => run,
+        }
+    };
+    let counts = || {
+        let places = cx.compress(cx.cast(cx.iota(&n), DType::I64), first, along(0));
+        let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(&n))], 0);
+        let [from, to] = neighbours(cx, ends, 0, 1);
+        cx.sub(to, from)
+    };
+    Ok([Some(cx.compress(x, first, along(axis))), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
+}

@@ -1,0 +1,113 @@
+//! Variances and standard deviations, with their means. Those of complex numbers are the sums of both parts' variances.
+
+use crate::math::reduce::{is_empty_along, reduce, size_of};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::std, std, keepdim = false),
+    op!(aten::std_correction, std),
+    op!(aten::std_dim, std),
+    op!(aten::std_mean, std_mean, keepdim = false),
+    op!(aten::std_mean_correction, std_mean),
+    op!(aten::std_mean_dim, std_mean),
+    op!(aten::var, var, keepdim = false),
+    op!(aten::var_correction, var),
+    op!(aten::var_dim, var),
+    op!(aten::var_mean, var_mean, keepdim = false),
+    op!(aten::var_mean_correction, var_mean),
+    op!(aten::var_mean_dim, var_mean),
+];
+
+arguments! {
+    /// What variances take: over `dim`, or all dimensions, divided by the number of elements less the correction.
+    struct VarArgs {
+        input: Complex,
+        dim: Option<Vec<i64>>,
+        unbiased: Option<bool>,
+        correction: Option<f64>,
+        keepdim: bool,
+    }
+}
+
+impl VarArgs {
+    /// The correction: `unbiased` stands for 1, its opposite for 0; without either, 1.
+    fn correction(&self) -> f64 {
+        self.correction.unwrap_or_else(|| f64::from(self.unbiased.unwrap_or(true)))
+    }
+
+    /// The dimensions to reduce.
+    fn axes(&self, cx: &Cx) -> Lowered<Vec<usize>> {
+        cx.axes(self.input.re, self.dim.as_deref())
+    }
+}
+
+/// `sum(|x - mean|^2) / max(0, n - correction)`, and the mean with all dimensions kept.
+fn variance(cx: &Cx, args: &VarArgs, axes: &[usize]) -> (Value, Complex) {
+    let (x, by, keepdim) = (args.input, args.correction(), args.keepdim);
+    let dtype = cx.dtype(x.re);
+    let n = size_of(cx, x.re, axes);
+    let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
+    let means = x.map(mean);
+    let wide = matches!(dtype, DType::F32 | DType::F64);
+    if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
+        let off = cx.sub(x.re, means.re);
+        return (reduce(cx, "ReduceMean", cx.mul(off, off), axes, keepdim), means);
+    }
+    let freedom = match n.as_int() {
+        Some(n) => cx.scalar((n as f64 - by).max(0.0), dtype),
+        None => {
+            let enough = cx.constraints().prove_ge(&n, &Expr::int(by.ceil() as i64));
+            let rest = cx.sub(cx.cast(cx.size(&n), dtype), by);
+            if enough { rest } else { cx.maximum(rest, 0.0) }
+        }
+    };
+    let squares = |part: Value, mean: Value| {
+        let off = cx.sub(part, mean);
+        match axes {
+            [] => cx.mul(off, off),
+            _ => reduce(cx, "ReduceSumSquare", off, axes, keepdim),
+        }
+    };
+    let re = squares(x.re, means.re);
+    let sum = match x.im.zip(means.im) {
+        Some((im, mean)) => cx.add(re, squares(im, mean)),
+        None => re,
+    };
+    (cx.div(sum, freedom), means)
+}
+
+/// The variance; NaN of no elements.
+fn var(cx: &Cx, args: VarArgs) -> Lowered {
+    let axes = args.axes(cx)?;
+    if is_empty_along(cx, args.input.re, &axes) {
+        return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?));
+    }
+    Ok(variance(cx, &args, &axes).0)
+}
+
+/// The standard deviation: the root of the variance.
+fn std(cx: &Cx, args: VarArgs) -> Lowered {
+    Ok(cx.sqrt(var(cx, args)?))
+}
+
+/// The variance and the mean; NaN of no elements.
+fn var_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
+    let axes = args.axes(cx)?;
+    if is_empty_along(cx, args.input.re, &axes) {
+        let nothing = || -> Lowered { Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?)) };
+        let mean = args.input.try_map(|_| nothing())?;
+        return Ok([nothing()?, mean.value(cx)]);
+    }
+    let (var, means) = variance(cx, &args, &axes);
+    let mean = means.map(|m| if args.keepdim { m } else { cx.squeeze(m, &axes) });
+    Ok([var, mean.value(cx)])
+}
+
+/// The standard deviation and the mean.
+fn std_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
+    let [var, mean] = var_mean(cx, args)?;
+    Ok([cx.sqrt(var), mean])
+}

@@ -1,0 +1,162 @@
+//! Matrices made of diagonals, and triangles of matrices.
+
+use crate::math::shape::{
+    SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
+};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, op::op};
+use pt2onnx_ir::{Operand, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Tensor;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::block_diag, block_diag, parts),
+    op!(aten::diag, diag, parts),
+    op!(aten::diag_embed, diag_embed, parts),
+    op!(aten::diagflat, diagflat, parts),
+    op!(aten::diagonal_scatter, diagonal_scatter, parts),
+    op!(
+        "aten::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
+        fill_diagonal,
+        parts
+    ),
+    op!(aten::tril, tril, parts),
+    op!(aten::triu, triu, parts),
+];
+
+/// The lower triangle: zeros above diagonal `k`.
+fn tril(cx: &Cx, x: Value, k: Expr) -> Lowered {
+    triangle(cx, x, &k, false)
+}
+
+/// The upper triangle: zeros below diagonal `k`.
+fn triu(cx: &Cx, x: Value, k: Expr) -> Lowered {
+    triangle(cx, x, &k, true)
+}
+
+/// `Trilu`: zeros below (`upper`) or above diagonal `k`, which lies `k` columns right of the main one.
+fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
+    let k = (k.as_int() != Some(0)).then(|| cx.size(k));
+    Ok(cx.trilu(x, k, attrs::Trilu { upper }))
+}
+
+/// The diagonal of a matrix; of a vector, the matrix that has it as its diagonal.
+fn diag(cx: &Cx, x: Value, offset: i64) -> Lowered {
+    match cx.rank(x) {
+        0 | 1 => diag_embed(cx, x, offset, -2, -1),
+        _ => diagonal(cx, x, offset, 0, 1),
+    }
+}
+
+/// The matrix with all elements on its diagonal.
+fn diagflat(cx: &Cx, x: Value, offset: i64) -> Lowered {
+    diag_embed(cx, flat(cx, x), offset, -2, -1)
+}
+
+/// A diagonal of the matrices that two dimensions span, `offset` columns right of the main one.
+struct Diagonal {
+    offset: i64,
+    dim1: i64,
+    dim2: i64,
+}
+
+/// Matrices of zeros in dimensions `dim1` and `dim2` of the result, with the vectors of `x` (its last dimension) on a diagonal.
+fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let shape = cx.out_shape()?;
+    set_recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, Diagonal { offset, dim1, dim2 })?)
+}
+
+/// `x` with `source` written onto a diagonal of its matrices.
+fn diagonal_scatter(
+    cx: &Cx,
+    x: Value,
+    source: Value,
+    offset: i64,
+    dim1: i64,
+    dim2: i64,
+) -> Lowered {
+    let source = cx.cast(source, cx.dtype(x));
+    let at = Diagonal { offset, dim1, dim2 };
+    set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, at)?)
+}
+
+/// `Where(is diagonal, source, base)`: `source` is laid along the rows if the diagonal is on or above the main one, else along
+/// the columns. `shape` is the result's.
+fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diagonal) -> Lowered {
+    let (rank, offset) = (shape.len(), at.offset);
+    let (a, b) = (axis_of(rank, at.dim1)?, axis_of(rank, at.dim2)?);
+    // Above the main diagonal, element i stands in row i; below it, in column i.
+    let (laid, other) = if offset >= 0 { (a, b) } else { (b, a) };
+    let last = cx.rank(source).saturating_sub(1);
+    let padded = pad_to(cx, source, last, &shape[laid]);
+    let at = if laid > other { laid - 1 } else { laid };
+    let perm: Vec<usize> = (0..at).chain([last]).chain(at..last).collect();
+    let slab = cx.unsqueeze(cx.transpose(padded, &perm), &[other]);
+    Ok(cx.select(diagonal_mask(cx, shape, a, b, offset), slab, base))
+}
+
+/// True where `column - row == offset`, of dimensions `a` (rows) and `b` (columns); the other dimensions have size 1.
+fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Value {
+    let rank = shape.len();
+    if let (Some(rows), Some(columns)) = (shape[a].as_int(), shape[b].as_int())
+        && rows.max(1).saturating_mul(columns.max(1)) <= SPELLED_OUT
+    {
+        let mut sizes = vec![1; rank];
+        (sizes[a], sizes[b]) = (rows.max(0) as usize, columns.max(0) as usize);
+        let mask: Vec<bool> = match a < b {
+            true => (0..rows).flat_map(|r| (0..columns).map(move |c| c - r == offset)).collect(),
+            false => (0..columns).flat_map(|c| (0..rows).map(move |r| c - r == offset)).collect(),
+        };
+        match Tensor::from_slice(sizes, &mask) {
+            Ok(mask) => return cx.constant(mask),
+            Err(error) => cx.fault(error.to_string()),
+        }
+    }
+    let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
+    let columns = counted(cx, &Expr::int(0), &shape[b], 1);
+    cx.equal(broadcast_along(cx, rows, a, rank), broadcast_along(cx, columns, b, rank))
+}
+
+/// `x` with `value` where all indices are equal. With `wrap`, the diagonal of a tall matrix starts again after each square of it
+/// and one row.
+fn fill_diagonal(cx: &Cx, x: Value, value: TensorOrScalar, wrap: bool) -> Lowered {
+    let shape = cx.shape(x);
+    let value = cx.as_tensor(&value, cx.dtype(x));
+    if let [rows, columns] = shape.as_slice() {
+        let tall = || cx.constraints().prove_ge(columns, rows);
+        if !wrap || tall() {
+            return Ok(cx.select(diagonal_mask(cx, &shape, 0, 1, 0), value, x));
+        }
+        let places = counted(cx, &Expr::int(0), &(rows * columns), 1);
+        let step = cx.size(&(columns + 1));
+        let mask = cx.equal(cx.mod_(places, step, Default::default()), 0);
+        return Ok(cx.select(cx.reshape(mask, &shape), value, x));
+    }
+    let masks = (1..shape.len()).map(|axis| diagonal_mask(cx, &shape, 0, axis, 0));
+    let mask = masks.reduce(|all, mask| cx.and(all, mask));
+    let mask = mask.ok_or_else(|| LowerError::unsupported("the diagonal of a vector"))?;
+    Ok(cx.select(mask, value, x))
+}
+
+/// Matrices placed along the diagonal of a matrix of zeros. Vectors and 0-d tensors count as rows.
+fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let rows = |&x: &Value| {
+        let lead: Vec<usize> = (0..2usize.saturating_sub(cx.rank(x))).collect();
+        cx.unsqueeze(cx.cast(x, dtype), &lead)
+    };
+    let blocks: Vec<Value> = tensors.iter().map(rows).collect();
+    let widths: Vec<Expr> = blocks.iter().map(|&b| cx.dim(b, 1)).collect();
+    let sum = |widths: &[Expr]| widths.iter().fold(Expr::int(0), |sum, w| sum + w);
+    let padded = blocks.iter().enumerate().map(|(i, &block)| {
+        let (left, right) = (sum(&widths[..i]), sum(&widths[i + 1..]));
+        if left.as_int() == Some(0) && right.as_int() == Some(0) {
+            return block;
+        }
+        cx.pad(block, cx.sizes(&[left, right]), None, cx.ints(&[1]), Default::default())
+    });
+    let padded: Vec<Value> = padded.collect();
+    if padded.is_empty() {
+        return Err(LowerError::unsupported("a block matrix without blocks"));
+    }
+    set_recorded(cx, cx.concat(&padded, 0))
+}

@@ -1,0 +1,51 @@
+//! Ops that return their input: ONNX has no aliases, gradients, devices or memory formats.
+
+use crate::math::shape::{flat, pad_to, to_recorded};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_fw_primal, fw_primal, parts),
+    op!(aten::_lazy_clone, identity, complex = identity),
+    op!(aten::_to_cpu, identities, parts),
+    op!(aten::alias, identity, complex = identity),
+    op!(aten::alias_copy, identity, complex = identity),
+    op!(aten::clone, identity, complex = identity),
+    op!(aten::contiguous, identity, complex = identity),
+    op!(aten::detach, identity, complex = identity),
+    op!(aten::detach_copy, identity, complex = identity),
+    op!(aten::lift, identity, complex = identity),
+    op!(aten::lift_fresh_copy, identity, complex = identity),
+    op!(aten::resize, resize, parts),
+    op!(aten::resize_as, resize, parts),
+];
+
+/// The input itself, whatever the level of forward-mode differentiation.
+fn fw_primal(_: &Cx, x: Value, _level: Ignored) -> Lowered {
+    Ok(x)
+}
+
+/// The inputs themselves.
+fn identities(_: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {
+    Ok(tensors)
+}
+
+/// The input itself.
+fn identity(_: &Cx, x: Value) -> Lowered {
+    Ok(x)
+}
+
+/// The first elements of `x`, reshaped to the recorded sizes. If there are too few, PyTorch leaves the rest uninitialised; here it
+/// is zero.
+fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
+    let numel = Expr::product(cx.out_shape()?);
+    let elements = flat(cx, x);
+    let length = cx.dim(elements, 0);
+    let enough = cx.constraints().prove_ge(&length, &numel);
+    let padded = match enough {
+        true => elements,
+        false => pad_to(cx, elements, 0, &Expr::max(&length, &numel)),
+    };
+    to_recorded(cx, cx.slice(padded, 0, &Expr::int(0), &numel, 1))
+}

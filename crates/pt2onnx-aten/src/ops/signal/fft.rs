@@ -1,0 +1,427 @@
+//! Fourier transforms: `DFT`, one dimension after the other.
+
+use crate::math::shape::has_no_elements;
+use crate::{
+    AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::axis_of,
+    op::op,
+};
+use pt2onnx_fx::graph::Argument;
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_fft_c2c, fft_c2c),
+    op!(aten::_fft_c2r, fft_c2r),
+    op!(aten::_fft_r2c, fft_r2c),
+    op!(aten::fft_fft, fft),
+    op!(aten::fft_fft2, fft),
+    op!(aten::fft_fftfreq, fftfreq),
+    op!(aten::fft_fftn, fft),
+    op!(aten::fft_fftshift, fftshift, parts),
+    op!(aten::fft_hfft, hfft),
+    op!(aten::fft_hfft2, hfft),
+    op!(aten::fft_hfftn, hfft),
+    op!(aten::fft_ifft, ifft),
+    op!(aten::fft_ifft2, ifft),
+    op!(aten::fft_ifftn, ifft),
+    op!(aten::fft_ifftshift, ifftshift, parts),
+    op!(aten::fft_ihfft, ihfft),
+    op!(aten::fft_ihfft2, ihfft),
+    op!(aten::fft_ihfftn, ihfft),
+    op!(aten::fft_irfft, irfft),
+    op!(aten::fft_irfft2, irfft),
+    op!(aten::fft_irfftn, irfft),
+    op!(aten::fft_rfft, rfft),
+    op!(aten::fft_rfft2, rfft),
+    op!(aten::fft_rfftfreq, rfftfreq),
+    op!(aten::fft_rfftn, rfft),
+];
+
+/// The transforms of `torch.fft`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Fft,
+    Ifft,
+    /// Of a real signal: half of the result, as the other half mirrors it.
+    Rfft,
+    /// To a real signal.
+    Irfft,
+    /// Of a signal that mirrors itself, of which half is given: to a real result.
+    Hfft,
+    Ihfft,
+}
+
+/// A tensor as `DFT` takes it: floats, with a new last dimension of size 2 (real and imaginary parts) or 1 (real).
+#[derive(Debug, Clone, Copy)]
+struct Signal {
+    value: Value,
+    complex: bool,
+}
+
+impl FromArg for Signal {
+    const TAKES_COMPLEX: bool = true;
+
+    fn accepts(ty: &ParamType) -> bool {
+        Value::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        let value = Value::from_arg(cx, arg)?;
+        let complex = matches!(arg, Argument::Tensor(name) if cx.is_complex(name));
+        Ok(match complex {
+            true => Signal { value, complex },
+            false => Signal { value: cx.unsqueeze(cx.to_float(value), &[cx.rank(value)]), complex },
+        })
+    }
+}
+
+impl Signal {
+    fn rank(self, cx: &Cx) -> usize {
+        cx.rank(self.value).saturating_sub(1)
+    }
+
+    /// `X[k] = sum_n x[n] exp(-2 pi i k n / N)` along `axis`, by `DFT`. The signal is cut or padded with zeros to `length` if
+    /// that is given. `inverse` is the transform with `exp(+2 pi i k n / N) / N`.
+    fn dft(self, cx: &Cx, axis: usize, length: Option<&Expr>, inverse: bool) -> Signal {
+        let size = cx.dim(self.value, axis as i64);
+        let length = length.filter(|&n| *n != size);
+        let to = length.unwrap_or(&size).clone();
+        let options = attrs::DFT { inverse, ..Default::default() };
+        self.emit(cx, axis, length, &to, 2, options)
+    }
+
+    /// The first half, `N / 2 + 1` bins, of the transform of a real signal.
+    fn real_dft(self, cx: &Cx, axis: usize, length: Option<&Expr>) -> Signal {
+        let size = cx.dim(self.value, axis as i64);
+        let length = length.filter(|&n| *n != size);
+        let half = half(length.unwrap_or(&size));
+        let options = attrs::DFT { onesided: true, ..Default::default() };
+        self.emit(cx, axis, length, &half, 2, options)
+    }
+
+    /// The real signal of `length` whose transform has this as its first half.
+    fn to_real(self, cx: &Cx, axis: usize, length: &Expr) -> Signal {
+        let complex = match self.complex {
+            true => self.value,
+            // Zeros as imaginary parts.
+            false => {
+                let last = cx.ints(&[self.rank(cx) as i64]);
+                let padded = cx.pad(self.value, cx.ints(&[0, 1]), None, last, Default::default());
+                let mut shape = cx.shape(self.value);
+                shape.pop();
+                shape.push(Expr::int(2));
+                cx.set_type(padded, Type::tensor(cx.dtype(self.value), shape));
+                padded
+            }
+        };
+        let value = fit(cx, complex, axis, &half(length));
+        let options = attrs::DFT { inverse: true, onesided: true };
+        let signal = Signal { value, complex: true };
+        signal.emit(cx, axis, Some(length), length, 1, options)
+    }
+
+    fn emit(
+        self,
+        cx: &Cx,
+        axis: usize,
+        length: Option<&Expr>,
+        to: &Expr,
+        channels: i64,
+        options: attrs::DFT,
+    ) -> Signal {
+        let mut shape = cx.shape(self.value);
+        shape[axis] = to.clone();
+        shape.pop();
+        shape.push(Expr::int(channels));
+        let length = length.map(|n| cx.size(n));
+        let value = cx.dft(self.value, length, cx.scalar(axis as i64, DType::I64), options);
+        cx.set_type(value, Type::tensor(cx.dtype(self.value), shape));
+        Signal { value, complex: channels == 2 }
+    }
+
+    /// Complex conjugates.
+    fn conj(self, cx: &Cx) -> Signal {
+        let signs = || {
+            let signs = cx.vector(&[1f32, -1.0]);
+            cx.cast(signs, cx.dtype(self.value))
+        };
+        match self.complex {
+            true => Signal { value: cx.mul(self.value, signs()), ..self },
+            false => self,
+        }
+    }
+
+    /// The signal times `n^(halves / 2)`.
+    fn times_power(self, cx: &Cx, n: &Expr, halves: i32) -> Signal {
+        let dtype = cx.dtype(self.value);
+        let value = match (halves, n.as_int()) {
+            (0, _) => self.value,
+            (_, Some(n)) => {
+                let factor = (n as f64).powf(f64::from(halves) / 2.0);
+                cx.mul(self.value, Scalar::Float(factor))
+            }
+            (_, None) => {
+                let size = cx.cast(cx.size(n), dtype);
+                let root = match halves % 2 {
+                    0 => size,
+                    _ => cx.sqrt(size),
+                };
+                match halves > 0 {
+                    true => cx.mul(self.value, root),
+                    false => cx.div(self.value, root),
+                }
+            }
+        };
+        Signal { value, ..self }
+    }
+
+    /// As an output of the op: complex signals as real/imaginary pairs, real ones without the last dimension.
+    fn output(self, cx: &Cx) -> Value {
+        match self.complex {
+            true => self.value,
+            false => cx.squeeze(self.value, &[self.rank(cx)]),
+        }
+    }
+}
+
+/// `n / 2 + 1`: how many bins of the transform of a real signal of length `n` are independent.
+fn half(n: &Expr) -> Expr {
+    n.floor_div(&Expr::int(2)) + 1
+}
+
+/// `x` cut, or padded with zeros, to `length` along `axis`.
+fn fit(cx: &Cx, x: Value, axis: usize, length: &Expr) -> Value {
+    let size = cx.dim(x, axis as i64);
+    let mut shape = cx.shape(x);
+    shape[axis] = length.clone();
+    let (cut, pad) = {
+        let constraints = cx.constraints();
+        (!constraints.prove_ge(length, &size), !constraints.prove_ge(&size, length))
+    };
+    let mut result = x;
+    if cut {
+        result = cx.slice(result, axis, &Expr::int(0), length, 1);
+    }
+    if pad {
+        let missing = match cut {
+            true => Expr::max(&(length - &size), &Expr::int(0)),
+            false => length - &size,
+        };
+        let (pads, axes) = (cx.sizes(&[Expr::int(0), missing]), cx.ints(&[axis as i64]));
+        result = cx.pad(result, pads, None, axes, Default::default());
+    }
+    if cut || pad {
+        cx.set_type(result, Type::tensor(cx.dtype(x), shape));
+    }
+    result
+}
+
+/// `h` such that PyTorch's `norm` asks for a scale of `n^(-h / 2)`: 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
+fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
+    match (norm.unwrap_or("backward"), forward) {
+        ("backward", true) | ("forward", false) => Ok(0),
+        ("ortho", _) => Ok(1),
+        ("backward", false) | ("forward", true) => Ok(2),
+        (other, _) => Err(LowerError::unsupported(format!("there is no norm `{other}`"))),
+    }
+}
+
+/// The transform along `axes`, each cut or padded to its length if it has one, scaled by `n^(-halves / 2)`.
+fn transform(
+    cx: &Cx,
+    kind: Kind,
+    x: Signal,
+    axes: &[(usize, Option<Expr>)],
+    halves: i32,
+) -> Lowered {
+    let (Some(((last, last_length), others)), false) =
+        (axes.split_last(), has_no_elements(&cx.shape(x.value)))
+    else {
+        return match axes.is_empty() && matches!(kind, Kind::Fft | Kind::Ifft) {
+            true => Ok(match x.complex {
+                true => x.value,
+                false => cx.pairs(x.output(cx).into()),
+            }),
+            // Nothing in, nothing out (ONNX Runtime refuses such transforms).
+            false => nothing(cx),
+        };
+    };
+    let size = |(axis, length): &(usize, Option<Expr>)| {
+        length.clone().unwrap_or_else(|| cx.dim(x.value, *axis as i64))
+    };
+    let each = |x: Signal, inverse: bool| {
+        { others.iter() }.fold(x, |x, (axis, n)| x.dft(cx, *axis, n.as_ref(), inverse))
+    };
+    // The inverse operator divides by n already.
+    let (signal, divided) = match kind {
+        Kind::Fft | Kind::Ifft => {
+            let inverse = kind == Kind::Ifft;
+            let n = last_length.as_ref();
+            (each(x, inverse).dft(cx, *last, n, inverse), inverse)
+        }
+        Kind::Rfft => {
+            let x = x.real_dft(cx, *last, last_length.as_ref());
+            (each(x, false), false)
+        }
+        // conj(rfft(x)), as x is real
+        Kind::Ihfft => {
+            let x = x.real_dft(cx, *last, last_length.as_ref());
+            (each(x, false).conj(cx), false)
+        }
+        // A forward transform is the inverse of conjugates.
+        _ => {
+            let x = if kind == Kind::Hfft { x.conj(cx) } else { x };
+            let whole = (cx.dim(x.value, *last as i64) - 1) * 2;
+            let length = last_length.clone().unwrap_or(whole);
+            let real = each(x, true).to_real(cx, *last, &length);
+            let n = Expr::product(others.iter().map(size).chain([length]));
+            return Ok(real.times_power(cx, &n, 2 - halves).output(cx));
+        }
+    };
+    let n = Expr::product(axes.iter().map(size));
+    let raised = if divided { 2 } else { 0 };
+    Ok(signal.times_power(cx, &n, raised - halves).output(cx))
+}
+
+/// An empty tensor of the recorded shape and type.
+fn nothing(cx: &Cx) -> Lowered {
+    let mut shape = cx.out_shape()?;
+    if cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
+        shape.push(Expr::int(2));
+    }
+    Ok(cx.full(&shape, 0, cx.out_dtype()?))
+}
+
+arguments! {
+    /// What transforms take: of one dimension `n`, of several `s`.
+    struct FftArgs {
+        input: Signal,
+        n: Option<Vec<Expr>>,
+        s: Option<Vec<Expr>>,
+        dim: Option<Vec<i64>>,
+        norm: Option<String>,
+    }
+}
+
+fn fft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Fft, args)
+}
+
+fn ifft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Ifft, args)
+}
+
+fn rfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Rfft, args)
+}
+
+fn irfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Irfft, args)
+}
+
+fn hfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Hfft, args)
+}
+
+fn ihfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Ihfft, args)
+}
+
+/// [`transform`] along `dim`; without, along as many of the last dimensions as there are lengths, or along all.
+fn along_dims(cx: &Cx, kind: Kind, args: FftArgs) -> Lowered {
+    let (x, lengths) = (args.input, args.n.or(args.s));
+    let rank = x.rank(cx);
+    let given = lengths.as_ref().map_or(rank, Vec::len).min(rank);
+    let dims = args.dim.unwrap_or_else(|| (rank - given..rank).map(|d| d as i64).collect());
+    let length = |i: usize| {
+        let n = lengths.as_ref()?.get(i)?;
+        (n.as_int() != Some(-1)).then(|| n.clone())
+    };
+    let axes = dims.iter().enumerate();
+    let axes: Vec<(usize, Option<Expr>)> =
+        axes.map(|(i, &dim)| Ok((axis_of(rank, dim)?, length(i)))).collect::<Lowered<_>>()?;
+    let forward = matches!(kind, Kind::Fft | Kind::Rfft | Kind::Hfft);
+    transform(cx, kind, x, &axes, scaling(args.norm.as_deref(), forward)?)
+}
+
+/// Dimensions `dims` at their full lengths.
+fn whole(cx: &Cx, x: Signal, dims: &[i64]) -> Lowered<Vec<(usize, Option<Expr>)>> {
+    let rank = x.rank(cx);
+    dims.iter().map(|&d| Ok((axis_of(rank, d)?, None))).collect()
+}
+
+/// The form that PyTorch decomposes the others into. `normalization` is 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
+fn fft_c2c(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, forward: bool) -> Lowered {
+    let kind = if forward { Kind::Fft } else { Kind::Ifft };
+    transform(cx, kind, x, &whole(cx, x, &dims)?, normalization as i32)
+}
+
+/// [`fft_c2c`] of a real signal; `onesided` gives the first half.
+fn fft_r2c(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, onesided: bool) -> Lowered {
+    let kind = if onesided { Kind::Rfft } else { Kind::Fft };
+    transform(cx, kind, x, &whole(cx, x, &dims)?, normalization as i32)
+}
+
+/// The inverse transform to a real signal of length `last` along the last of `dims`.
+fn fft_c2r(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, last: Expr) -> Lowered {
+    let mut axes = whole(cx, x, &dims)?;
+    if let Some((_, length)) = axes.last_mut() {
+        *length = Some(last);
+    }
+    transform(cx, Kind::Irfft, x, &axes, normalization as i32)
+}
+
+/// Moves the second half of each of `dims` to the front; of an odd size, it is the smaller half.
+fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
+    turn(cx, x, dims, |n| (n + 1).floor_div(&Expr::int(2)))
+}
+
+/// The inverse of [`fftshift`].
+fn ifftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
+    turn(cx, x, dims, |n| n.floor_div(&Expr::int(2)))
+}
+
+/// Along each of `dims`, the elements from `split` on, then those before it.
+fn turn(cx: &Cx, x: Value, dims: Option<Vec<i64>>, split: impl Fn(&Expr) -> Expr) -> Lowered {
+    let mut result = x;
+    for axis in cx.axes(x, dims.as_deref())? {
+        let n = cx.dim(x, axis as i64);
+        let at = split(&n);
+        let tail = cx.slice(result, axis, &at, &n, 1);
+        let head = cx.slice(result, axis, &Expr::int(0), &at, 1);
+        result = cx.concat(&[tail, head], axis);
+        cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
+    }
+    Ok(result)
+}
+
+/// The frequencies of the bins of a transform: `0, 1, .., -2, -1`, divided by `n * d`.
+fn fftfreq(cx: &Cx, n: Expr, d: f64, _dtype: Ignored) -> Lowered {
+    let positive = (&n + 1).floor_div(&Expr::int(2));
+    let ends = [(Expr::int(0), positive.clone()), (positive - &n, Expr::int(0))];
+    let [front, back] = ends.map(|(from, to)| numbers(cx, &from, &to));
+    frequencies(cx, cx.concat(&[front, back], 0), n, d)
+}
+
+/// The frequencies of the bins of a real signal's transform: `0, 1, .. n / 2`, divided by `n * d`.
+fn rfftfreq(cx: &Cx, n: Expr, d: f64, _dtype: Ignored) -> Lowered {
+    frequencies(cx, numbers(cx, &Expr::int(0), &half(&n)), n, d)
+}
+
+/// `from, from + 1, .. to - 1`, int64.
+fn numbers(cx: &Cx, from: &Expr, to: &Expr) -> Value {
+    cx.range(cx.size(from), cx.size(to), cx.scalar(1, DType::I64))
+}
+
+/// `bins / (n * d)` in the recorded type.
+fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64) -> Lowered {
+    let dtype = cx.out_dtype()?;
+    let unit = match n.as_int() {
+        Some(n) => cx.scalar(1.0 / (n as f64 * d), dtype),
+        None => cx.reciprocal(cx.mul(cx.cast(cx.size(&n), dtype), d)),
+    };
+    let result = cx.mul(cx.cast(bins, dtype), unit);
+    cx.set_type(result, Type::tensor(dtype, cx.out_shape()?));
+    Ok(result)
+}
