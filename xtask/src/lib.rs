@@ -1,3 +1,4 @@
 //! What tasks and benches share.
 
+pub mod modules;
 pub mod synth;

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 mod aten;
 mod backend;
 mod bench;
+mod circles;
 mod generate;
 mod kernels;
 mod onnx;
@@ -55,6 +56,12 @@ enum Task {
     /// The models of the ONNX backend tests of the pinned `onnx` package through `pt2onnx optimize`: as they are, in
     /// functions and in bodies. Fails where one does not give the expected outputs any more.
     Backend,
+    /// Files of a crate that use items of each other in a circle, with the lines that do. Fails if there are any.
+    Circles {
+        /// A crate, by name or by folder; all of the workspace otherwise.
+        #[arg(short, long)]
+        package: Option<String>,
+    },
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -81,6 +88,7 @@ fn main() -> Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
         Task::Backend => backend::backend(),
+        Task::Circles { package } => circles::circles(package.as_deref()),
         Task::Test { args } => test::test(&args),
     }
 }
