@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
 mod aten;
@@ -62,6 +62,21 @@ enum Task {
         #[arg(short, long)]
         package: Option<String>,
     },
+    /// Converts every archive below a folder with two builds of the command. Prints what differs; fails if anything does.
+    Compare {
+        /// The command from before.
+        old: PathBuf,
+        /// The command to compare with it.
+        new: PathBuf,
+        /// Where the archives are.
+        folder: PathBuf,
+        /// Compare about N archives, evenly chosen.
+        #[arg(long, value_name = "N")]
+        sample: Option<usize>,
+        /// Options for both commands.
+        #[arg(last = true)]
+        args: Vec<OsString>,
+    },
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -89,6 +104,12 @@ fn main() -> Result<()> {
         Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
         Task::Backend => backend::backend(),
         Task::Circles { package } => circles::circles(package.as_deref()),
+        Task::Compare { old, new, folder, sample, args } => {
+            let counts = xtask::compare::compare(&old, &new, &folder, sample, &args)?;
+            println!("{counts}");
+            ensure!(counts.differ == 0, "the commands differ");
+            Ok(())
+        }
         Task::Test { args } => test::test(&args),
     }
 }
