@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 mod aten;
 mod backend;
 mod bench;
+mod book;
 mod circles;
 mod generate;
 mod kernels;
@@ -56,6 +57,8 @@ enum Task {
     /// The models of the ONNX backend tests of the pinned `onnx` package through `pt2onnx optimize`: as they are, in
     /// functions and in bodies. Fails where one does not give the expected outputs any more.
     Backend,
+    /// The pages of docs/ as a book in target/book, by mdBook, which is installed below target/.
+    Book,
     /// Files of a crate that use items of each other in a circle, with the lines that do. Fails if there are any.
     Circles {
         /// A crate, by name or by folder; all of the workspace otherwise.
@@ -103,6 +106,7 @@ fn main() -> Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
         Task::Backend => backend::backend(),
+        Task::Book => book::book(),
         Task::Circles { package } => circles::circles(package.as_deref()),
         Task::Compare { old, new, folder, sample, args } => {
             let counts = xtask::compare::compare(&old, &new, &folder, sample, &args)?;
