@@ -2,21 +2,36 @@
 //!
 //! Which values are complex is what the program says of their names: `view_as_real` changes a type, not a value.
 
-use crate::{Cx, FromArg, TensorOrScalar, args};
-use pt2onnx_fx::graph::{Argument, ValueMeta};
+use crate::Cx;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Scalar;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// How complex arguments come to the lowering that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Not at all.
+    #[default]
     Real,
     /// As one of their parts: 0 the real ones, 1 the imaginary ones.
     Part(usize),
     /// As [`Complex`]; as pairs where a plain `Value` is wanted.
     Complex,
+}
+
+/// The parts of pairs that were made of two parts, so that taking them apart emits nothing.
+#[derive(Default)]
+pub(crate) struct Parts(RefCell<FxHashMap<Value, [Value; 2]>>);
+
+impl Parts {
+    fn of(&self, pairs: Value) -> Option<[Value; 2]> {
+        self.0.borrow().get(&pairs).copied()
+    }
+
+    fn remember(&self, pairs: Value, parts: [Value; 2]) {
+        self.0.borrow_mut().insert(pairs, parts);
+    }
 }
 
 /// A complex tensor, its parts apart. Of a real one, `im` is a 0-d zero, which broadcasts.
@@ -28,15 +43,10 @@ pub struct Complex {
     pub im: Value,
 }
 
-impl Cx<'_> {
-    /// Whether an FX value is a complex tensor.
-    pub(crate) fn is_complex(&self, name: &str) -> bool {
-        matches!(self.meta(name), Some(ValueMeta::Tensor(meta)) if meta.dtype.is_complex())
-    }
-
+impl Cx<'_, '_> {
     /// Part 0 (real) or 1 (imaginary) of pairs. Of pairs just made of two parts, those parts.
     pub fn part(&self, pairs: Value, part: usize) -> Value {
-        match self.parts_of(pairs) {
+        match self.known_parts().of(pairs) {
             Some(parts) => parts[part],
             None => self.take(pairs, self.rank(pairs).saturating_sub(1), &Expr::int(part as i64)),
         }
@@ -56,7 +66,7 @@ impl Cx<'_> {
             true => self.with_zeros_behind(column(re)),
             false => self.concat(&[column(re), column(im)], shape.len()),
         };
-        self.remember_parts(pairs, [re, im]);
+        self.known_parts().remember(pairs, [re, im]);
         pairs
     }
 
@@ -82,23 +92,6 @@ impl Cx<'_> {
     }
 }
 
-impl FromArg for Complex {
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
-            let value = Value::from_arg(cx, arg)?;
-            return Ok(if cx.is_complex(name) { cx.parts(value) } else { cx.real(value) });
-        }
-        match args::number(cx, arg) {
-            // The other operand says how wide: parts of numbers are float32, which promotion then widens.
-            Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))) => {
-                let number = |x: f64| cx.scalar(x, pt2onnx_tensor::DType::F32);
-                Ok(Complex { re: number(re), im: number(im) })
-            }
-            _ => Ok(cx.real(Value::from_arg(cx, arg)?)),
-        }
-    }
-}
-
 /// An operand of an op that treats both parts alike, as pairs where it has them: a real tensor does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Paired {
@@ -106,20 +99,4 @@ pub struct Paired {
     pub pairs: Option<Value>,
     /// The parts.
     pub parts: Complex,
-}
-
-impl FromArg for Paired {
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        let pairs = match (args::number(cx, arg), arg) {
-            (Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))), _) => {
-                Some(cx.vector(&[re, im]))
-            }
-            (Some(TensorOrScalar::Scalar(number)), _) => Some(cx.vector(&[number.to_f64(), 0.0])),
-            (None, Argument::Tensor(name)) if cx.is_complex(name) => {
-                Some(Value::from_arg(cx, arg)?)
-            }
-            _ => None,
-        };
-        Ok(Self { pairs, parts: Complex::from_arg(cx, arg)? })
-    }
 }

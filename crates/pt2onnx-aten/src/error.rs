@@ -1,11 +1,23 @@
 //! What can go wrong between FX and ONNX.
 
-use crate::driver::Emitted;
 use pt2onnx_fx::graph::Site;
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// What a lowering gives: its output, or why there is none.
 pub type Lowered<T = pt2onnx_ir::Value> = Result<T, LowerError>;
+
+/// An argument that does not fit its parameter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("argument `{name}`: {what}")]
+pub struct ArgError {
+    /// The parameter.
+    pub name: String,
+    /// What is wrong.
+    pub what: String,
+}
 
 /// Why a lowering cannot translate its node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +35,7 @@ pub enum LowerError {
     Unsupported(String),
     /// An argument is of a kind that the lowering does not take, or out of range.
     #[error(transparent)]
-    Argument(#[from] crate::ArgError),
+    Argument(#[from] ArgError),
     /// What was emitted has another type than what PyTorch recorded: a bug of the lowering.
     #[error(
         "output {output} came out as {emitted}, PyTorch recorded {recorded} (a bug of pt2onnx: please report it)"
@@ -74,6 +86,9 @@ pub struct SignatureError {
     /// Why.
     pub reason: String,
 }
+
+/// The operators that nodes of each op became, by op as FX prints it: `aten.linear.default`, `Gemm`.
+pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 
 /// Why a program cannot be translated: all that is in the way.
 #[derive(Debug, Default, thiserror::Error)]

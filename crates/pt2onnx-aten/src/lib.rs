@@ -22,24 +22,29 @@ mod complex;
 mod cx;
 mod driver;
 mod error;
+mod math;
+mod op;
 mod ops;
-mod promotion;
 mod registry;
 mod schema;
+#[doc(hidden)]
+#[rustfmt::skip]
+#[path = "generated/schemas.rs"]
+pub mod schemas;
 
-pub use args::{ArgError, Args, FromArg, TensorOrScalar};
+pub use args::{Args, FromArg};
 pub use complex::Complex;
-pub use cx::{Cx, Outputs};
-pub use driver::{
-    Detail, Emitted, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used,
-};
-pub use error::{Error, LowerError, Lowered, NodeError, SignatureError};
-pub use promotion::{promote_types, result_type};
-pub use registry::{AtenOp, Function, RegisterError, Registry, Translation, Unbound};
+pub use cx::{Cx, Outputs, TensorOrScalar, promote_types, result_type};
+pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used};
+pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
+pub use op::{Arguments, AtenOp, ByName, Function, Unbound};
+pub use registry::{RegisterError, Registry, Translation};
 
-/// What [`aten!`] needs.
+/// What the macros of tables need.
 #[doc(hidden)]
 pub mod table {
-    pub use crate::registry::{Complexity, LowerFn, call};
+    pub use crate::args::Claims;
+    pub use crate::op::{Complexity, LowerFn, call, check, complexity};
+    pub use crate::schemas;
 }
 pub use schema::{Param, ParamType, Schema};

@@ -1,6 +1,7 @@
 //! Operator schemas in ATen's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
 use pt2onnx_fx::graph::Argument;
+use std::fmt;
 
 /// A parsed schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,32 @@ pub struct ParamType {
     pub optional_elements: bool,
     /// Whether it may be None.
     pub optional: bool,
+}
+
+impl ParamType {
+    /// A plain type, no list, never None.
+    pub fn of(base: &str) -> Self {
+        let base = base.to_owned();
+        Self { base, list: false, optional_elements: false, optional: false }
+    }
+
+    /// Whether it is one of these types, no list, never None.
+    pub fn is_one_of(&self, bases: &[&str]) -> bool {
+        !self.list && !self.optional && bases.contains(&&*self.base)
+    }
+
+    /// Whether it is a list of one of these types, itself never None.
+    pub fn is_list_of(&self, bases: &[&str]) -> bool {
+        self.list && !self.optional && bases.contains(&&*self.base)
+    }
+}
+
+impl fmt::Display for ParamType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = |on: bool, mark| if on { mark } else { "" };
+        let (list, elements) = (mark(self.list, "[]"), mark(self.optional_elements, "?"));
+        write!(f, "{}{elements}{list}{}", self.base, mark(self.optional, "?"))
+    }
 }
 
 impl Schema {

@@ -24,7 +24,9 @@ mod error;
 pub mod graph;
 pub mod passes;
 pub mod printer;
+mod python;
 pub mod schema;
+pub mod text;
 
 pub use error::{
     Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result,

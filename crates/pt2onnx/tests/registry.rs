@@ -3,7 +3,7 @@
 
 use pt2onnx::{
     Detail, Error, Exporter, Registry,
-    aten::{Args, AtenOp, Complex, Cx, Lowered, RegisterError, Translation, aten},
+    aten::{Args, AtenOp, Complex, Cx, Lowered, RegisterError, Translation, op},
     fx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, NamedArg, OpName},
@@ -44,10 +44,10 @@ fn squash(cx: &Cx, x: Value, alpha: f64) -> Lowered {
 }
 
 static TABLE: &[AtenOp] = &[
-    aten!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
+    op!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         Ok(cx.tanh(x))
     }),
-    aten!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
+    op!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
 ];
 
 #[test]

@@ -3,16 +3,16 @@
 //! Bodies are closed: whatever they use comes in as an operand. ONNX lets a region see the values around it, so operands that
 //! do not change from one iteration to the next are simply bound to those.
 
-use super::{Driver, onnx_type, usage::is_symbolic};
-use crate::{FromArg, LowerError, Lowered, TensorOrScalar, complex::Mode, cx::Outputs};
+use super::{types::onnx_type, walk::Driver};
+use crate::{
+    FromArg, LowerError, Lowered, TensorOrScalar,
+    complex::Mode,
+    cx::{Call, Outputs, Scope},
+};
 use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-
-/// Higher-order ops that are translated.
-pub(super) const SUPPORTED: &[&str] =
-    &["associative_scan", "cond", "map_impl", "scan", "while_loop"];
 
 impl<'a> Driver<'a> {
     pub(super) fn higher_order(&mut self, node: &'a Node) -> Lowered<Outputs> {
@@ -74,28 +74,29 @@ impl<'a> Driver<'a> {
         let predicate = self.predicate(predicate)?;
         let mut regions = Vec::new();
         for branch in branches {
-            let (region, _) = self.cx.open_region(&[]);
+            let (region, _) = self.builder.open_region(&[]);
             let outputs = self.body(branch, &operands);
-            self.cx.close_region(outputs.as_deref().unwrap_or_default());
+            self.builder.close_region(outputs.as_deref().unwrap_or_default());
             outputs?;
             regions.push(region);
         }
-        let outputs = self.cx.if_op(self.results(node).len(), predicate, regions[0], regions[1]);
+        let outputs =
+            self.builder.if_op(self.results(node).len(), predicate, regions[0], regions[1]);
         Ok(Outputs(outputs.into_iter().map(Some).collect()))
     }
 
     /// A 0-d bool.
     fn predicate(&self, predicate: &Argument) -> Lowered {
         let value = match predicate {
-            Argument::SymBool(SymArg::Name(name)) => match self.cx.meta(name) {
-                Some(ValueMeta::SymBool { expr, .. }) => self.cx.number(expr),
+            Argument::SymBool(SymArg::Name(name)) => match self.scope.meta(name) {
+                Some(ValueMeta::SymBool { expr, .. }) => self.builder.number(expr),
                 _ => {
                     return Err(LowerError::unsupported(format!("`{name}` has no expression")));
                 }
             },
-            other => Value::from_arg(&self.cx, other).map_err(LowerError::Unsupported)?,
+            other => Value::from_arg(&self.context(), other).map_err(LowerError::Unsupported)?,
         };
-        Ok(self.cx.reshape(self.cx.cast(value, DType::Bool), &[]))
+        Ok(self.builder.reshape(self.builder.cast(value, DType::Bool), &[]))
     }
 
     /// `Loop` without a trip count: the condition is computed before the first iteration and at the end of each.
@@ -116,13 +117,13 @@ impl<'a> Driver<'a> {
                 .first()
                 .copied()
                 .ok_or_else(|| LowerError::unsupported("its condition has no result"))?;
-            Ok(driver.cx.reshape(driver.cx.cast(verdict, DType::Bool), &[]))
+            Ok(driver.builder.reshape(driver.builder.cast(verdict, DType::Bool), &[]))
         };
         let start = go_on(self, &carried)?;
 
         let mut types = vec![Type::tensor(DType::I64, []), Type::tensor(DType::Bool, [])];
         types.extend(self.input_types(body, &carried));
-        let (region, inputs) = self.cx.open_region(&types);
+        let (region, inputs) = self.builder.open_region(&types);
         let next: Lowered<Vec<Value>> = (|| {
             let operands: Vec<TensorOrScalar> =
                 tensors(&inputs[2..]).chain(additional.iter().cloned()).collect();
@@ -131,9 +132,9 @@ impl<'a> Driver<'a> {
             outputs.extend(next);
             Ok(outputs)
         })();
-        self.cx.close_region(next.as_deref().unwrap_or_default());
+        self.builder.close_region(next.as_deref().unwrap_or_default());
         next?;
-        let results = self.cx.loop_op(carried.len(), None, start, &carried, region);
+        let results = self.builder.loop_op(carried.len(), None, start, &carried, region);
         Ok(Outputs(results.into_iter().map(Some).collect()))
     }
 
@@ -152,15 +153,15 @@ impl<'a> Driver<'a> {
         let xs = self.tensors_of(xs)?;
         let xs = xs
             .iter()
-            .map(|&x| Ok(self.to_front(x, self.cx.axis(x, dim)?)))
+            .map(|&x| Ok(self.to_front(x, self.context().axis(x, dim)?)))
             .collect::<Lowered<Vec<_>>>()?;
         let additional = self.operands(rest)?;
         let types = self.input_types(body, &[&init[..], &xs[..]].concat());
-        let (region, inputs) = self.cx.open_region(&types);
+        let (region, inputs) = self.builder.open_region(&types);
         let operands: Vec<TensorOrScalar> =
             tensors(&inputs).chain(additional.iter().cloned()).collect();
         let outputs = self.body(body, &operands);
-        self.cx.close_region(outputs.as_deref().unwrap_or_default());
+        self.builder.close_region(outputs.as_deref().unwrap_or_default());
         outputs?;
         Ok(self.emit_scan(&init, &xs, reverse, body.outputs.len(), region))
     }
@@ -180,7 +181,7 @@ impl<'a> Driver<'a> {
             ..Default::default()
         };
         let inputs = [init, xs].concat();
-        let results = self.cx.scan_op(outputs, &inputs, region, xs.len() as i64, options);
+        let results = self.builder.scan_op(outputs, &inputs, region, xs.len() as i64, options);
         Outputs(results.into_iter().map(Some).collect())
     }
 
@@ -195,37 +196,40 @@ impl<'a> Driver<'a> {
         let additional = self.operands(rest)?;
         // A body over whole slices knows their dimension as one of size 1.
         let slices_keep_dim = body.inputs.first().and_then(|a| self.body_rank(body, a))
-            == xs.first().map(|&x| self.cx.rank(x));
+            == xs.first().map(|&x| self.builder.rank(x));
         let first = |x: Value| match slices_keep_dim {
-            true => self.cx.slice(x, 0, &Expr::int(0), &Expr::int(1), 1),
-            false => self.cx.take(x, 0, &Expr::int(0)),
+            true => self.builder.slice(x, 0, &Expr::int(0), &Expr::int(1), 1),
+            false => self.builder.take(x, 0, &Expr::int(0)),
         };
         let init: Vec<Value> = xs.iter().map(|&x| first(x)).collect();
-        let tail: Vec<Value> =
-            xs.iter().map(|&x| self.cx.slice(x, 0, &Expr::int(1), &self.cx.dim(x, 0), 1)).collect();
+        let tail: Vec<Value> = xs
+            .iter()
+            .map(|&x| self.builder.slice(x, 0, &Expr::int(1), &self.builder.dim(x, 0), 1))
+            .collect();
         let scanned: Vec<Value> = tail
             .iter()
-            .map(|&x| if slices_keep_dim { self.cx.unsqueeze(x, &[1]) } else { x })
+            .map(|&x| if slices_keep_dim { self.builder.unsqueeze(x, &[1]) } else { x })
             .collect();
         let types = self.input_types(body, &[&init[..], &scanned[..]].concat());
-        let (region, inputs) = self.cx.open_region(&types);
+        let (region, inputs) = self.builder.open_region(&types);
         let operands: Vec<TensorOrScalar> =
             tensors(&inputs).chain(additional.iter().cloned()).collect();
         let outputs = self.body(body, &operands);
         let twice: Vec<Value> =
             outputs.iter().flatten().chain(outputs.iter().flatten()).copied().collect();
-        self.cx.close_region(&twice);
+        self.builder.close_region(&twice);
         outputs?;
         let n = init.len();
         let results = self.emit_scan(&init, &scanned, false, 2 * n, region);
         let rows = results.0.into_iter().skip(n).flatten().zip(&init).zip(&xs).map(
             |((rows, &head), &x)| {
                 let (head, rows) = match slices_keep_dim {
-                    true => (head, self.cx.squeeze(rows, &[1])),
-                    false => (self.cx.unsqueeze(head, &[0]), rows),
+                    true => (head, self.builder.squeeze(rows, &[1])),
+                    false => (self.builder.unsqueeze(head, &[0]), rows),
                 };
-                let all = self.cx.concat(&[head, rows], 0);
-                self.cx.set_type(all, Type::tensor(self.cx.dtype(x), self.cx.shape(x)));
+                let all = self.builder.concat(&[head, rows], 0);
+                self.builder
+                    .set_type(all, Type::tensor(self.builder.dtype(x), self.builder.shape(x)));
                 Some(all)
             },
         );
@@ -240,9 +244,9 @@ impl<'a> Driver<'a> {
     }
 
     fn to_front(&self, x: Value, axis: usize) -> Value {
-        let others = (0..self.cx.rank(x)).filter(|&a| a != axis);
+        let others = (0..self.builder.rank(x)).filter(|&a| a != axis);
         let perm: Vec<usize> = std::iter::once(axis).chain(others).collect();
-        self.cx.transpose(x, &perm)
+        self.builder.transpose(x, &perm)
     }
 
     /// What a body records of its first inputs, which are these values or slices of them.
@@ -254,8 +258,9 @@ impl<'a> Driver<'a> {
             ValueMeta::SymBool { .. } => Some(Type::tensor(DType::Bool, [])),
             ValueMeta::CustomObj { .. } => None,
         };
-        let or_given =
-            |v: &Value| self.cx.type_of(*v).unwrap_or(Type::tensor(self.cx.dtype(*v), []));
+        let or_given = |v: &Value| {
+            self.builder.type_of(*v).unwrap_or(Type::tensor(self.builder.dtype(*v), []))
+        };
         values
             .iter()
             .enumerate()
@@ -266,11 +271,10 @@ impl<'a> Driver<'a> {
     /// Operands, lists spread out.
     fn operands(&self, args: &[&Argument]) -> Lowered<Vec<TensorOrScalar>> {
         let mut operands = Vec::new();
-        // Complex tensors pass as the pairs that they are.
-        self.cx.set_mode(Mode::Complex);
+        // Complex tensors pass as the real/imaginary pairs that they are.
+        let cx = self.cx(Call { mode: Mode::Complex, ..Call::default() });
         let mut push = |arg: Argument| -> Lowered<()> {
-            operands
-                .push(TensorOrScalar::from_arg(&self.cx, &arg).map_err(LowerError::Unsupported)?);
+            operands.push(TensorOrScalar::from_arg(&cx, &arg).map_err(LowerError::Unsupported)?);
             Ok(())
         };
         for arg in args {
@@ -285,7 +289,6 @@ impl<'a> Driver<'a> {
                 other => push((*other).clone())?,
             }
         }
-        self.cx.set_mode(Mode::Real);
         Ok(operands)
     }
 
@@ -296,55 +299,50 @@ impl<'a> Driver<'a> {
 
     /// An operand as a tensor: numbers are 0-d.
     fn tensor_of(&self, operand: &TensorOrScalar) -> Value {
-        let dtype = self.cx.result_type(std::slice::from_ref(operand));
-        self.cx.as_tensor(operand, dtype)
+        let dtype = self.context().result_type(std::slice::from_ref(operand));
+        self.context().as_tensor(operand, dtype)
     }
 
     /// Lowers a body into the open region, its inputs bound to the operands; gives its outputs.
     fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
         let values: Vec<Value> = operands.iter().map(|o| self.tensor_of(o)).collect();
-        self.cx.enter(graph);
+        let outer = std::mem::replace(&mut self.scope, Scope::of(graph));
         for (input, &value) in graph.inputs.iter().zip(&values) {
             let Some(name) = input.name() else { continue };
-            match self.cx.meta(name) {
+            match self.scope.meta(name) {
                 Some(
                     ValueMeta::SymInt { expr, .. }
                     | ValueMeta::SymFloat { expr, .. }
                     | ValueMeta::SymBool { expr, .. },
                 ) => {
-                    self.cx.bind_scalar(expr.clone(), value);
+                    self.builder.bind_scalar(expr.clone(), value);
                 }
                 Some(ValueMeta::Tensor(meta)) => {
                     // A carried value may have sizes of its own in the body.
-                    let bound = |d: &Expr| d.symbols().iter().all(|s| self.cx.is_bound(s));
+                    let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
                     if !meta.sizes.iter().all(bound) {
-                        self.cx.bind_recorded_dims(value, &meta.sizes);
+                        self.builder.bind_recorded_dims(value, &meta.sizes);
                     }
-                    self.cx.define(name, value);
+                    self.scope.define(name, value);
                 }
-                _ => self.cx.define(name, value),
+                _ => self.scope.define(name, value),
             }
         }
-        let origin = self.cx.origin();
+        let origin = self.builder.origin();
         self.nodes(graph);
-        self.cx.set_origin(origin);
+        self.builder.set_origin(origin);
         let outputs = graph.outputs.iter().map(|o| self.body_output(o)).collect();
-        self.cx.leave();
+        self.scope = outer;
         outputs
     }
 
     fn body_output(&self, output: &Argument) -> Lowered {
         let operand =
-            TensorOrScalar::from_arg(&self.cx, output).map_err(LowerError::Unsupported)?;
+            TensorOrScalar::from_arg(&self.context(), output).map_err(LowerError::Unsupported)?;
         Ok(self.tensor_of(&operand))
     }
 }
 
 fn tensors(values: &[Value]) -> impl Iterator<Item = TensorOrScalar> + '_ {
     values.iter().map(|&v| TensorOrScalar::Tensor(v))
-}
-
-/// Whether a node needs no registered lowering.
-pub(super) fn needs_no_lowering(node: &Node) -> bool {
-    is_symbolic(node) || (node.target.is_higher_order() && SUPPORTED.contains(&&*node.target.name))
 }

@@ -1,47 +1,14 @@
 //! Ops that stay what they are: nodes of a domain of their own, for a runtime that knows them.
 
-use super::{Driver, onnx_type};
+use super::{types::onnx_type, walk::Driver};
 use crate::{ArgError, Cx, FromArg, LowerError, Lowered, cx::Outputs};
-use pt2onnx_fx::graph::{Argument, Node, OpName, SymArg, ValueMeta};
+use pt2onnx_fx::graph::{Argument, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// Domain of ATen's own ops.
 const ATEN_DOMAIN: &str = "org.pytorch.aten";
-
-/// What becomes of ops: `operator_export_type` of PyTorch's older exporter.
-///
-/// A node that an op becomes has the op's name as type, and the op's namespace as domain: `mylib` for `mylib::foo`, but
-/// `org.pytorch.aten` for `aten` ops. Its inputs are the tensors (and the numbers that are known at run time only), lists
-/// spread out; the attribute `input_names` says for each of them the parameter that it belongs to. All other arguments are
-/// attributes, named as the parameters. What is None or not given is left out. Overloads other than the default one are
-/// named by the attribute `overload_name`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Operators {
-    /// Those of ONNX alone: an op that cannot be translated is an error.
-    #[default]
-    Onnx,
-    /// Ops that cannot be translated become such nodes.
-    Fallthrough,
-    /// ATen's ops that cannot be translated become such nodes, others are errors.
-    AtenFallback,
-    /// All ATen ops become such nodes, but for those that only compute sizes.
-    Aten,
-}
-
-impl Operators {
-    /// Whether an op may become a node of its own domain.
-    pub(super) fn admit(self, op: &OpName) -> bool {
-        let is_aten = &*op.namespace == "aten";
-        match self {
-            _ if !op.is_operator() => false,
-            Operators::Onnx => false,
-            Operators::Fallthrough => true,
-            Operators::AtenFallback | Operators::Aten => is_aten,
-        }
-    }
-}
 
 /// What an argument becomes of a node that keeps the op's parameters.
 pub(super) enum Passed {
@@ -106,7 +73,7 @@ impl<'a> Driver<'a> {
         let (mut inputs, mut names, mut attributes) =
             (Vec::new(), Vec::new(), Attributes::default());
         for arg in &node.args {
-            let passed = pass(&self.cx, &arg.value)
+            let passed = pass(&self.context(), &arg.value)
                 .map_err(|what| ArgError { name: arg.name.to_string(), what })?;
             match passed {
                 Passed::Nothing => {}
@@ -128,7 +95,7 @@ impl<'a> Driver<'a> {
             other => other,
         };
         let types = self.result_types(node)?;
-        let results = self.cx.emit_custom(domain, &op.name, &inputs, attributes, &types);
+        let results = self.builder.emit_custom(domain, &op.name, &inputs, attributes, &types);
         Ok(results.to_vec().into())
     }
 
@@ -148,7 +115,7 @@ impl<'a> Driver<'a> {
         let number = |dtype| Some(Type::tensor(dtype, []));
         let types = results.into_iter().map(|(name, meta)| match meta {
             Some(meta) => Some(onnx_type(meta)),
-            None => match self.cx.meta(name?)? {
+            None => match self.scope.meta(name?)? {
                 ValueMeta::SymInt { .. } => number(DType::I64),
                 ValueMeta::SymFloat { .. } => number(DType::F64),
                 ValueMeta::SymBool { .. } => number(DType::Bool),

@@ -1,8 +1,8 @@
 //! Ops whose translations are functions of ONNX: their nodes become calls.
 
 use super::{
-    Driver,
     foreign::{Passed, pass},
+    walk::Driver,
 };
 use crate::{ArgError, LowerError, Lowered, cx::Outputs};
 use pt2onnx_fx::graph::Node;
@@ -36,7 +36,7 @@ impl<'a> Driver<'a> {
                 ))
             };
             let place = |name: &str| parameters.iter().position(|p| *p == name);
-            match pass(&self.cx, &arg.value).map_err(error)? {
+            match pass(&self.context(), &arg.value).map_err(error)? {
                 Passed::Nothing => {}
                 Passed::Inputs(values) => match (place(name), values.as_slice()) {
                     (Some(place), [value]) => inputs[place] = *value,
@@ -54,7 +54,7 @@ impl<'a> Driver<'a> {
                     (Some(place), _) => {
                         let tensor = tensor(&value);
                         let tensor = tensor.ok_or_else(|| error("it is no tensor".to_owned()))?;
-                        inputs[place] = Some(self.cx.constant(tensor));
+                        inputs[place] = Some(self.builder.constant(tensor));
                     }
                     (None, Some(kind)) => {
                         let given = value.kind();
@@ -99,8 +99,8 @@ impl<'a> Driver<'a> {
             )));
         }
         let (domain, op) = (&function.domain, &function.name);
-        let results = self.cx.emit_custom(domain, op, &inputs, attributes, &types);
-        self.cx.edit(|model| {
+        let results = self.builder.emit_custom(domain, op, &inputs, attributes, &types);
+        self.builder.edit(|model| {
             if let Some(call) = results.first().and_then(|v| model.producer(*v)) {
                 model[call].overload = function.overload.clone().into();
             }

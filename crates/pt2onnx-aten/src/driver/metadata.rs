@@ -1,11 +1,11 @@
 //! Metadata: what nodes, the graph and its values say of the program they come from, with the keys and texts of
 //! `torch.onnx.export`.
 
-use super::{Operators, State, signature::Role};
+use super::options::{Detail, Options};
 use pt2onnx_fx::{
     graph::{
-        ExportedProgram, Graph, GraphSignature, ModuleFrame, MutationKind, Name, Node, OpName,
-        OutputSpec,
+        ExportedProgram, Graph, GraphSignature, InputSpec, ModuleFrame, MutationKind, Name, Node,
+        OpName, OutputSpec,
     },
     printer::{self, Printer, PyStr},
 };
@@ -16,39 +16,6 @@ use std::{
     fmt::{self, Write},
     sync::Arc,
 };
-
-/// How much of the source program a model tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detail {
-    /// All that `torch.onnx.export` writes.
-    #[default]
-    Full,
-    /// Of nodes the `namespace` (module path, FX node and operator), of the graph the ranges of its symbols.
-    Basic,
-    /// Nothing.
-    None,
-}
-
-/// What [`lower`](super::lower) is told besides the program. A [`State`] alone makes the rest the default.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
-    /// What becomes of the program's writes to buffers and inputs.
-    pub state: State,
-    /// What becomes of ops.
-    pub operators: Operators,
-    /// How much metadata is made.
-    pub metadata: Detail,
-    /// Whether stack traces tell files without their folders.
-    pub strip_paths: bool,
-    /// The graph as the archive had it: nodes that passes made another operator of are described as they were.
-    pub archived: Option<&'a Graph>,
-}
-
-impl From<State> for Options<'_> {
-    fn from(state: State) -> Self {
-        Self { state, ..Self::default() }
-    }
-}
 
 const NAMESPACE: &str = "namespace";
 const CLASS_HIERARCHY: &str = "pkg.torch.onnx.class_hierarchy";
@@ -62,6 +29,14 @@ const GUARDS: &str = "pkg.torch.export.ExportedProgram.guards_code";
 const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
 const PERSISTENT: &str = "pkg.torch.export.graph_signature.InputSpec.persistent";
 const OUTPUT_KIND: &str = "pkg.torch.export.graph_signature.OutputSpec.kind";
+
+/// What a value is to the program.
+pub(super) enum Role<'a> {
+    /// This input, under this name in the model.
+    Input(&'a InputSpec, &'a Name),
+    /// An output of this kind.
+    Output(&'static str),
+}
 
 /// Describes the nodes of a program. Texts that nodes share are made once.
 pub(super) struct Annotator<'a> {

@@ -1,29 +1,24 @@
 //! Inputs and outputs of a program: what becomes an input, a constant, an output of the model.
 
 use super::{
-    Driver, onnx_type, python_number,
-    state::{State, is_written},
+    metadata::Role,
+    options::State,
+    state::is_written,
+    types::{onnx_type, python_number},
+    walk::Driver,
 };
-use crate::{Cx, SignatureError};
+use crate::SignatureError;
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
 };
-use pt2onnx_ir::{Model, Type, Value};
+use pt2onnx_ir::{Builder, Model, Type, Value};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxHashMap;
-
-/// What a value is to the program.
-pub(super) enum Role<'a> {
-    /// This input, under this name in the model.
-    Input(&'a InputSpec, &'a Name),
-    /// An output of this kind.
-    Output(&'static str),
-}
 
 impl<'a> Driver<'a> {
     /// Says what a value is to the program.
     pub(super) fn note(&self, value: Value, role: Role) {
-        self.cx.edit(|model| self.annotator.value(model, value, role));
+        self.builder.edit(|model| self.annotator.value(model, value, role));
     }
 
     pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
@@ -54,12 +49,12 @@ impl<'a> Driver<'a> {
                         .find(|(t, _)| t.numel() > 0 && t.same(tensor))
                         .map(|(_, v)| *v);
                     let value = known.unwrap_or_else(|| {
-                        let value = weight(&self.cx, tensor, target);
+                        let value = weight(&self.builder, tensor, target);
                         views.push((tensor, value));
                         value
                     });
                     self.note(value, Role::Input(spec, target));
-                    self.cx.define(name, value);
+                    self.scope.define(name, value);
                 }
                 InputSpec::UserInput(arg) => {
                     let done = self.user_input(spec, arg);
@@ -85,7 +80,7 @@ impl<'a> Driver<'a> {
         let Some(name) = arg.name() else {
             return Ok(());
         };
-        let (ty, number) = match self.cx.meta(name) {
+        let (ty, number) = match self.scope.meta(name) {
             Some(ValueMeta::Tensor(meta)) => (onnx_type(meta), None),
             Some(ValueMeta::SymInt { expr, .. }) => {
                 (Type::tensor(DType::I64, []), Some(expr.clone()))
@@ -99,7 +94,7 @@ impl<'a> Driver<'a> {
             }
             None => return Err(unsupported(name, "the archive does not tell its type")),
         };
-        let value = self.cx.edit(|model| {
+        let value = self.builder.edit(|model| {
             let value = model.add_input(Model::MAIN, Some(ty));
             model[value].name = Some(name.clone());
             value
@@ -107,25 +102,25 @@ impl<'a> Driver<'a> {
         self.note(value, Role::Input(spec, name));
         match number {
             Some(expr) => {
-                self.cx.bind_scalar(expr, value);
+                self.builder.bind_scalar(expr, value);
             }
             None => {
-                self.cx.bind_dims(value);
-                self.cx.define(name, value);
+                self.builder.bind_dims(value);
+                self.scope.define(name, value);
             }
         }
         Ok(())
     }
 
     /// A Python value that was fixed at export: no input of the model.
-    fn constant_input(&self, name: &'a Name, value: &ConstantValue) {
+    fn constant_input(&mut self, name: &'a Name, value: &ConstantValue) {
         let scalar = match value {
             ConstantValue::Int(i) => Scalar::Int(*i),
             ConstantValue::Float(f) => Scalar::Float(*f),
             ConstantValue::Bool(b) => Scalar::Bool(*b),
             ConstantValue::None | ConstantValue::String(_) => return,
         };
-        self.cx.define(name, python_number(&self.cx, scalar));
+        self.scope.define(name, python_number(&self.builder, scalar));
     }
 
     /// Sets the model's outputs; gives warnings.
@@ -162,7 +157,7 @@ impl<'a> Driver<'a> {
             }
         }
         errors.extend(self.state_outputs(program, state, &mut outputs, &mut warnings));
-        let faults = self.cx.take_faults();
+        let faults = self.builder.take_faults();
         let faults = faults.into_iter().take(if self.partial { 0 } else { 1 });
         errors.extend(faults.map(|fault| SignatureError {
             what: "output",
@@ -170,12 +165,12 @@ impl<'a> Driver<'a> {
             reason: fault.to_string(),
         }));
         self.errors.signature.extend(errors);
-        self.cx.edit(|model| model.set_outputs(Model::MAIN, &outputs));
+        self.builder.edit(|model| model.set_outputs(Model::MAIN, &outputs));
         warnings
     }
 
     fn output(&self, arg: &Argument) -> Result<Option<Value>, SignatureError> {
-        let known = |s: Scalar| Ok(Some(python_number(&self.cx, s)));
+        let known = |s: Scalar| Ok(Some(python_number(&self.builder, s)));
         match arg {
             Argument::None | Argument::OptionalTensor(None) => Ok(None),
             Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => known(Scalar::Int(*i)),
@@ -189,13 +184,13 @@ impl<'a> Driver<'a> {
                 };
                 let name =
                     arg.name().ok_or_else(|| unsupported("it is neither tensor nor number"))?;
-                if let Some(value) = self.cx.value(name) {
+                if let Some(value) = self.scope.value(name) {
                     return Ok(Some(value));
                 }
-                match self.cx.meta(name) {
-                    Some(ValueMeta::SymInt { expr, .. }) => Ok(Some(self.cx.size(expr))),
+                match self.scope.meta(name) {
+                    Some(ValueMeta::SymInt { expr, .. }) => Ok(Some(self.builder.size(expr))),
                     Some(ValueMeta::SymFloat { expr, .. }) => {
-                        Ok(Some(self.cx.cast(self.cx.number(expr), DType::F32)))
+                        Ok(Some(self.builder.cast(self.builder.number(expr), DType::F32)))
                     }
                     _ => Err(unsupported("nothing in the program computes it")),
                 }
@@ -207,21 +202,21 @@ impl<'a> Driver<'a> {
     fn own_output(&self, arg: &Argument, value: Value, before: &[Value]) -> Value {
         let own = self.distinct(value, before);
         if let Some(name) = arg.name().cloned() {
-            self.cx.edit(|model| model[own].name = Some(name));
+            self.builder.edit(|model| model[own].name = Some(name));
         }
         own
     }
 
     /// The value, or a copy of it where it is no node's or an output already.
     pub(super) fn distinct(&self, value: Value, before: &[Value]) -> Value {
-        let from_node = self.cx.model().producer(value).is_some() && !before.contains(&value);
-        if from_node { value } else { self.cx.identity(value) }
+        let from_node = self.builder.model().producer(value).is_some() && !before.contains(&value);
+        if from_node { value } else { self.builder.identity(value) }
     }
 }
 
 /// A parameter, buffer or constant under its own name.
-fn weight(cx: &Cx, tensor: &Tensor, target: &Name) -> Value {
-    cx.edit(|model| {
+fn weight(builder: &Builder, tensor: &Tensor, target: &Name) -> Value {
+    builder.edit(|model| {
         let value = model.add_constant(tensor.view_as_real());
         model[value].name = Some(target.clone());
         value

@@ -1,23 +1,9 @@
 //! State: what becomes of the values that a program writes into buffers, parameters and inputs.
 
-use super::{Driver, onnx_type, signature::Role};
+use super::{metadata::Role, options::State, types::onnx_type, walk::Driver};
 use crate::SignatureError;
 use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};
 use pt2onnx_ir::{Model, Value};
-
-/// What to do with the final values of buffers, parameters and inputs that a program writes into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// They are lost, with a warning for each.
-    #[default]
-    Drop,
-    /// They become outputs behind the program's own, named by their qualified name (`NAME.next` for inputs, whose name is taken).
-    Outputs,
-    /// As `Outputs`, and the values before come in as inputs: `NAME` and `NAME.next`, so that a caller can loop.
-    Pairs,
-    /// An error.
-    Error,
-}
 
 /// Whether the program writes into what this placeholder stands for.
 pub(super) fn is_written(program: &ExportedProgram, placeholder: &Name) -> bool {
@@ -32,17 +18,17 @@ impl<'a> Driver<'a> {
         placeholder: &'a Name,
         target: &Name,
     ) -> Result<(), SignatureError> {
-        let Some(ValueMeta::Tensor(meta)) = self.cx.meta(placeholder) else {
+        let Some(ValueMeta::Tensor(meta)) = self.scope.meta(placeholder) else {
             return Err(signature(target, "the archive does not tell its type"));
         };
-        let value = self.cx.edit(|model| {
+        let value = self.builder.edit(|model| {
             let value = model.add_input(Model::MAIN, Some(onnx_type(meta)));
             model[value].name = Some(target.clone());
             value
         });
         self.note(value, Role::Input(spec, target));
-        self.cx.bind_dims(value);
-        self.cx.define(placeholder, value);
+        self.builder.bind_dims(value);
+        self.scope.define(placeholder, value);
         Ok(())
     }
 
@@ -63,7 +49,7 @@ impl<'a> Driver<'a> {
                 )),
                 State::Error => errors.push(signature(&mutation.target, &describe(mutation))),
                 State::Outputs | State::Pairs => {
-                    let Some(value) = self.cx.value(&mutation.value) else {
+                    let Some(value) = self.scope.value(&mutation.value) else {
                         if !self.partial {
                             errors.push(signature(&mutation.target, "nothing in the program computes its new value"));
                         }
@@ -72,7 +58,7 @@ impl<'a> Driver<'a> {
                     let value = self.distinct(value, outputs);
                     let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
                     let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
-                    self.cx.edit(|model| model[value].name = Some(name.into()));
+                    self.builder.edit(|model| model[value].name = Some(name.into()));
                     self.note(value, Role::Output(kind(mutation)));
                     outputs.push(value);
                 }

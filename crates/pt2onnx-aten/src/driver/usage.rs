@@ -1,16 +1,14 @@
 //! Which ops a program uses.
 
-use crate::Registry;
+use super::kinds::needs_no_translation;
+use crate::{Emitted, Registry};
 use pt2onnx_fx::{
-    graph::{Argument, Graph, Node, OpName},
+    graph::{Graph, Node, OpName},
     passes::is_aside,
 };
 use pt2onnx_ir::Model;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The operators that nodes of each op became, by op as FX prints it: `aten.linear.default`, `Gemm`.
-pub type Emitted = BTreeMap<String, BTreeSet<String>>;
+use std::collections::BTreeMap;
 
 /// `Gemm`, `com.microsoft::Gelu`.
 fn qualified(node: &pt2onnx_ir::Node) -> String {
@@ -62,7 +60,7 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
             OpUse {
                 target: node.target.to_string(),
                 count: 0,
-                supported: super::control::needs_no_lowering(node) || registry.is_registered(&op),
+                supported: needs_no_translation(node) || registry.is_registered(&op),
                 aside: is_aside(node),
                 op,
             }
@@ -83,17 +81,6 @@ fn visit<'a>(graph: &'a Graph, f: &mut impl FnMut(&'a Node)) {
         f(node);
         node.bodies().for_each(|body| visit(body, f));
     }
-}
-
-/// Whether a node only computes sizes: its results are expressions that the program spells out, so that there is nothing
-/// to lower. They are computed where they are needed.
-pub(super) fn is_symbolic(node: &Node) -> bool {
-    let symbol = |a: &Argument| {
-        matches!(a, Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_))
-    };
-    let sizes = matches!(&*node.target.namespace, "_operator" | "math" | "torch" | "builtins")
-        || node.target.name.starts_with("sym_");
-    sizes && !node.outputs.is_empty() && node.outputs.iter().all(symbol)
 }
 
 #[cfg(test)]

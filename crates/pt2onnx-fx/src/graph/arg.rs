@@ -187,6 +187,30 @@ impl fmt::Display for Layout {
     }
 }
 
+impl From<bool> for Argument {
+    fn from(value: bool) -> Self {
+        Argument::Bool(value)
+    }
+}
+
+impl From<i64> for Argument {
+    fn from(value: i64) -> Self {
+        Argument::Int(value)
+    }
+}
+
+impl From<f64> for Argument {
+    fn from(value: f64) -> Self {
+        Argument::Float(value)
+    }
+}
+
+impl From<&str> for Argument {
+    fn from(value: &str) -> Self {
+        Argument::String(value.into())
+    }
+}
+
 impl Argument {
     /// The name of the tensor, symbol or object that this is, if it is one.
     pub fn name(&self) -> Option<&Name> {

@@ -1,24 +1,21 @@
 //! Cholesky factors, and systems whose matrix is given by one.
 
-use super::{
-    super::num::Num,
-    batch_of, column, count_rows, identity,
-    iterate::{Step, iterate},
-    lu::first_of,
-    row, rows_of, shape_with,
-    solve::triangular,
-};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, column, count_rows, identity, row, rows_of, shape_with};
+use crate::math::num::Num;
+use crate::ops::linalg::lu::first_of;
+use crate::ops::linalg::solve::triangular;
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", cholesky_solve, complex: cholesky_solve),
-    aten!("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse, complex: cholesky_inverse),
-    aten!("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve, complex: cholesky_solve),
-    aten!("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", linalg_cholesky, complex: linalg_cholesky),
-    aten!("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", linalg_cholesky_ex, complex: linalg_cholesky_ex),
+    op!(aten::_cholesky_solve_helper, cholesky_solve, complex = cholesky_solve),
+    op!(aten::cholesky_inverse, cholesky_inverse, complex = cholesky_inverse),
+    op!(aten::cholesky_solve, cholesky_solve, complex = cholesky_solve),
+    op!(aten::linalg_cholesky, linalg_cholesky, complex = linalg_cholesky),
+    op!(aten::linalg_cholesky_ex, linalg_cholesky_ex, complex = linalg_cholesky_ex),
 ];
 
 /// L with `A = L L^H`, one column a step, of the lower triangle of `a`; and for each step whether the matrix was not

@@ -3,29 +3,26 @@
 //! A step rotates all pairs (i, j) with i + j = step modulo n at once, the modulus ordering of Luk and Park (A proof of
 //! convergence for two parallel Jacobi SVD algorithms, IEEE Transactions on Computers 38, 1989); n steps meet every pair.
 
-use super::{
-    super::num::Num,
-    batch_of, identity,
-    iterate::{Step, iterate},
-    pick_columns, rows_of, shape_with, triangle,
-};
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, identity, pick_columns, rows_of, shape_with, triangle};
+use crate::math::num::Num;
+use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", linalg_eigh_values, complex: linalg_eigh_values),
-    aten!("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", linalg_eigh, complex: linalg_eigh),
-    aten!("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", eigvalsh, complex: eigvalsh),
+    op!(aten::_linalg_eigh, linalg_eigh_values, complex = linalg_eigh_values),
+    op!(aten::linalg_eigh, linalg_eigh, complex = linalg_eigh),
+    op!(aten::linalg_eigvalsh, eigvalsh, complex = eigvalsh),
 ];
 
 /// Sweeps over all pairs after which the rotations end at the latest; about six are usual.
-pub(super) const SWEEPS: i64 = 24;
+pub(crate) const SWEEPS: i64 = 24;
 
 /// The distance from 1 to the next larger number.
-pub(super) fn epsilon(dtype: DType) -> f64 {
+pub(crate) fn epsilon(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),
@@ -33,14 +30,14 @@ pub(super) fn epsilon(dtype: DType) -> f64 {
 }
 
 /// Who is rotated with whom: the partner of each number, as a vector of indices.
-pub(super) struct Pairing {
+pub(crate) struct Pairing {
     pub partners: Value,
     /// 1 for the first of a pair, -1 for the second, 0 for who has no partner but itself.
     pub order: Value,
 }
 
 /// The pairs of a step.
-pub(super) fn pairing(cx: &Cx, n: &Expr, numbers: Value, step: Value, dtype: DType) -> Pairing {
+pub(crate) fn pairing(cx: &Cx, n: &Expr, numbers: Value, step: Value, dtype: DType) -> Pairing {
     let partners = cx.mod_(cx.sub(step, numbers), cx.size(n), attrs::Mod::default());
     let order = cx.cast(cx.sign(cx.sub(partners, numbers)), dtype);
     Pairing { partners, order }
@@ -48,7 +45,7 @@ pub(super) fn pairing(cx: &Cx, n: &Expr, numbers: Value, step: Value, dtype: DTy
 
 /// Cosine and sine (with the direction that makes the product real) of the rotations that make `product` zero, where `own`
 /// and `other` are the squares or diagonal elements of each number and of its partner.
-pub(super) fn rotation(
+pub(crate) fn rotation(
     cx: &Cx,
     own: Value,
     other: Value,
@@ -77,7 +74,7 @@ pub(super) fn rotation(
 }
 
 /// Columns turned: each its own times the cosine, less its partner's times the sine.
-pub(super) fn turn_columns(cx: &Cx, a: Num, pairs: &Pairing, cos: Value, sin: Num) -> Num {
+pub(crate) fn turn_columns(cx: &Cx, a: Num, pairs: &Pairing, cos: Value, sin: Num) -> Num {
     let rank = cx.rank(a.re);
     let wide = |x: Value| cx.unsqueeze(x, &[rank - 2]);
     let others = a.map(|x| cx.gather(x, pairs.partners, rank - 1));
@@ -123,11 +120,11 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
 }
 
 fn magnitude(cx: &Cx, a: Num) -> Value {
-    super::lu::magnitude(cx, a)
+    crate::ops::linalg::lu::magnitude(cx, a)
 }
 
 /// The Hermitian matrix of which only that triangle is given.
-pub(super) fn hermitian(cx: &Cx, a: Num, upper: bool) -> Num {
+pub(crate) fn hermitian(cx: &Cx, a: Num, upper: bool) -> Num {
     let strict = triangle(cx, a, upper, if upper { 1 } else { -1 });
     let real = Num::from(diagonal_matrix(cx, a));
     let half = match a.im {
@@ -143,7 +140,7 @@ fn diagonal_matrix(cx: &Cx, a: Num) -> Value {
 }
 
 /// Ascending eigenvalues and, if wanted, their eigenvectors, of a Hermitian matrix.
-pub(super) fn eigh(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
+pub(crate) fn eigh(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
     let n = rows_of(cx, a);
     if cx.shape(a.re).iter().any(|d| d.as_int() == Some(0)) {
         let values = cx.full(&shape_with(&batch_of(cx, a), &[&n]), 0, cx.dtype(a.re));
@@ -155,7 +152,7 @@ pub(super) fn eigh(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
 }
 
 /// Sorted along the last dimension, and the order.
-pub(super) fn sort(cx: &Cx, x: Value, largest: bool) -> (Value, Value) {
+pub(crate) fn sort(cx: &Cx, x: Value, largest: bool) -> (Value, Value) {
     let n = cx.sizes(&[cx.dim(x, -1)]);
     let options = attrs::TopK { largest, ..Default::default() };
     let [sorted, order] = cx.top_k(x, n, options);

@@ -1,29 +1,27 @@
 //! Functions of matrices.
 
-use super::{
-    super::num::Num,
-    batch_of, eigen, identity,
-    iterate::{Step, iterate},
-    rows_of, shape_with,
-    solve::inverse,
-};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
+use crate::math::num::Num;
+use crate::ops::linalg::eigen;
+use crate::ops::linalg::solve::inverse;
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::linalg_matrix_exp(Tensor self) -> Tensor", matrix_exp, complex: matrix_exp),
-    aten!("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power, complex: matrix_power),
-    aten!("aten::linalg_matrix_sqrth(Tensor self) -> Tensor", matrix_sqrth, complex: matrix_sqrth),
-    aten!("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", vander, complex: vander),
-    aten!("aten::matrix_exp(Tensor self) -> Tensor", matrix_exp, complex: matrix_exp),
-    aten!("aten::matrix_power(Tensor self, int n) -> Tensor", matrix_power, complex: matrix_power),
+    op!(aten::linalg_matrix_exp, matrix_exp, complex = matrix_exp),
+    op!(aten::linalg_matrix_power, matrix_power, complex = matrix_power),
+    op!(aten::linalg_matrix_sqrth, matrix_sqrth, complex = matrix_sqrth),
+    op!(aten::linalg_vander, vander, complex = vander),
+    op!(aten::matrix_exp, matrix_exp, complex = matrix_exp),
+    op!(aten::matrix_power, matrix_power, complex = matrix_power),
 ];
 
 /// The angle of `x + iy`.
-pub(super) fn angle(cx: &Cx, x: Value, y: Value) -> Value {
+pub(crate) fn angle(cx: &Cx, x: Value, y: Value) -> Value {
     // atan(y / x) is right where x > 0; left of it, half a turn more, towards the side of y.
     let zero = cx.equal(x, 0.0);
     let slope = cx.atan(cx.div(y, cx.select(zero, 1.0, x)));

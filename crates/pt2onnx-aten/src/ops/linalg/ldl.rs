@@ -1,20 +1,16 @@
 //! Systems whose matrix is given by LAPACK's symmetric factors `P L D L^T P^T`, D of blocks of one and two rows.
 
-use super::{
-    super::num::Num,
-    batch_of, column, count_rows,
-    iterate::{Step, iterate},
-    lu::reorder,
-    row, rows_of, shape_with,
-};
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
+use crate::math::num::Num;
+use crate::ops::linalg::lu::reorder;
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", ldl_solve, complex: ldl_solve),
-];
+pub(in super::super) static OPS: &[AtenOp] =
+    &[op!(aten::linalg_ldl_solve, ldl_solve, complex = ldl_solve)];
 
 /// One place of the factors: its block and the rows that change places there.
 struct Place {

@@ -1,38 +1,37 @@
 //! LU factors with partial pivoting, and determinants.
 
-use super::{
-    super::num::Num,
-    batch_of, column, columns_of, count_rows, diagonal,
-    iterate::{Step, iterate},
-    row, rows_of, shape_with, smaller,
-    solve::triangular,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    batch_of, column, columns_of, count_rows, diagonal, row, rows_of, shape_with, smaller,
     triangle, unit,
 };
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
+use crate::math::num::Num;
+use crate::ops::linalg::solve::triangular;
+use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det_lu, complex: det_lu),
-    aten!("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet_lu, complex: slogdet_lu),
-    aten!("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)", lu_with_info, complex: lu_with_info),
-    aten!("aten::det(Tensor self) -> Tensor", det, complex: det),
-    aten!("aten::linalg_det(Tensor A) -> Tensor", det, complex: det),
-    aten!("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", linalg_lu, complex: linalg_lu),
-    aten!("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", lu_factor, complex: lu_factor),
-    aten!("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor_ex, complex: lu_factor_ex),
-    aten!("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", linalg_lu_solve, complex: linalg_lu_solve),
-    aten!("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", slogdet, complex: slogdet),
-    aten!("aten::logdet(Tensor self) -> Tensor", logdet, complex: logdet),
-    aten!("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", lu_solve, complex: lu_solve),
-    aten!("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack, complex: lu_unpack),
-    aten!("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", slogdet, complex: slogdet),
+    op!(aten::_linalg_det, det_lu, complex = det_lu),
+    op!(aten::_linalg_slogdet, slogdet_lu, complex = slogdet_lu),
+    op!(aten::_lu_with_info, lu_with_info, complex = lu_with_info),
+    op!(aten::det, det, complex = det),
+    op!(aten::linalg_det, det, complex = det),
+    op!(aten::linalg_lu, linalg_lu, complex = linalg_lu),
+    op!(aten::linalg_lu_factor, lu_factor, complex = lu_factor),
+    op!(aten::linalg_lu_factor_ex, lu_factor_ex, complex = lu_factor_ex),
+    op!(aten::linalg_lu_solve, linalg_lu_solve, complex = linalg_lu_solve),
+    op!(aten::linalg_slogdet, slogdet, complex = slogdet),
+    op!(aten::logdet, logdet, complex = logdet),
+    op!(aten::lu_solve, lu_solve, complex = lu_solve),
+    op!(aten::lu_unpack, lu_unpack, complex = lu_unpack),
+    op!(aten::slogdet, slogdet, complex = slogdet),
 ];
 
 /// `A[permutation] = L @ U`.
-pub(super) struct Lu {
+pub(crate) struct Lu {
     /// L below the diagonal (which is 1), U on it and above.
     pub packed: Num,
     /// For each row of the factors, which of the matrix it was.
@@ -42,7 +41,7 @@ pub(super) struct Lu {
 }
 
 /// What looks for the largest element: as LAPACK, of complex ones the sum of both parts' absolute values.
-pub(super) fn magnitude(cx: &Cx, a: Num) -> Value {
+pub(crate) fn magnitude(cx: &Cx, a: Num) -> Value {
     match a.im {
         None => cx.abs(a.re),
         Some(im) => cx.add(cx.abs(a.re), cx.abs(im)),
@@ -51,7 +50,7 @@ pub(super) fn magnitude(cx: &Cx, a: Num) -> Value {
 
 /// For each row, which one comes there when row `k` and the row with the largest element of `column` from `k` on change
 /// places; and that row.
-pub(super) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, Value) {
+pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
     let behind = cx.select(cx.less(rows, k), -1.0, magnitude(cx, column));
     let options = attrs::ArgMax { axis, ..Default::default() };
@@ -61,14 +60,14 @@ pub(super) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, V
 }
 
 /// The rows of `a` in that order.
-pub(super) fn reorder(cx: &Cx, a: Num, order: Value) -> Num {
+pub(crate) fn reorder(cx: &Cx, a: Num, order: Value) -> Num {
     let axis = cx.rank(a.re) as i64 - 2;
     let order = cx.expand(order, &cx.shape(a.re));
     a.map(|x| cx.gather_elements(x, order, attrs::GatherElements { axis }))
 }
 
 /// Gaussian elimination, one column a step.
-pub(super) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
+pub(crate) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, columns) = (count_rows(cx, &m), cx.iota(&n));
     let steps = smaller(cx, &m, &n);
@@ -91,7 +90,7 @@ pub(super) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
             }
         };
         let (column, row) = (column(cx, a, k), row(cx, a, k));
-        let pivot = super::column(cx, row, k);
+        let pivot = crate::math::matrix::column(cx, row, k);
         let below = cx.greater(rows, k);
         // Where all is zero, there is nothing to eliminate.
         let zero = cx.equal(magnitude(cx, pivot), 0.0);
@@ -185,7 +184,7 @@ fn info(cx: &Cx, packed: Num) -> Value {
 }
 
 /// The first place in the last dimension that is true, counted from 1, or 0 where none is; int32.
-pub(super) fn first_of(cx: &Cx, flags: Value) -> Value {
+pub(crate) fn first_of(cx: &Cx, flags: Value) -> Value {
     let rank = cx.rank(flags);
     let mut shape = cx.shape(flags);
     shape.pop();
@@ -366,7 +365,7 @@ fn logdet(cx: &Cx, a: Num) -> Lowered {
     match sign.im {
         None => Ok(cx.select(cx.less(sign.re, 0.0), f64::NAN, log)),
         Some(im) => {
-            let angle = super::functions::angle(cx, sign.re, im);
+            let angle = crate::ops::linalg::functions::angle(cx, sign.re, im);
             let both = Num { re: log, im: Some(angle) };
             Ok(both.value(cx))
         }

@@ -1,25 +1,24 @@
 //! QR by Householder reflections, as LAPACK has them: `H = I - tau v v^H`, `v` with a one on the diagonal.
 
-use super::{
-    super::num::Num,
-    batch_of, column, columns_of, count_rows,
-    iterate::{Step, iterate},
-    row, rows_of, shape_with, smaller, triangle, unit,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    batch_of, column, columns_of, count_rows, row, rows_of, shape_with, smaller, triangle, unit,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
+use crate::math::num::Num;
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf, complex: geqrf),
-    aten!("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product, complex: householder_product),
-    aten!("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", linalg_qr, complex: linalg_qr),
-    aten!("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product, complex: householder_product),
-    aten!("aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", ormqr, complex: ormqr),
+    op!(aten::geqrf, geqrf, complex = geqrf),
+    op!(aten::linalg_householder_product, householder_product, complex = householder_product),
+    op!(aten::linalg_qr, linalg_qr, complex = linalg_qr),
+    op!(aten::orgqr, householder_product, complex = householder_product),
+    op!(aten::ormqr, ormqr, complex = ormqr),
 ];
 
 /// Reflections that make a matrix triangular.
-pub(super) struct Reflected {
+pub(crate) struct Reflected {
     /// The vectors, one a column, zeros above the diagonal.
     pub vectors: Num,
     /// Their factors.
@@ -29,7 +28,7 @@ pub(super) struct Reflected {
 }
 
 /// One column a step: the reflection that maps what is left of it to its first element.
-pub(super) fn reflect(cx: &Cx, a: Num) -> Reflected {
+pub(crate) fn reflect(cx: &Cx, a: Num) -> Reflected {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, steps) = (count_rows(cx, &m), smaller(cx, &m, &n));
     let batch = batch_of(cx, a);
@@ -84,7 +83,7 @@ fn apply(cx: &Cx, vectors: Num, taus: Num, c: Num, adjoint: bool) -> Num {
 }
 
 /// The first `columns` columns of Q.
-pub(super) fn orthogonal(cx: &Cx, vectors: Num, taus: Num, columns: &Expr) -> Num {
+pub(crate) fn orthogonal(cx: &Cx, vectors: Num, taus: Num, columns: &Expr) -> Num {
     let m = rows_of(cx, vectors);
     let shape = shape_with(&batch_of(cx, vectors), &[&m, columns]);
     let start = unit(cx, &m, columns, cx.dtype(vectors.re));
@@ -162,8 +161,8 @@ fn linalg_qr(cx: &Cx, a: Num, mode: String) -> Lowered<[Value; 2]> {
 }
 
 /// Signs of R's diagonal, as a vector: 1 where it is zero.
-pub(super) fn signs(cx: &Cx, r: Num) -> Num {
-    let diagonal = super::diagonal(cx, r);
+pub(crate) fn signs(cx: &Cx, r: Num) -> Num {
+    let diagonal = crate::math::matrix::diagonal(cx, r);
     let size = diagonal.abs(cx);
     let zero = cx.equal(size, 0.0);
     let one = cx.scalar(1, cx.dtype(size));

@@ -1,24 +1,22 @@
 //! Eigenvalues and eigenvectors of general matrices: the shifted QR algorithm to Schur's form, back substitution from there.
 
-use super::{
-    super::num::Num,
-    as_column, batch_of, columns_of, count_rows, diagonal,
-    eigen::epsilon,
-    identity,
-    iterate::{Step, iterate},
-    lu::magnitude,
-    qr::{orthogonal, reflect},
-    row, rows_of, shape_with,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    as_column, batch_of, columns_of, count_rows, diagonal, identity, row, rows_of, shape_with,
 };
-use crate::{AtenOp, Cx, Lowered, registry::aten};
+use crate::math::num::Num;
+use crate::ops::linalg::eigen::epsilon;
+use crate::ops::linalg::lu::magnitude;
+use crate::ops::linalg::qr::{orthogonal, reflect};
+use crate::{AtenOp, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_eigvals(Tensor self) -> Tensor", eigvals, complex: eigvals),
-    aten!("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", eig, complex: eig),
-    aten!("aten::linalg_eigvals(Tensor self) -> Tensor", eigvals, complex: eigvals),
+    op!(aten::_linalg_eigvals, eigvals, complex = eigvals),
+    op!(aten::linalg_eig, eig, complex = eig),
+    op!(aten::linalg_eigvals, eigvals, complex = eigvals),
 ];
 
 /// Steps for each eigenvalue after which the iteration ends at the latest; two or three are usual.
@@ -159,7 +157,7 @@ fn back_substitution(cx: &Cx, t: Num, values: Num) -> Num {
     let (state, _) = iterate(cx, &n, &[start], |step, state| {
         let k = cx.sub(cx.size(&(&n - &Expr::int(1))), step);
         let of_row = row(cx, t, k);
-        let corner = super::column(cx, of_row, k);
+        let corner = crate::math::matrix::column(cx, of_row, k);
         let behind = of_row.keep(cx, cx.greater(columns, k));
         let sum = behind.matmul(cx, state[0]);
         let gap = lambdas.sub(cx, corner);

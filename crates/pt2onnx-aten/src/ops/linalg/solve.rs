@@ -1,28 +1,28 @@
 //! Linear systems: general ones by elimination, triangular ones by substitution.
 
-use super::{
-    super::num::Num,
-    as_column, as_vector, batch_of, column, columns_of, count_rows, identity,
-    iterate::{Step, iterate},
-    lu::{exchange, first_of, magnitude, reorder},
-    row, rows_of, shape_with,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    as_column, as_vector, batch_of, column, columns_of, count_rows, identity, row, rows_of,
+    shape_with,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::math::num::Num;
+use crate::ops::linalg::lu::{exchange, first_of, magnitude, reorder};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", linalg_solve_ex_lu, complex: linalg_solve_ex_lu),
-    aten!("aten::inverse(Tensor self) -> Tensor", inv, complex: inv),
-    aten!("aten::linalg_inv(Tensor A) -> Tensor", inv, complex: inv),
-    aten!("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv_ex, complex: inv_ex),
-    aten!("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", linalg_solve, complex: linalg_solve),
-    aten!("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", linalg_solve_ex, complex: linalg_solve_ex),
-    aten!("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", linalg_solve_triangular, complex: linalg_solve_triangular),
-    aten!("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensorinv, complex: tensorinv),
-    aten!("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensorsolve, complex: tensorsolve),
-    aten!("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", triangular_solve, complex: triangular_solve),
+    op!(aten::_linalg_solve_ex, linalg_solve_ex_lu, complex = linalg_solve_ex_lu),
+    op!(aten::inverse, inv, complex = inv),
+    op!(aten::linalg_inv, inv, complex = inv),
+    op!(aten::linalg_inv_ex, inv_ex, complex = inv_ex),
+    op!(aten::linalg_solve, linalg_solve, complex = linalg_solve),
+    op!(aten::linalg_solve_ex, linalg_solve_ex, complex = linalg_solve_ex),
+    op!(aten::linalg_solve_triangular, linalg_solve_triangular, complex = linalg_solve_triangular),
+    op!(aten::linalg_tensorinv, tensorinv, complex = tensorinv),
+    op!(aten::linalg_tensorsolve, tensorsolve, complex = tensorsolve),
+    op!(aten::triangular_solve, triangular_solve, complex = triangular_solve),
 ];
 
 /// Both with the batch dimensions that they broadcast to.
@@ -36,7 +36,7 @@ fn broadcast(cx: &Cx, a: Num, b: Num) -> (Num, Num) {
 }
 
 /// `X` with `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was zero.
-pub(super) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
+pub(crate) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
     let (a, b) = broadcast(cx, a, b);
     let rank = cx.rank(a.re);
     let n = rows_of(cx, a);
@@ -55,7 +55,7 @@ pub(super) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
         let (order, _) = exchange(cx, rows, k, column(cx, state[0], k));
         let all = reorder(cx, state[0], order);
         let (column, row) = (column(cx, all, k), row(cx, all, k));
-        let pivot = super::column(cx, row, k);
+        let pivot = crate::math::matrix::column(cx, row, k);
         let row = row.div(cx, pivot);
         let rest = all.sub(cx, column.mul(cx, row));
         let zero = cx.equal(magnitude(cx, pivot), 0.0);
@@ -76,7 +76,7 @@ pub(super) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
 }
 
 /// The inverse; and for each step whether its pivot was zero.
-pub(super) fn inverse(cx: &Cx, a: Num) -> (Num, Value) {
+pub(crate) fn inverse(cx: &Cx, a: Num) -> (Num, Value) {
     let n = rows_of(cx, a);
     solve(cx, a, identity(cx, &n, cx.dtype(a.re)).into())
 }
@@ -132,7 +132,7 @@ fn linalg_solve_ex_lu(
 ) -> Lowered<Outputs> {
     let (x, zeros) = solve_any(cx, a, b, left);
     let wanted = cx.recorded(1).or(cx.recorded(2)).is_some();
-    let lu = wanted.then(|| super::lu::factors(cx, a, true));
+    let lu = wanted.then(|| crate::ops::linalg::lu::factors(cx, a, true));
     Ok(Outputs(smallvec![
         Some(x.value(cx)),
         lu.as_ref().map(|lu| lu.packed.value(cx)),
@@ -142,7 +142,7 @@ fn linalg_solve_ex_lu(
 }
 
 /// `X` with `A X = B`, of `A` only the triangle; with `unit`, its diagonal counts as ones.
-pub(super) fn triangular(cx: &Cx, a: Num, b: Num, upper: bool, unit: bool) -> Num {
+pub(crate) fn triangular(cx: &Cx, a: Num, b: Num, upper: bool, unit: bool) -> Num {
     let (a, b) = broadcast(cx, a, b);
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);

@@ -1,37 +1,44 @@
 //! Singular values, by Jacobi's rotations of columns (Hestenes), and what is made of them.
 
-use super::{
-    super::num::Num,
-    batch_of, columns_of,
-    eigen::{SWEEPS, epsilon, hermitian, pairing, rotation, sort, turn_columns},
-    identity,
-    iterate::{Step, iterate},
-    pick_columns,
-    qr::{orthogonal, reflect, signs},
-    rows_of, shape_with, smaller,
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{
+    batch_of, columns_of, identity, pick_columns, rows_of, shape_with, smaller,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
+use crate::math::num::Num;
+use crate::ops::linalg::eigen::{
+    SWEEPS, epsilon, hermitian, pairing, rotation, sort, turn_columns,
+};
+use crate::ops::linalg::qr::{orthogonal, reflect, signs};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
-    aten!("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", linalg_svd_uv, complex: linalg_svd_uv),
-    aten!("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", cond, complex: cond),
-    aten!("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", matrix_rank_tol, complex: matrix_rank_tol),
-    aten!("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", matrix_rank_float, complex: matrix_rank_float),
-    aten!("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", matrix_rank_tensor, complex: matrix_rank_tensor),
-    aten!("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", matrix_rank_tol_tensor, complex: matrix_rank_tol_tensor),
-    aten!("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", pinv_rcond, complex: pinv_rcond),
-    aten!("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", pinv_float, complex: pinv_float),
-    aten!("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", pinv_tensor, complex: pinv_tensor),
-    aten!("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", pinv_rcond_tensor, complex: pinv_rcond_tensor),
-    aten!("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)", polar, complex: polar),
-    aten!("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", linalg_svd, complex: linalg_svd),
-    aten!("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals, complex: svdvals),
-    aten!("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", pinverse, complex: pinverse),
-    aten!("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", svd, complex: svd),
+    op!(aten::_linalg_svd, linalg_svd_uv, complex = linalg_svd_uv),
+    op!(aten::linalg_cond, cond, complex = cond),
+    op!(aten::linalg_matrix_rank, matrix_rank_tol, complex = matrix_rank_tol),
+    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank_float, complex = matrix_rank_float),
+    op!(
+        aten::linalg_matrix_rank_atol_rtol_tensor,
+        matrix_rank_tensor,
+        complex = matrix_rank_tensor
+    ),
+    op!(
+        aten::linalg_matrix_rank_tol_tensor,
+        matrix_rank_tol_tensor,
+        complex = matrix_rank_tol_tensor
+    ),
+    op!(aten::linalg_pinv, pinv_rcond, complex = pinv_rcond),
+    op!(aten::linalg_pinv_atol_rtol_float, pinv_float, complex = pinv_float),
+    op!(aten::linalg_pinv_atol_rtol_tensor, pinv_tensor, complex = pinv_tensor),
+    op!(aten::linalg_pinv_rcond_tensor, pinv_rcond_tensor, complex = pinv_rcond_tensor),
+    op!(aten::linalg_polar, polar, complex = polar),
+    op!(aten::linalg_svd, linalg_svd, complex = linalg_svd),
+    op!(aten::linalg_svdvals, svdvals, complex = svdvals),
+    op!(aten::pinverse, pinverse, complex = pinverse),
+    op!(aten::svd, svd, complex = svd),
 ];
 
 /// `A V = W` with orthogonal columns W, in the order of their falling lengths, the singular values.
@@ -133,7 +140,7 @@ fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
         let batch = batch_of(cx, a);
         let basis = |rows: &Expr| {
             let columns = if full { rows } else { &k };
-            let ones = super::unit(cx, rows, columns, cx.dtype(a.re));
+            let ones = crate::math::matrix::unit(cx, rows, columns, cx.dtype(a.re));
             let wide = cx.expand(ones, &shape_with(&batch, &[rows, columns]));
             a.im.map_or(Num::from(wide), |_| Num::from(wide).complex(cx))
         };
@@ -391,7 +398,7 @@ fn cond(cx: &Cx, a: Num, p: Option<f64>) -> Lowered {
             })
         }
         p if p.abs() == 1.0 || p.is_infinite() => {
-            let inverse = super::solve::inverse(cx, a).0;
+            let inverse = crate::ops::linalg::solve::inverse(cx, a).0;
             Ok(cx.mul(norm(a, p), norm(inverse, p)))
         }
         p => {

@@ -1,0 +1,124 @@
+//! A node's arguments, bound to its op's schema.
+
+use super::{FromArg, from_arg::brief};
+use crate::{ArgError, Cx, Lowered, Schema};
+use pt2onnx_fx::graph::{Argument, NamedArg};
+
+/// Parameters that say where and how PyTorch computes: nothing of it reaches the ONNX graph.
+const MEANINGLESS: &[&str] = &[
+    "copy",
+    "cudnn_enable",
+    "cudnn_enabled",
+    "device",
+    "generator",
+    "implicit",
+    "layout",
+    "memory_format",
+    "non_blocking",
+    "pin_memory",
+    "scale_grad_by_freq",
+    "sparse",
+    "sparse_grad",
+];
+
+/// Whether a parameter of one of PyTorch's ops means nothing to ONNX.
+pub(super) fn is_meaningless(schema: &Schema, param: &str) -> bool {
+    let of_pytorch = ["aten::", "prims::"].iter().any(|n| schema.name.starts_with(n));
+    of_pytorch && MEANINGLESS.contains(&param)
+}
+
+/// A node's arguments bound to its op's schema, handed out in order or by name.
+#[derive(Debug)]
+pub struct Args<'a> {
+    bound: Vec<Bound<'a>>,
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Bound<'a> {
+    name: &'a str,
+    value: Argument,
+    /// Whether nobody needs to look at it: it is at its default, or was taken.
+    settled: bool,
+}
+
+fn error(name: &str, what: impl Into<String>) -> ArgError {
+    ArgError { name: name.to_owned(), what: what.into() }
+}
+
+impl<'a> Args<'a> {
+    /// Binds named arguments, and positional ones in order; fills in the defaults.
+    pub(crate) fn bind(schema: &'a Schema, given: &[NamedArg]) -> Lowered<Self> {
+        let mut bound = Vec::with_capacity(schema.params.len());
+        let known = |arg: &NamedArg| schema.params.iter().any(|p| *p.name == *arg.name);
+        // The functional variant of an in-place op may name its first parameter otherwise (`input`, not `self`).
+        let places = |arg: &NamedArg| arg.name.is_empty() || (&*arg.name == "self" && !known(arg));
+        if let Some(arg) = given.iter().find(|a| !known(a) && !places(a)) {
+            return Err(error(&arg.name, format!("{} has no such parameter", schema.name)).into());
+        }
+        for (i, param) in schema.params.iter().enumerate() {
+            if is_meaningless(schema, &param.name) {
+                continue;
+            }
+            let by_name = || given.iter().find(|a| *a.name == *param.name);
+            let by_place = || given.get(i).filter(|a| places(a));
+            let given = by_name().or_else(by_place).map(|a| a.value.clone());
+            let settled = given.is_none() || given == param.default;
+            let value = given.or_else(|| param.default.clone());
+            let value = value.ok_or_else(|| error(&param.name, "is missing"))?;
+            bound.push(Bound { name: &param.name, value, settled });
+        }
+        Ok(Self { bound, next: 0 })
+    }
+
+    /// Adds an argument that the schema does not have.
+    #[doc(hidden)]
+    pub fn give(&mut self, name: &'static str, value: impl Into<Argument>) {
+        self.bound.push(Bound { name, value: value.into(), settled: false });
+    }
+
+    /// The next argument as what the function takes.
+    pub(crate) fn next<T: FromArg>(&mut self, cx: &Cx) -> Lowered<T> {
+        let Some(bound) = self.bound.get(self.next) else {
+            let what = "the function takes more parameters than the schema has";
+            return Err(error(&format!("#{}", self.next), what).into());
+        };
+        self.next += 1;
+        T::from_arg(cx, &bound.value).map_err(|what| error(bound.name, what).into())
+    }
+
+    /// The argument of that name as what the function takes.
+    ///
+    /// # Errors
+    /// Returns an error where the schema has no such parameter, or the argument does not fit.
+    pub fn get<T: FromArg>(&mut self, cx: &Cx, name: &str) -> Lowered<T> {
+        let found = self.bound.iter_mut().find(|b| b.name == name);
+        let bound = found.ok_or_else(|| error(name, "the schema has no such parameter"))?;
+        bound.settled = true;
+        Ok(T::from_arg(cx, &bound.value).map_err(|what| error(name, what))?)
+    }
+
+    /// The argument for a field of that name of a struct of arguments.
+    #[doc(hidden)]
+    pub fn named<T: FromArg>(&mut self, cx: &Cx, field: &str) -> Lowered<T> {
+        let field = field.trim_start_matches("r#");
+        let has = |name: &str| self.bound.iter().any(|b| b.name == name);
+        match T::absent() {
+            _ if has(field) => self.get(cx, field),
+            _ if field == "input" && has("self") => self.get(cx, "self"),
+            Some(absent) => Ok(absent),
+            None => Err(error(field, "nothing gives it").into()),
+        }
+    }
+
+    /// Checks that what the function does not take is at its default.
+    pub(crate) fn finish(&mut self) -> Lowered<()> {
+        match self.bound.iter().skip(self.next).find(|b| !b.settled) {
+            Some(Bound { name, value, .. }) => {
+                let what = format!("only its default is supported, given is {}", brief(value));
+                Err(error(name, what).into())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Checks that a function's parameters fit a schema, before any program uses the op.
+
+use super::{FromArg, bind::is_meaningless};
+use crate::{ParamType, Schema};
+use pt2onnx_fx::graph::Argument;
+
+/// The parameters that a schema and a row of a table offer, and which of them a function has claimed.
+#[derive(Debug)]
+pub struct Claims {
+    op: String,
+    offered: Vec<Offered>,
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Offered {
+    name: String,
+    ty: ParamType,
+    /// Whether a function may leave it out: it has a default, or is claimed.
+    settled: bool,
+}
+
+impl Claims {
+    /// What `schema` has, and then what a row gives besides.
+    pub(crate) fn new(schema: &Schema, given: &[(&str, Argument)]) -> Result<Self, String> {
+        let meaningful = schema.params.iter().filter(|p| !is_meaningless(schema, &p.name));
+        let mut offered: Vec<Offered> = meaningful
+            .map(|p| Offered {
+                name: p.name.clone(),
+                ty: p.ty.clone(),
+                settled: p.default.is_some(),
+            })
+            .collect();
+        for (name, value) in given {
+            if schema.params.iter().any(|p| p.name == *name) {
+                return Err(format!("{}: the schema itself has a parameter `{name}`", schema.name));
+            }
+            let base = match value {
+                Argument::Bool(_) => "bool",
+                Argument::Int(_) => "int",
+                Argument::Float(_) => "float",
+                Argument::String(_) => "str",
+                other => return Err(format!("{}: a row cannot give {other:?}", schema.name)),
+            };
+            let ty = ParamType::of(base);
+            offered.push(Offered { name: (*name).to_owned(), ty, settled: false });
+        }
+        Ok(Self { op: schema.name.clone(), offered, next: 0 })
+    }
+
+    /// Claims the next parameter for a `T`.
+    pub(crate) fn next<T: FromArg>(&mut self) -> Result<(), String> {
+        let at = self.next;
+        self.next += 1;
+        let missing =
+            || format!("{}: the function takes more parameters than the schema has", self.op);
+        let offered = self.offered.get_mut(at).ok_or_else(missing)?;
+        offered.claim::<T>(&self.op)
+    }
+
+    /// Claims the parameter of that name for a `T`.
+    ///
+    /// # Errors
+    /// Returns that there is none, or that it has another type.
+    pub fn named<T: FromArg>(&mut self, name: &str) -> Result<(), String> {
+        let name = name.trim_start_matches("r#");
+        let found = self.offered.iter().position(|o| o.name == name);
+        let receiver = || self.offered.iter().position(|o| o.name == "self" && name == "input");
+        match found.or_else(receiver).and_then(|i| self.offered.get_mut(i)) {
+            Some(offered) => offered.claim::<T>(&self.op),
+            None if T::absent().is_some() => Ok(()),
+            None => Err(format!("{}: nothing gives `{name}`", self.op)),
+        }
+    }
+
+    /// Checks that each parameter is claimed or has a default.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        match self.offered.iter().find(|o| !o.settled) {
+            None => Ok(()),
+            Some(left) => Err(format!("{}: the function does not take `{}`", self.op, left.name)),
+        }
+    }
+}
+
+impl Offered {
+    fn claim<T: FromArg>(&mut self, op: &str) -> Result<(), String> {
+        self.settled = true;
+        match T::accepts(&self.ty) {
+            true => Ok(()),
+            false => Err(format!(
+                "{op}: `{} {}` does not fit a parameter of type {}",
+                self.ty,
+                self.name,
+                std::any::type_name::<T>()
+            )),
+        }
+    }
+}

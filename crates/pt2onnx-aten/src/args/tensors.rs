@@ -1,0 +1,82 @@
+//! Parameters that are tensors and lists of tensors.
+
+use super::{FromArg, from_arg::wanted, operand::number};
+use crate::{Cx, ParamType, complex::Mode};
+use pt2onnx_fx::graph::{Argument, Name};
+use pt2onnx_ir::Value;
+
+/// A number where a tensor is wanted becomes a 0-d constant of PyTorch's default type for it.
+impl FromArg for Value {
+    fn accepts(ty: &ParamType) -> bool {
+        ty.is_one_of(&[
+            "Tensor", "Scalar", "float", "int", "SymInt", "SymFloat", "bool", "SymBool", "number",
+            "complex",
+        ])
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
+            let value = cx
+                .value(name)
+                .ok_or_else(|| format!("the tensor `{name}` is not defined before it is used"))?;
+            return match (cx.is_complex(name), cx.mode()) {
+                (true, Mode::Real) => {
+                    Err(format!("`{name}` is complex, which this op is not translated for"))
+                }
+                (true, Mode::Part(part)) => Ok(cx.part(value, part)),
+                // The imaginary parts of a real tensor.
+                (false, Mode::Part(1)) if cx.dtype(value).is_float() => {
+                    Ok(cx.full(&cx.shape(value), 0, cx.dtype(value)))
+                }
+                _ => Ok(value),
+            };
+        }
+        match number(cx, arg) {
+            Some(number) => {
+                let dtype = cx.result_type(std::slice::from_ref(&number));
+                Ok(cx.as_tensor(&number, dtype))
+            }
+            None => Err(wanted("a tensor", arg)),
+        }
+    }
+}
+
+impl FromArg for Vec<Value> {
+    fn accepts(ty: &ParamType) -> bool {
+        ty.is_list_of(&["Tensor"]) && !ty.optional_elements
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::Tensors(v) => {
+                let one = |n: &Name| {
+                    let value = Value::from_arg(cx, &Argument::Tensor(n.clone()))?;
+                    // Beside complex tensors, real ones of any type have imaginary parts.
+                    let zero = cx.mode() == Mode::Part(1) && !cx.is_complex(n);
+                    Ok(if zero { cx.full(&cx.shape(value), 0, cx.dtype(value)) } else { value })
+                };
+                v.iter().map(one).collect()
+            }
+            _ => Err(wanted("a list of tensors", arg)),
+        }
+    }
+}
+
+impl FromArg for Vec<Option<Value>> {
+    fn accepts(ty: &ParamType) -> bool {
+        ty.is_list_of(&["Tensor"])
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::OptionalTensors(v) => v
+                .iter()
+                .map(|n| Option::from_arg(cx, &Argument::OptionalTensor(n.clone())))
+                .collect(),
+            Argument::Tensors(v) => {
+                v.iter().map(|n| Option::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
+            }
+            _ => Err(wanted("a list of tensors", arg)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a translation works with: the builder, the node's recorded outputs, and what the values around it became.
+
+use super::{outputs::Recorded, scope::Scope};
+use crate::{
+    LowerError, Lowered,
+    complex::{Mode, Parts},
+};
+use pt2onnx_fx::graph::{TensorMeta, ValueMeta};
+use pt2onnx_ir::{Builder, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use std::ops::Deref;
+
+/// Context of a translation, made anew for each node. It derefs to the [`Builder`], so that formulas read `cx.add(x, cx.mul(a, b))`.
+pub struct Cx<'c, 'a> {
+    builder: &'c Builder<'a>,
+    scope: &'c Scope<'a>,
+    parts: &'c Parts,
+    call: Call<'c, 'a>,
+}
+
+/// How the node's translation is called.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Call<'c, 'a> {
+    /// What PyTorch recorded of the outputs.
+    pub outputs: &'c [Recorded<'a>],
+    /// How complex arguments come.
+    pub mode: Mode,
+}
+
+impl<'a> Deref for Cx<'_, 'a> {
+    type Target = Builder<'a>;
+    fn deref(&self) -> &Builder<'a> {
+        self.builder
+    }
+}
+
+impl std::fmt::Debug for Cx<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx").field("outputs", &self.call.outputs).finish_non_exhaustive()
+    }
+}
+
+impl<'c, 'a> Cx<'c, 'a> {
+    pub(crate) fn new(
+        builder: &'c Builder<'a>,
+        scope: &'c Scope<'a>,
+        parts: &'c Parts,
+        call: Call<'c, 'a>,
+    ) -> Self {
+        Self { builder, scope, parts, call }
+    }
+
+    /// How complex arguments come.
+    pub(crate) fn mode(&self) -> Mode {
+        self.call.mode
+    }
+
+    /// The parts that pairs were made of.
+    pub(crate) fn known_parts(&self) -> &'c Parts {
+        self.parts
+    }
+
+    /// The tensor that an FX value became.
+    pub(crate) fn value(&self, name: &str) -> Option<Value> {
+        self.scope.value(name)
+    }
+
+    /// What PyTorch recorded of an FX value.
+    pub(crate) fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
+        self.scope.meta(name)
+    }
+
+    /// The expression of an FX integer.
+    pub(crate) fn sym_int(&self, name: &str) -> Option<Expr> {
+        self.scope.sym_int(name)
+    }
+
+    /// Whether an FX value is a complex tensor.
+    pub(crate) fn is_complex(&self, name: &str) -> bool {
+        self.scope.is_complex(name)
+    }
+
+    /// What PyTorch recorded of output `i` of the node being translated, if it is a used tensor.
+    pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
+        self.call.outputs.get(i).and_then(|(_, meta)| *meta)
+    }
+
+    /// Whether something reads output `i` of the node being translated. An output that nothing reads needs no translation.
+    pub fn is_used(&self, i: usize) -> bool {
+        let name = self.call.outputs.get(i).and_then(|(name, _)| *name);
+        name.is_some_and(|n| self.scope.reads(n))
+    }
+
+    /// How many outputs PyTorch recorded for the node being translated: of ops that give lists, the list's length.
+    pub fn recorded_len(&self) -> usize {
+        self.call.outputs.len()
+    }
+
+    /// The element type PyTorch recorded for the first output; of a complex one, that of its parts.
+    ///
+    /// # Errors
+    /// Returns an error if the node's first output is not a tensor.
+    pub fn out_dtype(&self) -> Lowered<DType> {
+        let recorded = self.recorded(0).map(|m| m.dtype.to_real());
+        recorded.ok_or_else(|| LowerError::unsupported("its first output is not a tensor"))
+    }
+
+    /// The sizes PyTorch recorded for the first output.
+    ///
+    /// # Errors
+    /// Returns an error if the node's first output is not a tensor.
+    pub fn out_shape(&self) -> Lowered<Vec<Expr>> {
+        let recorded = self.recorded(0).map(|m| m.sizes.clone());
+        recorded.ok_or_else(|| LowerError::unsupported("its first output is not a tensor"))
+    }
+}

@@ -1,0 +1,15 @@
+//! What a translation works with.
+
+mod axes;
+mod context;
+mod outputs;
+mod promote;
+mod scope;
+
+pub(crate) use axes::axis_of;
+pub(crate) use context::Call;
+pub use context::Cx;
+pub use outputs::Outputs;
+pub(crate) use outputs::Recorded;
+pub use promote::{TensorOrScalar, promote_types, result_type};
+pub(crate) use scope::Scope;

@@ -1,0 +1,25 @@
+//! ONNX types and constants for what FX records.
+
+use pt2onnx_fx::graph::TensorMeta;
+use pt2onnx_ir::{Builder, Shape, Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+/// A number as the tensor that PyTorch makes of it: int64, float32 (the default dtype) or bool.
+pub(super) fn python_number(builder: &Builder, scalar: Scalar) -> Value {
+    let dtype = match scalar {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Float(_) | Scalar::Complex(..) => DType::F32,
+    };
+    builder.scalar(scalar, dtype)
+}
+
+/// The ONNX type of a recorded tensor: complex ones are pairs of real numbers in a last dimension of 2.
+pub(super) fn onnx_type(meta: &TensorMeta) -> Type {
+    let mut sizes: Shape = meta.sizes.clone();
+    if meta.dtype.is_complex() {
+        sizes.push(Expr::int(2));
+    }
+    Type::tensor(meta.dtype.to_real(), sizes)
+}

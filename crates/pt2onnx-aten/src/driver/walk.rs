@@ -1,0 +1,368 @@
+//! Walks a program's nodes, calls their translations, and checks what they give against what PyTorch recorded.
+
+use super::{
+    kinds::is_symbolic,
+    metadata::Annotator,
+    options::{Operators, Options},
+    types::onnx_type,
+};
+use crate::{
+    Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
+    args::Args,
+    complex::{Mode, Parts},
+    cx::{Call, Outputs, Recorded, Scope},
+    op::{AtenOp, Complexity, LowerFn},
+    registry::Custom,
+};
+use pt2onnx_fx::{
+    graph::{Argument, ExportedProgram, Graph, Name, Node, Site, TensorMeta, ValueMeta},
+    passes::is_aside,
+};
+use pt2onnx_ir::{Builder, Type, Value};
+use pt2onnx_symbolic::Expr;
+
+/// The state of a translation.
+pub(super) struct Driver<'a> {
+    pub builder: Builder<'a>,
+    /// The graph being translated: a body while its node is.
+    pub scope: Scope<'a>,
+    pub parts: Parts,
+    pub registry: &'a Registry,
+    pub operators: Operators,
+    pub errors: Error,
+    /// Whether nodes were not translated.
+    pub partial: bool,
+    /// Whether a translation was given up half-way: what it emitted leads nowhere.
+    pub abandoned: bool,
+    pub annotator: Annotator<'a>,
+}
+
+impl<'a> Driver<'a> {
+    /// A translation that has seen nothing of the program yet.
+    pub fn new(
+        builder: Builder<'a>,
+        graph: &'a Graph,
+        registry: &'a Registry,
+        options: Options<'a>,
+    ) -> Self {
+        Self {
+            builder,
+            scope: Scope::of(graph),
+            parts: Parts::default(),
+            registry,
+            operators: options.operators,
+            errors: Error::default(),
+            partial: false,
+            abandoned: false,
+            annotator: Annotator::new(options),
+        }
+    }
+
+    /// Writes the graph's metadata.
+    pub fn describe(&mut self, program: &'a ExportedProgram) {
+        self.builder.edit(|model| self.annotator.graph(program, model));
+    }
+
+    /// A context outside of any translation: complex tensors are refused, and no outputs are recorded.
+    pub fn context(&self) -> Cx<'_, 'a> {
+        self.cx(Call::default())
+    }
+
+    /// The context of a translation.
+    pub fn cx<'c>(&'c self, call: Call<'c, 'a>) -> Cx<'c, 'a> {
+        Cx::new(&self.builder, &self.scope, &self.parts, call)
+    }
+
+    pub fn nodes(&mut self, graph: &'a Graph) {
+        let outer = self.annotator.enter(graph);
+        for node in &graph.nodes {
+            self.node(node);
+        }
+        self.annotator.leave(outer);
+    }
+
+    fn node(&mut self, node: &'a Node) {
+        let origin = self.annotator.origin(node);
+        let origin = self.builder.edit(|model| model.add_origin(origin));
+        self.builder.set_origin(Some(origin));
+        if is_aside(node) {
+            self.stand_ins(node);
+        } else if let Err(reason) = self.lower_node(node) {
+            let site = Site::of(node);
+            self.errors.nodes.push(NodeError { site, reason });
+            self.stand_ins(node);
+        }
+        self.builder.set_origin(None);
+    }
+
+    fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
+        let name = node.target.schema_name();
+        if node.target.is_higher_order() {
+            let outputs = self.higher_order(node)?;
+            return self.define(node, &self.results(node), outputs);
+        }
+        let recorded = self.results(node);
+        if let Some(custom) = self.registry.custom(&name, || self.involves_complex(node)) {
+            let outputs = self.custom(custom, node, &recorded)?;
+            return match self.define(node, &recorded, outputs) {
+                Err(LowerError::WrongType { output, emitted, recorded }) => {
+                    Err(LowerError::unsupported(format!(
+                        "its translation gives output {output} as {emitted}, PyTorch recorded {recorded}"
+                    )))
+                }
+                result => result,
+            };
+        }
+        let admitted = self.operators.admit(&node.target);
+        let op = self.registry.get(&name);
+        let Some(op) = op.filter(|_| !(admitted && self.operators == Operators::Aten)) else {
+            if is_symbolic(node) {
+                return Ok(());
+            }
+            if admitted {
+                let outputs = self.foreign(node)?;
+                return self.define(node, &recorded, outputs);
+            }
+            let nearest = self.registry.nearest(&name).map(str::to_owned);
+            return Err(LowerError::UnknownOp { op: node.target.to_string(), nearest });
+        };
+        match self.translate(op, node, &recorded) {
+            Err(_) if admitted => {
+                self.abandoned = true;
+                self.builder.take_faults();
+                let outputs = self.foreign(node)?;
+                self.define(node, &recorded, outputs)
+            }
+            Ok(outputs) => self.define(node, &recorded, outputs),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn translate(
+        &self,
+        op: &'static AtenOp,
+        node: &Node,
+        recorded: &[Recorded<'a>],
+    ) -> Lowered<Outputs> {
+        let outputs = match self.empty(recorded) {
+            Some(empty) => empty,
+            None => self.call(op, node, recorded)?,
+        };
+        self.without_faults(outputs)
+    }
+
+    /// A translation that came at run time.
+    fn custom(
+        &self,
+        custom: &Custom,
+        node: &'a Node,
+        recorded: &[Recorded<'a>],
+    ) -> Lowered<Outputs> {
+        let outputs = match custom {
+            Custom::Closure { schema, lower, complex } => {
+                let mode = if *complex { Mode::Complex } else { Mode::Real };
+                self.run(schema, lower, node, Call { outputs: recorded, mode })?
+            }
+            Custom::Function(library, i) => {
+                let function = self.registry.function(*library, *i);
+                let (library, function) = function.ok_or_else(|| {
+                    LowerError::unsupported("its function is not in the registry")
+                })?;
+                self.call_function(library, function, node)?
+            }
+        };
+        self.without_faults(outputs)
+    }
+
+    fn without_faults(&self, outputs: Outputs) -> Lowered<Outputs> {
+        match self.builder.take_faults().into_iter().next() {
+            Some(fault) => Err(fault.into()),
+            None => Ok(outputs),
+        }
+    }
+
+    /// Calls a translation with the node's arguments.
+    fn run(
+        &self,
+        schema: &Schema,
+        lower: &dyn Fn(&Cx, &mut Args) -> Lowered<Outputs>,
+        node: &Node,
+        call: Call<'_, 'a>,
+    ) -> Lowered<Outputs> {
+        lower(&self.cx(call), &mut Args::bind(schema, &node.args)?)
+    }
+
+    /// Constants, where all of a node's outputs are tensors known to be empty: there is nothing to compute, and runtimes
+    /// have their troubles with it.
+    fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
+        let nothing = |(name, meta): &Recorded| {
+            if !name.is_some_and(|n| self.scope.reads(n)) {
+                return Some(None);
+            }
+            let ty = onnx_type((*meta)?);
+            let tensor = ty.as_tensor()?;
+            let dims = tensor.shape.as_ref()?;
+            let empty = dims.contains(&Expr::int(0)) && dims.iter().all(Expr::is_static);
+            empty.then(|| Some(self.builder.full(dims, 0, tensor.dtype)))
+        };
+        let used = results.iter().any(|(name, _)| name.is_some_and(|n| self.scope.reads(n)));
+        let outputs = used.then(|| results.iter().map(nothing).collect::<Option<_>>());
+        outputs.flatten().map(Outputs)
+    }
+
+    fn call(&self, op: &'static AtenOp, node: &Node, outputs: &[Recorded<'a>]) -> Lowered<Outputs> {
+        let schema = self.registry.schema(op);
+        let schema = schema
+            .ok_or_else(|| LowerError::unsupported(format!("`{}` is no schema", op.schema)))?;
+        let run = |lower: LowerFn, mode| self.run(&schema, &lower, node, Call { outputs, mode });
+        match op.complexity {
+            _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
+            Complexity::Refused => {
+                Err(LowerError::unsupported("complex tensors are not supported by this op"))
+            }
+            Complexity::Own(lower) => run(lower, Mode::Complex),
+            // Of the complex operands only the sizes count: `expand_as` of a real tensor.
+            Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
+            Complexity::ByParts => {
+                let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
+                let pair = |(re, im)| Some(self.context().pairs(Complex { re: re?, im: im? }));
+                Ok(Outputs(re.0.into_iter().zip(im.0).map(pair).collect()))
+            }
+        }
+    }
+
+    /// Whether complex tensors or numbers go into a node or come out of it.
+    fn involves_complex(&self, node: &Node) -> bool {
+        let mut found = node.args.iter().any(|a| matches!(a.value, Argument::Complex(..)));
+        let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
+        values.for_each(|a| a.for_each_name(&mut |name| found |= self.scope.is_complex(name)));
+        found
+    }
+
+    fn gives_complex(&self, node: &Node) -> bool {
+        let mut found = false;
+        let outputs = node.outputs.iter();
+        outputs.for_each(|a| a.for_each_name(&mut |name| found |= self.scope.is_complex(name)));
+        found
+    }
+
+    /// Names and recorded types of a node's results, lists spread out; no name where nobody uses the result.
+    pub fn results(&self, node: &'a Node) -> Vec<Recorded<'a>> {
+        let mut results = Vec::with_capacity(node.outputs.len());
+        let mut push = |name: Option<&'a Name>| {
+            let meta = name.and_then(|n| match self.scope.meta(n)? {
+                ValueMeta::Tensor(meta) => Some(&**meta),
+                _ => None,
+            });
+            results.push((name, meta));
+        };
+        for output in &node.outputs {
+            match output {
+                Argument::Tensors(names) => names.iter().for_each(|n| push(Some(n))),
+                Argument::OptionalTensors(names) => names.iter().for_each(|n| push(n.as_ref())),
+                other => push(other.name()),
+            }
+        }
+        results
+    }
+
+    fn define(
+        &mut self,
+        node: &'a Node,
+        results: &[Recorded<'a>],
+        outputs: Outputs,
+    ) -> Lowered<()> {
+        for (i, (name, meta)) in results.iter().enumerate() {
+            let Some(name) = name else { continue };
+            let Some(value) = outputs.0.get(i).copied().flatten() else {
+                if self.scope.reads(name) && !matches!(node.outputs.get(i), Some(Argument::None)) {
+                    return Err(LowerError::unsupported(format!(
+                        "its output {i} has no translation"
+                    )));
+                }
+                continue;
+            };
+            match meta {
+                Some(meta) => self.tensor(i, name, self.written(node, value, meta), meta)?,
+                None => self.number(name, value),
+            }
+        }
+        Ok(())
+    }
+
+    /// What an in-place op wrote, in the type of what it wrote into: `x.add_(y)` keeps `x`'s type, `x.add(y)` promotes.
+    fn written(&self, node: &Node, value: Value, meta: &TensorMeta) -> Value {
+        // FX names in-place ops `add_`, `add__1`; functional ones `add`, `add_1`.
+        let in_place = node.name.ends_with('_')
+            || node.name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("__");
+        match in_place && self.builder.known_dtype(value).is_some() {
+            true => self.builder.cast(value, meta.dtype.to_real()),
+            false => value,
+        }
+    }
+
+    /// Checks a result against the recorded type, which says more of its sizes, and names it.
+    fn tensor(&mut self, i: usize, name: &'a Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
+        let recorded = onnx_type(meta);
+        let emitted = self.builder.type_of(value);
+        if !emitted.as_ref().is_none_or(|emitted| self.agree(emitted, &recorded)) {
+            return Err(LowerError::WrongType {
+                output: i,
+                emitted: emitted.map(|t| t.to_string()).unwrap_or_default(),
+                recorded: recorded.to_string(),
+            });
+        }
+        let from_node = self.builder.model().producer(value).is_some();
+        if from_node {
+            self.builder.set_type(value, recorded);
+            self.builder
+                .edit(|model| model[value].name.get_or_insert_with(|| name.clone()).clone());
+        }
+        // Sizes that only the data tell: they can be read from here on.
+        let known = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
+        if !meta.sizes.iter().all(known) {
+            self.builder.bind_dims(value);
+        }
+        self.scope.define(name, value);
+        Ok(())
+    }
+
+    /// Element types equal, ranks equal, and no size provably another.
+    fn agree(&self, emitted: &Type, recorded: &Type) -> bool {
+        let (Type::Tensor(e), Type::Tensor(r)) = (emitted, recorded) else {
+            return emitted == recorded;
+        };
+        let (Some(emitted), Some(sizes)) = (&e.shape, &r.shape) else {
+            return e.dtype == r.dtype;
+        };
+        let constraints = self.builder.constraints();
+        let pairs = emitted.iter().zip(sizes);
+        e.dtype == r.dtype && emitted.len() == sizes.len() && { pairs }
+            .all(|(a, b)| a == b || constraints.prove_eq(a, b) != Some(false))
+    }
+
+    /// A result that is a Python number: whoever needs it finds it by its expression.
+    fn number(&mut self, name: &'a Name, value: Value) {
+        let expr = match self.scope.meta(name) {
+            Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
+            _ => return self.scope.define(name, value),
+        };
+        self.builder.bind_scalar(expr, value);
+    }
+
+    /// Gives the results of a node that failed values of the recorded types, so that the nodes behind it can be tried.
+    fn stand_ins(&mut self, node: &'a Node) {
+        self.partial = true;
+        self.builder.take_faults();
+        for (name, meta) in self.results(node) {
+            if let (Some(name), Some(meta)) = (name, meta) {
+                let value = self.builder.edit(|m| {
+                    let nowhere = m.add_region();
+                    m.add_input(nowhere, Some(onnx_type(meta)))
+                });
+                self.builder.bind_dims(value);
+                self.scope.define(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `Loop` over steps with a state of real and complex tensors.
+
+use crate::Cx;
+use crate::math::num::Num;
+use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// What a step gives.
+pub(crate) struct Step {
+    /// The state after it.
+    pub state: Vec<Num>,
+    /// What all steps collect.
+    pub collected: Vec<Num>,
+    /// Whether to go on; without it, to the last step.
+    pub go_on: Option<Value>,
+}
+
+impl Step {
+    /// A step that only changes the state.
+    pub fn state(state: Vec<Num>) -> Self {
+        Self { state, collected: Vec::new(), go_on: None }
+    }
+}
+
+/// Up to `count` steps from `start`. The body gets the number of the step, as a vector of one index, and the state; shapes
+/// and types of the state stay. Gives the last state, and what was collected: of tensors of shape s, s and one more
+/// dimension, of the steps.
+pub(crate) fn iterate(
+    cx: &Cx,
+    count: &Expr,
+    start: &[Num],
+    body: impl FnOnce(Value, &[Num]) -> Step,
+) -> (Vec<Num>, Vec<Num>) {
+    let initial: Vec<Value> = start.iter().flat_map(|n| n.parts()).collect();
+    let types: Vec<Type> =
+        initial.iter().map(|&v| Type::tensor(cx.dtype(v), cx.shape(v))).collect();
+    let mut inputs = vec![Type::tensor(DType::I64, []), Type::tensor(DType::Bool, [])];
+    inputs.extend(types.iter().cloned());
+    let mut collected: Vec<(bool, Vec<Type>)> = Vec::new();
+    let region = cx.region(&inputs, |values| {
+        let [number, _, state @ ..] = values else {
+            return Vec::new();
+        };
+        let step = body(cx.unsqueeze(*number, &[0]), &regroup(start, state));
+        let go_on = step.go_on.unwrap_or_else(|| cx.scalar(true, DType::Bool));
+        let mut outputs = vec![go_on];
+        outputs.extend(step.state.iter().flat_map(|n| n.parts()));
+        // A region gives values of its own.
+        for (output, ty) in outputs.iter_mut().zip(&inputs[1..]) {
+            let own = cx.model().producer(*output).is_some() && !values.contains(output);
+            if !own {
+                *output = cx.identity(*output);
+            }
+            cx.set_type(*output, ty.clone());
+        }
+        for n in &step.collected {
+            let parts = n.parts();
+            let types = parts.iter().map(|&v| Type::tensor(cx.dtype(v), cx.shape(v)));
+            collected.push((n.im.is_some(), types.collect()));
+            outputs.extend(parts);
+        }
+        outputs
+    });
+    let scanned: Vec<&Type> = collected.iter().flat_map(|(_, types)| types).collect();
+    let results = cx.loop_op(
+        initial.len() + scanned.len(),
+        cx.size(count),
+        cx.scalar(true, DType::Bool),
+        &initial,
+        region,
+    );
+    for (&value, ty) in results.iter().zip(&types) {
+        cx.set_type(value, ty.clone());
+    }
+    let (last, stacks) = results.split_at(initial.len());
+    let turned: Vec<Value> = stacks
+        .iter()
+        .zip(&scanned)
+        .map(|(&stack, ty)| {
+            let inner = ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default();
+            let rank = inner.len();
+            let mut shape = vec![count.clone()];
+            shape.extend(inner);
+            let dtype = ty.as_tensor().map_or(DType::F32, |t| t.dtype);
+            cx.set_type(stack, Type::tensor(dtype, shape));
+            // The steps' dimension becomes the last one.
+            let perm: Vec<usize> = (1..=rank).chain([0]).collect();
+            cx.transpose(stack, &perm)
+        })
+        .collect();
+    let mut turned = turned.into_iter();
+    let collected = collected
+        .iter()
+        .filter_map(|(complex, _)| {
+            Some(Num { re: turned.next()?, im: if *complex { turned.next() } else { None } })
+        })
+        .collect();
+    (regroup(start, last), collected)
+}
+
+/// Parts put together as those of `like` are.
+fn regroup(like: &[Num], parts: &[Value]) -> Vec<Num> {
+    let mut parts = parts.iter().copied();
+    like.iter()
+        .filter_map(|n| Some(Num { re: parts.next()?, im: n.im.and_then(|_| parts.next()) }))
+        .collect()
+}

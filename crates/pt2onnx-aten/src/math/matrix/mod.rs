@@ -1,0 +1,106 @@
+//! Linear algebra that ONNX has no operators for: loops over columns and over rotations, for real and complex matrices
+//! with any batch dimensions.
+
+pub(crate) mod iterate;
+
+use crate::Cx;
+use crate::math::num::Num;
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// Rows of a matrix.
+pub(crate) fn rows_of(cx: &Cx, a: Num) -> Expr {
+    cx.dim(a.re, -2)
+}
+
+/// Columns of a matrix.
+pub(crate) fn columns_of(cx: &Cx, a: Num) -> Expr {
+    cx.dim(a.re, -1)
+}
+
+/// All dimensions but the last two.
+pub(crate) fn batch_of(cx: &Cx, a: Num) -> Vec<Expr> {
+    let mut shape = cx.shape(a.re);
+    shape.truncate(shape.len().saturating_sub(2));
+    shape
+}
+
+/// `batch` and more dimensions.
+pub(crate) fn shape_with(batch: &[Expr], more: &[&Expr]) -> Vec<Expr> {
+    batch.iter().chain(more.iter().copied()).cloned().collect()
+}
+
+/// The smaller one.
+pub(crate) fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
+    let constraints = cx.constraints();
+    match () {
+        () if constraints.prove_ge(b, a) => a.clone(),
+        () if constraints.prove_ge(a, b) => b.clone(),
+        () => a.min(b),
+    }
+}
+
+/// `0, 1, .. n - 1` as a column.
+pub(crate) fn count_rows(cx: &Cx, n: &Expr) -> Value {
+    cx.unsqueeze(cx.iota(n), &[1])
+}
+
+/// The identity matrix.
+pub(crate) fn identity(cx: &Cx, n: &Expr, dtype: DType) -> Value {
+    unit(cx, n, n, dtype)
+}
+
+/// Ones on the diagonal of `m` rows and `n` columns.
+pub(crate) fn unit(cx: &Cx, m: &Expr, n: &Expr, dtype: DType) -> Value {
+    cx.cast(cx.equal(count_rows(cx, m), cx.iota(n)), dtype)
+}
+
+/// Row `k` (a vector of one index), as a matrix of one row.
+pub(crate) fn row(cx: &Cx, a: Num, k: Value) -> Num {
+    a.map(|x| cx.gather(x, k, cx.rank(x) - 2))
+}
+
+/// Column `k` (a vector of one index), as a matrix of one column.
+pub(crate) fn column(cx: &Cx, a: Num, k: Value) -> Num {
+    a.map(|x| cx.gather(x, k, cx.rank(x) - 1))
+}
+
+/// The diagonal of a matrix, as a vector: where the indices are equal, summed up over the rows.
+pub(crate) fn diagonal(cx: &Cx, a: Num) -> Num {
+    let (m, n) = (rows_of(cx, a), columns_of(cx, a));
+    let k = smaller(cx, &m, &n);
+    let mask = cx.equal(count_rows(cx, &m), cx.iota(&n));
+    let kept = a.keep(cx, mask);
+    let rank = cx.rank(a.re);
+    let sums = kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2], false));
+    sums.map(|x| cx.slice(x, rank - 2, &Expr::int(0), &k, 1))
+}
+
+/// What is above the diagonal and on it; with `upper` false, below and on it. `k` shifts the diagonal.
+pub(crate) fn triangle(cx: &Cx, a: Num, upper: bool, k: i64) -> Num {
+    let k = (k != 0).then(|| cx.scalar(k, DType::I64));
+    a.map(|x| cx.trilu(x, k, attrs::Trilu { upper }))
+}
+
+/// A new last dimension of 1.
+pub(crate) fn as_column(cx: &Cx, a: Num) -> Num {
+    a.map(|x| cx.unsqueeze(x, &[cx.rank(x)]))
+}
+
+/// Without the last dimension, which is 1.
+pub(crate) fn as_vector(cx: &Cx, a: Num) -> Num {
+    a.map(|x| cx.squeeze(x, &[cx.rank(x) - 1]))
+}
+
+/// The columns of `a` that `order`, a vector for each matrix, lists.
+pub(crate) fn pick_columns(cx: &Cx, a: Num, order: Value) -> Num {
+    let rank = cx.rank(a.re);
+    let mut shape = cx.shape(a.re);
+    if let Some(last) = shape.last_mut() {
+        *last = cx.dim(order, -1);
+    }
+    let order = cx.expand(cx.unsqueeze(order, &[rank - 2]), &shape);
+    let options = || attrs::GatherElements { axis: rank as i64 - 1 };
+    a.map(|x| cx.gather_elements(x, order, options()))
+}

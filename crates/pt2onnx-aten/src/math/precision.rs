@@ -1,0 +1,80 @@
+//! In which type composed formulas compute: float16 and bfloat16 in float32, as PyTorch does, and what cancels in float64.
+
+use crate::{Cx, Lowered, TensorOrScalar};
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
+
+/// The type that PyTorch's CPU kernels compute `dtype` in (`at::opmath_type`), a float.
+pub(crate) fn compute_type(cx: &Cx, dtype: DType) -> DType {
+    let float = cx.float_type(dtype);
+    if float.bits() < 32 { DType::F32 } else { float }
+}
+
+/// `f` of `x` as a float, computed in float32 where `x` is narrower.
+pub(crate) fn wide(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
+    let dtype = cx.float_type(cx.dtype(x));
+    let computed = f(cx.cast(x, compute_type(cx, dtype)));
+    cx.cast(computed, dtype)
+}
+
+/// `f` of `x` as a float, computed in float64.
+pub(crate) fn double(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
+    let dtype = cx.float_type(cx.dtype(x));
+    let computed = f(cx.cast(x, DType::F64));
+    cx.cast(computed, dtype)
+}
+
+/// `f` of two operands as floats of their common type, computed in float32 where that is narrower.
+pub(crate) fn wide2(
+    cx: &Cx,
+    a: TensorOrScalar,
+    b: TensorOrScalar,
+    f: impl FnOnce(Value, Value) -> Value,
+) -> Lowered {
+    let dtype = cx.float_type(cx.result_type(&[a.clone(), b.clone()]));
+    let wide = compute_type(cx, dtype);
+    let computed = f(cx.as_tensor(&a, wide), cx.as_tensor(&b, wide));
+    Ok(cx.cast(computed, dtype))
+}
+
+/// `f` of two operands as floats of their common type, computed in float64.
+pub(crate) fn double2(
+    cx: &Cx,
+    a: TensorOrScalar,
+    b: TensorOrScalar,
+    f: impl FnOnce(Value, Value) -> Value,
+) -> Lowered {
+    let dtype = cx.float_type(cx.result_type(&[a.clone(), b.clone()]));
+    let computed = f(cx.as_tensor(&a, DType::F64), cx.as_tensor(&b, DType::F64));
+    Ok(cx.cast(computed, dtype))
+}
+
+/// The largest finite number of a float type.
+pub(crate) fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => f64::MAX,
+        DType::F16 => 65504.0,
+        DType::BF16 => f32::from_bits(0x7f7f_0000).into(),
+        _ => f32::MAX.into(),
+    }
+}
+
+/// The distance from 1 to the next number of a float type.
+pub(crate) fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => f64::EPSILON,
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        _ => f32::EPSILON.into(),
+    }
+}
+
+/// The smallest positive number of a float type, a subnormal one.
+pub(crate) fn smallest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 5e-324,
+        DType::F16 => 2f64.powi(-24),
+        DType::BF16 => 2f64.powi(-133),
+        _ => f32::from_bits(1).into(),
+    }
+}

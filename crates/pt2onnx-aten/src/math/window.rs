@@ -1,0 +1,70 @@
+//! Where windows lie along a dimension: positions to gather from, for what ONNX has no operator with windows for.
+
+use crate::Cx;
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Tensor;
+
+/// Tables up to this many elements are made at export where all sizes are known.
+const TABLE: i64 = 1 << 16;
+
+/// A 2-d int64 constant.
+pub(crate) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
+    let elements: Vec<i64> = (0..rows)
+        .flat_map(|i| (0..columns).map(move |j| (i, j)))
+        .map(|(i, j)| element(i, j))
+        .collect();
+    let shape = vec![rows.max(0) as usize, columns.max(0) as usize];
+    match Tensor::from_slice(shape, &elements) {
+        Ok(tensor) => cx.constant(tensor),
+        Err(e) => {
+            cx.fault(e.to_string());
+            cx.ints(&elements)
+        }
+    }
+}
+
+/// `row * i + column * j` for all `i` below `rows` and `j` below `columns`.
+pub(crate) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
+    let ((m, row), (n, column)) = (rows, columns);
+    match (m.as_int(), n.as_int()) {
+        (Some(m), Some(n)) if m.saturating_mul(n) <= TABLE => {
+            table(cx, m, n, |i, j| row * i + column * j)
+        }
+        _ => cx.add(cx.unsqueeze(cx.mul(cx.iota(m), row), &[1]), cx.mul(cx.iota(n), column)),
+    }
+}
+
+/// Windows that divide `from` elements into `to` as evenly as can be: window `j` starts at `floor(j * from / to)` and ends
+/// before `ceil((j + 1) * from / to)`. Both as vectors.
+pub(crate) fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
+    if let (Some(from), Some(to @ 1..=TABLE)) = (from.as_int(), to.as_int()) {
+        let start = (0..to).map(|j| j * from / to).collect::<Vec<_>>();
+        let end = (0..to).map(|j| ((j + 1) * from + to - 1) / to);
+        return (cx.ints(&start), cx.ints(&end.collect::<Vec<_>>()));
+    }
+    let (j, from, to) = (cx.iota(to), cx.size(from), cx.size(to));
+    let start = cx.div(cx.mul(j, from), to);
+    // ceil(a / b) = (a + b - 1) / b
+    let reach = cx.add(cx.mul(cx.add(j, 1), from), cx.sub(to, 1));
+    (start, cx.div(reach, to))
+}
+
+/// No window of [`adaptive`] is longer.
+pub(crate) fn adaptive_length(from: &Expr, to: &Expr) -> Expr {
+    if let (Some(from), Some(to @ 1..)) = (from.as_int(), to.as_int()) {
+        let length = |j: i64| ((j + 1) * from + to - 1) / to - j * from / to;
+        return Expr::int((0..to.min(TABLE)).map(length).max().unwrap_or(0));
+    }
+    (from + (to - 1)).floor_div(to) + 1
+}
+
+/// `x` with each vector along `axis` multiplied by a `(from, to)` matrix.
+pub(crate) fn product_along(cx: &Cx, x: Value, axis: usize, matrix: Value) -> Value {
+    let last = cx.rank(x).saturating_sub(1);
+    if axis + 1 == last {
+        return cx.matmul(cx.transpose(matrix, &[1, 0]), x);
+    }
+    let product = cx.matmul(cx.swap_axes(x, axis, last), matrix);
+    cx.swap_axes(product, axis, last)
+}

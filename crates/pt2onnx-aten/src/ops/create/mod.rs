@@ -1,0 +1,9 @@
+//! Ops that make tensors.
+
+pub(crate) mod creation;
+pub(crate) mod random;
+pub(crate) mod windows;
+
+use crate::AtenOp;
+
+pub(crate) static FAMILIES: &[&[AtenOp]] = &[creation::OPS, random::OPS, windows::OPS];

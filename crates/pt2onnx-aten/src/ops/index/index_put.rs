@@ -1,0 +1,162 @@
+//! Elements written to where several indices say, as `x[i, :, j] = v` does.
+
+use crate::math::shape::{along, is_empty, recorded};
+use crate::ops::index::indexing::{Order, by_axis, held, only_mask, stacked};
+use crate::ops::index::masks::non_zero;
+use crate::{AtenOp, Cx, Lowered, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(
+        aten::_index_put_impl,
+        |cx: &Cx,
+         x: Value,
+         indices: Vec<Option<Value>>,
+         values: Value,
+         accumulate: bool,
+         _: bool| index_put(cx, x, indices, values, accumulate),
+        parts
+    ),
+    op!(aten::_unsafe_index_put, index_put, parts),
+    op!(aten::_unsafe_masked_index_put_accumulate, masked_index_put, parts),
+    op!(aten::index_put, index_put, parts),
+];
+
+/// `x[indices] = values`, or with `accumulate` `+=`; both are broadcast.
+fn index_put(
+    cx: &Cx,
+    x: Value,
+    indices: Vec<Option<Value>>,
+    values: Value,
+    accumulate: bool,
+) -> Lowered {
+    let dtype = cx.dtype(x);
+    // ONNX adds no bools: as numbers, a sum is true where any is.
+    let adds_bools = accumulate && dtype == DType::Bool;
+    let computed = if adds_bools { DType::I32 } else { dtype };
+    let (x, values) = (cx.cast(x, computed), cx.cast(values, computed));
+    let result = put(cx, x, &indices, values, accumulate)?;
+    recorded(cx, cx.cast(result, dtype))
+}
+
+fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: bool) -> Lowered {
+    let mask = only_mask(cx, indices);
+    if let Some((axis, mask)) = mask
+        && let Some(result) = put_where(cx, x, axis, mask, values, accumulate)
+    {
+        return Ok(result);
+    }
+    let reduction = if accumulate { "add" } else { "none" };
+    if let Some((0, mask)) = mask.filter(|(_, mask)| cx.rank(*mask) <= cx.rank(x)) {
+        let places = cx.transpose(non_zero(cx, mask), &[1, 0]);
+        let mut shape = cx.shape(x)[cx.rank(mask)..].to_vec();
+        shape.insert(0, rows_of(cx, values, shape.len()));
+        return Ok(cx.scatter_nd(
+            x,
+            places,
+            cx.expand(values, &shape),
+            attrs::ScatterND { reduction },
+        ));
+    }
+    let by_axis = by_axis(cx, indices)?;
+    if by_axis.is_empty() {
+        let all = cx.expand(values, &cx.shape(x));
+        return Ok(if accumulate { cx.add(x, all) } else { all });
+    }
+    let order = Order::new(cx.rank(x), &by_axis)?;
+    if let [(axis @ 1.., index)] = by_axis[..]
+        && cx.rank(index) == 1
+    {
+        let mut shape = cx.shape(x);
+        shape[axis] = cx.dim(index, 0);
+        let options = attrs::ScatterElements { axis: axis as i64, reduction };
+        let index = cx.expand(along(cx, index, axis, cx.rank(x)), &shape);
+        return Ok(cx.scatter_elements(
+            x,
+            index,
+            cx.expand(no_more_than(cx, values, shape.len()), &shape),
+            options,
+        ));
+    }
+    let (places, k) = stacked(cx, &by_axis);
+    // The shape of `x[indices]`, which `values` are broadcast to.
+    let moved = cx.transpose(x, &order.perm);
+    let others = cx.shape(moved).split_off(by_axis.len());
+    let mut shape = cx.shape(places);
+    shape.pop();
+    let before = order.before;
+    let target = [&others[..before], &shape, &others[before..]].concat();
+    let values = cx.expand(no_more_than(cx, values, target.len()), &target);
+    let perm: Vec<usize> =
+        (before..before + k).chain(0..before).chain(before + k..target.len()).collect();
+    let written =
+        cx.scatter_nd(moved, places, cx.transpose(values, &perm), attrs::ScatterND { reduction });
+    let mut back = vec![0; order.perm.len()];
+    order.perm.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
+    Ok(cx.transpose(written, &back))
+}
+
+/// The dimension of `values` that runs over the elements of a mask: before the last `behind` ones.
+fn rows_of(cx: &Cx, values: Value, behind: usize) -> Expr {
+    let shape = cx.shape(values);
+    match shape.len().checked_sub(behind + 1) {
+        Some(rows) => shape[rows].clone(),
+        None => Expr::int(1),
+    }
+}
+
+/// `values` without leading dimensions of size 1 beyond that rank.
+fn no_more_than(cx: &Cx, values: Value, rank: usize) -> Value {
+    let extra: Vec<usize> = (0..cx.rank(values).saturating_sub(rank)).collect();
+    cx.squeeze(values, &extra)
+}
+
+/// `Where`, if every element of the mask gets the same.
+fn put_where(
+    cx: &Cx,
+    x: Value,
+    axis: usize,
+    mask: Value,
+    values: Value,
+    accumulate: bool,
+) -> Option<Value> {
+    let covered = cx.rank(mask);
+    let behind = cx.rank(x).checked_sub(axis + covered)?;
+    // One size-1 dimension of the values stands for all that the mask covers.
+    let values = match cx.rank(values).checked_sub(behind + 1) {
+        None => values,
+        Some(_) if rows_of(cx, values, behind).as_int() != Some(1) => return None,
+        Some(rows) => {
+            let mut shape = cx.shape(values);
+            shape.splice(rows..=rows, vec![Expr::int(1); covered]);
+            cx.reshape(values, &shape)
+        }
+    };
+    let trailing: Vec<usize> = (covered..covered + behind).collect();
+    let mask = cx.unsqueeze(cx.cast(mask, DType::Bool), &trailing);
+    Some(match accumulate {
+        true => cx.add(x, cx.select(mask, values, 0)),
+        false => cx.select(mask, values, x),
+    })
+}
+
+/// `x[indices] += values` where `mask`; the indices are held to the sizes, so that nothing outside is written.
+fn masked_index_put(
+    cx: &Cx,
+    x: Value,
+    mask: Value,
+    indices: Vec<Option<Value>>,
+    values: Value,
+) -> Lowered {
+    if is_empty(&cx.shape(x)) {
+        return Ok(x);
+    }
+    let held = held(cx, x, indices);
+    let values = match cx.dtype(values) {
+        DType::Bool => cx.and(values, mask),
+        _ => cx.select(mask, values, 0),
+    };
+    index_put(cx, x, held, values, true)
+}

@@ -1,0 +1,346 @@
+//! Elements written, or reduced, to where indices say.
+
+use crate::math::shape::{along, as_index, crop, flat, is_empty, recorded, vector};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::index_add, index_add, parts),
+    op!(aten::index_copy, index_copy, parts),
+    op!(aten::index_fill_int_Scalar, index_fill, parts),
+    op!(aten::index_fill_int_Tensor, index_fill, parts),
+    op!(aten::index_reduce, index_reduce),
+    op!(aten::put, put, parts),
+    op!(aten::scatter_reduce, scatter_with),
+    op!(aten::scatter_src, scatter, parts),
+    op!(aten::scatter_value, scatter_value, parts),
+    op!(aten::scatter_value_reduce, scatter_value_with),
+    op!(aten::scatter_add, scatter_add, parts),
+    op!(aten::scatter_reduce_two, scatter_reduce),
+];
+
+/// How elements that meet in one place become one, by ONNX's names.
+#[derive(Clone, Copy, PartialEq)]
+enum Reduction {
+    None,
+    Add,
+    Mul,
+    Max,
+    Min,
+    /// Not ONNX's: a sum, divided by the count.
+    Mean,
+}
+
+impl Reduction {
+    fn parse(name: &str) -> Lowered<Self> {
+        Ok(match name {
+            "add" | "sum" => Reduction::Add,
+            "multiply" | "prod" => Reduction::Mul,
+            "amax" => Reduction::Max,
+            "amin" => Reduction::Min,
+            "mean" => Reduction::Mean,
+            other => {
+                return Err(LowerError::unsupported(format!("there is no reduction `{other}`")));
+            }
+        })
+    }
+
+    fn onnx(self) -> &'static str {
+        match self {
+            Reduction::None => "none",
+            Reduction::Add | Reduction::Mean => "add",
+            Reduction::Mul => "mul",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+        }
+    }
+
+    /// The number that changes nothing.
+    fn neutral(self, dtype: DType) -> Scalar {
+        let unsigned = dtype.is_unsigned();
+        let bits = dtype.bits() as u32;
+        let largest = match (unsigned, bits) {
+            (true, bits @ ..64) => (1i64 << bits) - 1,
+            (_, bits) => i64::MAX >> (64 - bits.clamp(8, 64)),
+        };
+        match self {
+            Reduction::Mul => Scalar::Int(1),
+            Reduction::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
+            Reduction::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
+            Reduction::Max if unsigned => Scalar::Int(0),
+            Reduction::Max => Scalar::Int(-largest - 1),
+            Reduction::Min => Scalar::Int(largest),
+            Reduction::None | Reduction::Add | Reduction::Mean => Scalar::Int(0),
+        }
+    }
+}
+
+/// Where updates go.
+enum Places {
+    /// Each to its own index along the axis.
+    Elements(Value),
+    /// Slices, by a vector of indices along the axis.
+    Slices(Value),
+}
+
+/// `ScatterElements` or `ScatterND` into `x` along `axis`.
+fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: Reduction) -> Value {
+    let reduction = how.onnx();
+    let elements = |indices| {
+        let axis = axis as i64;
+        cx.scatter_elements(x, indices, updates, attrs::ScatterElements { axis, reduction })
+    };
+    match *places {
+        Places::Elements(indices) => elements(indices),
+        Places::Slices(index) if axis == 0 => {
+            let index = cx.unsqueeze(cx.cast(index, DType::I64), &[1]);
+            cx.scatter_nd(x, index, updates, attrs::ScatterND { reduction })
+        }
+        Places::Slices(index) => {
+            let index = along(cx, index, axis, cx.rank(x));
+            elements(cx.expand(index, &cx.shape(updates)))
+        }
+    }
+}
+
+/// Reduces `updates` into `x`; without `include_self`, what was in those places does not count.
+fn reduce(
+    cx: &Cx,
+    x: Value,
+    axis: usize,
+    places: &Places,
+    updates: Value,
+    how: Reduction,
+    include_self: bool,
+) -> Value {
+    let dtype = cx.dtype(x);
+    // ONNX reduces no bools: as numbers, sums are true where any is, products where all are.
+    let (x, updates) = match dtype {
+        DType::Bool => (cx.cast(x, DType::I32), cx.cast(updates, DType::I32)),
+        _ => (x, cx.cast(updates, dtype)),
+    };
+    let computed = cx.dtype(x);
+    let shape = cx.shape(updates);
+    let from = if include_self {
+        x
+    } else {
+        let neutral = cx.full(&shape, how.neutral(computed), computed);
+        write(cx, x, axis, places, neutral, Reduction::None)
+    };
+    let mut result = write(cx, from, axis, places, updates, how);
+    if how == Reduction::Mean {
+        let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
+        let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
+        let at = if let Places::Slices(_) = places { 0 } else { axis };
+        let counted = write(cx, before, at, places, ones, Reduction::Add);
+        let counted = match include_self {
+            true => counted,
+            false => cx.maximum(counted, 1),
+        };
+        let count = match places {
+            Places::Elements(_) => counted,
+            Places::Slices(_) => along(cx, counted, axis, cx.rank(x)),
+        };
+        result = divided(cx, result, count);
+    }
+    cx.cast(result, dtype)
+}
+
+/// Counts of elements are as many as `x` has; of slices, one for each index.
+fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
+    match places {
+        Places::Elements(_) => cx.shape(x),
+        Places::Slices(_) => vec![cx.dim(x, axis as i64)],
+    }
+}
+
+fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
+    match places {
+        Places::Elements(_) => shape.to_vec(),
+        Places::Slices(index) => cx.shape(*index),
+    }
+}
+
+/// `a / b`, of integers the largest below; `b` is positive.
+fn divided(cx: &Cx, a: Value, b: Value) -> Value {
+    if cx.dtype(a).is_float() || cx.dtype(a).is_unsigned() {
+        return cx.div(a, b);
+    }
+    cx.div(cx.sub(a, cx.mod_(a, b, Default::default())), b)
+}
+
+/// `index` and, cropped to its sizes, `source`; 0-d tensors count as vectors. `None` where nothing is to be written.
+fn elements(cx: &Cx, index: Value, source: Value) -> Option<(Places, Value)> {
+    let index = vector(cx, as_index(cx, index));
+    let shape = cx.shape(index);
+    let empty = is_empty(&shape);
+    let source = if empty { source } else { crop(cx, vector(cx, source), &shape) };
+    (!empty).then_some((Places::Elements(index), source))
+}
+
+/// `f` of `x`, a 0-d one as a vector.
+fn as_vector(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
+    let result = f(vector(cx, x));
+    Ok(cx.reshape(result, &cx.shape(x)))
+}
+
+fn scatter(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
+    scatter_onto(cx, x, dim, index, source, Reduction::None, true)
+}
+
+fn scatter_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
+    scatter_onto(cx, x, dim, index, source, Reduction::Add, true)
+}
+
+fn scatter_with(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    reduce: String,
+) -> Lowered {
+    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, true)
+}
+
+fn scatter_value(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
+    let value = cx.as_tensor(&value, cx.dtype(x));
+    let updates = cx.expand(value, &cx.shape(index));
+    scatter_onto(cx, x, dim, index, updates, Reduction::None, true)
+}
+
+fn scatter_value_with(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    value: TensorOrScalar,
+    reduce: String,
+) -> Lowered {
+    let value = cx.as_tensor(&value, cx.dtype(x));
+    let updates = cx.expand(value, &cx.shape(index));
+    scatter_onto(cx, x, dim, index, updates, Reduction::parse(&reduce)?, true)
+}
+
+fn scatter_reduce(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    reduce: String,
+    include_self: bool,
+) -> Lowered {
+    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
+}
+
+fn scatter_onto(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    how: Reduction,
+    include_self: bool,
+) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let Some((places, source)) = elements(cx, index, source) else {
+        return Ok(x);
+    };
+    if how == Reduction::None && cx.rank(x) == 0 && cx.shape(source) == [Expr::int(1)] {
+        return Ok(cx.reshape(cx.cast(source, cx.dtype(x)), &[]));
+    }
+    as_vector(cx, x, |x| match how {
+        Reduction::None => write(cx, x, axis, &places, cx.cast(source, cx.dtype(x)), how),
+        _ => reduce(cx, x, axis, &places, source, how, include_self),
+    })
+}
+
+/// Slices of `source` onto those of `x` that `index` names.
+fn slices_onto(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    how: Reduction,
+    include_self: bool,
+) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let places = Places::Slices(vector(cx, as_index(cx, index)));
+    as_vector(cx, x, |x| {
+        let mut shape = cx.shape(x);
+        if let Places::Slices(index) = &places {
+            shape[axis] = cx.dim(*index, 0);
+        }
+        let source = cx.reshape(cx.cast(source, cx.dtype(x)), &shape);
+        match how {
+            Reduction::None => write(cx, x, axis, &places, source, how),
+            _ => reduce(cx, x, axis, &places, source, how, include_self),
+        }
+    })
+}
+
+fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Scalar) -> Lowered {
+    if let Scalar::Complex(..) = alpha {
+        return Err(LowerError::unsupported("a complex alpha"));
+    }
+    let scaled = match cx.dtype(source) {
+        DType::Bool if alpha.to_bool() => source,
+        DType::Bool => return Ok(x),
+        _ => cx.mul(source, alpha),
+    };
+    slices_onto(cx, x, dim, index, scaled, Reduction::Add, true)
+}
+
+fn index_copy(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
+    slices_onto(cx, x, dim, index, source, Reduction::None, true)
+}
+
+fn index_reduce(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    reduce: String,
+    include_self: bool,
+) -> Lowered {
+    slices_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
+}
+
+/// `Where` on the slices that `index` names, `value`.
+fn index_fill(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let value = cx.as_tensor(&value, cx.dtype(x));
+    as_vector(cx, x, |x| {
+        let rows = rows_mask(cx, &cx.dim(x, axis as i64), vector(cx, index));
+        let result = cx.select(along(cx, rows, axis, cx.rank(x)), value, x);
+        cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
+        result
+    })
+}
+
+/// `size` bools, true where a vector of indices says.
+pub(crate) fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
+    let yes = cx.full(&cx.shape(index), true, DType::Bool);
+    let no = cx.full(std::slice::from_ref(size), false, DType::Bool);
+    cx.scatter_elements(no, as_index(cx, index), yes, Default::default())
+}
+
+/// `source` to places in the flattened tensor.
+fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowered {
+    let shape = cx.shape(x);
+    if is_empty(&cx.shape(index)) {
+        return Ok(x);
+    }
+    let places = Places::Elements(flat(cx, as_index(cx, index)));
+    let source = flat(cx, cx.cast(source, cx.dtype(x)));
+    let result = match accumulate {
+        false => write(cx, flat(cx, x), 0, &places, source, Reduction::None),
+        true => reduce(cx, flat(cx, x), 0, &places, source, Reduction::Add, true),
+    };
+    recorded(cx, cx.reshape(result, &shape))
+}

@@ -1,0 +1,165 @@
+//! Tensors with a part of them written over: what writing into views comes down to.
+
+use crate::math::shape::{SPELLED_OUT, along, counted, recorded};
+use crate::{AtenOp, Cx, Lowered, cx::axis_of, op::op};
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::copy, copy, parts),
+    op!(aten::select_scatter, select_scatter, parts),
+    op!(aten::slice_scatter, slice_scatter, parts),
+];
+
+/// `source` in `x`'s type and sizes.
+fn copy(cx: &Cx, x: Value, source: Value) -> Lowered {
+    Ok(cx.expand(cx.cast(source, cx.dtype(x)), &cx.shape(x)))
+}
+
+/// `source` in the place of element `index` along `dim`: a `ScatterND` of one along the first dimension, else a `Where`
+/// over a mask if the size is known, else the pieces before and behind joined with it.
+fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lowered {
+    let axis = axis_of(cx.rank(x), dim)?;
+    let mut inner = cx.shape(x);
+    let size = inner.remove(axis);
+    let source = cx.cast(source, cx.dtype(x));
+    let index = match (index.as_int(), size.as_int()) {
+        (Some(i), Some(n)) if i < 0 => Expr::int(i + n),
+        _ => index,
+    };
+    if axis == 0 {
+        let source = cx.expand(source, &inner);
+        return Ok(cx.scatter_nd(x, cx.sizes(&[index]), source, Default::default()));
+    }
+    if size.as_int() == Some(1) {
+        return Ok(cx.unsqueeze(cx.expand(source, &inner), &[axis]));
+    }
+    // Broadcast, a source of fewer dimensions needs none of its own here.
+    let behind = inner.len() - axis;
+    let slab = match cx.rank(source).checked_sub(behind) {
+        Some(before @ 1..) => cx.unsqueeze(source, &[before]),
+        _ => source,
+    };
+    if let (Some(index), Some(size)) = (index.as_int(), size.as_int().filter(|&n| n <= SPELLED_OUT))
+    {
+        let mask: Vec<bool> = (0..size).map(|i| i == index).collect();
+        let mask = along(cx, cx.vector(&mask), axis, cx.rank(x));
+        return recorded(cx, cx.select(mask, slab, x));
+    }
+    let mut one = cx.shape(x);
+    one[axis] = Expr::int(1);
+    let slab = cx.expand(slab, &one);
+    // Behind the last element, -1, nothing follows; else what follows starts one on, counted from the same side.
+    let next = match index.as_int() {
+        Some(-1) => Expr::int(i64::MAX),
+        _ => &index + 1,
+    };
+    joined(cx, x, axis, &index, slab, &next)
+}
+
+/// `source` in the place of a range along `dim`: the pieces before and behind joined with it, `ScatterElements` where the
+/// range has steps.
+fn slice_scatter(
+    cx: &Cx,
+    x: Value,
+    source: Value,
+    dim: i64,
+    start: Option<Expr>,
+    end: Option<Expr>,
+    step: i64,
+) -> Lowered {
+    let axis = axis_of(cx.rank(x), dim)?;
+    let size = cx.dim(x, axis as i64);
+    let range = Range::new(cx, &size, start, end, step);
+    let mut written = cx.shape(x);
+    written[axis] = range.length.clone();
+    let source = cx.expand(cx.cast(source, cx.dtype(x)), &written);
+    if range.length.as_int() == Some(0) {
+        return Ok(x);
+    }
+    if range.length == size {
+        return Ok(source);
+    }
+    if step == 1 {
+        return joined(cx, x, axis, &range.start, source, &range.end);
+    }
+    let length = match cx.dim(source, axis as i64) {
+        one if one.as_int() == Some(1) => range.length,
+        given => given,
+    };
+    let indices = counted(cx, &range.start, &length, step);
+    if axis == 0 {
+        return Ok(cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default()));
+    }
+    let indices = cx.expand(along(cx, indices, axis, cx.rank(x)), &written);
+    let options = attrs::ScatterElements { axis: axis as i64, ..Default::default() };
+    Ok(cx.scatter_elements(x, indices, source, options))
+}
+
+/// A range of a dimension.
+struct Range {
+    /// Counted as given: what lies before is `x[:start]`.
+    start: Expr,
+    /// What lies behind (in steps of 1) is `x[end:]`.
+    end: Expr,
+    length: Expr,
+}
+
+impl Range {
+    fn new(cx: &Cx, size: &Expr, start: Option<Expr>, end: Option<Expr>, step: i64) -> Self {
+        let zero = Expr::int(0);
+        let constraints = cx.constraints();
+        let negative = |e: &Expr| constraints.prove_gt(&zero, e);
+        let (start, end) = (start.unwrap_or(zero.clone()), end.unwrap_or(Expr::int(i64::MAX)));
+        // Counted from the front and between 0 and the size.
+        let held = |bound: &Expr| {
+            let bound = if negative(bound) { size + bound } else { bound.clone() };
+            let low = match constraints.prove_ge(&bound, &zero) {
+                true => bound,
+                false => Expr::max(&bound, &zero),
+            };
+            match (constraints.prove_ge(size, &low), constraints.prove_ge(&low, size)) {
+                (true, _) => low,
+                (_, true) => size.clone(),
+                _ => Expr::min(&low, size),
+            }
+        };
+        let (from, to) = (held(&start), held(&end));
+        let to = match constraints.prove_ge(&to, &from) {
+            true => to,
+            false => Expr::max(&to, &from),
+        };
+        let span = &to - &from;
+        let length = match step {
+            1 => span,
+            _ => (span + (step - 1)).floor_div(&Expr::int(step)),
+        };
+        // `Slice` holds bounds to the size just so: as they are, they serve where they cannot cross.
+        let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
+        match ordered && to != *size {
+            true => Range { start, end, length },
+            false => Range { start: from, end: to, length },
+        }
+    }
+}
+
+/// What comes before `start` in `x`, `source`, and what comes from `end` on.
+fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Expr) -> Lowered {
+    let size = cx.dim(x, axis as i64);
+    let bound = |e: &Expr| cx.sizes(std::slice::from_ref(e));
+    let piece = |from: &Expr, to: &Expr| {
+        cx.slice_op(x, bound(from), bound(to), cx.ints(&[axis as i64]), None)
+    };
+    let zero = Expr::int(0);
+    let mut pieces = Vec::with_capacity(3);
+    if *start != zero {
+        pieces.push(piece(&zero, start));
+    }
+    pieces.push(source);
+    if *end != size && end.as_int() != Some(i64::MAX) {
+        pieces.push(piece(end, &Expr::int(i64::MAX)));
+    }
+    let result = cx.concat(&pieces, axis);
+    cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
+    Ok(result)
+}

@@ -1,0 +1,263 @@
+//! Operators that libraries bring along: ONNX's own as PyTorch offers them, and matrix products of groups of rows.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
+use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, conforms, schema};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_grouped_mm, |cx: &Cx,
+                            x: Value,
+                            w: Value,
+                            offsets: Option<Value>,
+                            bias: Option<Value>,
+                            _: Option<DType>|
+     -> Lowered {
+        let result = match offsets {
+            Some(offsets) => grouped_mm(cx, x, w, offsets)?,
+            None => cx.matmul(x, w),
+        };
+        let result = bias.map_or(result, |b| cx.add(result, b));
+        Ok(cx.cast(result, cx.out_dtype()?))
+    }),
+    op!(
+        "onnx::Attention.opset23(Tensor Q, Tensor K, Tensor V, Tensor? attn_mask=None, Tensor? past_key=None, Tensor? past_value=None, *, bool is_causal=False, int kv_num_heads=0, int q_num_heads=0, int qk_matmul_output_mode=0, float? scale=None, float softcap=0.0, int? softmax_precision=None) -> (Tensor, Tensor, Tensor, Tensor)",
+        onnx_attention
+    ),
+    op!(
+        "onnx::RotaryEmbedding.opset23(Tensor x, Tensor cos_cache, Tensor sin_cache, Tensor? position_ids=None, *, bool interleaved=False, int num_heads=0, int rotary_embedding_dim=0) -> Tensor",
+        onnx_rotary_embedding
+    ),
+    op!(
+        "onnx_symbolic::_symbolic(Tensor?[] inputs, str op_type, int onnx_dtype, *, SymInt[] shape, str[] attr_keys, str[] attr_types, int[][] attr_pos, int[] attr_ints, float[] attr_floats, str[] attr_strs, str[] metadata_props_keys, str[] metadata_props_values, str domain='', int? version=None) -> Tensor",
+        symbolic
+    ),
+    op!(
+        "onnx_symbolic::_symbolic_multi_out(Tensor?[] inputs, str op_type, int[] onnx_dtypes, *, SymInt[][] shapes, str[] attr_keys, str[] attr_types, int[][] attr_pos, int[] attr_ints, float[] attr_floats, str[] attr_strs, str[] metadata_props_keys, str[] metadata_props_values, str domain='', int? version=None) -> Tensor[]",
+        symbolic
+    ),
+    op!(
+        "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+        grouped_mm
+    ),
+];
+
+/// Each group of rows times its own matrix: a `Loop` over the groups, which end at the offsets. Rows behind the last group
+/// are zero.
+fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
+    if (cx.rank(x), cx.rank(weights)) != (2, 3) {
+        return Err(LowerError::unsupported("groups of other than rows by one matrix for each"));
+    }
+    let dtype = cx.dtype(x);
+    let (rows, width) = (cx.dim(x, 0), cx.dim(weights, 2));
+    let ends = cx.cast(offsets, DType::I64);
+    let (one, nothing) = (Expr::int(1), Expr::int(0));
+    let grown = || Type::tensor(dtype, [cx.unknown_dim(), width.clone()]);
+    let position = Type::tensor(DType::I64, [one.clone()]);
+    let inputs = [Type::tensor(DType::I64, []), Type::tensor(DType::Bool, []), position, grown()];
+    let body = cx.region(&inputs, |inputs| {
+        let (group, go_on, start, before) = (inputs[0], inputs[1], inputs[2], inputs[3]);
+        let end = cx.reshape(cx.gather(ends, group, 0), std::slice::from_ref(&one));
+        let part = cx.slice_op(x, start, end, cx.ints(&[0]), None);
+        let product = cx.matmul(part, cx.gather(weights, group, 0));
+        vec![cx.identity(go_on), end, cx.concat(&[before, product], 0)]
+    });
+    let none = cx.full(&[nothing, width.clone()], 0, dtype);
+    let groups = cx.size(&cx.dim(weights, 0));
+    let results = cx.loop_op(2, groups, None, &[cx.ints(&[0]), none], body);
+    cx.set_type(results[1], grown());
+    let last = results[0];
+    cx.set_type(last, Type::tensor(DType::I64, [one]));
+    let missing = cx.sub(cx.sizes(std::slice::from_ref(&rows)), last);
+    let pads = cx.concat(&[cx.ints(&[0, 0]), missing, cx.ints(&[0])], 0);
+    let mode = attrs::Pad { mode: "constant" };
+    let result = cx.pad_op(results[1], pads, None, None, mode);
+    cx.set_type(result, Type::tensor(dtype, [rows, width]));
+    Ok(result)
+}
+
+/// The node that the arguments spell out: `torch.onnx.ops.symbolic`.
+#[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
+fn symbolic(
+    cx: &Cx,
+    inputs: Vec<Option<Value>>,
+    op: String,
+    _dtypes: Ignored,
+    _shapes: Ignored,
+    keys: Vec<String>,
+    types: Vec<String>,
+    places: Vec<Vec<i64>>,
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+    strings: Vec<String>,
+    metadata_keys: Vec<String>,
+    metadata_values: Vec<String>,
+    domain: String,
+    version: Option<i64>,
+) -> Lowered<Outputs> {
+    if let Some(origin) = cx.origin() {
+        let entries = metadata_keys.into_iter().zip(metadata_values);
+        let entries = entries.map(|(k, v)| (k.into(), v.into()));
+        cx.edit(|model| model[origin].metadata.extend(entries));
+    }
+    let mut attributes = Attributes::new();
+    for ((key, kind), place) in keys.into_iter().zip(&types).zip(&places) {
+        let value = attribute(kind, place, &ints, &floats, &strings).ok_or_else(|| {
+            LowerError::unsupported(format!("the attribute `{key}` is malformed"))
+        })?;
+        attributes.push((key.into(), value));
+    }
+    let outputs: Option<Vec<Type>> = (0..cx.recorded_len())
+        .map(|i| Some(Type::tensor(cx.recorded(i)?.dtype, cx.recorded(i)?.sizes.clone())))
+        .collect();
+    let outputs = outputs.ok_or_else(|| LowerError::unsupported("outputs of unknown type"))?;
+    if domain.is_empty() || domain == "ai.onnx" {
+        let schema = schema::lookup(&op, schema::CANONICAL_OPSET)
+            .ok_or_else(|| LowerError::unsupported(format!("ONNX has no operator `{op}`")))?;
+        let results = cx.emit(schema.name, &inputs, attributes, outputs.len());
+        let model = cx.model();
+        if let Some(node) = results.first().and_then(|&v| model.producer(v)) {
+            conforms(&model, &model[node], schema).map_err(LowerError::Unsupported)?;
+        }
+        drop(model);
+        for (&result, ty) in results.iter().zip(outputs) {
+            cx.set_type(result, ty);
+        }
+        return Ok(results.to_vec().into());
+    }
+    let outputs: Vec<_> = outputs.into_iter().map(Some).collect();
+    let results = cx.emit_custom(&domain, &op, &inputs, attributes, &outputs);
+    if let Some(version) = version.and_then(|v| u32::try_from(v).ok()) {
+        cx.edit(|model| {
+            let import = model.imports.entry(domain).or_insert(version);
+            *import = version.max(*import);
+        });
+    }
+    Ok(results.to_vec().into())
+}
+
+/// The elements `place` of the list that `kind` says.
+fn attribute(
+    kind: &str,
+    place: &[i64],
+    ints: &[i64],
+    floats: &[f64],
+    strings: &[String],
+) -> Option<Attribute> {
+    let [start, end] = place else { return None };
+    let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
+    let ints = || ints.get(range.clone());
+    let floats = || -> Option<Vec<f32>> {
+        Some(floats.get(range.clone())?.iter().map(|&f| f as f32).collect())
+    };
+    let strings = || strings.get(range.clone());
+    Some(match kind {
+        "i" => Attribute::Int(*ints()?.first()?),
+        "f" => Attribute::Float(*floats()?.first()?),
+        "s" => Attribute::String(strings()?.first()?.clone()),
+        "is" => Attribute::Ints(ints()?.to_vec()),
+        "fs" => Attribute::Floats(floats()?),
+        "ss" => Attribute::Strings(strings()?.to_vec()),
+        _ => return None,
+    })
+}
+
+/// What ONNX defines `RotaryEmbedding` to be, which opset 23 brings: the first elements of each head are pairs that turn by
+/// the angles whose cosines and sines are given.
+#[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
+fn onnx_rotary_embedding(
+    cx: &Cx,
+    x: Value,
+    cos: Value,
+    sin: Value,
+    positions: Option<Value>,
+    interleaved: bool,
+    num_heads: i64,
+    rotary_embedding_dim: i64,
+) -> Lowered {
+    let given = cx.shape(x);
+    // Heads before or behind the sequence.
+    let (heads, heads_axis) = match given.as_slice() {
+        [_, _, _, _] => (x, 1),
+        [batch, time, width] if num_heads > 0 => {
+            let heads = Expr::int(num_heads);
+            let each = width.floor_div(&heads);
+            (cx.reshape(x, &[batch.clone(), time.clone(), heads, each]), 2)
+        }
+        _ => {
+            return Err(LowerError::unsupported("a rotary embedding of a tensor without heads"));
+        }
+    };
+    let width = cx.dim(heads, 3);
+    let turned = match rotary_embedding_dim {
+        0 => width.clone(),
+        n => Expr::int(n),
+    };
+    let half = turned.floor_div(&Expr::int(2));
+    let angles = |cache| {
+        let rows = positions.map_or(cache, |p| cx.gather(cache, p, 0));
+        cx.unsqueeze(rows, &[heads_axis])
+    };
+    let (cos, sin) = (angles(cos), angles(sin));
+    let first = cx.slice(heads, 3, &Expr::int(0), &turned, 1);
+    let mut paired = cx.shape(first).to_vec();
+    let (a, b) = if interleaved {
+        paired.truncate(3);
+        paired.extend([half, Expr::int(2)]);
+        let pairs = cx.reshape(first, &paired);
+        (cx.take(pairs, 4, &Expr::int(0)), cx.take(pairs, 4, &Expr::int(1)))
+    } else {
+        let halves = cx.split(first, 3, &[half.clone(), half]);
+        (halves[0], halves[1])
+    };
+    let re = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
+    let im = cx.add(cx.mul(sin, a), cx.mul(cos, b));
+    let mut parts = vec![if interleaved {
+        let pairs = cx.concat(&[cx.unsqueeze(re, &[4]), cx.unsqueeze(im, &[4])], 4);
+        cx.reshape(pairs, &cx.shape(first))
+    } else {
+        cx.concat(&[re, im], 3)
+    }];
+    if turned != width {
+        parts.push(cx.slice(heads, 3, &turned, &width, 1));
+    }
+    Ok(cx.reshape(cx.concat(&parts, 3), &given))
+}
+
+#[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
+fn onnx_attention(
+    cx: &Cx,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Option<Value>,
+    past_key: Option<Value>,
+    past_value: Option<Value>,
+    is_causal: bool,
+    kv_num_heads: i64,
+    q_num_heads: i64,
+    qk_matmul_output_mode: i64,
+    scale: Option<f64>,
+    softcap: f64,
+    softmax_precision: Option<i64>,
+) -> Lowered<Outputs> {
+    let positive = |n: i64| (n != 0).then_some(n);
+    let options = attrs::Attention {
+        is_causal,
+        kv_num_heads: positive(kv_num_heads),
+        q_num_heads: positive(q_num_heads),
+        qk_matmul_output_mode,
+        scale: scale.map(|s| s as f32),
+        softcap: softcap as f32,
+        softmax_precision,
+        ..Default::default()
+    };
+    let used = (0..4).rev().find(|&i| cx.is_used(i)).unwrap_or(0) + 1;
+    let results = cx.attention_n(used, q, k, v, mask, past_key, past_value, None, options);
+    for (i, &result) in results.iter().enumerate() {
+        if let Some(meta) = cx.recorded(i) {
+            cx.set_type(result, Type::tensor(meta.dtype, meta.sizes.clone()));
+        }
+    }
+    Ok(results.to_vec().into())
+}

@@ -1,0 +1,167 @@
+//! Contractions by labels: `Einsum`.
+
+use crate::math::num::Num;
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::einsum, einsum, complex = einsum),
+    op!(aten::tensordot, tensordot, complex = tensordot),
+];
+
+/// The letters of both alphabets, as ONNX takes them for labels.
+fn letters() -> impl Iterator<Item = char> {
+    ('a'..='z').chain('A'..='Z')
+}
+
+/// An equation without blanks and dots.
+struct Equation {
+    /// Labels of each operand's dimensions.
+    terms: Vec<Vec<char>>,
+    /// Labels of the result's dimensions.
+    output: Vec<char>,
+}
+
+impl Equation {
+    /// Reads PyTorch's form for operands of these ranks. The dimensions under an ellipsis get letters that are free, the
+    /// last ones of all operands the same.
+    fn parse(text: &str, ranks: &[usize]) -> Lowered<Self> {
+        let wrong = |what: &str| LowerError::unsupported(format!("einsum of `{text}`: {what}"));
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let (left, right) = match text.split_once("->") {
+            Some((left, right)) => (left, Some(right)),
+            None => (&*text, None),
+        };
+        let terms: Vec<&str> = left.split(',').collect();
+        if terms.len() != ranks.len() {
+            return Err(wrong("it has another number of operands"));
+        }
+        let named = |term: &str| term.chars().filter(|c| *c != '.').count();
+        let hidden = |(term, &rank): (&&str, &usize)| match term.contains("...") {
+            true => rank.checked_sub(named(term)),
+            false => Some(0).filter(|_| named(term) == rank),
+        };
+        let hidden: Option<Vec<usize>> = terms.iter().zip(ranks).map(hidden).collect();
+        let hidden = hidden.ok_or_else(|| wrong("a term has other dimensions than its operand"))?;
+        let most = hidden.iter().copied().max().unwrap_or(0);
+        let free: Vec<char> = letters().filter(|c| !text.contains(*c)).take(most).collect();
+        if free.len() < most {
+            return Err(wrong("it has more dimensions than there are letters"));
+        }
+        let spell = |term: &str, hidden: usize| -> Vec<char> {
+            let dots: String = free[most - hidden..].iter().collect();
+            term.replace("...", &dots).chars().collect()
+        };
+        let terms: Vec<Vec<char>> =
+            terms.iter().zip(&hidden).map(|(term, &hidden)| spell(term, hidden)).collect();
+        let output = match right {
+            Some(right) => spell(right, if right.contains("...") { most } else { 0 }),
+            None => {
+                // What stands once only, in alphabetical order, behind what the ellipsis hides.
+                let count = |c: &char| terms.iter().flatten().filter(|d| *d == c).count();
+                let mut once: Vec<char> = terms.iter().flatten().copied().collect();
+                once.retain(|c| count(c) == 1 && !free.contains(c));
+                once.sort_unstable();
+                [free.clone(), once].concat()
+            }
+        };
+        let known = |c: &char| c.is_ascii_alphabetic() && terms.iter().flatten().any(|d| d == c);
+        match output.iter().all(known) && terms.iter().flatten().all(char::is_ascii_alphabetic) {
+            true => Ok(Self { terms, output }),
+            false => Err(wrong("it is no equation")),
+        }
+    }
+
+    /// `ab,bc->ac`.
+    fn text(terms: &[&[char]], output: &[char]) -> String {
+        let terms: Vec<String> = terms.iter().map(|t| t.iter().collect()).collect();
+        format!("{}->{}", terms.join(","), output.iter().collect::<String>())
+    }
+
+    /// One `Einsum` of real operands; of complex ones, one by one, as products of two are bilinear.
+    fn emit(&self, cx: &Cx, operands: &[Num]) -> Lowered<Num> {
+        if operands.iter().all(|o| o.im.is_none()) {
+            let terms: Vec<&[char]> = self.terms.iter().map(Vec::as_slice).collect();
+            let values: Vec<_> = operands.iter().map(|o| o.re).collect();
+            return Ok(cx.einsum(&values, &Self::text(&terms, &self.output)).into());
+        }
+        let mut terms = self.terms.iter().zip(operands);
+        let (first, &x) =
+            terms.next().ok_or_else(|| LowerError::unsupported("einsum of nothing"))?;
+        let (mut labels, mut result) = (first.clone(), x);
+        for (i, (term, &x)) in terms.enumerate() {
+            // What the operands still to come or the result have.
+            let later = |c: &char| {
+                self.output.contains(c) || self.terms[i + 2..].iter().any(|t| t.contains(c))
+            };
+            let mut kept: Vec<char> = Vec::new();
+            for &c in labels.iter().chain(term) {
+                if later(&c) && !kept.contains(&c) {
+                    kept.push(c);
+                }
+            }
+            if i + 2 == self.terms.len() {
+                kept.clone_from(&self.output);
+            }
+            let equation = Self::text(&[&labels, term], &kept);
+            result = result.bilinear(cx, x, |a, b| cx.einsum(&[a, b], &equation));
+            labels = kept;
+        }
+        if self.terms.len() == 1 {
+            let equation = Self::text(&[&labels], &self.output);
+            result = result.map(|x| cx.einsum(&[x], &equation));
+        }
+        Ok(result)
+    }
+}
+
+fn einsum(cx: &Cx, equation: String, operands: Vec<Num>, _path: Option<Vec<i64>>) -> Lowered {
+    let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
+    let equation = Equation::parse(&equation, &ranks)?;
+    Ok(equation.emit(cx, &operands)?.value(cx))
+}
+
+/// Sums over pairs of dimensions; what is left of `a` comes before what is left of `b`.
+fn tensordot(cx: &Cx, a: Num, b: Num, dims_a: Vec<i64>, dims_b: Vec<i64>) -> Lowered {
+    let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
+    let all: Vec<char> = letters().take(rank_a + rank_b).collect();
+    if all.len() < rank_a + rank_b || dims_a.len() != dims_b.len() {
+        return Err(LowerError::unsupported("the dimensions do not pair up"));
+    }
+    let (first, mut second) = (all[..rank_a].to_vec(), all[rank_a..].to_vec());
+    for (&i, &j) in dims_a.iter().zip(&dims_b) {
+        second[axis_of(rank_b, j)?] = first[axis_of(rank_a, i)?];
+    }
+    let only = |one: &[char], other: &[char]| -> Vec<char> {
+        one.iter().copied().filter(|c| !other.contains(c)).collect()
+    };
+    let output = [only(&first, &second), only(&second, &first)].concat();
+    let equation = Equation { terms: vec![first, second], output };
+    Ok(equation.emit(cx, &[a, b])?.value(cx))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equations() {
+        for (given, ranks, expected) in [
+            ("i ->", vec![1], "i->"),
+            ("ij,jk", vec![2, 2], "ij,jk->ik"),
+            ("ba", vec![2], "ba->ab"),
+            ("ii", vec![2], "ii->"),
+            ("...ik, ...j -> ij", vec![3, 1], "aik,j->ij"),
+            ("...ij,...jk", vec![4, 3], "abij,bjk->abik"),
+            ("...a->a...", vec![3], "bca->abc"),
+        ] {
+            let e = Equation::parse(given, &ranks).map(|e| {
+                let terms: Vec<&[char]> = e.terms.iter().map(Vec::as_slice).collect();
+                Equation::text(&terms, &e.output)
+            });
+            assert_eq!(e, Ok(expected.to_owned()), "{given}");
+        }
+        for (given, ranks) in [("ij->k", vec![2]), ("ij", vec![3]), ("i,j", vec![1])] {
+            assert!(Equation::parse(given, &ranks).is_err(), "{given}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Products of matrices and vectors.
+
+use crate::math::num::Num;
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_int_mm, int_mm),
+    op!(aten::addbmm, addbmm, complex = addbmm),
+    op!(aten::addmm, addmm, complex = addmm),
+    op!(aten::addmv, addmv, complex = addmv),
+    op!(aten::addr, addr, complex = addr),
+    op!(aten::baddbmm, baddbmm, complex = baddbmm),
+    op!(aten::bmm, matmul, complex = matmul),
+    op!(aten::bmm_dtype, matmul_dtype),
+    op!(aten::chain_matmul, multi_dot, complex = multi_dot),
+    op!(aten::cross, cross, complex = cross),
+    op!(aten::dot, matmul, complex = matmul),
+    op!(aten::ger, outer, complex = outer),
+    op!(aten::inner, inner, complex = inner),
+    op!(aten::kron, kron, complex = kron),
+    op!(aten::linalg_cross, linalg_cross, complex = linalg_cross),
+    op!(aten::linalg_matmul, matmul, complex = matmul),
+    op!(aten::linalg_multi_dot, multi_dot, complex = multi_dot),
+    op!(aten::linalg_vecdot, vecdot, complex = vecdot),
+    op!(aten::linear, linear, complex = linear_complex),
+    op!(aten::matmul, matmul, complex = matmul),
+    op!(aten::mm, matmul, complex = matmul),
+    op!(aten::mm_dtype, matmul_dtype),
+    op!(aten::mv, matmul, complex = matmul),
+    op!(aten::outer, outer, complex = outer),
+    op!(aten::vdot, vdot, complex = vdot),
+];
+
+fn matmul(cx: &Cx, a: Num, b: Num) -> Lowered {
+    Ok(a.matmul(cx, b).value(cx))
+}
+
+/// The product of matrices of a narrow type in a wide one.
+fn matmul_dtype(cx: &Cx, a: Value, b: Value, dtype: DType) -> Lowered {
+    Ok(cx.matmul(cx.cast(a, dtype), cx.cast(b, dtype)))
+}
+
+/// int8 matrices, their product int32: `MatMulInteger`.
+fn int_mm(cx: &Cx, a: Value, b: Value) -> Lowered {
+    Ok(cx.matmul_integer(a, b, None, None))
+}
+
+/// `beta * c + alpha * product`. As in PyTorch, `c` does not count where `beta` is 0, whatever it holds.
+fn accumulate(cx: &Cx, c: Num, product: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+    let product = product.scale(cx, alpha);
+    let sum = match beta.to_f64() == 0.0 && !matches!(beta, Scalar::Complex(..)) {
+        true => product,
+        false => c.scale(cx, beta).add(cx, product),
+    };
+    Ok(sum.value(cx))
+}
+
+/// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which not every double is.
+fn addmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+    let factors = [alpha, beta].map(Scalar::to_f64);
+    let exact = cx.dtype(a.re) != DType::F64 || factors.iter().all(|&f| f64::from(f as f32) == f);
+    let real = c.im.or(a.im).or(b.im).is_none() && cx.dtype(a.re).is_float();
+    // ONNX Runtime's Gemm forgets beta where there is nothing to sum.
+    let something = cx.dim(b.re, 0).as_int() != Some(0);
+    if !real || !exact || !something || matches!(alpha, Scalar::Complex(..)) {
+        return accumulate(cx, c, a.matmul(cx, b), beta, alpha);
+    }
+    let [alpha, beta] = factors.map(|f| f as f32);
+    let c = (beta != 0.0).then_some(c.re);
+    let options = attrs::Gemm {
+        alpha,
+        // Without `c`, what it would be multiplied with is of no interest.
+        beta: if c.is_some() { beta } else { 1.0 },
+        ..Default::default()
+    };
+    Ok(cx.gemm(a.re, b.re, c, options))
+}
+
+fn addmv(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+    accumulate(cx, c, a.matmul(cx, b), beta, alpha)
+}
+
+fn baddbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+    accumulate(cx, c, a.matmul(cx, b), beta, alpha)
+}
+
+/// The products of all batches added up.
+fn addbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+    let sum = a.matmul(cx, b).map(|x| cx.reduce("ReduceSum", x, &[0], false));
+    accumulate(cx, c, sum, beta, alpha)
+}
+
+/// `beta * c + alpha * outer(a, b)`; of bools, disjunction and conjunction.
+fn addr(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+    if cx.out_dtype()? == DType::Bool {
+        let holds = |x: Value, factor: Scalar| match factor.to_bool() {
+            true => x,
+            false => cx.and(x, cx.scalar(false, DType::Bool)),
+        };
+        let outer = cx.and(cx.unsqueeze(a.re, &[1]), b.re);
+        return Ok(cx.or(holds(c.re, beta), holds(outer, alpha)));
+    }
+    let dtype = cx.out_dtype()?;
+    let [c, a, b] = [c, a, b].map(|x| x.cast(cx, dtype));
+    accumulate(cx, c, outer_product(cx, a, b), beta, alpha)
+}
+
+fn outer_product(cx: &Cx, a: Num, b: Num) -> Num {
+    let column = a.map(|x| cx.unsqueeze(x, &[1]));
+    column.bilinear(cx, b, |x, y| times(cx, x, y))
+}
+
+/// `x * y`; of bools, the conjunction.
+fn times(cx: &Cx, x: Value, y: Value) -> Value {
+    match cx.dtype(x) {
+        DType::Bool => cx.and(x, y),
+        _ => cx.mul(x, y),
+    }
+}
+
+/// Both in the recorded type.
+fn promoted(cx: &Cx, a: Num, b: Num) -> Lowered<(Num, Num)> {
+    let dtype = cx.out_dtype()?;
+    Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
+}
+
+fn outer(cx: &Cx, a: Num, b: Num) -> Lowered {
+    let (a, b) = promoted(cx, a, b)?;
+    Ok(outer_product(cx, a, b).value(cx))
+}
+
+/// `sum_i conj(a_i) * b_i`.
+fn vdot(cx: &Cx, a: Num, b: Num) -> Lowered {
+    Ok(a.conj(cx).matmul(cx, b).value(cx))
+}
+
+/// Sums of products along the last dimensions of both.
+fn inner(cx: &Cx, a: Num, b: Num) -> Lowered {
+    let (ranks, last) = ([cx.rank(a.re), cx.rank(b.re)], cx.rank(b.re).saturating_sub(1));
+    match ranks {
+        [0, _] | [_, 0] => Ok(a.bilinear(cx, b, |x, y| times(cx, x, y)).value(cx)),
+        [_, 1] => Ok(a.matmul(cx, b).value(cx)),
+        [_, _] => {
+            // The other dimensions of b in a row, before its last becomes the rows.
+            let rows = Expr::product(cx.shape(b.re)[..last].to_vec());
+            let flat = b.map(|x| cx.reshape(x, &[rows.clone(), cx.dim(x, -1)]));
+            let product = a.matmul(cx, flat.transpose(cx));
+            let shape = cx.out_shape()?;
+            Ok(product.map(|x| cx.reshape(x, &shape)).value(cx))
+        }
+    }
+}
+
+/// Every element of `a` times all of `b`, block by block.
+fn kron(cx: &Cx, a: Num, b: Num) -> Lowered {
+    let (a, b) = promoted(cx, a, b)?;
+    let rank = cx.rank(a.re).max(cx.rank(b.re));
+    // Dimension i of a becomes 2i, of b 2i + 1; what either lacks in front is 1.
+    let spread = |x: Num, odd: usize| {
+        let lead = rank - cx.rank(x.re);
+        let ones = (0..2 * rank).filter(|i| i % 2 != odd || i / 2 < lead);
+        let ones: Vec<usize> = ones.collect();
+        x.map(|x| cx.unsqueeze(x, &ones))
+    };
+    let blocks = spread(a, 0).bilinear(cx, spread(b, 1), |x, y| times(cx, x, y));
+    let shape = cx.out_shape()?;
+    Ok(blocks.map(|x| cx.reshape(x, &shape)).value(cx))
+}
+
+/// `sum conj(a) * b` along `dim`, both broadcast.
+fn vecdot(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
+    let rank = cx.rank(a.re).max(cx.rank(b.re));
+    let product = a.conj(cx).mul(cx, b);
+    let axis = crate::cx::axis_of(rank, dim)?;
+    let sum = product.map(|x| cx.reduce("ReduceSum", x, &[axis], false));
+    Ok(sum.value(cx))
+}
+
+fn linalg_cross(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
+    let rank = cx.rank(a.re).max(cx.rank(b.re));
+    // Dimensions broadcast, the one of the vectors counts from the end.
+    let behind = rank - crate::cx::axis_of(rank, dim)?;
+    let turned = |x: Num, order: [i64; 3]| -> Lowered<Num> {
+        let axis = cx.rank(x.re).checked_sub(behind);
+        let axis = axis.ok_or_else(|| LowerError::unsupported("a cross product of numbers"))?;
+        Ok(x.map(|x| cx.gather(x, cx.ints(&order), axis)))
+    };
+    // a_{i+1} b_{i+2} - a_{i+2} b_{i+1}
+    let (next, after) = ([1, 2, 0], [2, 0, 1]);
+    let plus = turned(a, next)?.mul(cx, turned(b, after)?);
+    let minus = turned(a, after)?.mul(cx, turned(b, next)?);
+    Ok(plus.sub(cx, minus).value(cx))
+}
+
+/// Without `dim`, along the first dimension of size 3.
+fn cross(cx: &Cx, a: Num, b: Num, dim: Option<i64>) -> Lowered {
+    let shape = cx.out_shape()?;
+    let three = || shape.iter().position(|d| d.as_int() == Some(3));
+    let dim = dim.or_else(|| three().map(|i| i as i64));
+    let dim = dim.ok_or_else(|| LowerError::unsupported("no dimension is known to be 3"))?;
+    linalg_cross(cx, a, b, dim)
+}
+
+/// The product of all matrices, where sizes are known in the order that takes the least multiplications.
+fn multi_dot(cx: &Cx, matrices: Vec<Num>) -> Lowered {
+    let sizes: Option<Vec<i64>> = matrices
+        .iter()
+        .map(|m| cx.dim(m.re, 0).as_int())
+        .chain(matrices.last().map(|m| cx.dim(m.re, -1).as_int()))
+        .collect();
+    // A vector in front has one row only.
+    let first_is_vector = matrices.first().is_some_and(|m| cx.rank(m.re) == 1);
+    let sizes = sizes.map(|mut sizes| {
+        if first_is_vector {
+            sizes[0] = 1;
+        }
+        sizes
+    });
+    Ok(chain(cx, &matrices, sizes.as_deref())?.value(cx))
+}
+
+fn chain(cx: &Cx, matrices: &[Num], sizes: Option<&[i64]>) -> Lowered<Num> {
+    match matrices {
+        [] => Err(LowerError::unsupported("a product of no matrices")),
+        [one] => Ok(*one),
+        [_, rest @ ..] => {
+            let split = match sizes {
+                Some(sizes) if matrices.len() < 32 => best_split(sizes).1,
+                _ => rest.len(),
+            };
+            let left = chain(cx, &matrices[..split], sizes.map(|s| &s[..=split]))?;
+            let right = chain(cx, &matrices[split..], sizes.map(|s| &s[split..]))?;
+            Ok(left.matmul(cx, right))
+        }
+    }
+}
+
+/// Multiplications that a chain of matrices of these sizes takes at least, and where its last product splits it.
+fn best_split(sizes: &[i64]) -> (f64, usize) {
+    let n = sizes.len() - 1;
+    // costs[i][j]: of matrices i to j.
+    let mut costs = vec![vec![(0.0, 0); n]; n];
+    for length in 1..n {
+        for i in 0..n - length {
+            let j = i + length;
+            let at = |k: usize| {
+                let product = sizes[i] as f64 * sizes[k] as f64 * sizes[j + 1] as f64;
+                (costs[i][k - 1].0 + costs[k][j].0 + product, k)
+            };
+            let best = (i + 1..=j).map(at).min_by(|a: &(f64, usize), b| a.0.total_cmp(&b.0));
+            costs[i][j] = best.unwrap_or((0.0, i + 1));
+        }
+    }
+    costs[0][n - 1]
+}
+
+/// `x @ weight.T + bias`: `Gemm` for matrices, `MatMul` and `Add` for the rest.
+fn linear(cx: &Cx, x: Value, weight: Value, bias: Option<Value>) -> Lowered {
+    let (rank, weight_rank) = (cx.rank(x), cx.rank(weight));
+    if (rank, weight_rank) == (2, 2)
+        && bias.is_none_or(|b| cx.rank(b) == 1)
+        && cx.dtype(x).is_float()
+    {
+        return Ok(cx.gemm(x, weight, bias, attrs::Gemm { trans_b: true, ..Default::default() }));
+    }
+    linear_complex(cx, x.into(), weight.into(), bias.map(Num::from))
+}
+
+fn linear_complex(cx: &Cx, x: Num, weight: Num, bias: Option<Num>) -> Lowered {
+    if cx.dim(weight.re, -1).as_int() == Some(0) {
+        // ONNX Runtime's fusions fail on products over nothing.
+        let (shape, dtype) = (cx.out_shape()?, cx.out_dtype()?);
+        let nothing = x.map(|_| cx.full(&shape, 0, dtype));
+        let sum = bias.map_or(nothing, |b| b.expand(cx, &shape));
+        return Ok(sum.value(cx));
+    }
+    let transposed = match cx.rank(weight.re) {
+        2 => weight.transpose(cx),
+        _ => weight,
+    };
+    let product = x.matmul(cx, transposed);
+    Ok(bias.map_or(product, |bias| product.add(cx, bias)).value(cx))
+}

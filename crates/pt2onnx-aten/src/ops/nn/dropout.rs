@@ -1,0 +1,105 @@
+//! Dropout: nothing in evaluation, in training a random mask of `RandomUniformLike`.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::alpha_dropout, alpha_dropout, complex = of_complex),
+    op!(aten::dropout, dropout, complex = of_complex),
+    op!(aten::feature_alpha_dropout, feature_alpha_dropout, complex = of_complex),
+    op!(aten::feature_dropout, feature_dropout, complex = of_complex),
+    op!(aten::native_dropout, native_dropout),
+];
+
+/// True with probability `1 - p`, of that shape.
+fn keep(cx: &Cx, shape: &[Expr], p: f64) -> Value {
+    let like = cx.full(shape, 0, DType::F32);
+    let uniform = cx.random_uniform_like(like, attrs::RandomUniformLike::default());
+    cx.greater_or_equal(uniform, p)
+}
+
+/// One choice per channel: sizes from dimension 2 on are 1.
+fn per_channel(cx: &Cx, x: Value) -> Vec<Expr> {
+    let sizes = cx.shape(x).into_iter().enumerate();
+    sizes.map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect()
+}
+
+/// `x / (1 - p)` where the mask is true, else 0.
+fn scaled(cx: &Cx, x: Value, mask: Value, p: f64) -> Value {
+    let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
+    cx.select(mask, cx.mul(x, scale), 0)
+}
+
+/// `Dropout`, whose mask is true where elements are kept.
+fn random(cx: &Cx, x: Value, p: f64) -> [Value; 2] {
+    let ratio = cx.scalar(p, DType::F32);
+    let training = cx.scalar(true, DType::Bool);
+    let inputs = [Some(x), Some(ratio), Some(training)];
+    let outputs = cx.emit("Dropout", &inputs, Default::default(), 2);
+    [outputs[0], outputs[1]]
+}
+
+fn dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+    Ok(match train && p > 0.0 {
+        // `Dropout` knows no ratio of 1.
+        true if p < 1.0 => random(cx, x, p)[0],
+        true => scaled(cx, x, keep(cx, &cx.shape(x), p), p),
+        false => x,
+    })
+}
+
+fn feature_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+    Ok(match train && p > 0.0 {
+        true => scaled(cx, x, keep(cx, &per_channel(cx, x), p), p),
+        false => x,
+    })
+}
+
+/// The mask comes out, too; without a flag it is training.
+fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Value; 2]> {
+    let shape = cx.shape(x);
+    if train == Some(false) || p == 0.0 {
+        return Ok([x, cx.full(&shape, true, DType::Bool)]);
+    }
+    if p < 1.0 {
+        return Ok(random(cx, x, p));
+    }
+    let mask = cx.full(&shape, false, DType::Bool);
+    Ok([scaled(cx, x, mask, p), mask])
+}
+
+/// What is dropped becomes SELU's limit `-alpha'`, and an affine map keeps mean and variance
+/// (Klambauer et al., Self-Normalizing Neural Networks, 2017).
+fn alpha_dropout_of(cx: &Cx, x: Value, shape: &[Expr], p: f64) -> Value {
+    const ALPHA: f64 = 1.7580993408473766;
+    if p >= 1.0 {
+        return cx.mul(x, 0.0);
+    }
+    let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
+    let kept = cx.select(keep(cx, shape, p), x, -ALPHA);
+    cx.add(cx.mul(kept, a), a * ALPHA * p)
+}
+
+fn alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+    Ok(match train && p > 0.0 {
+        true => alpha_dropout_of(cx, x, &cx.shape(x), p),
+        false => x,
+    })
+}
+
+fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+    Ok(match train && p > 0.0 {
+        true => alpha_dropout_of(cx, x, &per_channel(cx, x), p),
+        false => x,
+    })
+}
+
+/// Of complex tensors, whose parts are dropped together, in evaluation only.
+fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
+    match train && p > 0.0 {
+        true => Err(LowerError::unsupported("dropout of complex tensors in training mode")),
+        false => Ok(pairs),
+    }
+}

@@ -1,0 +1,171 @@
+//! Images read at other places: grids, columns of windows, pixels shuffled between channels and space.
+
+use crate::math::window::lattice;
+use crate::ops::nn::convolution::per_dim;
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_grid_sampler_2d_cpu_fallback, grid_sampler),
+    op!(aten::affine_grid_generator, affine_grid),
+    op!(aten::channel_shuffle, channel_shuffle, parts),
+    op!(aten::col2im, col2im, parts),
+    op!(aten::grid_sampler, grid_sampler),
+    op!(aten::grid_sampler_2d, grid_sampler),
+    op!(aten::grid_sampler_3d, grid_sampler),
+    op!(aten::im2col, im2col, parts),
+    op!(aten::native_channel_shuffle, channel_shuffle, parts),
+    op!(aten::pixel_shuffle, pixel_shuffle, parts),
+    op!(aten::pixel_unshuffle, pixel_unshuffle, parts),
+];
+
+/// `GridSample`.
+fn grid_sampler(
+    cx: &Cx,
+    x: Value,
+    grid: Value,
+    mode: i64,
+    padding_mode: i64,
+    align_corners: bool,
+) -> Lowered {
+    let unknown = |what: &str, n: i64| LowerError::unsupported(format!("there is no {what} {n}"));
+    let options = attrs::GridSample {
+        mode: match mode {
+            0 => "linear",
+            1 => "nearest",
+            2 => "cubic",
+            n => return Err(unknown("interpolation mode", n)),
+        },
+        padding_mode: match padding_mode {
+            0 => "zeros",
+            1 => "border",
+            2 => "reflection",
+            n => return Err(unknown("padding mode", n)),
+        },
+        align_corners,
+    };
+    let grid = cx.cast(grid, cx.dtype(x));
+    Ok(cx.grid_sample(x, grid, options))
+}
+
+/// `AffineGrid`.
+fn affine_grid(cx: &Cx, theta: Value, size: Vec<Expr>, align_corners: bool) -> Lowered {
+    Ok(cx.affine_grid(theta, cx.sizes(&size), attrs::AffineGrid { align_corners }))
+}
+
+/// Windows as columns: rows and then columns of the image are gathered by where the windows lie.
+fn im2col(
+    cx: &Cx,
+    x: Value,
+    kernel: Vec<i64>,
+    dilation: Vec<i64>,
+    padding: Vec<i64>,
+    stride: Vec<i64>,
+) -> Lowered {
+    let [kernel, dilation, padding, stride] =
+        [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
+    let rank = cx.rank(x);
+    if rank < 3 {
+        return Err(LowerError::unsupported("an image of fewer than three dimensions"));
+    }
+    let mut result = x;
+    if padding.iter().any(|&p| p != 0) {
+        let pads = [&padding[..], &padding[..]].concat();
+        // Counted from the front: ONNX Runtime's optimiser fails on others.
+        let axes = [rank as i64 - 2, rank as i64 - 1];
+        let mode = attrs::Pad { mode: "constant" };
+        result = cx.pad(result, cx.ints(&pads), None, cx.ints(&axes), mode);
+    }
+    let padded = cx.shape(result);
+    for i in 0..2 {
+        // The columns behind the two dimensions that the rows became.
+        let axis = rank - 2 + 2 * i;
+        let size = &padded[rank - 2 + i];
+        let span = size - (dilation[i] * (kernel[i] - 1) + 1);
+        let count = span.floor_div(&Expr::int(stride[i])) + 1;
+        if kernel[i] == 1 && stride[i] == 1 {
+            result = cx.unsqueeze(result, &[axis]);
+            continue;
+        }
+        let positions = lattice(cx, (&Expr::int(kernel[i]), dilation[i]), (&count, stride[i]));
+        result = cx.gather(result, positions, axis);
+    }
+    // (.., kernel, windows, kernel, windows) to (.., kernel, kernel, windows, windows)
+    let lead = rank - 2;
+    let perm: Vec<usize> = (0..lead).chain([lead, lead + 2, lead + 1, lead + 3]).collect();
+    Ok(cx.reshape(cx.transpose(result, &perm), &cx.out_shape()?))
+}
+
+/// `Col2Im`: what falls on one pixel is added up.
+fn col2im(
+    cx: &Cx,
+    x: Value,
+    output_size: Vec<Expr>,
+    kernel: Vec<i64>,
+    dilation: Vec<i64>,
+    padding: Vec<i64>,
+    stride: Vec<i64>,
+) -> Lowered {
+    let [kernel, dilation, padding, stride] =
+        [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
+    let options = attrs::Col2Im {
+        dilations: Some(dilation),
+        pads: Some([&padding[..], &padding[..]].concat()),
+        strides: Some(stride),
+    };
+    let run = |x| cx.col2im(x, cx.sizes(&output_size), cx.ints(&kernel), options.clone());
+    Ok(match cx.rank(x) {
+        2 => cx.squeeze(run(cx.unsqueeze(x, &[0])), &[0]),
+        _ => run(x),
+    })
+}
+
+/// The last three dimensions, and those before.
+fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
+    let mut lead = cx.shape(x);
+    let image = lead.split_off(lead.len().saturating_sub(3));
+    let image = <[Expr; 3]>::try_from(image)
+        .map_err(|_| LowerError::unsupported("an image of fewer than three dimensions"))?;
+    Ok((lead, image))
+}
+
+/// `DepthToSpace`, or what it does: for other ranks, and for integers that do not fit the floats it may be computed in.
+fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
+    let (lead, [channels, height, width]) = image(cx, x)?;
+    if lead.len() == 1 && !matches!(cx.dtype(x), DType::I64 | DType::U64) {
+        return Ok(cx.depth_to_space(x, factor, attrs::DepthToSpace { mode: "CRD" }));
+    }
+    let r = Expr::int(factor);
+    let channels = channels.floor_div(&(&r * &r));
+    let apart = [channels, r.clone(), r, height, width];
+    let split = cx.reshape(x, &[&lead[..], &apart].concat());
+    let n = lead.len();
+    let perm: Vec<usize> = (0..n).chain([n, n + 3, n + 1, n + 4, n + 2]).collect();
+    Ok(cx.reshape(cx.transpose(split, &perm), &cx.out_shape()?))
+}
+
+/// Blocks of pixels to channels. (`SpaceToDepth` orders the channels otherwise.)
+fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
+    let (lead, [channels, height, width]) = image(cx, x)?;
+    let r = Expr::int(factor);
+    let apart = [channels, height.floor_div(&r), r.clone(), width.floor_div(&r), r];
+    let split = cx.reshape(x, &[&lead[..], &apart].concat());
+    let n = lead.len();
+    let perm: Vec<usize> = (0..n).chain([n, n + 2, n + 4, n + 1, n + 3]).collect();
+    Ok(cx.reshape(cx.transpose(split, &perm), &cx.out_shape()?))
+}
+
+/// The channels of all groups in turn.
+fn channel_shuffle(cx: &Cx, x: Value, groups: i64) -> Lowered {
+    let shape = cx.shape(x);
+    let [batch, channels, rest @ ..] = shape.as_slice() else {
+        return Err(LowerError::unsupported("a tensor without channels"));
+    };
+    let groups = Expr::int(groups);
+    let per_group = channels.floor_div(&groups);
+    let split = cx.reshape(x, &[&[batch.clone(), groups, per_group], rest].concat());
+    let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..cx.rank(split)).collect();
+    Ok(cx.reshape(cx.transpose(split, &perm), &shape))
+}

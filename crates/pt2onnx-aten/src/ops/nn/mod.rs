@@ -1,0 +1,33 @@
+//! Ops of neural networks.
+
+pub(crate) mod attention;
+pub(crate) mod convolution;
+pub(crate) mod dropout;
+pub(crate) mod embedding_bag;
+pub(crate) mod images;
+pub(crate) mod interpolation;
+pub(crate) mod loss;
+pub(crate) mod loss_class;
+pub(crate) mod normalization;
+pub(crate) mod pooling;
+pub(crate) mod quantization;
+pub(crate) mod recurrent;
+pub(crate) mod vision;
+
+use crate::AtenOp;
+
+pub(crate) static FAMILIES: &[&[AtenOp]] = &[
+    attention::OPS,
+    convolution::OPS,
+    dropout::OPS,
+    embedding_bag::OPS,
+    images::OPS,
+    interpolation::OPS,
+    loss::OPS,
+    loss_class::OPS,
+    normalization::OPS,
+    pooling::OPS,
+    quantization::OPS,
+    recurrent::OPS,
+    vision::OPS,
+];

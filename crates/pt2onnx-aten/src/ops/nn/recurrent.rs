@@ -1,0 +1,361 @@
+//! Recurrent networks: whole sequences as `LSTM`, `GRU` and `RNN`, and single cells.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_thnn_fused_gru_cell, fused_gru_cell),
+    op!(aten::_thnn_fused_lstm_cell, fused_lstm_cell),
+    op!(aten::gru_input, |cx: &Cx,
+                          x: Value,
+                          h: Value,
+                          p: Vec<Value>,
+                          b: bool,
+                          n: i64,
+                          d: f64,
+                          t: bool,
+                          two: bool,
+                          first: bool| {
+        sequence(cx, Kind::Gru, x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::gru_cell, |cx: &Cx,
+                         x: Value,
+                         h: Value,
+                         wi: Value,
+                         wh: Value,
+                         bi: Option<Value>,
+                         bh: Option<Value>|
+     -> Lowered {
+        Ok(gru_gates(cx, linear(cx, x, wi, bi), linear(cx, h, wh, bh), h))
+    }),
+    op!(aten::lstm_input, |cx: &Cx,
+                           x: Value,
+                           h: Vec<Value>,
+                           p: Vec<Value>,
+                           b: bool,
+                           n: i64,
+                           d: f64,
+                           t: bool,
+                           two: bool,
+                           first: bool| {
+        sequence(cx, Kind::Lstm, x, h, p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::lstm_cell, lstm_cell),
+    op!(aten::mkldnn_rnn_layer, mkldnn_rnn_layer),
+    op!(aten::rnn_relu_input, |cx: &Cx,
+                               x: Value,
+                               h: Value,
+                               p: Vec<Value>,
+                               b: bool,
+                               n: i64,
+                               d: f64,
+                               t: bool,
+                               two: bool,
+                               first: bool| {
+        sequence(cx, Kind::Rnn("Relu"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::rnn_relu_cell, |cx: &Cx,
+                              x: Value,
+                              h: Value,
+                              wi: Value,
+                              wh: Value,
+                              bi: Option<Value>,
+                              bh: Option<Value>|
+     -> Lowered {
+        Ok(cx.relu(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
+    }),
+    op!(aten::rnn_tanh_input, |cx: &Cx,
+                               x: Value,
+                               h: Value,
+                               p: Vec<Value>,
+                               b: bool,
+                               n: i64,
+                               d: f64,
+                               t: bool,
+                               two: bool,
+                               first: bool| {
+        sequence(cx, Kind::Rnn("Tanh"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
+    }),
+    op!(aten::rnn_tanh_cell, |cx: &Cx,
+                              x: Value,
+                              h: Value,
+                              wi: Value,
+                              wh: Value,
+                              bi: Option<Value>,
+                              bh: Option<Value>|
+     -> Lowered {
+        Ok(cx.tanh(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
+    }),
+];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Lstm,
+    Gru,
+    /// With this activation.
+    Rnn(&'static str),
+}
+
+impl Kind {
+    /// Where PyTorch has ONNX's gates: it orders them input, forget, cell, output (ONNX: input, output, forget, cell) and
+    /// reset, update, new (ONNX: update, reset, new).
+    fn gates(self) -> &'static [i64] {
+        match self {
+            Kind::Lstm => &[0, 3, 1, 2],
+            Kind::Gru => &[1, 0, 2],
+            Kind::Rnn(_) => &[0],
+        }
+    }
+}
+
+/// Refuses dropout between layers.
+fn dropout(p: f64, train: bool, layers: i64) -> Lowered<()> {
+    match train && p > 0.0 && layers > 1 {
+        true => Err(LowerError::unsupported(
+            "dropout between layers: export the model after `model.eval()`",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// One node for each layer. Its result is `(time, directions, batch, hidden)`, the directions side by side in PyTorch's.
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn sequence(
+    cx: &Cx,
+    kind: Kind,
+    x: Value,
+    start: Vec<Value>,
+    weights: Vec<Value>,
+    has_biases: bool,
+    layers: i64,
+    _dropout: (),
+    bidirectional: bool,
+    batch_first: bool,
+) -> Lowered<Outputs> {
+    let directions = 1 + usize::from(bidirectional);
+    let direction = if bidirectional { "bidirectional" } else { "forward" };
+    let each = if has_biases { 4 } else { 2 };
+    let layers = usize::try_from(layers).unwrap_or(0);
+    if layers == 0 || weights.len() != layers * directions * each {
+        return Err(LowerError::unsupported(
+            "recurrent layers with projections (`proj_size`) have no ONNX operator",
+        ));
+    }
+    if cx.rank(x) != 3 {
+        return Err(LowerError::unsupported("a sequence that is not of rank 3"));
+    }
+    let mut x = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
+    let mut ends: Vec<Vec<Value>> = vec![Vec::new(); start.len()];
+    for (layer, weights) in weights.chunks(directions * each).enumerate() {
+        let first = Expr::int((layer * directions) as i64);
+        let end = Expr::int(((layer + 1) * directions) as i64);
+        let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
+        let outputs = one_layer(cx, kind, x, &start, weights, each, direction)?;
+        let all = outputs[0];
+        x = if bidirectional {
+            let [time, _, batch, hidden] = <[Expr; 4]>::try_from(cx.shape(all).to_vec())
+                .map_err(|_| LowerError::unsupported("a recurrent layer of unknown sizes"))?;
+            let side_by_side = cx.transpose(all, &[0, 2, 1, 3]);
+            cx.reshape(side_by_side, &[time, batch, hidden * 2])
+        } else {
+            cx.squeeze(all, &[1])
+        };
+        for (end, &output) in ends.iter_mut().zip(&outputs[1..]) {
+            end.push(output);
+        }
+    }
+    let result = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
+    let ends = ends.iter().map(|e| cx.concat(e, 0));
+    Ok([result].into_iter().chain(ends).collect::<Vec<_>>().into())
+}
+
+/// All results, and the last of each state.
+fn one_layer(
+    cx: &Cx,
+    kind: Kind,
+    x: Value,
+    start: &[Value],
+    weights: &[Value],
+    each: usize,
+    direction: &'static str,
+) -> Lowered<Vec<Value>> {
+    let hidden = weights.get(1).and_then(|&w| cx.dim(w, 1).as_int());
+    let hidden = hidden
+        .ok_or_else(|| LowerError::unsupported("a recurrent layer of dynamic hidden size"))?;
+    // Weight `i` of every direction, gates in ONNX's order.
+    let rows: Vec<i64> =
+        kind.gates().iter().flat_map(|gate| (0..hidden).map(move |j| gate * hidden + j)).collect();
+    let ordered = |w: Value| match kind {
+        Kind::Rnn(_) => w,
+        _ => cx.gather(w, cx.ints(&rows), 0),
+    };
+    let stacked = |pieces: Vec<Value>| {
+        let pieces: Vec<Value> = pieces.iter().map(|&p| cx.unsqueeze(p, &[0])).collect();
+        cx.concat(&pieces, 0)
+    };
+    let of_each = |i: usize| {
+        let all = weights.chunks(each).filter_map(|w| w.get(i).copied());
+        all.map(ordered).collect::<Vec<_>>()
+    };
+    let (w, r) = (stacked(of_each(0)), stacked(of_each(1)));
+    let bias = (each == 4).then(|| {
+        let pairs = of_each(2).into_iter().zip(of_each(3));
+        stacked(pairs.map(|(wb, rb)| cx.concat(&[wb, rb], 0)).collect())
+    });
+    let directions = weights.len() / each;
+    let hidden_size = Some(hidden);
+    let h = start.first().copied();
+    let outputs = match kind {
+        Kind::Lstm => {
+            let options = attrs::LSTM { direction, hidden_size, ..Default::default() };
+            cx.lstm_n(3, x, w, r, bias, None, h, start.get(1).copied(), None, options)
+        }
+        Kind::Gru => {
+            let options = attrs::GRU {
+                direction,
+                hidden_size,
+                // As in PyTorch, the reset gate takes part after the hidden state's product and bias.
+                linear_before_reset: true,
+                ..Default::default()
+            };
+            cx.gru_n(2, x, w, r, bias, None, h, options)
+        }
+        Kind::Rnn(activation) => {
+            let options = attrs::RNN {
+                direction,
+                hidden_size,
+                activations: vec![activation.to_owned(); directions],
+                ..Default::default()
+            };
+            cx.rnn_n(2, x, w, r, bias, None, h, options)
+        }
+    };
+    Ok(outputs.to_vec())
+}
+
+/// One layer in one direction, as PyTorch's decomposition of `lstm` gives; what the last output is to be is for gradients.
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn mkldnn_rnn_layer(
+    cx: &Cx,
+    x: Value,
+    w_ih: Value,
+    w_hh: Value,
+    b_ih: Value,
+    b_hh: Value,
+    h: Value,
+    c: Value,
+    reverse: bool,
+    batch_sizes: Vec<i64>,
+    mode: i64,
+    _hidden_size: i64,
+    _layers: i64,
+    has_biases: bool,
+    _bidirectional: bool,
+    batch_first: bool,
+    _train: bool,
+) -> Lowered<Outputs> {
+    // 2 stands for LSTM. The decomposition puts time first by itself.
+    if mode != 2 || batch_first || !batch_sizes.is_empty() {
+        return Err(LowerError::unsupported(
+            "a layer other than an LSTM, of packed sequences, or with the batch first",
+        ));
+    }
+    let direction = if reverse { "reverse" } else { "forward" };
+    let weights = [w_ih, w_hh, b_ih, b_hh];
+    let each = if has_biases { 4 } else { 2 };
+    let state = |s: Value| match cx.rank(s) {
+        2 => cx.unsqueeze(s, &[0]),
+        _ => s,
+    };
+    let start = [state(h), state(c)];
+    let outputs = one_layer(cx, Kind::Lstm, x, &start, &weights[..each], each, direction)?;
+    let recorded = |i: usize, v: Value| match cx.recorded(i) {
+        Some(meta) => cx.reshape(v, &meta.sizes),
+        None => v,
+    };
+    Ok([
+        Some(cx.squeeze(outputs[0], &[1])),
+        Some(recorded(1, outputs[1])),
+        Some(recorded(2, outputs[2])),
+        None,
+    ]
+    .into())
+}
+
+/// `x @ w.T + b`
+fn linear(cx: &Cx, x: Value, w: Value, b: Option<Value>) -> Value {
+    if cx.rank(x) == 2 {
+        let options = attrs::Gemm { trans_b: true, ..Default::default() };
+        return cx.gemm(x, w, b, options);
+    }
+    let product = cx.matmul(x, cx.transpose(w, &[1, 0]));
+    b.map_or(product, |b| cx.add(product, b))
+}
+
+/// The gates, side by side in the last dimension.
+fn gates(cx: &Cx, all: Value, n: i64) -> Vec<Value> {
+    let axis = cx.rank(all).saturating_sub(1);
+    let hidden = cx.dim(all, -1).floor_div(&Expr::int(n));
+    cx.split(all, axis, &vec![hidden; n as usize])
+}
+
+/// The next hidden and cell state.
+fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
+    let gates = gates(cx, all, 4);
+    let (input, forget, output) =
+        (cx.sigmoid(gates[0]), cx.sigmoid(gates[1]), cx.sigmoid(gates[3]));
+    let c = cx.add(cx.mul(forget, c), cx.mul(input, cx.tanh(gates[2])));
+    [cx.mul(output, cx.tanh(c)), c]
+}
+
+fn lstm_cell(
+    cx: &Cx,
+    x: Value,
+    state: Vec<Value>,
+    w_ih: Value,
+    w_hh: Value,
+    b_ih: Option<Value>,
+    b_hh: Option<Value>,
+) -> Lowered<[Value; 2]> {
+    let [h, c] = state.as_slice() else {
+        return Err(LowerError::unsupported("an LSTM cell without two states"));
+    };
+    let all = cx.add(linear(cx, x, w_ih, b_ih), linear(cx, *h, w_hh, b_hh));
+    Ok(lstm_gates(cx, all, *c))
+}
+
+/// `n + z * (h - n)`, where `n = tanh(i_n + r * h_n)`.
+fn gru_gates(cx: &Cx, input: Value, hidden: Value, h: Value) -> Value {
+    let (i, g) = (gates(cx, input, 3), gates(cx, hidden, 3));
+    let (r, z) = (cx.sigmoid(cx.add(i[0], g[0])), cx.sigmoid(cx.add(i[1], g[1])));
+    let n = cx.tanh(cx.add(i[2], cx.mul(r, g[2])));
+    cx.add(n, cx.mul(z, cx.sub(h, n)))
+}
+
+fn fused_lstm_cell(
+    cx: &Cx,
+    input: Value,
+    hidden: Value,
+    c: Value,
+    input_bias: Option<Value>,
+    hidden_bias: Option<Value>,
+) -> Lowered<Outputs> {
+    let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
+    let all = cx.add(biased(input, input_bias), biased(hidden, hidden_bias));
+    let [h, c] = lstm_gates(cx, all, c);
+    Ok([Some(h), Some(c), None].into())
+}
+
+fn fused_gru_cell(
+    cx: &Cx,
+    input: Value,
+    hidden: Value,
+    h: Value,
+    input_bias: Option<Value>,
+    hidden_bias: Option<Value>,
+) -> Lowered<Outputs> {
+    let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
+    let next = gru_gates(cx, biased(input, input_bias), biased(hidden, hidden_bias), h);
+    Ok([Some(next), None].into())
+}

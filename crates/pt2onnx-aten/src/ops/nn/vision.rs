@@ -1,0 +1,190 @@
+//! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(torchvision::deform_conv2d, deform_conv),
+    op!(torchvision::nms, nms),
+    op!(torchvision::ps_roi_align, ps_roi_align),
+    op!(torchvision::ps_roi_pool, ps_roi_pool),
+    op!(torchvision::roi_align, |cx: &Cx,
+                                 x: Value,
+                                 rois: Value,
+                                 scale: f64,
+                                 h: i64,
+                                 w: i64,
+                                 sampling: i64,
+                                 aligned: bool| {
+        roi_align(cx, x, rois, scale, [h, w], sampling, aligned)
+    }),
+    op!(torchvision::roi_pool, roi_pool),
+];
+
+/// `DeformConv`.
+#[expect(clippy::too_many_arguments, reason = "torchvision's signature")]
+fn deform_conv(
+    cx: &Cx,
+    x: Value,
+    weight: Value,
+    offset: Value,
+    mask: Value,
+    bias: Value,
+    stride_h: i64,
+    stride_w: i64,
+    pad_h: i64,
+    pad_w: i64,
+    dilation_h: i64,
+    dilation_w: i64,
+    groups: i64,
+    offset_groups: i64,
+    use_mask: bool,
+) -> Lowered {
+    let options = attrs::DeformConv {
+        strides: Some(vec![stride_h, stride_w]),
+        pads: Some(vec![pad_h, pad_w, pad_h, pad_w]),
+        dilations: Some(vec![dilation_h, dilation_w]),
+        group: groups,
+        offset_group: offset_groups,
+        ..Default::default()
+    };
+    Ok(cx.deform_conv(x, weight, offset, bias, use_mask.then_some(mask), options))
+}
+
+/// `NonMaxSuppression` of one class: numbers of the boxes kept, by falling score.
+fn nms(cx: &Cx, boxes: Value, scores: Value, threshold: f64) -> Lowered {
+    let all = cx.unsqueeze(cx.cast(boxes, DType::F32), &[0]);
+    let scores = cx.unsqueeze(cx.cast(scores, DType::F32), &[0, 1]);
+    let count = cx.sizes(&[cx.dim(boxes, 0)]);
+    let threshold = cx.vector(&[threshold as f32]);
+    let options = attrs::NonMaxSuppression::default();
+    let kept = cx.non_max_suppression(all, scores, count, threshold, None, options);
+    let numbers = cx.take(kept, 1, &Expr::int(2));
+    let shape = cx.out_shape()?;
+    cx.set_type(numbers, Type::tensor(DType::I64, shape));
+    Ok(numbers)
+}
+
+/// The corners of `(image, x1, y1, x2, y2)`, and the number of the image.
+fn regions(cx: &Cx, rois: Value) -> (Value, Value) {
+    let corners = cx.slice(rois, 1, &Expr::int(1), &Expr::int(5), 1);
+    let image = cx.cast(cx.take(rois, 1, &Expr::int(0)), DType::I64);
+    (corners, image)
+}
+
+/// `RoiAlign`.
+fn roi_align(
+    cx: &Cx,
+    x: Value,
+    rois: Value,
+    scale: f64,
+    [output_height, output_width]: [i64; 2],
+    sampling_ratio: i64,
+    aligned: bool,
+) -> Lowered {
+    let (corners, image) = regions(cx, rois);
+    let options = attrs::RoiAlign {
+        output_height,
+        output_width,
+        sampling_ratio: sampling_ratio.max(0),
+        spatial_scale: scale as f32,
+        coordinate_transformation_mode: if aligned { "half_pixel" } else { "output_half_pixel" },
+        mode: "avg",
+    };
+    Ok(cx.roi_align(x, corners, image, options))
+}
+
+/// `MaxRoiPool`; where the largest elements stand is not known of it.
+fn roi_pool(
+    cx: &Cx,
+    x: Value,
+    rois: Value,
+    scale: f64,
+    height: i64,
+    width: i64,
+) -> Lowered<Outputs> {
+    let options = attrs::MaxRoiPool { spatial_scale: scale as f32 };
+    Ok(cx.max_roi_pool(x, rois, &[height, width], options).into())
+}
+
+/// Each bin of a region from channels of its own: [`roi_align`] of all channels, of which each bin's are taken.
+fn ps_roi_align(
+    cx: &Cx,
+    x: Value,
+    rois: Value,
+    scale: f64,
+    height: i64,
+    width: i64,
+    sampling_ratio: i64,
+) -> Lowered<Outputs> {
+    let pooled = roi_align(cx, x, rois, scale, [height, width], sampling_ratio, true)?;
+    let bins = Expr::int(height * width);
+    let regions = cx.dim(pooled, 0);
+    let channels = cx.dim(x, 1).floor_div(&bins);
+    let apart = [regions.clone(), channels.clone(), bins.clone(), bins.clone()];
+    let table = cx.reshape(pooled, &apart);
+    // Of bin i, the element from channel i.
+    let own = cx.unsqueeze(cx.iota(&bins), &[0, 1, 2]);
+    let own = cx.expand(own, &[regions.clone(), channels.clone(), Expr::int(1), bins]);
+    let taken = cx.gather_elements(table, own, attrs::GatherElements { axis: 2 });
+    let sizes = [regions, channels, Expr::int(height), Expr::int(width)];
+    Ok(cx.reshape(taken, &sizes).into())
+}
+
+/// Means over the pixels of each bin, from channels of its own: sums by products with the bins' rows and columns.
+fn ps_roi_pool(
+    cx: &Cx,
+    x: Value,
+    rois: Value,
+    scale: f64,
+    height: i64,
+    width: i64,
+) -> Lowered<Outputs> {
+    let shape = cx.shape(x);
+    let [_, channels, rows, columns] = shape.as_slice() else {
+        return Err(LowerError::unsupported("regions of images of a rank other than 4"));
+    };
+    let (corners, image) = regions(cx, rois);
+    // Half away from zero, as C's `round`.
+    let near = cx.mul(corners, scale);
+    let near = cx.mul(cx.sign(near), cx.floor(cx.add(cx.abs(near), 0.5)));
+    let corner = |i: i64| cx.take(near, 1, &Expr::int(i));
+    let dtype = cx.dtype(x);
+    // (regions, bins, pixels): 1 where the pixel is in the bin.
+    let bins = |start: Value, end: Value, n: i64, size: &Expr| {
+        let length = cx.maximum(cx.sub(end, start), 0.1);
+        let each = cx.unsqueeze(cx.div(length, n as f64), &[1]);
+        let i = cx.cast(cx.iota(&Expr::int(n)), dtype);
+        let start = cx.unsqueeze(start, &[1]);
+        let bound = |v: Value| {
+            let last = cx.cast(cx.size(size), dtype);
+            cx.unsqueeze(cx.minimum(cx.maximum(cx.add(v, start), 0.0), last), &[2])
+        };
+        let from = bound(cx.floor(cx.mul(i, each)));
+        let to = bound(cx.ceil(cx.mul(cx.add(i, 1.0), each)));
+        let pixel = cx.cast(cx.iota(size), dtype);
+        let inside = cx.and(cx.greater_or_equal(pixel, from), cx.less(pixel, to));
+        cx.cast(inside, dtype)
+    };
+    let (down, across) =
+        (bins(corner(1), corner(3), height, rows), bins(corner(0), corner(2), width, columns));
+    let each = channels.floor_div(&Expr::int(height * width));
+    let regions = cx.dim(rois, 0);
+    let apart = [
+        regions.clone(),
+        each.clone(),
+        Expr::int(height),
+        Expr::int(width),
+        rows.clone(),
+        columns.clone(),
+    ];
+    let images = cx.reshape(cx.gather(x, image, 0), &apart);
+    let sums = cx.einsum(&[images, down, across], "rcijhw,rih,rjw->rcij");
+    let area = cx.einsum(&[down, across], "rih,rjw->rij");
+    let area = cx.unsqueeze(area, &[1]);
+    let mean = cx.div(sums, cx.maximum(area, 1.0));
+    cx.set_type(mean, Type::tensor(dtype, [regions, each, Expr::int(height), Expr::int(width)]));
+    Ok(mean.into())
+}

@@ -1,0 +1,188 @@
+//! Bits of integers, truth of everything, greatest common divisors.
+
+use crate::math::control::{any, repeat};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::__and___Scalar, and),
+    op!(aten::__and___Tensor, and),
+    op!(aten::__lshift___Scalar, left_shift),
+    op!(aten::__lshift___Tensor, left_shift),
+    op!(aten::__or___Scalar, or),
+    op!(aten::__or___Tensor, or),
+    op!(aten::__rshift___Scalar, right_shift),
+    op!(aten::__rshift___Tensor, right_shift),
+    op!(aten::__xor___Scalar, xor),
+    op!(aten::__xor___Tensor, xor),
+    op!(aten::bitwise_and_Scalar, and),
+    op!(aten::bitwise_and_Scalar_Tensor, and),
+    op!(aten::bitwise_and_Tensor, and),
+    op!(aten::bitwise_left_shift_Scalar_Tensor, left_shift),
+    op!(aten::bitwise_left_shift_Tensor, left_shift),
+    op!(aten::bitwise_left_shift_Tensor_Scalar, left_shift),
+    op!(aten::bitwise_not, not),
+    op!(aten::bitwise_or_Scalar, or),
+    op!(aten::bitwise_or_Scalar_Tensor, or),
+    op!(aten::bitwise_or_Tensor, or),
+    op!(aten::bitwise_right_shift_Scalar_Tensor, right_shift),
+    op!(aten::bitwise_right_shift_Tensor, right_shift),
+    op!(aten::bitwise_right_shift_Tensor_Scalar, right_shift),
+    op!(aten::bitwise_xor_Scalar, xor),
+    op!(aten::bitwise_xor_Scalar_Tensor, xor),
+    op!(aten::bitwise_xor_Tensor, xor),
+    op!(aten::gcd, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| -> Lowered {
+        let (a, b) = cx.promote(a, b);
+        Ok(gcd(cx, a, b))
+    }),
+    op!(aten::lcm, lcm),
+    op!(
+        aten::logical_and,
+        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) },
+        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
+            Ok(cx.and(truth_complex(cx, a), truth_complex(cx, b)))
+        }
+    ),
+    op!(
+        aten::logical_not,
+        |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) },
+        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(truth_complex(cx, x))) }
+    ),
+    op!(
+        aten::logical_or,
+        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) },
+        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
+            Ok(cx.or(truth_complex(cx, a), truth_complex(cx, b)))
+        }
+    ),
+    op!(
+        aten::logical_xor,
+        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) },
+        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
+            Ok(cx.xor(truth_complex(cx, a), truth_complex(cx, b)))
+        }
+    ),
+];
+
+/// One operator for bools, another for the bits of integers.
+fn bits(
+    cx: &Cx,
+    a: TensorOrScalar,
+    b: TensorOrScalar,
+    of_bools: fn(&Cx, Value, Value) -> Value,
+    of_ints: fn(&Cx, Value, Value) -> Value,
+) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(match cx.dtype(a) {
+        DType::Bool => of_bools(cx, a, b),
+        _ => of_ints(cx, a, b),
+    })
+}
+
+fn and(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    bits(cx, a, b, |cx, a, b| cx.and(a, b), |cx, a, b| cx.bitwise_and(a, b))
+}
+
+fn or(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    bits(cx, a, b, |cx, a, b| cx.or(a, b), |cx, a, b| cx.bitwise_or(a, b))
+}
+
+fn xor(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    bits(cx, a, b, |cx, a, b| cx.xor(a, b), |cx, a, b| cx.bitwise_xor(a, b))
+}
+
+fn not(cx: &Cx, x: Value) -> Lowered {
+    Ok(match cx.dtype(x) {
+        DType::Bool => cx.not(x),
+        _ => cx.bitwise_not(x),
+    })
+}
+
+/// The bits of a type with this many, as a 64-bit number of the same value.
+fn wrapped(bits: i64, dtype: DType) -> i64 {
+    let spare = 64u32.saturating_sub(dtype.bits() as u32);
+    match dtype.is_unsigned() {
+        true => ((bits as u64) << spare >> spare) as i64,
+        false => bits << spare >> spare,
+    }
+}
+
+/// `a * 2^b`, the power from a table that is 0 where `b` is no number of bits of the type.
+fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    let dtype = cx.dtype(a);
+    let width = dtype.bits() as i64;
+    let powers = (0..width).map(|k| wrapped(1 << k, dtype));
+    let table: Vec<i64> = std::iter::once(0).chain(powers).chain([0]).collect();
+    let table = cx.cast(cx.vector(&table), dtype);
+    let b = cx.cast(b, DType::I64);
+    let held = cx.clamp(b, Some((-1i64).into()), Some(width.into()));
+    Ok(cx.mul(a, cx.gather(table, cx.add(held, 1), 0)))
+}
+
+/// `floor(a / 2^b)`; where `b` is no number of bits of the type, what is left of the sign. The bits of a negative number are
+/// those of its complement inverted. By a known number of bits it is a division.
+fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let known = match &b {
+        TensorOrScalar::Scalar(s) => Some(s.to_i64()),
+        _ => None,
+    };
+    let (a, b) = cx.promote(a, b);
+    let dtype = cx.dtype(a);
+    let last = dtype.bits() as i64 - 1;
+    if let Some(bits) = known.filter(|b| (0..last).contains(b)) {
+        let power = cx.scalar(1i64 << bits, dtype);
+        return Ok(match dtype.is_unsigned() {
+            true => cx.div(a, power),
+            false => cx.div(cx.sub(a, cx.mod_(a, power, attrs::Mod::default())), power),
+        });
+    }
+    let shift = |x| {
+        let bits = cx.cast(b, DType::I64);
+        let held = cx.clamp(bits, Some(0i64.into()), Some(last.into()));
+        let held_bits = cx.cast(held, DType::U64);
+        let shifted = cx.bit_shift(cx.cast(x, DType::U64), held_bits, "RIGHT");
+        cx.select(cx.equal(held, bits), cx.cast(shifted, dtype), 0)
+    };
+    if dtype.is_unsigned() {
+        return Ok(shift(a));
+    }
+    // -1 of negative numbers, else 0: exclusive-or with it inverts, twice.
+    let sign = cx.neg(cx.cast(cx.less(a, 0), dtype));
+    Ok(cx.bitwise_xor(shift(cx.bitwise_xor(a, sign)), sign))
+}
+
+fn truth(cx: &Cx, x: Value) -> Value {
+    cx.cast(x, DType::Bool)
+}
+
+fn truth_complex(cx: &Cx, x: Complex) -> Value {
+    cx.or(truth(cx, x.re), truth(cx, x.im))
+}
+
+/// Euclid's algorithm on all elements at once, until all remainders are 0.
+fn gcd(cx: &Cx, a: Value, b: Value) -> Value {
+    let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(b));
+    let start = [a, b].map(|v| cx.expand(cx.abs(v), &shape));
+    let last = repeat(cx, None, &start, |_, pair| {
+        let done = cx.equal(pair[1], 0);
+        let divisor = cx.select(done, 1, pair[1]);
+        let rest = cx.mod_(pair[0], divisor, attrs::Mod::default());
+        let next = cx.select(done, pair[0], pair[1]);
+        (Some(any(cx, cx.cast(rest, DType::Bool))), vec![next, rest])
+    });
+    // The last remainder is 0: its divisor divides both.
+    last[0]
+}
+
+/// `|a / gcd * b|`, in 32 bits at least, as C computes; 0 where both are.
+fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    let dtype = cx.dtype(a);
+    let wide = if dtype.bits() < 32 { DType::I32 } else { dtype };
+    let (a, b) = (cx.cast(a, wide), cx.cast(b, wide));
+    let divisor = gcd(cx, a, b);
+    let divisor = cx.select(cx.equal(divisor, 0), 1, divisor);
+    Ok(cx.cast(cx.abs(cx.mul(cx.div(a, divisor), b)), dtype))
+}

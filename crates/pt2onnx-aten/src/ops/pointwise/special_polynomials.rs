@@ -1,0 +1,245 @@
+//! Orthogonal polynomials of any degree, element by element, by their recurrences in a `Loop`.
+
+use crate::math::control::{any, repeat};
+use crate::math::precision::wide2;
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::special_chebyshev_polynomial_t, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_T)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_t_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_T)
+    ),
+    op!(
+        aten::special_chebyshev_polynomial_t_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_T)
+    ),
+    op!(aten::special_chebyshev_polynomial_u, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_U)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_u_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_U)
+    ),
+    op!(
+        aten::special_chebyshev_polynomial_u_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_U)
+    ),
+    op!(aten::special_chebyshev_polynomial_v, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_V)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_v_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_V)
+    ),
+    op!(
+        aten::special_chebyshev_polynomial_v_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_V)
+    ),
+    op!(aten::special_chebyshev_polynomial_w, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &CHEBYSHEV_W)
+    }),
+    op!(
+        aten::special_chebyshev_polynomial_w_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_W)
+    ),
+    op!(
+        aten::special_chebyshev_polynomial_w_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &CHEBYSHEV_W)
+    ),
+    op!(aten::special_hermite_polynomial_h, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &HERMITE_H)
+    }),
+    op!(
+        aten::special_hermite_polynomial_h_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_H)
+    ),
+    op!(
+        aten::special_hermite_polynomial_h_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_H)
+    ),
+    op!(aten::special_hermite_polynomial_he, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &HERMITE_HE)
+    }),
+    op!(
+        aten::special_hermite_polynomial_he_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_HE)
+    ),
+    op!(
+        aten::special_hermite_polynomial_he_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &HERMITE_HE)
+    ),
+    op!(aten::special_laguerre_polynomial_l, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &LAGUERRE)
+    }),
+    op!(
+        aten::special_laguerre_polynomial_l_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LAGUERRE)
+    ),
+    op!(
+        aten::special_laguerre_polynomial_l_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LAGUERRE)
+    ),
+    op!(aten::special_legendre_polynomial_p, |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| {
+        orthogonal(cx, x, n, &LEGENDRE)
+    }),
+    op!(
+        aten::special_legendre_polynomial_p_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LEGENDRE)
+    ),
+    op!(
+        aten::special_legendre_polynomial_p_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| orthogonal(cx, x, n, &LEGENDRE)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_t,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_T)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_t_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_T)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_t_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_T)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_u,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_U)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_u_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_U)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_u_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_U)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_v,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_V)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_v_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_V)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_v_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_V)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_w,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_W)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_w_n_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_W)
+    ),
+    op!(
+        aten::special_shifted_chebyshev_polynomial_w_x_scalar,
+        |cx: &Cx, x: TensorOrScalar, n: TensorOrScalar| shifted(cx, x, n, &CHEBYSHEV_W)
+    ),
+];
+
+/// A family: the polynomial of degree 0 is 1.
+struct Family {
+    /// Factor and summand of `x` in the polynomial of degree 1.
+    first: (f64, f64),
+    /// The polynomial of degree `k + 1` from `x`, `k` (a float) and those of degrees `k - 1` and `k`.
+    next: fn(&Cx, Value, Value, Value, Value) -> Value,
+    /// Whether degrees above 128 (512 in float64) are NaN, as in PyTorch.
+    limited: bool,
+}
+
+/// `2x q - p`
+fn chebyshev(cx: &Cx, x: Value, _: Value, p: Value, q: Value) -> Value {
+    cx.sub(cx.mul(cx.add(x, x), q), p)
+}
+
+const fn chebyshev_family(first: (f64, f64)) -> Family {
+    Family { first, next: chebyshev, limited: false }
+}
+
+const CHEBYSHEV_T: Family = chebyshev_family((1.0, 0.0));
+const CHEBYSHEV_U: Family = chebyshev_family((2.0, 0.0));
+const CHEBYSHEV_V: Family = chebyshev_family((2.0, -1.0));
+const CHEBYSHEV_W: Family = chebyshev_family((2.0, 1.0));
+
+/// `2 (x q - k p)`
+const HERMITE_H: Family = Family {
+    first: (2.0, 0.0),
+    next: |cx, x, k, p, q| cx.mul(cx.sub(cx.mul(x, q), cx.mul(k, p)), 2),
+    limited: true,
+};
+
+/// `x q - k p`
+const HERMITE_HE: Family = Family {
+    first: (1.0, 0.0),
+    next: |cx, x, k, p, q| cx.sub(cx.mul(x, q), cx.mul(k, p)),
+    limited: true,
+};
+
+/// `((2k + 1 - x) q - k p) / (k + 1)`
+const LAGUERRE: Family = Family {
+    first: (-1.0, 1.0),
+    next: |cx, x, k, p, q| {
+        let factor = cx.add(cx.add(k, k), cx.sub(1, x));
+        let top = cx.sub(cx.mul(factor, q), cx.mul(k, p));
+        cx.div(top, cx.add(k, 1))
+    },
+    limited: false,
+};
+
+/// `((2k + 1) x q - k p) / (k + 1)`
+const LEGENDRE: Family = Family {
+    first: (1.0, 0.0),
+    next: |cx, x, k, p, q| {
+        let factor = cx.mul(cx.add(cx.add(k, k), 1), x);
+        let top = cx.sub(cx.mul(factor, q), cx.mul(k, p));
+        cx.div(top, cx.add(k, 1))
+    },
+    limited: false,
+};
+
+/// Of `2x - 1`.
+fn shifted(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) -> Lowered {
+    wide2(cx, x, n, |x, n| of_degree(cx, cx.sub(cx.add(x, x), 1), n, family))
+}
+
+fn orthogonal(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) -> Lowered {
+    wide2(cx, x, n, |x, n| of_degree(cx, x, n, family))
+}
+
+/// The polynomial of degree `n` truncated to an integer; 0 of negative ones. The loop goes on to the highest degree, elements
+/// of lower ones stay as they are.
+fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
+    let dtype = cx.dtype(x);
+    let shape = cx.broadcast_shapes(&cx.shape(x), &cx.shape(n));
+    let limit = if dtype == DType::F64 { 512.0 } else { 128.0 };
+    let degree = cx.cast(n, DType::I64);
+    let held = match family.limited {
+        true => cx.minimum(degree, cx.scalar(limit, DType::I64)),
+        false => degree,
+    };
+    let one = cx.full(&shape, 1, dtype);
+    let first = cx.add(cx.mul(x, family.first.0), family.first.1);
+    let first = cx.expand(first, &shape);
+    let last = repeat(cx, None, &[one, first], |step, carried| {
+        let k = cx.add(step, 1);
+        let next = (family.next)(cx, x, cx.cast(k, dtype), carried[0], carried[1]);
+        let active = cx.greater(held, k);
+        let go_on = any(cx, cx.greater(held, cx.add(k, 1)));
+        let p = cx.select(active, carried[1], carried[0]);
+        (Some(go_on), vec![p, cx.select(active, next, carried[1])])
+    });
+    let value = cx.select(cx.equal(degree, 0), 1.0, last[1]);
+    let value = cx.select(cx.less(degree, 0), 0.0, value);
+    match family.limited {
+        true => cx.select(cx.greater(degree, limit), f64::NAN, value),
+        false => value,
+    }
+}

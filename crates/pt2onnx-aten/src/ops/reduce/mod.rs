@@ -1,0 +1,21 @@
+//! Ops that reduce, accumulate, sort and search along dimensions.
+
+pub(crate) mod cumulative;
+pub(crate) mod norms;
+pub(crate) mod reduction;
+pub(crate) mod searching;
+pub(crate) mod segments;
+pub(crate) mod sorting;
+pub(crate) mod variance;
+
+use crate::AtenOp;
+
+pub(crate) static FAMILIES: &[&[AtenOp]] = &[
+    cumulative::OPS,
+    norms::OPS,
+    reduction::OPS,
+    searching::OPS,
+    segments::OPS,
+    sorting::OPS,
+    variance::OPS,
+];

@@ -1,0 +1,118 @@
+//! Tensors joined.
+
+use crate::math::shape::{pad_to, recorded};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_chunk_cat, chunk_cat, parts),
+    op!(aten::_stack, stack, parts),
+    op!(aten::cat, cat, parts),
+    op!(aten::column_stack, column_stack, parts),
+    op!(aten::concat, cat, parts),
+    op!(aten::concatenate, cat, parts),
+    op!(aten::dstack, dstack, parts),
+    op!(aten::flatten_dense_tensors, flatten_dense_tensors, parts),
+    op!(aten::hstack, hstack, parts),
+    op!(aten::row_stack, vstack, parts),
+    op!(aten::stack, stack, parts),
+    op!(aten::vstack, vstack, parts),
+];
+
+/// `Concat` in the tensors' common type. Empty vectors join anything, by an old habit of PyTorch's.
+fn cat(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
+    let empty = |t: &Value| cx.known_shape(*t).is_some_and(|s| s == [Expr::int(0)]);
+    let rank = cx.out_shape()?.len();
+    let kept: Vec<Value> = tensors.iter().filter(|t| rank == 1 || !empty(t)).copied().collect();
+    match kept.as_slice() {
+        [] => joined(cx, &tensors[..tensors.len().min(1)], 0),
+        _ => joined(cx, &kept, axis_of(rank, dim)?),
+    }
+}
+
+/// `Concat` of tensors in the recorded type.
+fn joined(cx: &Cx, tensors: &[Value], axis: usize) -> Lowered {
+    if tensors.is_empty() {
+        return Err(LowerError::unsupported("nothing to join"));
+    }
+    let dtype = cx.out_dtype()?;
+    let cast: Vec<Value> = tensors.iter().map(|&t| cx.cast(t, dtype)).collect();
+    match cast[..] {
+        [only] => Ok(only),
+        _ => recorded(cx, cx.concat(&cast, axis)),
+    }
+}
+
+/// `Concat` of the tensors, each with a new dimension.
+fn stack(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
+    let axis = axis_of(cx.out_shape()?.len(), dim)?;
+    let pieces: Vec<Value> = tensors.iter().map(|&t| cx.unsqueeze(t, &[axis])).collect();
+    joined(cx, &pieces, axis)
+}
+
+/// Side by side along the second dimension; numbers and vectors along the first.
+fn hstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let rank = cx.out_shape()?.len();
+    joined(cx, &at_least(cx, tensors, 1, |_| &[0]), usize::from(rank > 1))
+}
+
+/// One above the other; numbers and vectors are rows.
+fn vstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let lead = |rank| if rank == 0 { &[0, 1][..] } else { &[0] };
+    joined(cx, &at_least(cx, tensors, 2, lead), 0)
+}
+
+/// One behind the other along the third dimension.
+fn dstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let lead = |rank| match rank {
+        0 => &[0, 1, 2][..],
+        1 => &[0, 2],
+        _ => &[2],
+    };
+    joined(cx, &at_least(cx, tensors, 3, lead), 2)
+}
+
+/// Side by side along the second dimension; numbers and vectors are columns.
+fn column_stack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let lead = |rank| if rank == 0 { &[0, 1][..] } else { &[1] };
+    joined(cx, &at_least(cx, tensors, 2, lead), 1)
+}
+
+/// Tensors of less than `rank` dimensions get those that `new` names for theirs.
+fn at_least(
+    cx: &Cx,
+    tensors: Vec<Value>,
+    rank: usize,
+    new: impl Fn(usize) -> &'static [usize],
+) -> Vec<Value> {
+    let widened = |x| match cx.rank(x) {
+        given if given < rank => cx.unsqueeze(x, new(given)),
+        _ => x,
+    };
+    tensors.into_iter().map(widened).collect()
+}
+
+/// All elements of all tensors in a row.
+fn flatten_dense_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let rows: Vec<Value> = tensors.iter().map(|&t| crate::math::shape::flat(cx, t)).collect();
+    joined(cx, &rows, 0)
+}
+
+/// Each tensor is cut into `chunks` equal pieces along `dim` (zeros behind it fill the last), the pieces laid out as rows,
+/// and the rows of all tensors joined.
+fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
+    let rows = |&x: &Value| -> Lowered {
+        let axis = cx.axis(x, dim)?;
+        let pieces = Expr::int(chunks);
+        let size = cx.dim(x, axis as i64).ceil_div(&pieces) * &pieces;
+        let padded = pad_to(cx, x, axis, &size);
+        let mut shape = cx.shape(padded);
+        let row = Expr::product(shape.split_off(axis)).floor_div(&pieces);
+        shape.extend([pieces, row]);
+        Ok(cx.reshape(padded, &shape))
+    };
+    let rows: Vec<Value> = tensors.iter().map(rows).collect::<Lowered<_>>()?;
+    let axis = cx.out_shape()?.len().saturating_sub(1);
+    joined(cx, &rows, axis)
+}

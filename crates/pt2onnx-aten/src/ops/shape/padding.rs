@@ -1,0 +1,167 @@
+//! Padding.
+
+use crate::math::shape::{is_empty, recorded};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Scalar;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(
+        aten::_pad_circular,
+        |cx: &Cx, x: Value, pads: Vec<Expr>| emit(cx, x, &pads, "wrap", None),
+        parts
+    ),
+    op!(aten::_pad_enum, pad_enum, parts),
+    op!(aten::constant_pad_nd, constant_pad, parts),
+    op!(aten::pad, pad, parts),
+    op!(aten::reflection_pad1d, reflect, parts),
+    op!(aten::reflection_pad2d, reflect, parts),
+    op!(aten::reflection_pad3d, reflect, parts),
+    op!(aten::replication_pad1d, replicate, parts),
+    op!(aten::replication_pad2d, replicate, parts),
+    op!(aten::replication_pad3d, replicate, parts),
+];
+
+fn constant_pad(cx: &Cx, x: Value, pads: Vec<Expr>, value: TensorOrScalar) -> Lowered {
+    emit(cx, x, &pads, "constant", Some(value))
+}
+
+fn reflect(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
+    emit(cx, x, &pads, "reflect", None)
+}
+
+fn replicate(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
+    emit(cx, x, &pads, "edge", None)
+}
+
+fn pad(cx: &Cx, x: Value, pads: Vec<Expr>, mode: String, value: Option<TensorOrScalar>) -> Lowered {
+    let mode = match mode.as_str() {
+        "constant" => "constant",
+        "reflect" => "reflect",
+        "replicate" => "edge",
+        "circular" => "wrap",
+        other => {
+            return Err(LowerError::unsupported(format!("there is no padding mode `{other}`")));
+        }
+    };
+    emit(cx, x, &pads, mode, value)
+}
+
+/// The modes by their numbers (at::padding_mode).
+fn pad_enum(
+    cx: &Cx,
+    x: Value,
+    pads: Vec<Expr>,
+    mode: i64,
+    value: Option<TensorOrScalar>,
+) -> Lowered {
+    let mode = match mode {
+        0 => "reflect",
+        1 => "edge",
+        2 => "wrap",
+        3 => "constant",
+        other => {
+            return Err(LowerError::unsupported(format!("there is no padding mode {other}")));
+        }
+    };
+    emit(cx, x, &pads, mode, value)
+}
+
+/// Begin and end along one dimension.
+struct Ends {
+    axis: i64,
+    begin: Expr,
+    end: Expr,
+}
+
+/// `Pad`. PyTorch lists the pads from the last dimension on, begin and end side by side. Negative ones crop: `Pad` does that
+/// itself in mode `constant`; otherwise a `Slice`, before `wrap` (which goes round what is left), behind the other modes
+/// (which mirror and repeat what was there).
+fn emit(
+    cx: &Cx,
+    x: Value,
+    pads: &[Expr],
+    mode: &'static str,
+    value: Option<TensorOrScalar>,
+) -> Lowered {
+    let rank = cx.rank(x);
+    if pads.len() / 2 > rank || !pads.len().is_multiple_of(2) {
+        return Err(LowerError::unsupported(format!(
+            "{} pads for a tensor of rank {rank}",
+            pads.len()
+        )));
+    }
+    let mut ends: Vec<Ends> = pads
+        .chunks_exact(2)
+        .enumerate()
+        .map(|(i, pair)| Ends {
+            axis: (rank - 1 - i) as i64,
+            begin: pair[0].clone(),
+            end: pair[1].clone(),
+        })
+        .filter(|e| e.begin.as_int() != Some(0) || e.end.as_int() != Some(0))
+        .collect();
+    ends.reverse();
+    if ends.is_empty() {
+        return Ok(x);
+    }
+    let shape = cx.out_shape()?;
+    if is_empty(&shape) {
+        return Ok(cx.full(&shape, 0, cx.dtype(x)));
+    }
+    if mode == "constant" {
+        let value = value.map(|v| cx.as_tensor(&v, cx.dtype(x)));
+        return recorded(cx, padded(cx, x, &ends, mode, value));
+    }
+    let zero = Expr::int(0);
+    let negative = |e: &Expr| e.as_int().is_some_and(|e| e < 0);
+    let positive_part = |e: &Expr| if negative(e) { zero.clone() } else { e.clone() };
+    let grown: Vec<Ends> = ends
+        .iter()
+        .map(|e| Ends { axis: e.axis, begin: positive_part(&e.begin), end: positive_part(&e.end) })
+        .filter(|e| e.begin != zero || e.end != zero)
+        .collect();
+    ends.retain(|e| negative(&e.begin) || negative(&e.end));
+    let result = match mode {
+        "wrap" => padded(cx, cropped(cx, x, &ends), &grown, mode, None),
+        _ => cropped(cx, padded(cx, x, &grown, mode, None), &ends),
+    };
+    recorded(cx, result)
+}
+
+fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Value>) -> Value {
+    if ends.is_empty() {
+        return x;
+    }
+    let pads: Vec<Expr> = { ends.iter().map(|e| e.begin.clone()) }
+        .chain(ends.iter().map(|e| e.end.clone()))
+        .collect();
+    let axes: Vec<i64> = ends.iter().map(|e| e.axis).collect();
+    let value = value.filter(|&v| !is_zero(cx, v));
+    cx.pad(x, cx.sizes(&pads), value, cx.ints(&axes), attrs::Pad { mode })
+}
+
+/// What a missing value means to `Pad`.
+fn is_zero(cx: &Cx, value: Value) -> bool {
+    let zero = Scalar::Int(0).to_tensor(cx.dtype(value));
+    let tensor = cx.constant_of(value);
+    tensor.zip(zero).is_some_and(|(value, zero)| value.to_bytes() == zero.to_bytes())
+}
+
+/// The negative ends cut off.
+fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
+    let known = |e: &Expr| e.as_int().unwrap_or(0);
+    let negative: Vec<(i64, i64, i64)> = ends
+        .iter()
+        .map(|e| (e.axis, known(&e.begin).saturating_neg().max(0), known(&e.end).min(0)))
+        .collect();
+    if negative.is_empty() {
+        return x;
+    }
+    let starts: Vec<i64> = negative.iter().map(|(_, begin, _)| *begin).collect();
+    let stops: Vec<i64> =
+        { negative.iter() }.map(|&(.., end)| if end == 0 { i64::MAX } else { end }).collect();
+    let axes: Vec<i64> = negative.iter().map(|(axis, ..)| *axis).collect();
+    cx.slice_op(x, cx.ints(&starts), cx.ints(&stops), cx.ints(&axes), None)
+}

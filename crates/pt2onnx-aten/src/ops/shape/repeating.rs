@@ -1,0 +1,191 @@
+//! Elements repeated, and all the ways to combine those of several tensors.
+
+use crate::math::shape::{
+    Implied, SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector,
+};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::cartesian_prod, cartesian_prod, parts),
+    op!(aten::combinations, combinations, parts),
+    op!(
+        aten::meshgrid,
+        |cx: &Cx, tensors: Vec<Value>| meshgrid(cx, tensors, "ij".to_owned()),
+        parts
+    ),
+    op!(aten::meshgrid_indexing, meshgrid, parts),
+    op!(aten::repeat, repeat, parts),
+    op!(aten::repeat_interleave_Tensor, interleaved_indices),
+    op!(aten::repeat_interleave_self_Tensor, repeat_interleave_each, parts),
+    op!(aten::repeat_interleave_self_int, repeat_interleave, parts),
+    op!(aten::tile, repeat, parts),
+];
+
+/// `Tile`, where there may be more repeats than dimensions, or (in `tile`) fewer.
+fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
+    let rank = cx.rank(x);
+    let lead: Vec<usize> = (0..repeats.len().saturating_sub(rank)).collect();
+    let x = cx.unsqueeze(x, &lead);
+    while repeats.len() < rank {
+        repeats.insert(0, Expr::int(1));
+    }
+    if repeats.iter().all(|r| r.as_int() == Some(1)) {
+        return Ok(x);
+    }
+    // Where each repeated dimension is of size 1, the copies need not be made one by one.
+    let shape = cx.shape(x);
+    let mut ones = shape.iter().zip(&repeats);
+    if ones.all(|(size, r)| size.as_int() == Some(1) || r.as_int() == Some(1)) {
+        return Ok(cx.expand(x, &cx.out_shape()?));
+    }
+    recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
+}
+
+/// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
+fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Implied) -> Lowered {
+    let (x, axis) = elements(cx, x, dim)?;
+    let size = cx.dim(x, axis as i64);
+    if repeats.as_int() == Some(1) {
+        return Ok(x);
+    }
+    if let (Some(size), Some(repeats)) = (size.as_int(), repeats.as_int())
+        && size.saturating_mul(repeats) <= SPELLED_OUT
+    {
+        let indices: Vec<i64> = (0..size * repeats).map(|i| i / repeats).collect();
+        return recorded(cx, cx.gather(x, cx.ints(&indices), axis));
+    }
+    let mut wide = cx.shape(x);
+    wide.insert(axis + 1, repeats);
+    to_recorded(cx, cx.expand(cx.unsqueeze(x, &[axis + 1]), &wide))
+}
+
+/// Element i along `dim` (of the flattened tensor without it) `repeats[i]` times.
+fn repeat_interleave_each(
+    cx: &Cx,
+    x: Value,
+    repeats: Value,
+    dim: Option<i64>,
+    output_size: Option<Expr>,
+) -> Lowered {
+    let (x, axis) = elements(cx, x, dim)?;
+    let repeats = cx.expand(vector(cx, repeats), &[cx.dim(x, axis as i64)]);
+    let indices = interleaved(cx, repeats, output_size);
+    recorded(cx, cx.gather(x, indices, axis))
+}
+
+/// Index i `repeats[i]` times.
+fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lowered {
+    let indices = interleaved(cx, repeats, output_size);
+    recorded(cx, cx.cast(indices, cx.out_dtype()?))
+}
+
+/// Index i `repeats[i]` times: a running sum over ones where the next index starts.
+fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
+    let repeats = cx.cast(repeats, DType::I64);
+    let count = cx.dim(repeats, 0);
+    let sum = |v: Value| cx.cum_sum(v, cx.scalar(0, DType::I64), Default::default());
+    let ends = sum(repeats);
+    let total = match total {
+        Some(total) => cx.sizes(&[total]),
+        None => cx.reduce("ReduceSum", repeats, &[0], true),
+    };
+    // One place more than the result has: the last index ends there.
+    let places = cx.add(total, 1);
+    let starts = cx.scatter_elements(
+        cx.expand_op(cx.scalar(0, DType::I64), places),
+        ends,
+        cx.full(&[count], 1, DType::I64),
+        attrs::ScatterElements { reduction: "add", ..Default::default() },
+    );
+    cx.set_type(starts, Type::tensor(DType::I64, [cx.unknown_dim()]));
+    let before_last = cx.slice_op(starts, cx.ints(&[0]), total, cx.ints(&[0]), None);
+    sum(before_last)
+}
+
+/// The tensor and axis that `dim` means: without it, all elements in a row.
+fn elements(cx: &Cx, x: Value, dim: Option<i64>) -> Lowered<(Value, usize)> {
+    Ok(match dim {
+        None => (flat(cx, x), 0),
+        Some(dim) => (vector(cx, x), cx.axis(x, dim)?),
+    })
+}
+
+/// Tensor i laid along dimension i (with `xy`, the first two exchanged), each broadcast to all sizes.
+fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> {
+    let rank = tensors.len();
+    let place = |i: usize| match i {
+        0 | 1 if indexing == "xy" && rank > 1 => 1 - i,
+        _ => i,
+    };
+    let grid = |(i, &x): (usize, &Value)| {
+        let meta = cx.recorded(i)?;
+        Some(cx.expand(along(cx, vector(cx, x), place(i), rank), &meta.sizes))
+    };
+    Ok(Outputs(tensors.iter().enumerate().map(grid).collect()))
+}
+
+/// Every choice of one element of each vector, a row for each.
+fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    if let [only] = tensors[..] {
+        return Ok(only);
+    }
+    let rank = tensors.len();
+    let dtype = cx.out_dtype()?;
+    let mut shape: Vec<Expr> = tensors.iter().map(|&x| cx.numel(x)).collect();
+    shape.push(Expr::int(1));
+    let column = |(i, &x): (usize, &Value)| {
+        cx.expand(along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1), &shape)
+    };
+    let columns: Vec<Value> = tensors.iter().enumerate().map(column).collect();
+    to_recorded(cx, cx.concat(&columns, rank))
+}
+
+/// Every choice of `r` elements of a vector in order, a row for each.
+fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
+    let size = cx.dim(x, 0);
+    if !(0..=16).contains(&r) {
+        return Err(LowerError::unsupported(format!("combinations of {r} elements")));
+    }
+    match (r, size.as_int()) {
+        (0, _) => return Ok(cx.full(&[Expr::int(0)], 0, cx.dtype(x))),
+        (1, _) => return Ok(cx.unsqueeze(x, &[1])),
+        (_, Some(size)) => {
+            if let Some(rows) = spelled_out_choices(size, r as usize, with_replacement) {
+                let all: Vec<i64> = rows.iter().flatten().copied().collect();
+                return recorded(cx, cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0));
+            }
+        }
+        _ => {}
+    }
+    // Where on a grid of indices each is less than the next.
+    let r = r as usize;
+    let numbers = counted(cx, &Expr::int(0), &size, 1);
+    let index = |i: usize| along(cx, numbers, i, r);
+    let ordered = |i: usize| match with_replacement {
+        true => cx.less_or_equal(index(i), index(i + 1)),
+        false => cx.less(index(i), index(i + 1)),
+    };
+    let mask = (0..r - 1).map(ordered).reduce(|all, mask| cx.and(all, mask));
+    let mask = mask.ok_or_else(|| LowerError::unsupported("combinations of no elements"))?;
+    recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
+}
+
+/// All increasing rows of `r` indices below `size`, unless there are too many to spell out.
+fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Vec<Vec<i64>>> {
+    let mut rows: Vec<Vec<i64>> = vec![vec![]];
+    for _ in 0..r {
+        let mut longer = Vec::new();
+        for row in &rows {
+            let from = row.last().map_or(0, |last| last + i64::from(!with_replacement));
+            if longer.len() as i64 + (size - from) > SPELLED_OUT {
+                return None;
+            }
+            longer.extend((from..size).map(|next| [&row[..], &[next]].concat()));
+        }
+        rows = longer;
+    }
+    Some(rows)
+}

@@ -1,0 +1,226 @@
+//! Ranges, single elements, diagonals and windows of a tensor's dimensions.
+
+use crate::math::shape::{SPELLED_OUT, along, axes_of, constant, counted, recorded, vector};
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::diagonal, diagonal, parts),
+    op!(aten::diagonal_copy, diagonal, parts),
+    op!(aten::flip, flip, parts),
+    op!(aten::fliplr, |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
+    op!(aten::flipud, |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
+    op!(aten::linalg_diagonal, diagonal, parts),
+    op!(aten::narrow, narrow, parts),
+    op!(aten::narrow_Tensor, narrow_at, parts),
+    op!(aten::narrow_copy, narrow, parts),
+    op!(aten::roll, roll, parts),
+    op!(aten::rot90, rot90, parts),
+    op!(aten::select_int, select, parts),
+    op!(aten::select_copy_int, select, parts),
+    op!(aten::slice_Tensor, slice, parts),
+    op!(aten::slice_copy_Tensor, slice, parts),
+    op!(aten::unfold, unfold, parts),
+    op!(aten::unfold_copy, unfold, parts),
+];
+
+/// `Gather` of one element along `dim`; negative indices count from the end in both worlds.
+fn select(cx: &Cx, x: Value, dim: i64, index: Expr) -> Lowered {
+    Ok(cx.take(x, cx.axis(x, dim)?, &index))
+}
+
+/// `Slice`: bounds out of range and negative ones mean the same in both worlds.
+fn slice(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    start: Option<Expr>,
+    end: Option<Expr>,
+    step: i64,
+) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    if cx.out_shape()? == cx.shape(x) && step == 1 {
+        return Ok(x);
+    }
+    let bound = |e: Option<Expr>, open: i64| cx.sizes(&[e.unwrap_or(Expr::int(open))]);
+    let (start, end) = (bound(start, 0), bound(end, i64::MAX));
+    let step = (step != 1).then(|| cx.ints(&[step]));
+    let result = cx.slice_op(x, start, end, cx.ints(&[axis as i64]), step);
+    recorded(cx, result)
+}
+
+/// `length` elements from `start` on; a negative `start` counts from the end.
+fn narrow(cx: &Cx, x: Value, dim: i64, start: Expr, length: Expr) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let start = match start.as_int() {
+        Some(known) if known < 0 => cx.dim(x, axis as i64) + start,
+        _ => start,
+    };
+    if cx.out_shape()? == cx.shape(x) {
+        return Ok(x);
+    }
+    let result = cx.slice(x, axis, &start, &(&start + length), 1);
+    recorded(cx, result)
+}
+
+/// `length` elements from where a 0-d tensor says.
+fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let start = cx.reshape(cx.cast(start, DType::I64), &[Expr::int(1)]);
+    let from_end = cx.add(start, cx.sizes(&[cx.dim(x, axis as i64)]));
+    let start = cx.select(cx.less(start, 0), from_end, start);
+    let end = cx.add(start, cx.sizes(&[length]));
+    recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
+}
+
+/// One `Slice` that runs backwards along each of `dims`.
+fn flip(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
+    Ok(flipped(cx, x, &axes_of(cx.rank(x), &dims)?))
+}
+
+fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
+    if axes.is_empty() {
+        return x;
+    }
+    let bounds = |b: i64| cx.ints(&vec![b; axes.len()]);
+    let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+    let result = cx.slice_op(x, bounds(-1), bounds(i64::MIN), cx.ints(&given), bounds(-1));
+    cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
+    result
+}
+
+/// Turned `k` times by 90 degrees, from the first of `dims` towards the second.
+fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
+    let axes = axes_of(cx.rank(x), &dims)?;
+    let &[a, b] = axes.as_slice() else {
+        return Err(LowerError::unsupported("a plane of rotation has two dimensions"));
+    };
+    Ok(match k.rem_euclid(4) {
+        1 => cx.swap_axes(flipped(cx, x, &[b]), a, b),
+        2 => flipped(cx, x, &[a, b]),
+        3 => cx.swap_axes(flipped(cx, x, &[a]), a, b),
+        _ => x,
+    })
+}
+
+/// The end along each of `dims` moves to the front; without `dims`, that of the flattened tensor.
+fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
+    if dims.is_empty() {
+        let flat = cx.reshape(x, &[cx.numel(x)]);
+        let shift = shifts.first().cloned().unwrap_or(Expr::int(0));
+        return Ok(cx.reshape(roll_one(cx, flat, 0, &shift), &cx.shape(x)));
+    }
+    if cx.rank(x) == 0 {
+        return Ok(x);
+    }
+    let mut result = x;
+    for (shift, axis) in shifts.iter().zip(axes_of(cx.rank(x), &dims)?) {
+        result = roll_one(cx, result, axis, shift);
+    }
+    Ok(result)
+}
+
+fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
+    let size = cx.dim(x, axis as i64);
+    if size.as_int() == Some(0) {
+        return x;
+    }
+    // Where the first element of the result is found; counted from the end where that saves knowing the size.
+    let start = match (shift.as_int(), size.as_int()) {
+        (Some(shift), None)
+            if cx.constraints().prove_ge(&size, &Expr::int(shift.saturating_abs())) =>
+        {
+            Expr::int(shift.saturating_neg())
+        }
+        (_, None) => (-shift).modulo(&Expr::max(&size, &Expr::int(1))),
+        (_, Some(_)) => (-shift).modulo(&size),
+    };
+    if start.as_int() == Some(0) {
+        return x;
+    }
+    let piece = |from: &Expr, to: &Expr| {
+        let (from, to) = (cx.sizes(std::slice::from_ref(from)), cx.sizes(std::slice::from_ref(to)));
+        cx.slice_op(x, from, to, cx.ints(&[axis as i64]), None)
+    };
+    let (head, tail) = (piece(&start, &Expr::int(i64::MAX)), piece(&Expr::int(0), &start));
+    let result = cx.concat(&[head, tail], axis);
+    cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
+    result
+}
+
+/// The diagonal of each matrix in dimensions `dim1`, `dim2`, as the last dimension: every `columns + 1`-th element of the
+/// flattened matrix.
+pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let rank = cx.rank(x);
+    let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
+    if a == b {
+        return Err(LowerError::unsupported("a diagonal along one dimension"));
+    }
+    let sizes = cx.out_shape()?;
+    let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
+    let length = sizes.last().cloned().unwrap_or(Expr::int(0));
+    let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
+    // Matrices first: `GatherND` of spelled out coordinates.
+    if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
+        && !others.iter().any(|&o| o < a.max(b))
+    {
+        let (from, to) = if a < b { (below, right) } else { (right, below) };
+        let coordinates: Vec<i64> =
+            (0..length).flat_map(|i| [i.saturating_add(from), i.saturating_add(to)]).collect();
+        let found = cx.gather_nd(x, constant(cx, &[length, 2], &coordinates), Default::default());
+        let order: Vec<usize> = (1..=others.len()).chain([0]).collect();
+        return recorded(cx, cx.transpose(found, &order));
+    }
+    let perm: Vec<usize> = others.iter().copied().chain([a, b]).collect();
+    let (rows, columns) = (cx.dim(x, a as i64), cx.dim(x, b as i64));
+    let mut flat: Vec<Expr> = others.iter().map(|&o| cx.dim(x, o as i64)).collect();
+    flat.push(&rows * &columns);
+    let flattened = cx.reshape(cx.transpose(x, &perm), &flat);
+    let start = &columns * below + right;
+    let end = (length + below) * &columns;
+    let result = cx.slice_op(
+        flattened,
+        cx.sizes(&[start]),
+        cx.sizes(&[end]),
+        cx.ints(&[others.len() as i64]),
+        cx.sizes(&[columns + 1]),
+    );
+    recorded(cx, result)
+}
+
+/// Windows of `size` elements, `step` apart along `dim`; the elements of a window become the last dimension.
+fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        let one = cx.slice(vector(cx, x), 0, &Expr::int(0), &Expr::int(size), 1);
+        return recorded(cx, one);
+    }
+    let rank = cx.rank(x);
+    let windows = (cx.dim(x, axis as i64) - size).floor_div(&Expr::int(step)) + 1;
+    let parted = if size == step && size > 0 {
+        let used = cx.slice(x, axis, &Expr::int(0), &(&windows * size), 1);
+        let mut shape = cx.shape(x);
+        shape.splice(axis..=axis, [windows, Expr::int(size)]);
+        cx.reshape(used, &shape)
+    } else {
+        let starts = counted(cx, &Expr::int(0), &windows, step);
+        let within = counted(cx, &Expr::int(0), &Expr::int(size), 1);
+        let indices = match windows
+            .as_int()
+            .filter(|w| w.saturating_mul(size) <= SPELLED_OUT && *w <= SPELLED_OUT)
+        {
+            Some(windows) => {
+                let all: Vec<i64> = (0..windows)
+                    .flat_map(|w| (0..size).map(move |i| w.saturating_mul(step).saturating_add(i)))
+                    .collect();
+                constant(cx, &[windows, size], &all)
+            }
+            None => cx.add(along(cx, starts, 0, 2), within),
+        };
+        cx.gather(x, indices, axis)
+    };
+    let order: Vec<usize> = (0..=axis).chain(axis + 2..=rank).chain([axis + 1]).collect();
+    recorded(cx, cx.transpose(parted, &order))
+}

@@ -1,0 +1,174 @@
+//! Views by strides: ONNX has no storage, so the elements are found by their places in the tensor's own.
+
+use crate::math::shape::{SPELLED_OUT, along, constant, counted, flat, recorded};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, op::op};
+use pt2onnx_fx::graph::{Argument, ValueMeta};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::as_strided, as_strided, parts),
+    op!(aten::as_strided_copy, as_strided, parts),
+    op!(aten::as_strided_scatter, as_strided_scatter, parts),
+];
+
+/// A tensor and how its elements lie in its storage.
+struct Strided {
+    x: Value,
+    strides: Vec<Expr>,
+    offset: Expr,
+}
+
+impl FromArg for Strided {
+    fn accepts(ty: &crate::ParamType) -> bool {
+        Value::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        let meta = arg.name().and_then(|name| match cx.meta(name)? {
+            ValueMeta::Tensor(meta) => Some(meta),
+            _ => None,
+        });
+        let meta = meta.ok_or("a tensor is wanted")?;
+        Ok(Strided {
+            x: Value::from_arg(cx, arg)?,
+            strides: meta.strides.clone(),
+            offset: meta.storage_offset.clone(),
+        })
+    }
+}
+
+/// Size and stride of each dimension of a view.
+type Layout = Vec<(Expr, Expr)>;
+
+/// `Gather` of the elements at the view's places in the storage.
+fn as_strided(
+    cx: &Cx,
+    this: Strided,
+    size: Vec<Expr>,
+    stride: Vec<Expr>,
+    offset: Option<Expr>,
+) -> Lowered {
+    let order = storage_order(cx, &this)?;
+    let elements = flat(cx, cx.transpose(this.x, &order));
+    let (layout, first) = view(cx, &this, size, stride, offset)?;
+    if let Some(length) = contiguous(&layout) {
+        let run = cx.slice(elements, 0, &first, &(&first + length), 1);
+        let shape: Vec<Expr> = layout.into_iter().map(|(size, _)| size).collect();
+        return recorded(cx, cx.reshape(run, &shape));
+    }
+    recorded(cx, cx.gather(elements, places(cx, &layout, &first), 0))
+}
+
+/// `ScatterElements` of `source` to the view's places in the storage.
+fn as_strided_scatter(
+    cx: &Cx,
+    this: Strided,
+    source: Value,
+    size: Vec<Expr>,
+    stride: Vec<Expr>,
+    offset: Option<Expr>,
+) -> Lowered {
+    let order = storage_order(cx, &this)?;
+    let stored = cx.transpose(this.x, &order);
+    let (layout, first) = view(cx, &this, size, stride, offset)?;
+    let shape: Vec<Expr> = layout.iter().map(|(size, _)| size.clone()).collect();
+    let source = flat(cx, cx.expand(cx.cast(source, cx.dtype(this.x)), &shape));
+    let written = cx.scatter_elements(
+        flat(cx, stored),
+        flat(cx, places(cx, &layout, &first)),
+        source,
+        attrs::ScatterElements::default(),
+    );
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
+    Ok(cx.transpose(cx.reshape(written, &cx.shape(stored)), &back))
+}
+
+/// The dimensions from the widest stride to the narrowest: in that order the tensor's elements lie one behind the other.
+fn storage_order(cx: &Cx, this: &Strided) -> Lowered<Vec<usize>> {
+    let shape = cx.shape(this.x);
+    let gaps = || {
+        LowerError::unsupported("a strided view of a tensor whose elements do not fill its storage")
+    };
+    if this.strides.len() != shape.len() {
+        return Err(gaps());
+    }
+    let constraints = cx.constraints();
+    let mut left: Vec<usize> = (0..shape.len()).collect();
+    let mut order = Vec::new();
+    let mut expected = Expr::int(1);
+    while !left.is_empty() {
+        let fits = |&axis: &usize| {
+            shape[axis].as_int() == Some(1)
+                || constraints.prove_eq(&this.strides[axis], &expected) == Some(true)
+        };
+        let found = left.iter().rposition(fits).ok_or_else(gaps)?;
+        let axis = left.remove(found);
+        expected = expected * &shape[axis];
+        order.insert(0, axis);
+    }
+    Ok(order)
+}
+
+/// The view's layout, and its first element's place among the tensor's own.
+fn view(
+    cx: &Cx,
+    this: &Strided,
+    size: Vec<Expr>,
+    stride: Vec<Expr>,
+    offset: Option<Expr>,
+) -> Lowered<(Layout, Expr)> {
+    let first = offset.map_or(Expr::int(0), |offset| offset - &this.offset);
+    let layout: Layout = size.into_iter().zip(stride).collect();
+    let last = layout.iter().fold(first.clone(), |last, (size, stride)| last + (size - 1) * stride);
+    let constraints = cx.constraints();
+    let (zero, numel) = (Expr::int(0), cx.numel(this.x));
+    let empty = layout.iter().any(|(size, _)| size.as_int() == Some(0));
+    if !empty && (constraints.prove_gt(&zero, &first) || constraints.prove_ge(&last, &numel)) {
+        return Err(LowerError::unsupported(
+            "a strided view that leaves its tensor for elsewhere in the storage",
+        ));
+    }
+    Ok((layout, first))
+}
+
+/// The number of elements, if they lie one behind the other.
+fn contiguous(layout: &Layout) -> Option<Expr> {
+    layout.iter().rev().try_fold(Expr::int(1), |expected, (size, stride)| {
+        (size.as_int() == Some(1) || *stride == expected).then(|| expected * size)
+    })
+}
+
+/// The places of a view's elements: `first` and the sum of index times stride along each dimension.
+fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
+    let number = |e: &Expr| e.as_int();
+    let known: Option<Vec<(i64, i64)>> =
+        layout.iter().map(|(size, stride)| Some((number(size)?, number(stride)?))).collect();
+    let few = |known: &Vec<(i64, i64)>| {
+        let sizes = known.iter().map(|(size, _)| *size);
+        sizes.fold(1i64, |all, size| all.saturating_mul(size.max(1))) <= SPELLED_OUT
+    };
+    if let (Some(known), Some(first)) = (known.filter(few), number(first)) {
+        let mut all = vec![first];
+        for &(size, stride) in &known {
+            let step = |i: i64| i.saturating_mul(stride);
+            all = all
+                .iter()
+                .flat_map(|place| (0..size).map(move |i| place.saturating_add(step(i))))
+                .collect();
+        }
+        let shape: Vec<i64> = known.iter().map(|(size, _)| *size).collect();
+        return constant(cx, &shape, &all);
+    }
+    let rank = layout.len();
+    let mut sum = cx.size(first);
+    for (axis, (size, stride)) in layout.iter().enumerate() {
+        let steps = match stride.as_int() {
+            Some(stride) => counted(cx, &Expr::int(0), size, stride),
+            None => cx.mul(counted(cx, &Expr::int(0), size, 1), cx.size(stride)),
+        };
+        sum = cx.add(sum, along(cx, steps, axis, rank));
+    }
+    sum
+}

@@ -1,0 +1,176 @@
+//! Other sizes and orders of dimensions on the same elements.
+
+use crate::math::num::Num;
+use crate::math::shape::{Implied, axes_of, to_recorded};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered,
+    cx::{Outputs, axis_of},
+    op::op,
+};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_reshape_alias, reshape_2, parts),
+    op!(aten::_reshape_alias_copy, reshape_2, parts),
+    op!(aten::_reshape_copy, reshape_1, parts),
+    op!(aten::_unsafe_view, reshape_1, parts),
+    op!(aten::adjoint, swap_last, complex = adjoint),
+    op!(aten::atleast_1d, to_recorded, parts),
+    op!(aten::atleast_1d_Sequence, all_to_recorded, parts),
+    op!(aten::atleast_2d, to_recorded, parts),
+    op!(aten::atleast_2d_Sequence, all_to_recorded, parts),
+    op!(aten::atleast_3d, to_recorded, parts),
+    op!(aten::atleast_3d_Sequence, all_to_recorded, parts),
+    op!(aten::broadcast_tensors, broadcast_tensors, parts),
+    op!(aten::broadcast_to, expand, parts),
+    op!(aten::expand, expand, parts),
+    op!(
+        aten::expand_as,
+        expand,
+        complex = |cx: &Cx, x: Num, other: Num| -> Lowered {
+            Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
+        }
+    ),
+    op!(aten::expand_copy, expand, parts),
+    op!(aten::flatten_using_ints, reshape_2, parts),
+    op!(aten::mH, swap_last, complex = adjoint),
+    op!(aten::mT, swap_last, parts),
+    op!(aten::matrix_H, swap_last, complex = adjoint),
+    op!(aten::moveaxis_int, movedim, parts),
+    op!(aten::moveaxis_intlist, movedim, parts),
+    op!(aten::movedim_int, movedim, parts),
+    op!(aten::movedim_intlist, movedim, parts),
+    op!(aten::numpy_T, reverse, parts),
+    op!(aten::permute, permute, parts),
+    op!(aten::permute_copy, permute, parts),
+    op!(aten::ravel, to_recorded, parts),
+    op!(aten::reshape, reshape_1, parts),
+    op!(aten::reshape_as, reshape_1, parts),
+    op!(aten::squeeze, to_recorded, parts),
+    op!(aten::squeeze_dim, reshape_1, parts),
+    op!(aten::squeeze_dims, reshape_1, parts),
+    op!(aten::squeeze_copy, to_recorded, parts),
+    op!(aten::squeeze_copy_dim, reshape_1, parts),
+    op!(aten::squeeze_copy_dims, reshape_1, parts),
+    op!(aten::swapaxes, transpose, parts),
+    op!(aten::swapdims, transpose, parts),
+    op!(aten::t, t, parts),
+    op!(aten::t_copy, t, parts),
+    op!(aten::transpose_int, transpose, parts),
+    op!(aten::transpose_copy_int, transpose, parts),
+    op!(aten::unflatten_int, reshape_2, parts),
+    op!(aten::unsqueeze, unsqueeze, parts),
+    op!(aten::unsqueeze_copy, unsqueeze, parts),
+    op!(aten::view, reshape_1, parts),
+    op!(aten::view_dtype, view_dtype, complex = view_complex_dtype),
+    op!(aten::view_as, reshape_1, parts),
+    op!(aten::view_copy, reshape_1, parts),
+    op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
+];
+
+/// `Reshape` to the recorded sizes.
+fn reshape_1(cx: &Cx, x: Value, _: Implied) -> Lowered {
+    to_recorded(cx, x)
+}
+
+/// `Reshape` to the recorded sizes.
+fn reshape_2(cx: &Cx, x: Value, _: Implied, _: Implied) -> Lowered {
+    to_recorded(cx, x)
+}
+
+/// Each reshaped to its recorded sizes.
+fn all_to_recorded(cx: &Cx, tensors: Vec<Value>) -> Lowered<Outputs> {
+    Ok(each_recorded(cx, tensors, |x, sizes| cx.reshape(x, sizes)))
+}
+
+/// Each broadcast to its recorded sizes.
+fn broadcast_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered<Outputs> {
+    Ok(each_recorded(cx, tensors, |x, sizes| cx.expand(x, sizes)))
+}
+
+fn each_recorded(cx: &Cx, tensors: Vec<Value>, f: impl Fn(Value, &[Expr]) -> Value) -> Outputs {
+    let each = tensors.into_iter().enumerate();
+    Outputs(each.map(|(i, x)| cx.recorded(i).map(|meta| f(x, &meta.sizes))).collect())
+}
+
+/// `Expand` to the recorded sizes.
+fn expand(cx: &Cx, x: Value, _: Implied) -> Lowered {
+    Ok(cx.expand(x, &cx.out_shape()?))
+}
+
+fn permute(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
+    Ok(cx.transpose(x, &axes_of(cx.rank(x), &dims)?))
+}
+
+fn transpose(cx: &Cx, x: Value, a: i64, b: i64) -> Lowered {
+    Ok(cx.swap_axes(x, cx.axis(x, a)?, cx.axis(x, b)?))
+}
+
+/// The transpose of a matrix; vectors and numbers stay.
+fn t(cx: &Cx, x: Value) -> Lowered {
+    Ok(if cx.rank(x) == 2 { cx.transpose(x, &[1, 0]) } else { x })
+}
+
+/// All dimensions in the opposite order.
+fn reverse(cx: &Cx, x: Value) -> Lowered {
+    let perm: Vec<usize> = (0..cx.rank(x)).rev().collect();
+    Ok(cx.transpose(x, &perm))
+}
+
+/// The last two dimensions exchanged; tensors with fewer stay.
+fn swap_last(cx: &Cx, x: Value) -> Lowered {
+    Ok(match cx.rank(x) {
+        0 | 1 => x,
+        rank => cx.swap_axes(x, rank - 2, rank - 1),
+    })
+}
+
+/// The last two dimensions exchanged, and conjugated.
+fn adjoint(cx: &Cx, x: Complex) -> Lowered {
+    Ok(cx.pairs(Complex { re: swap_last(cx, x.re)?, im: cx.neg(swap_last(cx, x.im)?) }))
+}
+
+/// Dimensions `from` go to the places `to`, the others keep their order.
+fn movedim(cx: &Cx, x: Value, from: Vec<i64>, to: Vec<i64>) -> Lowered {
+    let rank = cx.rank(x);
+    let (from, to) = (axes_of(rank, &from)?, axes_of(rank, &to)?);
+    let mut perm = vec![None; rank];
+    for (&from, &to) in from.iter().zip(&to) {
+        perm[to] = Some(from);
+    }
+    let mut rest = (0..rank).filter(|axis| !from.contains(axis));
+    let perm: Option<Vec<usize>> = perm.into_iter().map(|p| p.or_else(|| rest.next())).collect();
+    let perm = perm.ok_or_else(|| LowerError::unsupported("a dimension is named twice"))?;
+    Ok(cx.transpose(x, &perm))
+}
+
+fn unsqueeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
+    Ok(cx.unsqueeze(x, &[axis_of(cx.rank(x) + 1, dim)?]))
+}
+
+/// The same bits as another type: a `Cast` where that keeps them, else `BitCast`.
+fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    let from = cx.dtype(x);
+    let whole = |d: DType| d.is_int() || d == DType::Bool;
+    if from.bits() != dtype.bits() {
+        return Err(LowerError::unsupported(format!("{from} seen as {dtype}, of another size")));
+    }
+    Ok(match from == dtype || whole(from) && whole(dtype) {
+        true => cx.cast(x, dtype),
+        false => cx.bit_cast(x, pt2onnx_ir::schema::data_type(dtype)),
+    })
+}
+
+/// Complex numbers as pairs of real ones side by side, or the other way about.
+fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    if cx.dtype(x) != dtype.to_real() {
+        return Err(LowerError::unsupported("complex numbers seen as a type of another precision"));
+    }
+    let mut sizes = cx.out_shape()?;
+    if dtype.is_complex() {
+        sizes.push(Expr::int(2));
+    }
+    Ok(cx.reshape(x, &sizes))
+}

@@ -1,0 +1,295 @@
+//! Short-time Fourier transforms.
+
+use crate::math::num::Num;
+use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+use std::f64::consts::TAU;
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::istft, istft, complex = istft),
+    op!(aten::stft, stft, complex = stft),
+    op!(aten::stft_center, stft_center, complex = stft_center),
+];
+
+/// Sizes of the frames.
+struct Frames {
+    length: i64,
+    hop: i64,
+    onesided: bool,
+}
+
+impl Frames {
+    fn bins(&self) -> i64 {
+        match self.onesided {
+            true => self.length / 2 + 1,
+            false => self.length,
+        }
+    }
+
+    /// `window` in the middle of a frame, zeros around it; without one, ones.
+    fn window(&self, cx: &Cx, window: Option<Value>, length: i64, dtype: DType) -> Lowered {
+        if length > self.length || length < 1 {
+            return Err(LowerError::unsupported("the window is longer than a frame"));
+        }
+        let window = match window {
+            Some(window) => cx.cast(window, dtype),
+            None if length == self.length => cx.full(&[Expr::int(length)], 1, dtype),
+            None => {
+                let ones = ramp(length, |_| 1.0)?;
+                cx.cast(cx.constant(ones), dtype)
+            }
+        };
+        let left = (self.length - length) / 2;
+        let right = self.length - length - left;
+        Ok(match left + right {
+            0 => window,
+            _ => cx.pad(window, cx.ints(&[left, right]), None, None, Default::default()),
+        })
+    }
+
+    /// Cosines and sines: row `c * bins + k` holds part `c` of `exp(-2 pi i k n / length)` for all `n`.
+    fn basis(&self, factor: impl Fn(i64) -> f64) -> Lowered<Tensor> {
+        let n = self.length;
+        let mut rows = Vec::new();
+        for part in 0..2 {
+            for k in 0..self.bins() {
+                let scale = factor(k);
+                rows.extend((0..n).map(|i| {
+                    // The product modulo n keeps the angle small and exact.
+                    let angle = TAU * ((k * i) % n) as f64 / n as f64;
+                    (scale * if part == 0 { angle.cos() } else { -angle.sin() }) as f32
+                }));
+            }
+        }
+        let shape = vec![2 * self.bins() as usize, 1, n as usize];
+        Tensor::from_slice(shape, &rows).map_err(|e| LowerError::unsupported(e.to_string()))
+    }
+}
+
+fn ramp(n: i64, f: impl Fn(i64) -> f32) -> Lowered<Tensor> {
+    let elements: Vec<f32> = (0..n).map(f).collect();
+    Tensor::from_slice(vec![n.max(0) as usize], &elements)
+        .map_err(|e| LowerError::unsupported(e.to_string()))
+}
+
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn stft(
+    cx: &Cx,
+    x: Num,
+    n_fft: i64,
+    hop: Option<i64>,
+    win_length: Option<i64>,
+    window: Option<Value>,
+    normalized: bool,
+    onesided: Option<bool>,
+    return_complex: Option<bool>,
+    align_to_window: Option<bool>,
+) -> Lowered {
+    let _ = return_complex;
+    if align_to_window == Some(true) {
+        return Err(LowerError::unsupported("frames aligned to the window"));
+    }
+    let frames = Frames {
+        length: n_fft,
+        hop: hop.unwrap_or(n_fft / 4).max(1),
+        onesided: onesided.unwrap_or(x.im.is_none()),
+    };
+    let dtype = cx.dtype(x.re);
+    let win_length = win_length.unwrap_or(n_fft);
+    let plain = window.is_none() && win_length == n_fft;
+    let window = frames.window(cx, window, win_length, dtype)?;
+    let single = cx.rank(x.re) == 1;
+    let x = match single {
+        true => x.map(|x| cx.unsqueeze(x, &[0])),
+        false => x,
+    };
+    // ONNX Runtime's transforms of lengths that are no powers of two are far less exact than convolutions.
+    let convolve = x.im.is_none() && dtype == DType::F32 && n_fft.count_ones() > 1 && n_fft < 4096;
+    let mut result = match convolve {
+        true => {
+            let basis = cx.constant(frames.basis(|_| 1.0)?);
+            let kernels = if plain { basis } else { cx.mul(basis, window) };
+            by_convolution(cx, x.re, kernels, &frames)
+        }
+        false => by_operator(cx, x, window, &frames),
+    };
+    if normalized {
+        result = cx.mul(result, (n_fft as f64).powf(-0.5));
+    }
+    Ok(if single { cx.squeeze(result, &[0]) } else { result })
+}
+
+/// `Conv` of (batch, length): frames are what the kernels see. Gives (batch, bins, frames, 2).
+fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
+    let options = attrs::Conv { strides: Some(vec![frames.hop]), ..Default::default() };
+    let parts = cx.conv(cx.unsqueeze(x, &[1]), kernels, None, options);
+    let (batch, count) = (cx.dim(parts, 0), cx.dim(parts, 2));
+    let apart = [batch, Expr::int(2), Expr::int(frames.bins()), count];
+    cx.transpose(cx.reshape(parts, &apart), &[0, 2, 3, 1])
+}
+
+/// `STFT` of (batch, length), which gives (batch, frames, bins, 2).
+fn by_operator(cx: &Cx, x: Num, window: Value, frames: &Frames) -> Value {
+    let signal = match x.im {
+        None => cx.unsqueeze(x.re, &[2]),
+        Some(_) => x.value(cx),
+    };
+    let span = cx.dim(x.re, 1) - frames.length;
+    let count = span.floor_div(&Expr::int(frames.hop)) + 1;
+    let length = cx.scalar(frames.length, DType::I64);
+    let hop = cx.scalar(frames.hop, DType::I64);
+    // Spelled out, as ONNX's own shape inference takes the default for the opposite of what it is.
+    let onesided = i64::from(frames.onesided).into();
+    let inputs = [signal, hop, window, length].map(Some);
+    let result = cx.emit1("STFT", &inputs, vec![("onesided".into(), onesided)]);
+    let shape = [cx.dim(x.re, 0), count, Expr::int(frames.bins()), Expr::int(2)];
+    cx.set_type(result, Type::tensor(cx.dtype(x.re), shape));
+    cx.transpose(result, &[0, 2, 1, 3])
+}
+
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn stft_center(
+    cx: &Cx,
+    x: Num,
+    n_fft: i64,
+    hop: Option<i64>,
+    win_length: Option<i64>,
+    window: Option<Value>,
+    center: bool,
+    pad_mode: String,
+    normalized: bool,
+    onesided: Option<bool>,
+    return_complex: Option<bool>,
+    align_to_window: Option<bool>,
+) -> Lowered {
+    let x = match center {
+        true => x.try_map(|x| centred(cx, x, n_fft / 2, &pad_mode))?,
+        false => x,
+    };
+    stft(
+        cx,
+        x,
+        n_fft,
+        hop,
+        win_length,
+        window,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
+    )
+}
+
+/// `margin` more samples at both ends.
+fn centred(cx: &Cx, x: Value, margin: i64, mode: &str) -> Lowered {
+    let mode = match mode {
+        "constant" => "constant",
+        "reflect" => "reflect",
+        "replicate" => "edge",
+        "circular" => "wrap",
+        other => {
+            let what = format!("there is no padding `{other}`");
+            return Err(LowerError::unsupported(what));
+        }
+    };
+    let last = cx.ints(&[cx.rank(x) as i64 - 1]);
+    let pads = cx.ints(&[margin, margin]);
+    Ok(cx.pad(x, pads, None, last, attrs::Pad { mode }))
+}
+
+/// `ConvTranspose` with the inverse transform times the window adds the frames up; divided by what the squares of the
+/// windows add up to.
+#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
+fn istft(
+    cx: &Cx,
+    x: Num,
+    n_fft: i64,
+    hop: Option<i64>,
+    win_length: Option<i64>,
+    window: Option<Value>,
+    center: bool,
+    normalized: bool,
+    onesided: Option<bool>,
+    length: Option<i64>,
+    return_complex: bool,
+) -> Lowered {
+    let (rank, dtype) = (cx.rank(x.re), cx.dtype(x.re));
+    let rows = cx.dim(x.re, rank as i64 - 2);
+    let onesided = onesided.unwrap_or(rows != Expr::int(n_fft));
+    let frames = Frames { length: n_fft, hop: hop.unwrap_or(n_fft / 4).max(1), onesided };
+    let Some(im) = x.im else {
+        return Err(LowerError::unsupported("istft of pairs that are not complex"));
+    };
+    // For a real signal, the first half says all, whatever the rest holds.
+    let halved = !return_complex && !frames.onesided;
+    let frames = Frames { onesided: frames.onesided || halved, ..frames };
+    let onesided = frames.onesided;
+    let cut_rows = |x: Value| match halved {
+        true => cx.slice(x, rank - 2, &Expr::int(0), &Expr::int(frames.bins()), 1),
+        false => x,
+    };
+    let window = frames.window(cx, window, win_length.unwrap_or(n_fft), dtype)?;
+    let n = n_fft as f64;
+    let scale = if normalized { n.powf(-0.5) } else { 1.0 / n };
+    // Of a half, what the other half mirrors counts twice.
+    let twice = move |k: i64| match onesided && k > 0 && 2 * k != n_fft {
+        true => 2.0 * scale,
+        false => scale,
+    };
+    let basis = cx.cast(cx.constant(frames.basis(twice)?), dtype);
+    let kernels = cx.mul(basis, window);
+    let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
+    let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
+    let options = || attrs::ConvTranspose { strides: Some(vec![frames.hop]), ..Default::default() };
+    let count = cx.dim(re, 2);
+    let span = (&count - 1) * frames.hop + n_fft;
+    // Re sum (re + i im) exp(+i ...) = sum re cos - im sin: the basis has -sin.
+    let overlap = |re: Value, im: Value| {
+        let both = cx.concat(&[re, im], 1);
+        let sum = cx.conv_transpose(both, kernels, None, options());
+        let shape = [cx.dim(re, 0), Expr::int(1), span.clone()];
+        cx.set_type(sum, Type::tensor(dtype, shape));
+        sum
+    };
+    let squares = cx.reshape(cx.mul(window, window), &[1, 1, n_fft].map(Expr::int));
+    let ones = cx.full(&[Expr::int(1), Expr::int(1), count.clone()], 1, dtype);
+    let envelope = cx.conv_transpose(ones, squares, None, options());
+    let shape = [Expr::int(1), Expr::int(1), span.clone()];
+    cx.set_type(envelope, Type::tensor(dtype, shape));
+    let start = if center { n_fft / 2 } else { 0 };
+    let end = match length {
+        Some(length) => Expr::int(start + length),
+        None if center => &span - n_fft / 2,
+        None => span.clone(),
+    };
+    let cut = |x: Value| cx.slice(x, 2, &Expr::int(start), &end, 1);
+    let shape = cx.out_shape()?;
+    let finish = |sum: Value| {
+        let signal = cx.div(cut(sum), cut(envelope));
+        let signal = match length {
+            Some(length) => {
+                // A wanted length behind the last frame is silence.
+                let missing = Expr::max(&(Expr::int(start + length) - &span), &Expr::int(0));
+                match cx.constraints().prove_ge(&span, &Expr::int(start + length)) {
+                    true => signal,
+                    false => {
+                        let pads = cx.sizes(&[Expr::int(0), missing]);
+                        cx.pad(signal, pads, None, cx.ints(&[2]), Default::default())
+                    }
+                }
+            }
+            None => signal,
+        };
+        cx.reshape(signal, &shape)
+    };
+    let real = finish(overlap(re, im));
+    if !return_complex {
+        return Ok(real);
+    }
+    // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
+    let imaginary = finish(overlap(im, cx.neg(re)));
+    let both = Num { re: real, im: Some(imaginary) };
+    Ok(both.value(cx))
+}

@@ -1,0 +1,55 @@
+//! The op whose name is most like another one, for messages.
+
+use super::Registry;
+
+impl Registry {
+    /// The registered op whose name is most like `name`: another overload first, then few letters apart.
+    pub fn nearest(&self, name: &str) -> Option<&'static str> {
+        let base = |n: &str| n.split('.').next().unwrap_or(n).to_owned();
+        let wanted = base(name);
+        let distance = |op: &&&'static str| match base(op) == wanted {
+            true => 0,
+            false => edit_distance(&base(op), &wanted),
+        };
+        let mut names: Vec<_> = self.ops.0.keys().collect();
+        names.sort();
+        names
+            .into_iter()
+            .min_by_key(distance)
+            .filter(|op| distance(op) <= name_of(&wanted).len() / 3)
+            .copied()
+    }
+}
+
+/// A name without its namespace.
+fn name_of(qualified: &str) -> &str {
+    qualified.rsplit("::").next().unwrap_or(qualified)
+}
+
+/// Levenshtein's distance.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_names() {
+        let registry = Registry::default();
+        assert_eq!(registry.nearest("aten::relu.out"), Some("aten::relu"));
+        assert_eq!(registry.nearest("aten::reluu"), Some("aten::relu"));
+        assert_eq!(registry.nearest("mylib::whatever"), None);
+    }
+}

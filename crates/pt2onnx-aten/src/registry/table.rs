@@ -1,0 +1,157 @@
+//! The registry: from an op's name to its translation.
+
+use super::translation::{Custom, Translation};
+use crate::{AtenOp, Schema, ops};
+use dashmap::DashMap;
+use pt2onnx_ir::{Model, schema};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// All ops that can be translated. If an op has several translations, the last one given is used.
+///
+/// One registry serves many conversions at the same time: `&Registry` may be shared between threads.
+#[derive(Default)]
+pub struct Registry {
+    pub(super) ops: Ops,
+    /// By name of the op, in the order they were registered.
+    pub(super) custom: FxHashMap<String, Vec<Custom>>,
+    /// A model for each text of functions.
+    pub(super) functions: Vec<Model>,
+    /// What was parsed so far of the tables.
+    schemas: DashMap<&'static str, Arc<Schema>>,
+}
+
+pub(super) struct Ops(pub(super) FxHashMap<&'static str, &'static AtenOp>);
+
+impl Default for Ops {
+    fn default() -> Self {
+        Self::with(&[])
+    }
+}
+
+impl Ops {
+    fn with(more: &'static [AtenOp]) -> Self {
+        let all = ops::tables().chain([more]).flatten();
+        Self(all.map(|op| (op.name(), op)).collect())
+    }
+}
+
+impl Registry {
+    /// The built-in ops and `more`, which replace built-in ones of the same name.
+    pub fn with(more: &'static [AtenOp]) -> Self {
+        Self { ops: Ops::with(more), ..Self::default() }
+    }
+
+    /// Whether the op of that name (`aten::add.Tensor`) has a translation.
+    pub fn is_registered(&self, op: &str) -> bool {
+        self.custom.contains_key(op) || self.get(op).is_some()
+    }
+
+    /// The translations of an op, in the order they were registered: the last one is used.
+    pub fn functions(&self, op: &str) -> Vec<Translation<'_>> {
+        let table = self.get(op).map(Translation::Table);
+        let custom = self.custom.get(op).into_iter().flatten();
+        let custom = custom.filter_map(|c| {
+            Some(match c {
+                Custom::Closure { schema, complex, .. } => {
+                    Translation::Registered { schema, is_complex: *complex }
+                }
+                Custom::Function(library, i) => {
+                    Translation::Function(self.function(*library, *i)?.1)
+                }
+            })
+        });
+        table.into_iter().chain(custom).collect()
+    }
+
+    /// The opset whose operators translations emit; what is written may be of an older one.
+    pub fn opset_version(&self) -> u32 {
+        schema::CANONICAL_OPSET
+    }
+
+    /// The op of that name (`aten::add.Tensor`) in the tables.
+    pub fn get(&self, name: &str) -> Option<&'static AtenOp> {
+        self.ops.0.get(name).copied()
+    }
+
+    /// All ops of the tables, by name.
+    pub fn ops(&self) -> Vec<&'static AtenOp> {
+        let mut all: Vec<_> = self.ops.0.values().copied().collect();
+        all.sort_by_key(|op| op.name());
+        all
+    }
+
+    /// The custom translation that an op's nodes use.
+    pub(crate) fn custom(&self, op: &str, complex: impl Fn() -> bool) -> Option<&Custom> {
+        let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());
+        custom.find(|c| match c {
+            Custom::Closure { complex: c, .. } => *c == complex,
+            Custom::Function(..) => !complex,
+        })
+    }
+
+    pub(crate) fn function(
+        &self,
+        library: usize,
+        i: usize,
+    ) -> Option<(&Model, &pt2onnx_ir::Function)> {
+        let library = self.functions.get(library)?;
+        Some((library, library.functions.get(i)?))
+    }
+
+    /// The parsed schema of an entry of a table. Threads share it.
+    pub(crate) fn schema(&self, op: &'static AtenOp) -> Option<Arc<Schema>> {
+        let known = self.schemas.get(op.schema).map(|known| known.clone());
+        known.or_else(|| {
+            let parsed = Arc::new(Schema::parse(op.schema)?);
+            self.schemas.insert(op.schema, parsed.clone());
+            Some(parsed)
+        })
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let custom: Vec<_> = self.custom.keys().collect();
+        f.debug_struct("Registry").field("ops", &self.ops.0.len()).field("custom", &custom).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn tables_are_sorted_and_unique() {
+        let mut seen = HashSet::new();
+        for family in ops::tables() {
+            for pair in family.windows(2) {
+                let (a, b) = (pair[0].name(), pair[1].name());
+                assert!(a < b, "{a} before {b}");
+            }
+            for op in family {
+                assert!(seen.insert(op.name()), "{} stands twice", op.name());
+            }
+        }
+    }
+
+    /// A row names a constant of PyTorch's list; a text is only for ops that the list does not have.
+    #[test]
+    fn schemas_are_those_of_the_list() {
+        let list = include_str!("../generated/schemas.txt");
+        let schemas: HashSet<&str> = list.lines().collect();
+        let names: HashSet<&str> = list.lines().filter_map(|l| l.split('(').next()).collect();
+        for op in ops::tables().flatten().filter(|op| !schemas.contains(op.schema)) {
+            assert!(Schema::parse(op.schema).is_some(), "no schema: {}", op.schema);
+            assert!(!names.contains(op.name()), "not PyTorch's schema: {}", op.schema);
+        }
+    }
+
+    #[test]
+    fn parameters_fit_the_schemas() {
+        let wrong: Vec<String> =
+            ops::tables().flatten().filter_map(|op| op.check().err()).collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}

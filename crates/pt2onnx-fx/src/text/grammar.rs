@@ -1,0 +1,523 @@
+//! The grammar: reads a text from left to right into a program.
+
+use super::{
+    RESERVED,
+    reader::{Number, Parsed, Place, Reader, Word},
+    values::{MIXED, list},
+};
+use crate::{
+    graph::{
+        Argument, Constant, ConstantValue, CustomObj, ExportedProgram, Graph, GraphSignature,
+        InputSpec, Name, Node, NodeMeta, OpName, OutputSpec, SymArg, ValueMeta, Values,
+    },
+    schema::MAJOR,
+};
+use indexmap::IndexMap;
+use pt2onnx_symbolic::{Constraints, Expr, Range};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashSet;
+use std::{
+    mem::{replace, take},
+    sync::Arc,
+};
+
+/// Modules whose members are Python functions, not operators.
+const FUNCTIONS: [&str; 4] = ["_operator", "operator", "math", "torch"];
+
+/// The target that a path names: `aten.add.Tensor`, `aten.relu` (its default overload), `higher_order.cond`, `_operator.add`,
+/// or any of them as the archive writes it.
+pub(super) fn target(path: &str) -> OpName {
+    let (module, rest) = path.split_once('.').unwrap_or((path, ""));
+    if path.starts_with("torch.ops.") || FUNCTIONS.contains(&module) || rest.is_empty() {
+        return OpName::parse(path);
+    }
+    let op = OpName::parse(&format!("torch.ops.{path}"));
+    match op.is_operator() || op.is_higher_order() {
+        true => op,
+        false => OpName::new(&op.namespace, &op.name, "default"),
+    }
+}
+
+/// What the graph being read has defined so far.
+#[derive(Default)]
+pub(super) struct Scope {
+    values: Values,
+    /// Values that nothing is known of.
+    tokens: FxHashSet<Name>,
+    nodes: FxHashSet<Name>,
+}
+
+/// A value, its name and where it stands.
+pub(super) type Definition = (Place, Name, Option<ValueMeta>);
+
+pub(super) struct Grammar<'a> {
+    pub(super) r: Reader<'a>,
+    pub(super) scope: Scope,
+    /// Inputs that the arguments of a call have declared; `None` where they may not.
+    pub(super) declared: Option<Vec<Argument>>,
+    state: IndexMap<String, Tensor>,
+    constants: IndexMap<String, Constant>,
+}
+
+impl<'a> Grammar<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self {
+            r: Reader::new(text),
+            scope: Scope::default(),
+            declared: None,
+            state: IndexMap::new(),
+            constants: IndexMap::new(),
+        }
+    }
+
+    /// `{ranges} graph(inputs) { nodes return (outputs) }`.
+    pub(super) fn program(mut self) -> Parsed<ExportedProgram> {
+        let ranges = self.ranges()?;
+        self.keyword("graph")?;
+        self.r.require("(")?;
+        let (mut inputs, mut specs, mut first) = (Vec::new(), Vec::new(), true);
+        while self.r.goes_on(")", take(&mut first))? {
+            let (input, spec) = self.input()?;
+            inputs.push(input);
+            specs.push(spec);
+        }
+        self.r.require("{")?;
+        let nodes = self.nodes()?;
+        self.r.require("(")?;
+        let (mut outputs, mut results, mut first) = (Vec::new(), Vec::new(), true);
+        while self.r.goes_on(")", take(&mut first))? {
+            let (output, spec) = self.output()?;
+            outputs.push(output);
+            results.push(spec);
+        }
+        self.r.require("}")?;
+        let graph = Graph {
+            nodes,
+            inputs,
+            outputs,
+            values: Arc::new(take(&mut self.scope.values)),
+            is_single_tensor_return: false,
+        };
+        self.finish(graph, GraphSignature { inputs: specs, outputs: results }, ranges)
+    }
+
+    /// `{ranges} target(arguments) -> results`.
+    pub(super) fn call(mut self) -> Parsed<ExportedProgram> {
+        let ranges = self.ranges()?;
+        let target = target(self.r.path("the name of an operator")?);
+        self.r.require("(")?;
+        self.declared = Some(Vec::new());
+        let args = self.args()?;
+        let inputs = self.declared.take().unwrap_or_default();
+        self.r.require("->")?;
+        let name = self.free(&target.name);
+        let single = !self.r.accept("(");
+        let (mut outputs, mut count) = (Vec::new(), 0);
+        if single {
+            let named = !self.r.sees("[");
+            outputs.push(self.call_result(&name, (!named).then_some(&mut count))?);
+        } else {
+            while self.r.goes_on(")", outputs.is_empty())? {
+                outputs.push(self.call_result(&name, Some(&mut count))?);
+            }
+        }
+        let single_return = target.is_higher_order().then_some(single);
+        let mut results = Vec::new();
+        for output in &outputs {
+            output.for_each_name(&mut |n| results.extend(self.scope.get(n)));
+        }
+        let meta = Arc::new(NodeMeta::default());
+        let graph = Graph {
+            nodes: vec![Node { name, target, args, outputs, single_return, meta }],
+            inputs,
+            outputs: results,
+            values: Arc::new(take(&mut self.scope.values)),
+            is_single_tensor_return: false,
+        };
+        let signature = GraphSignature {
+            inputs: graph.inputs.iter().cloned().map(InputSpec::UserInput).collect(),
+            outputs: graph.outputs.iter().cloned().map(OutputSpec::UserOutput).collect(),
+        };
+        self.finish(graph, signature, ranges)
+    }
+
+    fn finish(
+        mut self,
+        graph: Graph,
+        signature: GraphSignature,
+        range_constraints: Vec<(Expr, Range)>,
+    ) -> Parsed<ExportedProgram> {
+        if !self.r.at_end() {
+            return Err(self.r.expected("the end of the text"));
+        }
+        let mut constraints = Constraints::new();
+        for (expr, range) in &range_constraints {
+            constraints.constrain(expr, *range);
+        }
+        let inputs = graph.inputs.iter().filter_map(|i| graph.tensor(i.name()?));
+        for size in inputs.flat_map(|meta| &meta.sizes) {
+            constraints.constrain(size, Range::at_least(0));
+        }
+        Ok(ExportedProgram {
+            graph,
+            signature,
+            constraints,
+            range_constraints: { range_constraints.into_iter() }
+                .map(|(expr, range)| (expr.to_string(), range))
+                .collect(),
+            guards: Vec::new(),
+            module_call_graph: Vec::new(),
+            state: self.state,
+            constants: self.constants,
+            mutations: Vec::new(),
+            torch_version: String::new(),
+            schema_version: (MAJOR, 0),
+            verifiers: Vec::new(),
+            opset_version: IndexMap::new(),
+        })
+    }
+
+    fn keyword(&mut self, keyword: &str) -> Parsed<()> {
+        match self.r.accept_keyword(keyword) {
+            true => Ok(()),
+            false => Err(self.r.expected(&format!("`{keyword}`"))),
+        }
+    }
+
+    /// `{s0: VR[2, int_oo]}`, or nothing.
+    fn ranges(&mut self) -> Parsed<Vec<(Expr, Range)>> {
+        if !self.r.accept("{") {
+            return Ok(Vec::new());
+        }
+        self.r.list("}", |r| {
+            let expr = r.expression("a symbol")?;
+            r.require(":")?;
+            r.require("VR")?;
+            r.require("[")?;
+            let min = match r.accept("-int_oo") {
+                true => None,
+                false => Some(int(r)?),
+            };
+            r.require(",")?;
+            let max = match r.accept("int_oo") {
+                true => None,
+                false => Some(int(r)?),
+            };
+            r.require("]")?;
+            Ok((expr, Range { min, max }))
+        })
+    }
+
+    /// `name: type`, `name: type as KIND('target')`, `name = constant`, or a constant.
+    fn input(&mut self) -> Parsed<(Argument, InputSpec)> {
+        let start = self.r.place();
+        let Some(name) = self.defined_name() else {
+            let value = self.value()?;
+            return Ok((value.clone(), InputSpec::UserInput(value)));
+        };
+        if self.r.accept("=") {
+            let place = self.r.place();
+            let argument = self.value()?;
+            let value = match &argument {
+                Argument::None => ConstantValue::None,
+                Argument::Int(v) => ConstantValue::Int(*v),
+                Argument::Float(v) => ConstantValue::Float(*v),
+                Argument::Bool(v) => ConstantValue::Bool(*v),
+                Argument::String(v) => ConstantValue::String(v.clone()),
+                _ => return Err(self.r.error_at(place, "a constant input is a plain value")),
+            };
+            return Ok((argument, InputSpec::Constant { name, value }));
+        }
+        self.r.require(":")?;
+        let meta = self.ty()?;
+        let input = self.define((start, name.clone(), meta))?;
+        if !self.r.accept_keyword("as") {
+            return Ok((input.clone(), InputSpec::UserInput(input)));
+        }
+        let place = self.r.place();
+        let kind = self.r.word("what the input is")?;
+        self.r.require("(")?;
+        let target = match self.r.sees(")") {
+            true => Name::default(),
+            false => self.r.string()?.into(),
+        };
+        let mut persistent = true;
+        if kind == "BUFFER" && self.r.accept(",") {
+            self.keyword("persistent")?;
+            self.r.require("=")?;
+            persistent = self.r.accept_keyword("True");
+            if !persistent {
+                self.keyword("False")?;
+            }
+        }
+        self.r.require(")")?;
+        let spec = match (kind, &input) {
+            ("PARAMETER", _) => InputSpec::Parameter { name, target },
+            ("BUFFER", _) => InputSpec::Buffer { name, target, persistent },
+            ("CONSTANT_TENSOR", _) => InputSpec::TensorConstant { name, target },
+            ("CUSTOM_OBJ", Argument::CustomObj(object)) => {
+                InputSpec::CustomObj { object: object.clone(), target }
+            }
+            ("TOKEN", _) => InputSpec::Token(name),
+            _ => return Err(self.r.error_at(place, format!("an input is no `{kind}`"))),
+        };
+        self.absent(place, &spec)?;
+        Ok((input, spec))
+    }
+
+    /// Gives a parameter, buffer or constant a tensor without data.
+    fn absent(&mut self, place: Place, spec: &InputSpec) -> Parsed<()> {
+        let (name, target, in_state) = match spec {
+            InputSpec::Parameter { name, target } => (name, target, true),
+            InputSpec::Buffer { name, target, persistent } => (name, target, *persistent),
+            InputSpec::TensorConstant { name, target } => (name, target, false),
+            _ => return Ok(()),
+        };
+        let Some(ValueMeta::Tensor(meta)) = self.scope.values.get(name) else {
+            return Err(self
+                .r
+                .error_at(place, "only a tensor can be a parameter, buffer or constant"));
+        };
+        let size = |size: &Expr| size.as_int().and_then(|i| usize::try_from(i).ok());
+        let sizes: Option<Vec<usize>> = meta.sizes.iter().map(size).collect();
+        let tensor = sizes.and_then(|sizes| Tensor::absent(meta.dtype, sizes).ok());
+        let Some(tensor) = tensor else {
+            return Err(self.r.error_at(place, "its sizes must be known integers"));
+        };
+        match in_state {
+            true => drop(self.state.insert(target.to_string(), tensor)),
+            false => drop(self.constants.insert(target.to_string(), Constant::Tensor(tensor))),
+        }
+        Ok(())
+    }
+
+    /// `name`, `name as KIND('target')`, or a constant.
+    fn output(&mut self) -> Parsed<(Argument, OutputSpec)> {
+        let output = self.value()?;
+        if !self.r.accept_keyword("as") {
+            return Ok((output.clone(), OutputSpec::UserOutput(output)));
+        }
+        let place = self.r.place();
+        let kind = self.r.word("what the output is")?;
+        self.r.require("(")?;
+        let target = match self.r.sees(")") {
+            true => Name::default(),
+            false => self.r.string()?.into(),
+        };
+        self.r.require(")")?;
+        let Some(name) = output.name().cloned() else {
+            return Err(self.r.error_at(place, format!("a constant is no `{kind}`")));
+        };
+        let spec = match kind {
+            "LOSS_OUTPUT" => OutputSpec::Loss(name),
+            "BUFFER_MUTATION" => OutputSpec::BufferMutation { name, target },
+            "PARAMETER_MUTATION" => OutputSpec::ParameterMutation { name, target },
+            "USER_INPUT_MUTATION" => OutputSpec::UserInputMutation { name, target },
+            "GRADIENT_TO_PARAMETER" => OutputSpec::GradientToParameter { name, target },
+            "GRADIENT_TO_USER_INPUT" => OutputSpec::GradientToUserInput { name, target },
+            "TOKEN" => OutputSpec::Token(name),
+            _ => return Err(self.r.error_at(place, format!("an output is no `{kind}`"))),
+        };
+        Ok((output, spec))
+    }
+
+    /// `graph NAME(inputs) { nodes return outputs }`, behind `graph`: a body of a higher-order op.
+    pub(super) fn body(&mut self) -> Parsed<Argument> {
+        let name = self.r.word("the name of a body")?.into();
+        let (outer, declared) = (take(&mut self.scope), self.declared.take());
+        self.r.require("(")?;
+        let mut inputs = Vec::new();
+        while self.r.goes_on(")", inputs.is_empty())? {
+            let place = self.r.place();
+            inputs.push(match self.defined_name() {
+                Some(name) => {
+                    self.r.require(":")?;
+                    let meta = self.ty()?;
+                    self.define((place, name, meta))?
+                }
+                None => self.value()?,
+            });
+        }
+        self.r.require("{")?;
+        let nodes = self.nodes()?;
+        // A complex number in parentheses would be a single result.
+        let is_single_tensor_return = !self.r.sees("(");
+        let outputs = match is_single_tensor_return {
+            true => vec![self.value()?],
+            false => {
+                self.r.require("(")?;
+                self.values_up_to(")")?
+            }
+        };
+        self.r.require("}")?;
+        let values = Arc::new(replace(&mut self.scope, outer).values);
+        self.declared = declared;
+        let graph = Box::new(Graph { nodes, inputs, outputs, values, is_single_tensor_return });
+        Ok(Argument::Graph { name, graph })
+    }
+
+    /// Nodes up to `return`, which is consumed.
+    fn nodes(&mut self) -> Parsed<Vec<Node>> {
+        let mut nodes = Vec::new();
+        while !self.r.accept_keyword("return") {
+            nodes.push(self.node()?);
+        }
+        Ok(nodes)
+    }
+
+    /// `name: results = target(arguments)`.
+    fn node(&mut self) -> Parsed<Node> {
+        let start = self.r.place();
+        let name = Name::new(self.r.word("a node or `return`")?);
+        if !self.scope.nodes.insert(name.clone()) {
+            return Err(self.r.error_at(start, format!("node `{name}` is defined twice")));
+        }
+        self.r.require(":")?;
+        let mut defined = Vec::new();
+        let (outputs, tuple) = self.results(start, &name, &mut defined)?;
+        self.r.require("=")?;
+        let target = target(self.r.path("the name of an operator")?);
+        self.r.require("(")?;
+        let args = self.args()?;
+        for definition in defined {
+            self.define(definition)?;
+        }
+        let says = target.is_higher_order() || (tuple && outputs.len() == 1);
+        let single_return = says.then_some(!tuple);
+        Ok(Node { name, target, args, outputs, single_return, meta: Arc::default() })
+    }
+
+    /// The results of a node, and whether they are a tuple.
+    fn results(
+        &mut self,
+        start: Place,
+        name: &Name,
+        defined: &mut Vec<Definition>,
+    ) -> Parsed<(Vec<Argument>, bool)> {
+        if self.r.sees("[") {
+            return Ok((vec![self.result(defined)?], false));
+        }
+        if !self.r.accept("(") {
+            let meta = self.ty()?;
+            let output = argument(name, meta.as_ref());
+            defined.push((start, name.clone(), meta));
+            return Ok((vec![output], false));
+        }
+        let (mut outputs, mut comma) = (Vec::new(), false);
+        while !self.r.accept(")") {
+            if !outputs.is_empty() {
+                if !self.r.accept(",") {
+                    return Err(self.r.expected("`,` or `)`"));
+                }
+                comma = true;
+                if self.r.accept(")") {
+                    break;
+                }
+            }
+            outputs.push(self.result(defined)?);
+        }
+        let tuple = comma || outputs.len() != 1;
+        Ok((outputs, tuple))
+    }
+
+    /// `name: type`, `[name: type, ...]`, or a constant.
+    fn result(&mut self, defined: &mut Vec<Definition>) -> Parsed<Argument> {
+        let place = self.r.place();
+        if let Some(name) = self.defined_name() {
+            self.r.require(":")?;
+            let meta = self.ty()?;
+            let output = argument(&name, meta.as_ref());
+            defined.push((place, name, meta));
+            return Ok(output);
+        }
+        if !self.r.accept("[") {
+            return self.value();
+        }
+        let mut items = Vec::new();
+        while self.r.goes_on("]", items.is_empty())? {
+            items.push(self.result(defined)?);
+        }
+        list(items).ok_or_else(|| self.r.error_at(place, MIXED))
+    }
+
+    /// A type behind `->`, `None`, or a list of those. Results are called `base`, or by number.
+    fn call_result(&mut self, base: &Name, mut count: Option<&mut usize>) -> Parsed<Argument> {
+        let place = self.r.place();
+        if self.r.accept_keyword("None") {
+            return Ok(Argument::None);
+        }
+        if self.r.accept("[") {
+            let mut items = Vec::new();
+            while self.r.goes_on("]", items.is_empty())? {
+                items.push(self.call_result(base, count.as_deref_mut())?);
+            }
+            return list(items).ok_or_else(|| self.r.error_at(place, MIXED));
+        }
+        let name = match count {
+            None => base.clone(),
+            Some(count) => {
+                *count += 1;
+                self.free(&format!("{base}_{}", *count - 1))
+            }
+        };
+        let meta = self.ty()?;
+        self.define((place, name, meta))
+    }
+
+    /// A name that no value has yet.
+    fn free(&self, name: &str) -> Name {
+        let mut names =
+            std::iter::once(Name::new(name)).chain((1u32..).map(|i| format!("{name}_{i}").into()));
+        names.find(|n| self.scope.get(n).is_none()).unwrap_or_default()
+    }
+
+    /// A word that may name a value, with `:` or `=` behind it or not.
+    pub(super) fn defined_name(&mut self) -> Option<Name> {
+        let usable = |word: &Word| match word {
+            Word::Plain(text) => !RESERVED.contains(text),
+            Word::Quoted(_) => true,
+        };
+        self.r.attempt(|r| r.accept_word().filter(usable)).map(|w| w.text().into())
+    }
+
+    pub(super) fn define(&mut self, (place, name, meta): Definition) -> Parsed<Argument> {
+        if self.scope.get(&name).is_some() {
+            return Err(self.r.error_at(place, format!("value `{name}` is defined twice")));
+        }
+        let value = argument(&name, meta.as_ref());
+        match meta {
+            Some(meta) => drop(self.scope.values.insert(name, meta)),
+            None => drop(self.scope.tokens.insert(name)),
+        }
+        Ok(value)
+    }
+}
+
+impl Scope {
+    /// The value of this name as an argument.
+    pub(super) fn get(&self, name: &Name) -> Option<Argument> {
+        let token = || self.tokens.contains(name).then(|| argument(name, None));
+        self.values.get(name).map(|meta| argument(name, Some(meta))).or_else(token)
+    }
+}
+
+fn argument(name: &Name, meta: Option<&ValueMeta>) -> Argument {
+    let name = name.clone();
+    match meta {
+        None | Some(ValueMeta::Tensor(_)) => Argument::Tensor(name),
+        Some(ValueMeta::SymInt { .. }) => Argument::SymInt(SymArg::Name(name)),
+        Some(ValueMeta::SymFloat { .. }) => Argument::SymFloat(SymArg::Name(name)),
+        Some(ValueMeta::SymBool { .. }) => Argument::SymBool(SymArg::Name(name)),
+        Some(ValueMeta::CustomObj { class }) => {
+            Argument::CustomObj(CustomObj { name, class: class.clone() })
+        }
+    }
+}
+
+fn int(r: &mut Reader) -> Parsed<i64> {
+    let place = r.place();
+    match r.number("an integer")? {
+        Number::Int(int) => Ok(int),
+        _ => Err(r.error_at(place, "expected an integer")),
+    }
+}

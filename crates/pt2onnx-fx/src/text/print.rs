@@ -1,0 +1,354 @@
+//! Writes programs as text.
+
+use super::{RESERVED, SHORT};
+use crate::{
+    graph::{
+        ArgKind, Argument, ConstantValue, ExportedProgram, Graph, InputSpec, Name, NamedArg, Node,
+        OpName, OutputSpec, SymArg, TensorMeta, ValueMeta,
+    },
+    printer::range_constraints,
+    python::{PyBool, PyComplex, PyFloat, PyStr},
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use std::fmt::{self, Display, from_fn};
+
+/// A program as text.
+pub(super) fn program(program: &ExportedProgram) -> impl Display {
+    from_fn(|f| {
+        let full = f.alternate();
+        if !program.range_constraints.is_empty() {
+            writeln!(f, "{}", range_constraints(program))?;
+        }
+        f.write_str("graph(")?;
+        let graph = Body { graph: &program.graph, level: 0, full };
+        for (i, (input, spec)) in
+            program.graph.inputs.iter().zip(&program.signature.inputs).enumerate()
+        {
+            comma(f, i)?;
+            match spec {
+                InputSpec::Constant { name, value } => {
+                    write!(f, "{} = {}", Word(name), Constant(value))?;
+                }
+                _ => graph.typed(input).fmt(f)?,
+            }
+            let kind = spec.kind();
+            match spec {
+                InputSpec::UserInput(_) | InputSpec::Constant { .. } => {}
+                InputSpec::Token(_) => write!(f, " as {kind}()")?,
+                InputSpec::Buffer { target, persistent: false, .. } => {
+                    write!(f, " as {kind}({}, persistent = False)", PyStr(target))?;
+                }
+                InputSpec::Parameter { target, .. }
+                | InputSpec::Buffer { target, .. }
+                | InputSpec::TensorConstant { target, .. }
+                | InputSpec::CustomObj { target, .. } => {
+                    write!(f, " as {kind}({})", PyStr(target))?;
+                }
+            }
+        }
+        f.write_str(") {\n")?;
+        graph.nodes(f)?;
+        f.write_str("    return (")?;
+        for (i, (output, spec)) in
+            program.graph.outputs.iter().zip(&program.signature.outputs).enumerate()
+        {
+            comma(f, i)?;
+            graph.arg(output).fmt(f)?;
+            let kind = spec.kind();
+            match spec {
+                OutputSpec::UserOutput(_) => {}
+                OutputSpec::Loss(_) | OutputSpec::Token(_) => write!(f, " as {kind}()")?,
+                OutputSpec::BufferMutation { target, .. }
+                | OutputSpec::ParameterMutation { target, .. }
+                | OutputSpec::UserInputMutation { target, .. }
+                | OutputSpec::GradientToParameter { target, .. }
+                | OutputSpec::GradientToUserInput { target, .. } => {
+                    write!(f, " as {kind}({})", PyStr(target))?;
+                }
+            }
+        }
+        let only = program.graph.outputs.len() == 1;
+        f.write_str(if only { ",)\n}" } else { ")\n}" })
+    })
+}
+
+struct Constant<'a>(&'a ConstantValue);
+
+impl Display for Constant<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ConstantValue::String(text) => PyStr(text).fmt(f),
+            other => other.fmt(f),
+        }
+    }
+}
+
+/// The name of a target, without `torch.ops.` where it is read back so.
+fn target(op: &OpName) -> impl Display {
+    from_fn(move |f| {
+        let short = op.to_string();
+        match super::grammar::target(&short) == *op {
+            true => f.write_str(&short),
+            false => f.write_str(&op.qualified()),
+        }
+    })
+}
+
+fn comma(f: &mut fmt::Formatter<'_>, i: usize) -> fmt::Result {
+    f.write_str(if i > 0 { ", " } else { "" })
+}
+
+fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
+    from_fn(move |f| {
+        items.clone().enumerate().try_for_each(|(i, item)| {
+            comma(f, i)?;
+            item.fmt(f)
+        })
+    })
+}
+
+/// A name; in backquotes what is no identifier.
+struct Word<'a>(&'a str);
+
+impl Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let starts = self.0.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let plain = starts && self.0.chars().all(|c| c.is_alphanumeric() || c == '_');
+        match plain && !RESERVED.contains(&self.0) {
+            true => f.write_str(self.0),
+            false => write!(f, "`{}`", self.0),
+        }
+    }
+}
+
+/// `f32[s0, 8]`.
+struct Type<'a>(&'a TensorMeta);
+
+impl Display for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TensorMeta { dtype, sizes, strides, storage_offset, device, .. } = self.0;
+        write!(f, "{}[{}]", short(*dtype), separated(sizes.iter()))?;
+        if *strides != row_major(sizes) {
+            write!(f, "[{}]", separated(strides.iter()))?;
+        }
+        if *storage_offset != Expr::ZERO {
+            write!(f, "@({storage_offset})")?;
+        }
+        let device = device.to_string();
+        if device != "cpu" {
+            write!(f, " {}", PyStr(&device))?;
+        }
+        Ok(())
+    }
+}
+
+fn short(dtype: DType) -> &'static str {
+    SHORT.iter().find(|(d, _)| *d == dtype).map_or(dtype.name(), |(_, name)| name)
+}
+
+/// Strides of a contiguous tensor, as archives have them.
+pub(super) fn row_major(sizes: &[Expr]) -> Vec<Expr> {
+    let mut next = Expr::ONE;
+    let mut strides: Vec<Expr> = Vec::with_capacity(sizes.len());
+    for size in sizes.iter().rev() {
+        strides.push(next.clone());
+        next = match size.as_int() {
+            Some(0) => next,
+            _ => &next * size,
+        };
+    }
+    strides.reverse();
+    strides
+}
+
+/// A graph, and how deep it is nested.
+#[derive(Clone, Copy)]
+struct Body<'a> {
+    graph: &'a Graph,
+    level: usize,
+    /// Whether positional arguments have their names.
+    full: bool,
+}
+
+impl<'a> Body<'a> {
+    fn nodes(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indent = " ".repeat(4 * (self.level + 1));
+        for node in &self.graph.nodes {
+            let (name, results) = (Word(&node.name), self.results(node));
+            writeln!(
+                f,
+                "{indent}{name}: {results} = {}({})",
+                target(&node.target),
+                self.args(node)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn args(self, node: &'a Node) -> impl Display {
+        from_fn(move |f| {
+            let keyword = |arg: &&NamedArg| arg.kind == ArgKind::Keyword;
+            let named = |arg: &NamedArg| self.full && !arg.name.is_empty();
+            let mut count = 0;
+            for arg in node.args.iter().filter(|a| !keyword(a)) {
+                comma(f, count)?;
+                if named(arg) {
+                    write!(f, "{} = ", Word(&arg.name))?;
+                }
+                self.write_arg(f, &arg.value)?;
+                count += 1;
+            }
+            if node.args.iter().any(|a| !keyword(&a) && named(a)) {
+                f.write_str(", *")?;
+            }
+            for arg in node.args.iter().filter(keyword) {
+                comma(f, count)?;
+                write!(f, "{} = ", Word(&arg.name))?;
+                self.write_arg(f, &arg.value)?;
+                count += 1;
+            }
+            Ok(())
+        })
+    }
+
+    fn results(self, node: &'a Node) -> impl Display {
+        from_fn(move |f| match node.outputs.as_slice() {
+            [only] if node.single_return != Some(false) && only.name() == Some(&node.name) => {
+                self.ty(&node.name).fmt(f)
+            }
+            [Argument::Tensors(_) | Argument::OptionalTensors(_)]
+                if node.single_return != Some(false) =>
+            {
+                separated(node.outputs.iter().map(|o| self.typed(o))).fmt(f)
+            }
+            outputs => {
+                let tuple = outputs.len() == 1 && node.single_return == Some(false);
+                let comma = if tuple { "," } else { "" };
+                write!(f, "({}{comma})", separated(outputs.iter().map(|o| self.typed(o))))
+            }
+        })
+    }
+
+    /// `name: type`; a list of those; a constant.
+    fn typed(self, value: &'a Argument) -> impl Display {
+        let one =
+            move |name: &'a Name| from_fn(move |f| write!(f, "{}: {}", Word(name), self.ty(name)));
+        from_fn(move |f| match (value, value.name()) {
+            (_, Some(name)) => one(name).fmt(f),
+            (Argument::Tensors(names), _) => write!(f, "[{}]", separated(names.iter().map(one))),
+            (Argument::OptionalTensors(names), _) => {
+                let item = |name: &'a Option<Name>| {
+                    from_fn(move |f| match name {
+                        Some(name) => one(name).fmt(f),
+                        None => f.write_str("None"),
+                    })
+                };
+                write!(f, "[{}]", separated(names.iter().map(item)))
+            }
+            _ => self.write_arg(f, value),
+        })
+    }
+
+    fn ty(self, name: &'a str) -> impl Display {
+        from_fn(move |f| match self.graph.values.get(name) {
+            Some(ValueMeta::Tensor(meta)) => Type(meta).fmt(f),
+            Some(ValueMeta::SymInt { expr, .. }) => write!(f, "Sym({expr})"),
+            Some(ValueMeta::SymFloat { expr, .. }) => write!(f, "SymFloat({expr})"),
+            Some(ValueMeta::SymBool { expr, .. }) => write!(f, "SymBool({expr})"),
+            Some(ValueMeta::CustomObj { class }) => write!(f, "Object({})", PyStr(class)),
+            None => f.write_str("Token()"),
+        })
+    }
+
+    fn arg(self, arg: &'a Argument) -> impl Display {
+        from_fn(move |f| self.write_arg(f, arg))
+    }
+
+    fn write_arg(self, f: &mut fmt::Formatter<'_>, arg: &'a Argument) -> fmt::Result {
+        fn list<'a, T: 'a, D: Display>(
+            f: &mut fmt::Formatter<'_>,
+            items: &'a [T],
+            show: impl Fn(&'a T) -> D + Clone,
+        ) -> fmt::Result {
+            write!(f, "[{}]", separated(items.iter().map(show)))
+        }
+        fn lists<'a, T: 'a, D: Display>(
+            f: &mut fmt::Formatter<'_>,
+            items: &'a [Vec<T>],
+            show: impl Fn(&'a T) -> D + Copy,
+        ) -> fmt::Result {
+            list(f, items, |inner| from_fn(move |f| list(f, inner, show)))
+        }
+        fn word(name: &Name) -> Word<'_> {
+            Word(name)
+        }
+        fn optional(name: &Option<Name>) -> impl Display {
+            from_fn(move |f| match name {
+                Some(name) => Word(name).fmt(f),
+                None => f.write_str("None"),
+            })
+        }
+        match arg {
+            Argument::None | Argument::OptionalTensor(None) => f.write_str("None"),
+            Argument::Tensor(n) | Argument::OptionalTensor(Some(n)) => Word(n).fmt(f),
+            Argument::CustomObj(object) => Word(&object.name).fmt(f),
+            Argument::Tensors(names) => list(f, names, word),
+            Argument::OptionalTensors(names) => list(f, names, optional),
+            Argument::NestedTensors(names) => lists(f, names, word),
+            Argument::Int(v) => v.fmt(f),
+            Argument::Ints(v) => list(f, v, |v| *v),
+            Argument::IntLists(v) => lists(f, v, |v| *v),
+            Argument::Float(v) => PyFloat(*v).fmt(f),
+            Argument::Floats(v) => list(f, v, |v| PyFloat(*v)),
+            Argument::FloatLists(v) => lists(f, v, |v| PyFloat(*v)),
+            Argument::Bool(v) => PyBool(*v).fmt(f),
+            Argument::Bools(v) => list(f, v, |v| PyBool(*v)),
+            Argument::String(v) => PyStr(v).fmt(f),
+            Argument::Strings(v) => list(f, v, |v| PyStr(v)),
+            Argument::SymInt(v) => sym(v, |v| *v).fmt(f),
+            Argument::SymInts(v) => list(f, v, |v| sym(v, |v| *v)),
+            Argument::SymFloat(v) => sym(v, |v| PyFloat(*v)).fmt(f),
+            Argument::SymFloats(v) => list(f, v, |v| sym(v, |v| PyFloat(*v))),
+            Argument::SymBool(v) => sym(v, |v| PyBool(*v)).fmt(f),
+            Argument::SymBools(v) => list(f, v, |v| sym(v, |v| PyBool(*v))),
+            Argument::Complex(re, im) => PyComplex(*re, *im).fmt(f),
+            Argument::DType(dtype) => write!(f, "torch.{dtype}"),
+            Argument::MemoryFormat(format) => format.fmt(f),
+            Argument::Layout(layout) => layout.fmt(f),
+            Argument::Device(device) => write!(f, "torch.device({})", PyStr(&device.to_string())),
+            Argument::Operator(name) => {
+                let bare = name.strip_prefix("torch.ops.").unwrap_or(name);
+                write!(f, "torch.ops.{bare}")
+            }
+            Argument::Dict(entries) => {
+                let entry = |(k, v): (&'a Name, &'a Argument)| {
+                    from_fn(move |f| write!(f, "{}: {}", PyStr(k), self.arg(v)))
+                };
+                write!(f, "{{{}}}", separated(entries.iter().map(entry)))
+            }
+            Argument::Graph { name, graph } => {
+                let body = Body { graph, level: self.level + 1, full: self.full };
+                write!(f, "graph {}(", Word(name))?;
+                writeln!(f, "{}) {{", separated(graph.inputs.iter().map(|i| body.typed(i))))?;
+                body.nodes(f)?;
+                let indent = " ".repeat(4 * (self.level + 1));
+                write!(f, "{indent}    return ")?;
+                match graph.outputs.as_slice() {
+                    [only] if graph.is_single_tensor_return => body.write_arg(f, only)?,
+                    [only] => write!(f, "({},)", body.arg(only))?,
+                    outputs => write!(f, "({})", separated(outputs.iter().map(|o| body.arg(o))))?,
+                }
+                write!(f, "\n{indent}}}")
+            }
+        }
+    }
+}
+
+fn sym<'a, T, D: Display>(arg: &'a SymArg<T>, show: impl Fn(&'a T) -> D) -> impl Display {
+    from_fn(move |f| match arg {
+        SymArg::Name(name) => Word(name).fmt(f),
+        SymArg::Value(value) => show(value).fmt(f),
+        SymArg::Expr(expr) => write!(f, "Sym({expr})"),
+    })
+}
