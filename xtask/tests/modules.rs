@@ -119,8 +119,9 @@ fn edges(files: &[(&str, &str)]) -> (Graph, BTreeSet<String>) {
 /// The edges from `a.rs` of a crate in which `b.rs` defines `B` and `f`, and `c/` re-exports `c/inner.rs`.
 fn from_a(source: &str) -> Vec<String> {
     let (_, edges) = edges(&[
-        ("lib.rs", "mod a; mod b; mod c; pub use b::B; pub use c::*;"),
+        ("lib.rs", "mod a; mod b; mod c; #[path = \"e/f.rs\"] mod d; pub use b::B; pub use c::*;"),
         ("a.rs", source),
+        ("e/f.rs", "pub const D: u8 = 0;"),
         ("b.rs", "pub enum B { One } pub fn f() {} pub trait T {} macro_rules! m { () => {} }"),
         ("c/mod.rs", "mod inner; pub use inner::{C as Renamed, g}; pub struct Own;"),
         ("c/inner.rs", "pub struct C; pub fn g() {} made!(struct Made;);"),
@@ -149,6 +150,7 @@ fn paths_lead_to_the_file_that_defines_them() {
         ("fn a() { m!(); }", &["b.rs"]),
         ("macro_rules! mine { () => { $crate::B::One } }", &["b.rs"]),
         ("type A = super::c::inner::Made;", &["c/inner.rs"]),
+        ("const A: u8 = crate::d::D;", &["e/f.rs"]),
         // Not of this crate, not resolved, or for tests.
         ("use b::B;", &[]),
         ("use std::b::B; fn a(x: u8) { x.f() }", &[]),

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
-use syn::{Attribute, Item, UseTree, Visibility};
+use syn::{Attribute, Expr, ExprLit, Item, Lit, UseTree, Visibility};
 
 /// Types, traits and modules have names of this kind.
 pub const TYPE: u8 = 1;
@@ -109,14 +109,15 @@ impl Tree {
                 self.declare(id, item);
                 continue;
             };
-            if module.attrs.iter().any(|a| a.path().is_ident("path")) {
-                bail!("{}: modules with a #[path] are not followed", self.files[file].display());
-            }
             let name = module.ident.to_string();
             let below = folder.join(&name);
-            let child = match &module.content {
-                Some((_, items)) => self.module(file, items.clone(), &below, Some(id))?,
-                None => {
+            let child = match (&module.content, elsewhere(&module.attrs)) {
+                (Some((_, items)), _) => self.module(file, items.clone(), &below, Some(id))?,
+                (None, Some(path)) => {
+                    let path = self.files[file].with_file_name(path);
+                    self.load(&path, path.parent().unwrap_or(folder), Some(id))?
+                }
+                (None, None) => {
                     let beside = folder.join(format!("{name}.rs"));
                     let path = if beside.exists() { beside } else { below.join("mod.rs") };
                     self.load(&path, &below, Some(id))?
@@ -170,6 +171,15 @@ impl Tree {
         let is_trait = matches!(item, Item::Trait(_) | Item::TraitAlias(_));
         let definition = Definition::Item { kinds, is_trait };
         self.scopes[scope].definitions.push((name.to_string(), definition));
+    }
+}
+
+/// The file that `#[path = ".."]` says a module is in.
+fn elsewhere(attributes: &[Attribute]) -> Option<String> {
+    let path = attributes.iter().find(|attribute| attribute.path().is_ident("path"))?;
+    match &path.meta.require_name_value().ok()?.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) => Some(path.value()),
+        _ => None,
     }
 }
 
