@@ -27,6 +27,8 @@ mod op;
 mod ops;
 mod registry;
 mod schema;
+#[cfg(test)]
+mod testing;
 #[doc(hidden)]
 #[rustfmt::skip]
 #[path = "generated/schemas.rs"]

@@ -47,9 +47,8 @@ impl<T: FromArg> FromArg for Option<T> {
     }
 }
 
-/// An argument of any type that a translation does not look at.
-#[derive(Debug, Clone)]
-pub(crate) struct Ignored;
+/// An argument of any type that a translation does not look at. (Of this type, Rust allows fields that nothing reads.)
+pub(crate) type Ignored = std::marker::PhantomData<()>;
 
 impl FromArg for Ignored {
     fn accepts(_: &ParamType) -> bool {
@@ -57,7 +56,11 @@ impl FromArg for Ignored {
     }
 
     fn from_arg(_: &Cx, _: &Argument) -> Result<Self, String> {
-        Ok(Ignored)
+        Ok(std::marker::PhantomData)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(std::marker::PhantomData)
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod coefficients;
 pub(crate) mod complex_math;
 pub(crate) mod control;
+pub(crate) mod index;
 pub(crate) mod matrix;
 pub(crate) mod num;
 pub(crate) mod precision;

@@ -1,7 +1,6 @@
 //! What the families about shapes and indices share: recorded sizes, counted vectors, crops.
 
-use crate::{Cx, FromArg, Lowered, cx::axis_of};
-use pt2onnx_fx::graph::Argument;
+use crate::{Cx, LowerError, Lowered, cx::axis_of};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -9,26 +8,13 @@ use pt2onnx_tensor::{DType, Tensor};
 /// Index tensors up to this many elements are spelled out as constants; longer ones are computed at run time.
 pub(crate) const SPELLED_OUT: i64 = 4096;
 
-/// An argument that the recorded sizes say more of.
-pub(crate) struct Implied;
-
-impl FromArg for Implied {
-    fn accepts(_: &crate::ParamType) -> bool {
-        true
-    }
-
-    fn from_arg(_: &Cx, _: &Argument) -> Result<Self, String> {
-        Ok(Implied)
-    }
-}
-
 /// `x` with the recorded sizes, in which every -1 is worked out.
 pub(crate) fn to_recorded(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.reshape(x, &cx.out_shape()?))
 }
 
 /// Says that `x` has the recorded sizes: of ops whose result's size inference does not see.
-pub(crate) fn recorded(cx: &Cx, x: Value) -> Lowered {
+pub(crate) fn set_recorded(cx: &Cx, x: Value) -> Lowered {
     cx.set_type(x, Type::tensor(cx.dtype(x), cx.out_shape()?));
     Ok(x)
 }
@@ -53,7 +39,7 @@ pub(crate) fn axes_of(rank: usize, dims: &[i64]) -> Lowered<Vec<usize>> {
 }
 
 /// Whether nothing is in it, by sizes known now.
-pub(crate) fn is_empty(shape: &[Expr]) -> bool {
+pub(crate) fn has_no_elements(shape: &[Expr]) -> bool {
     shape.iter().any(|d| d.as_int() == Some(0))
 }
 
@@ -125,7 +111,7 @@ pub(crate) fn as_index(cx: &Cx, x: Value) -> Value {
 }
 
 /// A vector laid along dimension `axis` of a tensor of that rank, for what broadcasts: dimensions before it are left out.
-pub(crate) fn along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
+pub(crate) fn broadcast_along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
     let behind: Vec<usize> = (1..rank.saturating_sub(axis)).collect();
     cx.unsqueeze(x, &behind)
 }
@@ -134,7 +120,7 @@ pub(crate) fn along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
 pub(crate) fn settled(cx: &Cx, x: Value) -> Lowered {
     let extra = cx.rank(x).saturating_sub(cx.out_shape()?.len());
     let axes: Vec<usize> = (0..extra).collect();
-    recorded(cx, cx.squeeze(x, &axes))
+    set_recorded(cx, cx.squeeze(x, &axes))
 }
 
 /// Both broadcast to the shape that they have in common.
@@ -153,4 +139,44 @@ pub(crate) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
     let a = to(a, b);
     cx.bind_dims(a);
     (a, to(b, a))
+}
+
+/// The diagonal of each matrix in dimensions `dim1`, `dim2`, as the last dimension: every `columns + 1`-th element of the
+/// flattened matrix.
+pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let rank = cx.rank(x);
+    let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
+    if a == b {
+        return Err(LowerError::unsupported("a diagonal along one dimension"));
+    }
+    let sizes = cx.out_shape()?;
+    let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
+    let length = sizes.last().cloned().unwrap_or(Expr::int(0));
+    let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
+    // Matrices first: `GatherND` of spelled out coordinates.
+    if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
+        && !others.iter().any(|&o| o < a.max(b))
+    {
+        let (from, to) = if a < b { (below, right) } else { (right, below) };
+        let coordinates: Vec<i64> =
+            (0..length).flat_map(|i| [i.saturating_add(from), i.saturating_add(to)]).collect();
+        let found = cx.gather_nd(x, constant(cx, &[length, 2], &coordinates), Default::default());
+        let order: Vec<usize> = (1..=others.len()).chain([0]).collect();
+        return set_recorded(cx, cx.transpose(found, &order));
+    }
+    let perm: Vec<usize> = others.iter().copied().chain([a, b]).collect();
+    let (rows, columns) = (cx.dim(x, a as i64), cx.dim(x, b as i64));
+    let mut flat: Vec<Expr> = others.iter().map(|&o| cx.dim(x, o as i64)).collect();
+    flat.push(&rows * &columns);
+    let flattened = cx.reshape(cx.transpose(x, &perm), &flat);
+    let start = &columns * below + right;
+    let end = (length + below) * &columns;
+    let result = cx.slice_op(
+        flattened,
+        cx.sizes(&[start]),
+        cx.sizes(&[end]),
+        cx.ints(&[others.len() as i64]),
+        cx.sizes(&[columns + 1]),
+    );
+    set_recorded(cx, result)
 }

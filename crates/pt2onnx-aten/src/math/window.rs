@@ -1,4 +1,4 @@
-//! Where windows lie along a dimension: positions to gather from, for what ONNX has no operator with windows for.
+//! What convolutions, pooling and resampling share: where windows lie along a dimension, and their parameters.
 
 use crate::Cx;
 use pt2onnx_ir::Value;
@@ -67,4 +67,20 @@ pub(crate) fn product_along(cx: &Cx, x: Value, axis: usize, matrix: Value) -> Va
     }
     let product = cx.matmul(cx.swap_axes(x, axis, last), matrix);
     cx.swap_axes(product, axis, last)
+}
+
+/// One number for all dimensions, or one for each.
+pub(crate) fn per_dim(given: &[i64], n: usize) -> Vec<i64> {
+    match given {
+        [one] => vec![*one; n],
+        all => all.to_vec(),
+    }
+}
+
+/// `op` on `x` with `n` spatial dimensions, given a batch dimension if it has none.
+pub(crate) fn batched(cx: &Cx, x: Value, n: usize, op: impl Fn(Value) -> Value) -> Value {
+    match cx.rank(x) == n + 1 {
+        true => cx.squeeze(op(cx.unsqueeze(x, &[0])), &[0]),
+        false => op(x),
+    }
 }

@@ -1,25 +1,12 @@
-//! Operators that libraries bring along: ONNX's own as PyTorch offers them, and matrix products of groups of rows.
+//! Ops of libraries: the ONNX operators that PyTorch offers (`torch.onnx.ops`), and grouped matrix products.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, conforms, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_grouped_mm, |cx: &Cx,
-                            x: Value,
-                            w: Value,
-                            offsets: Option<Value>,
-                            bias: Option<Value>,
-                            _: Option<DType>|
-     -> Lowered {
-        let result = match offsets {
-            Some(offsets) => grouped_mm(cx, x, w, offsets)?,
-            None => cx.matmul(x, w),
-        };
-        let result = bias.map_or(result, |b| cx.add(result, b));
-        Ok(cx.cast(result, cx.out_dtype()?))
-    }),
+    op!(aten::_grouped_mm, biased_grouped_mm),
     op!(
         "onnx::Attention.opset23(Tensor Q, Tensor K, Tensor V, Tensor? attn_mask=None, Tensor? past_key=None, Tensor? past_value=None, *, bool is_causal=False, int kv_num_heads=0, int q_num_heads=0, int qk_matmul_output_mode=0, float? scale=None, float softcap=0.0, int? softmax_precision=None) -> (Tensor, Tensor, Tensor, Tensor)",
         onnx_attention
@@ -42,8 +29,25 @@ pub(crate) static OPS: &[AtenOp] = &[
     ),
 ];
 
-/// Each group of rows times its own matrix: a `Loop` over the groups, which end at the offsets. Rows behind the last group
-/// are zero.
+/// [`grouped_mm`] plus `bias`, in the recorded type; without offsets, the batched product `x @ weights`.
+fn biased_grouped_mm(
+    cx: &Cx,
+    x: Value,
+    weights: Value,
+    offsets: Option<Value>,
+    bias: Option<Value>,
+    _out_dtype: Ignored,
+) -> Lowered {
+    let result = match offsets {
+        Some(offsets) => grouped_mm(cx, x, weights, offsets)?,
+        None => cx.matmul(x, weights),
+    };
+    let result = bias.map_or(result, |b| cx.add(result, b));
+    Ok(cx.cast(result, cx.out_dtype()?))
+}
+
+/// Each group of rows of `x` (`(rows, width)`) times its own matrix of `weights` (`(groups, width, out)`): a `Loop` over the
+/// groups. Group i ends before row `offsets[i]`. Rows after the last group are zero.
 fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     if (cx.rank(x), cx.rank(weights)) != (2, 3) {
         return Err(LowerError::unsupported("groups of other than rows by one matrix for each"));
@@ -76,37 +80,46 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     Ok(result)
 }
 
-/// The node that the arguments spell out: `torch.onnx.ops.symbolic`.
-#[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
-fn symbolic(
-    cx: &Cx,
-    inputs: Vec<Option<Value>>,
-    op: String,
-    _dtypes: Ignored,
-    _shapes: Ignored,
-    keys: Vec<String>,
-    types: Vec<String>,
-    places: Vec<Vec<i64>>,
-    ints: Vec<i64>,
-    floats: Vec<f64>,
-    strings: Vec<String>,
-    metadata_keys: Vec<String>,
-    metadata_values: Vec<String>,
-    domain: String,
-    version: Option<i64>,
-) -> Lowered<Outputs> {
+arguments! {
+    /// What [`symbolic`] takes. Element types and sizes of the outputs are the recorded ones.
+    struct SymbolicArgs {
+        inputs: Vec<Option<Value>>,
+        op_type: String,
+        onnx_dtype: Ignored,
+        onnx_dtypes: Ignored,
+        shape: Ignored,
+        shapes: Ignored,
+        attr_keys: Vec<String>,
+        attr_types: Vec<String>,
+        attr_pos: Vec<Vec<i64>>,
+        attr_ints: Vec<i64>,
+        attr_floats: Vec<f64>,
+        attr_strs: Vec<String>,
+        metadata_props_keys: Vec<String>,
+        metadata_props_values: Vec<String>,
+        domain: String,
+        version: Option<i64>,
+    }
+}
+
+/// The node that the arguments of `torch.onnx.ops.symbolic` describe: operator, attributes and metadata.
+///
+/// Attribute i is called `attr_keys[i]`, has the type `attr_types[i]`, and is elements `attr_pos[i]` of the list of that type.
+fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     if let Some(origin) = cx.origin() {
-        let entries = metadata_keys.into_iter().zip(metadata_values);
+        let keys = args.metadata_props_keys.iter().cloned();
+        let entries = keys.zip(args.metadata_props_values.iter().cloned());
         let entries = entries.map(|(k, v)| (k.into(), v.into()));
         cx.edit(|model| model[origin].metadata.extend(entries));
     }
     let mut attributes = Attributes::new();
-    for ((key, kind), place) in keys.into_iter().zip(&types).zip(&places) {
-        let value = attribute(kind, place, &ints, &floats, &strings).ok_or_else(|| {
+    for ((key, kind), place) in args.attr_keys.iter().zip(&args.attr_types).zip(&args.attr_pos) {
+        let value = attribute(&args, kind, place).ok_or_else(|| {
             LowerError::unsupported(format!("the attribute `{key}` is malformed"))
         })?;
-        attributes.push((key.into(), value));
+        attributes.push((key.clone().into(), value));
     }
+    let SymbolicArgs { inputs, op_type: op, domain, version, .. } = args;
     let outputs: Option<Vec<Type>> = (0..cx.recorded_len())
         .map(|i| Some(Type::tensor(cx.recorded(i)?.dtype, cx.recorded(i)?.sizes.clone())))
         .collect();
@@ -136,21 +149,15 @@ fn symbolic(
     Ok(results.to_vec().into())
 }
 
-/// The elements `place` of the list that `kind` says.
-fn attribute(
-    kind: &str,
-    place: &[i64],
-    ints: &[i64],
-    floats: &[f64],
-    strings: &[String],
-) -> Option<Attribute> {
+/// The attribute of type `kind` whose elements are `place` (start and end) of the list of that type; none if the list is too short.
+fn attribute(args: &SymbolicArgs, kind: &str, place: &[i64]) -> Option<Attribute> {
     let [start, end] = place else { return None };
     let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
-    let ints = || ints.get(range.clone());
+    let ints = || args.attr_ints.get(range.clone());
     let floats = || -> Option<Vec<f32>> {
-        Some(floats.get(range.clone())?.iter().map(|&f| f as f32).collect())
+        Some(args.attr_floats.get(range.clone())?.iter().map(|&f| f as f32).collect())
     };
-    let strings = || strings.get(range.clone());
+    let strings = || args.attr_strs.get(range.clone());
     Some(match kind {
         "i" => Attribute::Int(*ints()?.first()?),
         "f" => Attribute::Float(*floats()?.first()?),
@@ -162,19 +169,24 @@ fn attribute(
     })
 }
 
-/// What ONNX defines `RotaryEmbedding` to be, which opset 23 brings: the first elements of each head are pairs that turn by
-/// the angles whose cosines and sines are given.
-#[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
-fn onnx_rotary_embedding(
-    cx: &Cx,
-    x: Value,
-    cos: Value,
-    sin: Value,
-    positions: Option<Value>,
-    interleaved: bool,
-    num_heads: i64,
-    rotary_embedding_dim: i64,
-) -> Lowered {
+arguments! {
+    /// What [`onnx_rotary_embedding`] takes.
+    struct RotaryEmbeddingArgs {
+        x: Value,
+        cos_cache: Value,
+        sin_cache: Value,
+        position_ids: Option<Value>,
+        interleaved: bool,
+        num_heads: i64,
+        rotary_embedding_dim: i64,
+    }
+}
+
+/// The function that ONNX defines `RotaryEmbedding` by, an operator since opset 23: the first `rotary_embedding_dim` elements of each
+/// head (all if 0) are pairs `(a, b)`, which become `(cos a - sin b, sin a + cos b)`. The caches hold a row of cosines or sines for
+/// each position.
+fn onnx_rotary_embedding(cx: &Cx, args: RotaryEmbeddingArgs) -> Lowered {
+    let RotaryEmbeddingArgs { x, position_ids: positions, interleaved, num_heads, .. } = args;
     let given = cx.shape(x);
     // Heads before or behind the sequence.
     let (heads, heads_axis) = match given.as_slice() {
@@ -189,7 +201,7 @@ fn onnx_rotary_embedding(
         }
     };
     let width = cx.dim(heads, 3);
-    let turned = match rotary_embedding_dim {
+    let turned = match args.rotary_embedding_dim {
         0 => width.clone(),
         n => Expr::int(n),
     };
@@ -198,7 +210,7 @@ fn onnx_rotary_embedding(
         let rows = positions.map_or(cache, |p| cx.gather(cache, p, 0));
         cx.unsqueeze(rows, &[heads_axis])
     };
-    let (cos, sin) = (angles(cos), angles(sin));
+    let (cos, sin) = (angles(args.cos_cache), angles(args.sin_cache));
     let first = cx.slice(heads, 3, &Expr::int(0), &turned, 1);
     let mut paired = cx.shape(first).to_vec();
     let (a, b) = if interleaved {
@@ -224,36 +236,43 @@ fn onnx_rotary_embedding(
     Ok(cx.reshape(cx.concat(&parts, 3), &given))
 }
 
-#[expect(clippy::too_many_arguments, reason = "PyTorch's signature")]
-fn onnx_attention(
-    cx: &Cx,
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Option<Value>,
-    past_key: Option<Value>,
-    past_value: Option<Value>,
-    is_causal: bool,
-    kv_num_heads: i64,
-    q_num_heads: i64,
-    qk_matmul_output_mode: i64,
-    scale: Option<f64>,
-    softcap: f64,
-    softmax_precision: Option<i64>,
-) -> Lowered<Outputs> {
+arguments! {
+    /// What [`onnx_attention`] takes.
+    #[expect(non_snake_case, reason = "the op's names")]
+    struct OnnxAttentionArgs {
+        Q: Value,
+        K: Value,
+        V: Value,
+        attn_mask: Option<Value>,
+        past_key: Option<Value>,
+        past_value: Option<Value>,
+        is_causal: bool,
+        kv_num_heads: i64,
+        q_num_heads: i64,
+        qk_matmul_output_mode: i64,
+        scale: Option<f64>,
+        softcap: f64,
+        softmax_precision: Option<i64>,
+    }
+}
+
+/// `Attention`, with as many outputs as are used.
+fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     let positive = |n: i64| (n != 0).then_some(n);
     let options = attrs::Attention {
-        is_causal,
-        kv_num_heads: positive(kv_num_heads),
-        q_num_heads: positive(q_num_heads),
-        qk_matmul_output_mode,
-        scale: scale.map(|s| s as f32),
-        softcap: softcap as f32,
-        softmax_precision,
+        is_causal: args.is_causal,
+        kv_num_heads: positive(args.kv_num_heads),
+        q_num_heads: positive(args.q_num_heads),
+        qk_matmul_output_mode: args.qk_matmul_output_mode,
+        scale: args.scale.map(|s| s as f32),
+        softcap: args.softcap as f32,
+        softmax_precision: args.softmax_precision,
         ..Default::default()
     };
     let used = (0..4).rev().find(|&i| cx.is_used(i)).unwrap_or(0) + 1;
-    let results = cx.attention_n(used, q, k, v, mask, past_key, past_value, None, options);
+    let (q, k, v) = (args.Q, args.K, args.V);
+    let past = (args.past_key, args.past_value);
+    let results = cx.attention_n(used, q, k, v, args.attn_mask, past.0, past.1, None, options);
     for (i, &result) in results.iter().enumerate() {
         if let Some(meta) = cx.recorded(i) {
             cx.set_type(result, Type::tensor(meta.dtype, meta.sizes.clone()));

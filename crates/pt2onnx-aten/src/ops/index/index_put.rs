@@ -1,28 +1,30 @@
 //! Elements written to where several indices say, as `x[i, :, j] = v` does.
 
-use crate::math::shape::{along, is_empty, recorded};
-use crate::ops::index::indexing::{Order, by_axis, held, only_mask, stacked};
-use crate::ops::index::masks::non_zero;
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
+use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::_index_put_impl,
-        |cx: &Cx,
-         x: Value,
-         indices: Vec<Option<Value>>,
-         values: Value,
-         accumulate: bool,
-         _: bool| index_put(cx, x, indices, values, accumulate),
-        parts
-    ),
+    op!(aten::_index_put_impl, index_put_impl, parts),
     op!(aten::_unsafe_index_put, index_put, parts),
     op!(aten::_unsafe_masked_index_put_accumulate, masked_index_put, parts),
     op!(aten::index_put, index_put, parts),
 ];
+
+/// [`index_put`]; `unsafe` says that PyTorch may leave out checks.
+fn index_put_impl(
+    cx: &Cx,
+    x: Value,
+    indices: Vec<Option<Value>>,
+    values: Value,
+    accumulate: bool,
+    _unsafe: Ignored,
+) -> Lowered {
+    index_put(cx, x, indices, values, accumulate)
+}
 
 /// `x[indices] = values`, or with `accumulate` `+=`; both are broadcast.
 fn index_put(
@@ -38,7 +40,7 @@ fn index_put(
     let computed = if adds_bools { DType::I32 } else { dtype };
     let (x, values) = (cx.cast(x, computed), cx.cast(values, computed));
     let result = put(cx, x, &indices, values, accumulate)?;
-    recorded(cx, cx.cast(result, dtype))
+    set_recorded(cx, cx.cast(result, dtype))
 }
 
 fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: bool) -> Lowered {
@@ -72,7 +74,7 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
         let mut shape = cx.shape(x);
         shape[axis] = cx.dim(index, 0);
         let options = attrs::ScatterElements { axis: axis as i64, reduction };
-        let index = cx.expand(along(cx, index, axis, cx.rank(x)), &shape);
+        let index = cx.expand(broadcast_along(cx, index, axis, cx.rank(x)), &shape);
         return Ok(cx.scatter_elements(
             x,
             index,
@@ -150,7 +152,7 @@ fn masked_index_put(
     indices: Vec<Option<Value>>,
     values: Value,
 ) -> Lowered {
-    if is_empty(&cx.shape(x)) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(x);
     }
     let held = held(cx, x, indices);

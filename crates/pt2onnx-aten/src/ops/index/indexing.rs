@@ -1,9 +1,9 @@
 //! Elements chosen by indices.
 
-use crate::math::shape::{as_index, counted, flat, is_empty, recorded, settled, vector};
-use crate::ops::index::masks::{coordinates, mask_select};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
-use pt2onnx_ir::{Type, Value, attrs};
+use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
+use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
+use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -27,7 +27,7 @@ fn embedding(cx: &Cx, weight: Value, indices: Value, _padding_idx: Expr) -> Lowe
 /// `GatherElements`; of a 0-d tensor the element itself.
 fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     let axis = cx.axis(x, dim)? as i64;
-    if is_empty(&cx.shape(index)) {
+    if has_no_elements(&cx.shape(index)) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
     }
     if cx.rank(x) == 0 {
@@ -55,7 +55,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     let indices = as_index(cx, indices);
     let Some(dim) = dim else {
         let options = attrs::GatherElements { axis: 0 };
-        return recorded(cx, cx.gather_elements(flat(cx, x), flat(cx, indices), options));
+        return set_recorded(cx, cx.gather_elements(flat(cx, x), flat(cx, indices), options));
     };
     let axis = cx.axis(x, dim)?;
     let sizes = cx.out_shape()?;
@@ -65,7 +65,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     let mut from = sizes.clone();
     from[axis] = cx.dim(x, axis as i64);
     let options = attrs::GatherElements { axis: axis as i64 };
-    recorded(cx, cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options))
+    set_recorded(cx, cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options))
 }
 
 /// Whether the class is the one of its column; without a number of classes, up to the largest that occurs.
@@ -78,55 +78,16 @@ fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
         _ => counted(cx, &Expr::int(0), &classes, 1),
     };
     let hot = cx.equal(cx.unsqueeze(x, &[cx.rank(x)]), columns);
-    recorded(cx, cx.cast(hot, DType::I64))
-}
-
-/// Indices by the dimensions they index.
-pub(crate) type ByAxis = Vec<(usize, Value)>;
-
-/// What `indices` say of each dimension; a mask counts as the coordinates of its true elements.
-pub(crate) fn by_axis(cx: &Cx, indices: &[Option<Value>]) -> Lowered<ByAxis> {
-    let mut by_axis = Vec::new();
-    let mut axis = 0;
-    for index in indices {
-        match *index {
-            None => axis += 1,
-            Some(mask) if is_mask(cx, mask) => {
-                if cx.rank(mask) == 0 {
-                    return Err(LowerError::unsupported("a 0-d mask among other indices"));
-                }
-                let along = coordinates(cx, mask).into_iter();
-                by_axis.extend(along.enumerate().map(|(i, c)| (axis + i, c)));
-                axis += cx.rank(mask);
-            }
-            Some(index) => {
-                by_axis.push((axis, as_index(cx, index)));
-                axis += 1;
-            }
-        }
-    }
-    Ok(by_axis)
-}
-
-/// Whether an index is a mask: bool, or by an old habit uint8.
-pub(crate) fn is_mask(cx: &Cx, index: Value) -> bool {
-    matches!(cx.dtype(index), DType::Bool | DType::U8)
-}
-
-/// The only index, if it is a mask, and the dimension where it begins.
-pub(crate) fn only_mask(cx: &Cx, indices: &[Option<Value>]) -> Option<(usize, Value)> {
-    let mut given = indices.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?)));
-    let first = given.next().filter(|(_, v)| is_mask(cx, *v))?;
-    given.next().is_none().then_some(first)
+    set_recorded(cx, cx.cast(hot, DType::I64))
 }
 
 /// `x[i, :, j]`: the indices are broadcast together. Where the indexed dimensions are next to each other, the indices'
 /// dimensions stand in their place; otherwise in front.
 fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
     if let Some((axis, mask)) = only_mask(cx, &indices) {
-        return recorded(cx, mask_select(cx, x, axis, mask)?);
+        return set_recorded(cx, mask_select(cx, x, axis, mask)?);
     }
-    recorded(cx, index_by_axis(cx, x, by_axis(cx, &indices)?)?)
+    set_recorded(cx, index_by_axis(cx, x, by_axis(cx, &indices)?)?)
 }
 
 fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
@@ -200,62 +161,6 @@ fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     Some(cx.unsqueeze(cx.transpose(result, &perm), &ones))
 }
 
-/// How dimensions move so that the indexed ones stand in front.
-pub(crate) struct Order {
-    /// The indexed dimensions, then the others.
-    pub(crate) perm: Vec<usize>,
-    /// How many of the others stand before the indices' dimensions in the result.
-    pub(crate) before: usize,
-}
-
-impl Order {
-    pub(crate) fn new(rank: usize, by_axis: &ByAxis) -> Lowered<Self> {
-        let axes: Vec<usize> = by_axis.iter().map(|(axis, _)| *axis).collect();
-        if axes.iter().any(|&a| a >= rank) {
-            return Err(LowerError::unsupported(format!(
-                "{} indices for a tensor of rank {rank}",
-                axes.len()
-            )));
-        }
-        let adjacent = axes.windows(2).all(|w| w[1] == w[0] + 1);
-        let before = if adjacent { axes[0] } else { 0 };
-        let others = (0..rank).filter(|a| !axes.contains(a));
-        let perm = axes.iter().copied().chain(others).collect();
-        Ok(Self { perm, before })
-    }
-
-    /// From (`k` dimensions of the indices, others) to (others before, those of the indices, others behind).
-    fn indices_to_place(&self, cx: &Cx, x: Value, k: usize) -> Value {
-        let rank = cx.rank(x);
-        let order: Vec<usize> =
-            (k..k + self.before).chain(0..k).chain(k + self.before..rank).collect();
-        cx.transpose(x, &order)
-    }
-}
-
-/// The indices broadcast together, as vectors along a new last dimension; and the rank without that.
-pub(crate) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
-    let values: Vec<Value> = by_axis.iter().map(|(_, v)| cx.cast(*v, DType::I64)).collect();
-    let shapes = || values.iter().map(|&v| cx.shape(v));
-    let shape = shapes().fold(vec![], |all, shape| cx.broadcast_shapes(&all, &shape));
-    let rank = shape.len();
-    let wide: Vec<Value> = if shape.iter().all(|d| shapes().any(|s| s.contains(d))) {
-        values.iter().map(|&v| cx.expand(v, &shape)).collect()
-    } else {
-        // Sizes that only run time tells to be the same, as of two masks.
-        let sum = values.iter().copied().reduce(|sum, v| cx.add(sum, v));
-        let sizes = cx.shape_op(sum.unwrap_or(values[0]), Default::default());
-        let expand = |&v: &Value| {
-            let wide = cx.expand_op(v, sizes);
-            cx.set_type(wide, Type::tensor(DType::I64, shape.clone()));
-            wide
-        };
-        values.iter().map(expand).collect()
-    };
-    let columns: Vec<Value> = wide.iter().map(|&v| cx.unsqueeze(v, &[rank])).collect();
-    (cx.concat(&columns, rank), rank)
-}
-
 /// `x[indices]` where `mask`, else `fill`; the indices are held to the sizes, so that nothing outside is read.
 fn masked_index(
     cx: &Cx,
@@ -265,25 +170,10 @@ fn masked_index(
     fill: TensorOrScalar,
 ) -> Lowered {
     let fill = cx.as_tensor(&fill, cx.dtype(x));
-    if is_empty(&cx.shape(x)) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(cx.expand(fill, &cx.out_shape()?));
     }
     let held = held(cx, x, indices);
     let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
-    recorded(cx, cx.select(mask, found, fill))
-}
-
-/// Each index held to what its dimension has, counted from either end.
-pub(crate) fn held(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Vec<Option<Value>> {
-    let hold = |(axis, index): (usize, Option<Value>)| {
-        let index = cx.cast(index?, DType::I64);
-        let size = cx.dim(x, axis as i64);
-        let bound = |e: Expr| match (e.as_int(), cx.rank(index)) {
-            (None, 1..) => cx.sizes(&[e]),
-            _ => cx.size(&e),
-        };
-        let (min, max) = (bound(-&size), bound(&size - 1));
-        Some(cx.maximum(cx.minimum(index, max), min))
-    };
-    indices.into_iter().enumerate().map(hold).collect()
+    set_recorded(cx, cx.select(mask, found, fill))
 }

@@ -1,7 +1,8 @@
 //! Elements chosen by masks, and where those are.
 
-use crate::math::shape::{flat, recorded, together, vector};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::math::index::{coordinates, non_zero};
+use crate::math::shape::{flat, set_recorded, together, vector};
+use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -16,41 +17,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::r#where, columns, complex = columns_complex),
 ];
 
-/// `NonZero`: (rank, number of true elements). A 0-d tensor counts as a vector.
-pub(crate) fn non_zero(cx: &Cx, mask: Value) -> Value {
-    let mask = vector(cx, mask);
-    let mask = if cx.dtype(mask) == DType::U8 { cx.cast(mask, DType::Bool) } else { mask };
-    let found = cx.non_zero(mask);
-    cx.bind_dims(found);
-    found
-}
-
-/// For each dimension of `mask`, where along it the true elements are.
-pub(crate) fn coordinates(cx: &Cx, mask: Value) -> Vec<Value> {
-    let found = non_zero(cx, mask);
-    (0..cx.rank(mask).max(1)).map(|i| cx.take(found, 0, &Expr::int(i as i64))).collect()
-}
-
-/// `Compress`: what `mask`, over dimensions from `axis` on, lets through of `x`; those dimensions become one.
-pub(crate) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowered {
-    let covered = cx.rank(mask);
-    let mask = flat(cx, cx.cast(mask, DType::Bool));
-    if covered == cx.rank(x) && covered > 0 {
-        return Ok(cx.compress(x, mask, attrs::Compress::default()));
-    }
-    let mut shape = cx.shape(x);
-    let masked = shape.get(axis..axis + covered);
-    let merged = masked.map(|dims| Expr::product(dims.to_vec()));
-    let merged = merged.ok_or_else(|| LowerError::unsupported("a mask of more dimensions"))?;
-    shape.splice(axis..axis + covered, [merged]);
-    let options = attrs::Compress { axis: Some(axis as i64) };
-    Ok(cx.compress(cx.reshape(x, &shape), mask, options))
-}
-
 /// `Compress` of both, broadcast together.
 fn masked_select(cx: &Cx, x: Value, mask: Value) -> Lowered {
     let (x, mask) = together(cx, vector(cx, x), cx.cast(mask, DType::Bool));
-    recorded(cx, cx.compress(x, flat(cx, mask), attrs::Compress::default()))
+    set_recorded(cx, cx.compress(x, flat(cx, mask), attrs::Compress::default()))
 }
 
 /// The first elements of `source` to where `mask` is true, in order.
@@ -64,13 +34,13 @@ fn masked_scatter(cx: &Cx, x: Value, mask: Value, source: Value) -> Lowered {
     let places = non_zero(cx, mask);
     let count = cx.shape_op(places, attrs::Shape { start: 1, end: None });
     let used = cx.slice_op(flat(cx, source), cx.ints(&[0]), count, cx.ints(&[0]), None);
-    recorded(cx, cx.scatter_nd(x, cx.transpose(places, &[1, 0]), used, Default::default()))
+    set_recorded(cx, cx.scatter_nd(x, cx.transpose(places, &[1, 0]), used, Default::default()))
 }
 
 /// The coordinates of each true element, a row for each.
 fn nonzero(cx: &Cx, x: Value) -> Lowered {
     let rows = cx.transpose(non_zero(cx, x), &[1, 0]);
-    recorded(cx, no_columns_of_scalar(cx, x, rows))
+    set_recorded(cx, no_columns_of_scalar(cx, x, rows))
 }
 
 /// A 0-d tensor has no coordinates: none, or one row of none.
@@ -86,7 +56,7 @@ fn nonzero_static(cx: &Cx, x: Value, size: Expr, fill: i64) -> Lowered {
     let rows = no_columns_of_scalar(cx, x, cx.transpose(non_zero(cx, x), &[1, 0]));
     let missing = cx.full(&[size.clone(), cx.dim(rows, 1)], fill, DType::I64);
     let enough = cx.concat(&[rows, missing], 0);
-    recorded(cx, cx.slice_op(enough, cx.ints(&[0]), cx.sizes(&[size]), cx.ints(&[0]), None))
+    set_recorded(cx, cx.slice_op(enough, cx.ints(&[0]), cx.sizes(&[size]), cx.ints(&[0]), None))
 }
 
 /// The coordinates of the true elements, dimension by dimension.

@@ -1,7 +1,9 @@
 //! Elements written, or reduced, to where indices say.
 
-use crate::math::shape::{along, as_index, crop, flat, is_empty, recorded, vector};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::math::shape::{
+    as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
+};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -21,7 +23,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::scatter_reduce_two, scatter_reduce),
 ];
 
-/// How elements that meet in one place become one, by ONNX's names.
+/// How several updates of one place become one element.
 #[derive(Clone, Copy, PartialEq)]
 enum Reduction {
     None,
@@ -29,11 +31,12 @@ enum Reduction {
     Mul,
     Max,
     Min,
-    /// Not ONNX's: a sum, divided by the count.
+    /// A sum divided by the count. ONNX does not have it.
     Mean,
 }
 
 impl Reduction {
+    /// The reduction that PyTorch calls so.
     fn parse(name: &str) -> Lowered<Self> {
         Ok(match name {
             "add" | "sum" => Reduction::Add,
@@ -47,6 +50,7 @@ impl Reduction {
         })
     }
 
+    /// The name that ONNX gives it.
     fn onnx(self) -> &'static str {
         match self {
             Reduction::None => "none",
@@ -77,6 +81,26 @@ impl Reduction {
     }
 }
 
+/// How updates become elements.
+#[derive(Clone, Copy)]
+struct How {
+    reduction: Reduction,
+    /// Whether what was there before takes part in the reduction.
+    include_self: bool,
+}
+
+impl How {
+    /// Updates replace what was there.
+    const REPLACE: How = How { reduction: Reduction::None, include_self: true };
+    /// Updates are added to what was there.
+    const ADD: How = How { reduction: Reduction::Add, include_self: true };
+
+    /// The reduction of that name, including what was there.
+    fn including_self(reduction: &str) -> Lowered<Self> {
+        Ok(How { reduction: Reduction::parse(reduction)?, include_self: true })
+    }
+}
+
 /// Where updates go.
 enum Places {
     /// Each to its own index along the axis.
@@ -99,22 +123,16 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
             cx.scatter_nd(x, index, updates, attrs::ScatterND { reduction })
         }
         Places::Slices(index) => {
-            let index = along(cx, index, axis, cx.rank(x));
+            let index = broadcast_along(cx, index, axis, cx.rank(x));
             elements(cx.expand(index, &cx.shape(updates)))
         }
     }
 }
 
-/// Reduces `updates` into `x`; without `include_self`, what was in those places does not count.
-fn reduce(
-    cx: &Cx,
-    x: Value,
-    axis: usize,
-    places: &Places,
-    updates: Value,
-    how: Reduction,
-    include_self: bool,
-) -> Value {
+/// `x` with `updates` reduced into it. Without `include_self`, the elements in those places are first replaced by the number that
+/// does not change the result.
+fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: How) -> Value {
+    let How { reduction, include_self } = how;
     let dtype = cx.dtype(x);
     // ONNX reduces no bools: as numbers, sums are true where any is, products where all are.
     let (x, updates) = match dtype {
@@ -126,11 +144,11 @@ fn reduce(
     let from = if include_self {
         x
     } else {
-        let neutral = cx.full(&shape, how.neutral(computed), computed);
+        let neutral = cx.full(&shape, reduction.neutral(computed), computed);
         write(cx, x, axis, places, neutral, Reduction::None)
     };
-    let mut result = write(cx, from, axis, places, updates, how);
-    if how == Reduction::Mean {
+    let mut result = write(cx, from, axis, places, updates, reduction);
+    if reduction == Reduction::Mean {
         let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
         let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
         let at = if let Places::Slices(_) = places { 0 } else { axis };
@@ -141,14 +159,14 @@ fn reduce(
         };
         let count = match places {
             Places::Elements(_) => counted,
-            Places::Slices(_) => along(cx, counted, axis, cx.rank(x)),
+            Places::Slices(_) => broadcast_along(cx, counted, axis, cx.rank(x)),
         };
         result = divided(cx, result, count);
     }
     cx.cast(result, dtype)
 }
 
-/// Counts of elements are as many as `x` has; of slices, one for each index.
+/// The shape of a mean's counts: one for each element of `x`, or one for each slice.
 fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
     match places {
         Places::Elements(_) => cx.shape(x),
@@ -156,6 +174,7 @@ fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
     }
 }
 
+/// The shape of the ones that are added up to a mean's counts.
 fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
     match places {
         Places::Elements(_) => shape.to_vec(),
@@ -163,7 +182,7 @@ fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
     }
 }
 
-/// `a / b`, of integers the largest below; `b` is positive.
+/// `a / b`, rounded down for integers. `b` is positive.
 fn divided(cx: &Cx, a: Value, b: Value) -> Value {
     if cx.dtype(a).is_float() || cx.dtype(a).is_unsigned() {
         return cx.div(a, b);
@@ -175,7 +194,7 @@ fn divided(cx: &Cx, a: Value, b: Value) -> Value {
 fn elements(cx: &Cx, index: Value, source: Value) -> Option<(Places, Value)> {
     let index = vector(cx, as_index(cx, index));
     let shape = cx.shape(index);
-    let empty = is_empty(&shape);
+    let empty = has_no_elements(&shape);
     let source = if empty { source } else { crop(cx, vector(cx, source), &shape) };
     (!empty).then_some((Places::Elements(index), source))
 }
@@ -186,14 +205,17 @@ fn as_vector(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(cx.reshape(result, &cx.shape(x)))
 }
 
+/// `x[index[i]] = source[i]` along `dim`.
 fn scatter(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::None, true)
+    scatter_onto(cx, x, dim, index, source, How::REPLACE)
 }
 
+/// `x[index[i]] += source[i]` along `dim`.
 fn scatter_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::Add, true)
+    scatter_onto(cx, x, dim, index, source, How::ADD)
 }
 
+/// Like [`scatter`], with `+=` or `*=`.
 fn scatter_with(
     cx: &Cx,
     x: Value,
@@ -202,15 +224,17 @@ fn scatter_with(
     source: Value,
     reduce: String,
 ) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, true)
+    scatter_onto(cx, x, dim, index, source, How::including_self(&reduce)?)
 }
 
+/// `x[index[i]] = value` along `dim`.
 fn scatter_value(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
     let value = cx.as_tensor(&value, cx.dtype(x));
     let updates = cx.expand(value, &cx.shape(index));
-    scatter_onto(cx, x, dim, index, updates, Reduction::None, true)
+    scatter_onto(cx, x, dim, index, updates, How::REPLACE)
 }
 
+/// Like [`scatter_value`], with `+=` or `*=`.
 fn scatter_value_with(
     cx: &Cx,
     x: Value,
@@ -221,53 +245,56 @@ fn scatter_value_with(
 ) -> Lowered {
     let value = cx.as_tensor(&value, cx.dtype(x));
     let updates = cx.expand(value, &cx.shape(index));
-    scatter_onto(cx, x, dim, index, updates, Reduction::parse(&reduce)?, true)
+    scatter_onto(cx, x, dim, index, updates, How::including_self(&reduce)?)
 }
 
-fn scatter_reduce(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    reduce: String,
-    include_self: bool,
-) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
+arguments! {
+    /// What [`scatter_reduce`] takes.
+    struct ScatterReduceArgs {
+        input: Value,
+        dim: i64,
+        index: Value,
+        src: Value,
+        reduce: String,
+        include_self: bool,
+    }
+
+    /// What [`index_reduce`] takes.
+    struct IndexReduceArgs {
+        input: Value,
+        dim: i64,
+        index: Value,
+        source: Value,
+        reduce: String,
+        include_self: bool,
+    }
 }
 
-fn scatter_onto(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    how: Reduction,
-    include_self: bool,
-) -> Lowered {
+/// Like [`scatter`], with the reduction of that name.
+fn scatter_reduce(cx: &Cx, args: ScatterReduceArgs) -> Lowered {
+    let how = How { reduction: Reduction::parse(&args.reduce)?, include_self: args.include_self };
+    scatter_onto(cx, args.input, args.dim, args.index, args.src, how)
+}
+
+/// Elements of `source` written, or reduced, to where `index` says along `dim`.
+fn scatter_onto(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, how: How) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let Some((places, source)) = elements(cx, index, source) else {
         return Ok(x);
     };
-    if how == Reduction::None && cx.rank(x) == 0 && cx.shape(source) == [Expr::int(1)] {
+    if how.reduction == Reduction::None && cx.rank(x) == 0 && cx.shape(source) == [Expr::int(1)] {
         return Ok(cx.reshape(cx.cast(source, cx.dtype(x)), &[]));
     }
-    as_vector(cx, x, |x| match how {
-        Reduction::None => write(cx, x, axis, &places, cx.cast(source, cx.dtype(x)), how),
-        _ => reduce(cx, x, axis, &places, source, how, include_self),
+    as_vector(cx, x, |x| match how.reduction {
+        Reduction::None => {
+            write(cx, x, axis, &places, cx.cast(source, cx.dtype(x)), Reduction::None)
+        }
+        _ => reduce(cx, x, axis, &places, source, how),
     })
 }
 
-/// Slices of `source` onto those of `x` that `index` names.
-fn slices_onto(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    how: Reduction,
-    include_self: bool,
-) -> Lowered {
+/// Slices of `source` written, or reduced, to the slices of `x` that `index` names.
+fn slices_onto(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, how: How) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let places = Places::Slices(vector(cx, as_index(cx, index)));
     as_vector(cx, x, |x| {
@@ -276,13 +303,14 @@ fn slices_onto(
             shape[axis] = cx.dim(*index, 0);
         }
         let source = cx.reshape(cx.cast(source, cx.dtype(x)), &shape);
-        match how {
-            Reduction::None => write(cx, x, axis, &places, source, how),
-            _ => reduce(cx, x, axis, &places, source, how, include_self),
+        match how.reduction {
+            Reduction::None => write(cx, x, axis, &places, source, Reduction::None),
+            _ => reduce(cx, x, axis, &places, source, how),
         }
     })
 }
 
+/// `x[index[i]] += alpha * source[i]`, for slices along `dim`.
 fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Scalar) -> Lowered {
     if let Scalar::Complex(..) = alpha {
         return Err(LowerError::unsupported("a complex alpha"));
@@ -292,55 +320,50 @@ fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Sc
         DType::Bool => return Ok(x),
         _ => cx.mul(source, alpha),
     };
-    slices_onto(cx, x, dim, index, scaled, Reduction::Add, true)
+    slices_onto(cx, x, dim, index, scaled, How::ADD)
 }
 
+/// `x[index[i]] = source[i]`, for slices along `dim`.
 fn index_copy(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    slices_onto(cx, x, dim, index, source, Reduction::None, true)
+    slices_onto(cx, x, dim, index, source, How::REPLACE)
 }
 
-fn index_reduce(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    reduce: String,
-    include_self: bool,
-) -> Lowered {
-    slices_onto(cx, x, dim, index, source, Reduction::parse(&reduce)?, include_self)
+/// Like [`index_copy`], with the reduction of that name.
+fn index_reduce(cx: &Cx, args: IndexReduceArgs) -> Lowered {
+    let how = How { reduction: Reduction::parse(&args.reduce)?, include_self: args.include_self };
+    slices_onto(cx, args.input, args.dim, args.index, args.source, how)
 }
 
-/// `Where` on the slices that `index` names, `value`.
+/// `x[index[i]] = value`, for slices along `dim`: a `Where` over a mask of the slices.
 fn index_fill(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let value = cx.as_tensor(&value, cx.dtype(x));
     as_vector(cx, x, |x| {
         let rows = rows_mask(cx, &cx.dim(x, axis as i64), vector(cx, index));
-        let result = cx.select(along(cx, rows, axis, cx.rank(x)), value, x);
+        let result = cx.select(broadcast_along(cx, rows, axis, cx.rank(x)), value, x);
         cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
         result
     })
 }
 
 /// `size` bools, true where a vector of indices says.
-pub(crate) fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
+fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
     let yes = cx.full(&cx.shape(index), true, DType::Bool);
     let no = cx.full(std::slice::from_ref(size), false, DType::Bool);
     cx.scatter_elements(no, as_index(cx, index), yes, Default::default())
 }
 
-/// `source` to places in the flattened tensor.
+/// `x[index[i]] = source[i]` in the flattened tensor; with `accumulate`, `+=`.
 fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowered {
     let shape = cx.shape(x);
-    if is_empty(&cx.shape(index)) {
+    if has_no_elements(&cx.shape(index)) {
         return Ok(x);
     }
     let places = Places::Elements(flat(cx, as_index(cx, index)));
     let source = flat(cx, cx.cast(source, cx.dtype(x)));
     let result = match accumulate {
         false => write(cx, flat(cx, x), 0, &places, source, Reduction::None),
-        true => reduce(cx, flat(cx, x), 0, &places, source, Reduction::Add, true),
+        true => reduce(cx, flat(cx, x), 0, &places, source, How::ADD),
     };
-    recorded(cx, cx.reshape(result, &shape))
+    set_recorded(cx, cx.reshape(result, &shape))
 }

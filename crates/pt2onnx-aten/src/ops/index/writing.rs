@@ -1,7 +1,7 @@
-//! Tensors with a part of them written over: what writing into views comes down to.
+//! Tensors with a part replaced: what is left of writes into views.
 
-use crate::math::shape::{SPELLED_OUT, along, counted, recorded};
-use crate::{AtenOp, Cx, Lowered, cx::axis_of, op::op};
+use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
+use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
@@ -11,13 +11,13 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::slice_scatter, slice_scatter, parts),
 ];
 
-/// `source` in `x`'s type and sizes.
+/// `source` in the element type and shape of `x`.
 fn copy(cx: &Cx, x: Value, source: Value) -> Lowered {
     Ok(cx.expand(cx.cast(source, cx.dtype(x)), &cx.shape(x)))
 }
 
-/// `source` in the place of element `index` along `dim`: a `ScatterND` of one along the first dimension, else a `Where`
-/// over a mask if the size is known, else the pieces before and behind joined with it.
+/// `x` with `source` in place of element `index` along `dim`: a `ScatterND` along the first dimension, else a `Where` over a mask if
+/// the size is known, else a `Concat` of the pieces before and after it with `source`.
 fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lowered {
     let axis = axis_of(cx.rank(x), dim)?;
     let mut inner = cx.shape(x);
@@ -43,8 +43,8 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     if let (Some(index), Some(size)) = (index.as_int(), size.as_int().filter(|&n| n <= SPELLED_OUT))
     {
         let mask: Vec<bool> = (0..size).map(|i| i == index).collect();
-        let mask = along(cx, cx.vector(&mask), axis, cx.rank(x));
-        return recorded(cx, cx.select(mask, slab, x));
+        let mask = broadcast_along(cx, cx.vector(&mask), axis, cx.rank(x));
+        return set_recorded(cx, cx.select(mask, slab, x));
     }
     let mut one = cx.shape(x);
     one[axis] = Expr::int(1);
@@ -57,17 +57,22 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     joined(cx, x, axis, &index, slab, &next)
 }
 
-/// `source` in the place of a range along `dim`: the pieces before and behind joined with it, `ScatterElements` where the
-/// range has steps.
-fn slice_scatter(
-    cx: &Cx,
-    x: Value,
-    source: Value,
-    dim: i64,
-    start: Option<Expr>,
-    end: Option<Expr>,
-    step: i64,
-) -> Lowered {
+arguments! {
+    /// What [`slice_scatter`] takes.
+    struct SliceScatterArgs {
+        input: Value,
+        src: Value,
+        dim: i64,
+        start: Option<Expr>,
+        end: Option<Expr>,
+        step: i64,
+    }
+}
+
+/// `x` with `src` in place of a range along `dim`: a `Concat` of the pieces before and after it with `src`; `ScatterElements` or
+/// `ScatterND` if the range has steps.
+fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
+    let SliceScatterArgs { input: x, src: source, dim, start, end, step } = args;
     let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
     let range = Range::new(cx, &size, start, end, step);
@@ -91,7 +96,7 @@ fn slice_scatter(
     if axis == 0 {
         return Ok(cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default()));
     }
-    let indices = cx.expand(along(cx, indices, axis, cx.rank(x)), &written);
+    let indices = cx.expand(broadcast_along(cx, indices, axis, cx.rank(x)), &written);
     let options = attrs::ScatterElements { axis: axis as i64, ..Default::default() };
     Ok(cx.scatter_elements(x, indices, source, options))
 }

@@ -1,133 +1,139 @@
-//! Attention.
+//! Attention: scaled dot products, multi-head attention, encoder layers.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_native_multi_head_attention, native_multi_head_attention),
-    op!(aten::_scaled_dot_product_attention_math, |cx: &Cx,
-                                                   q: Value,
-                                                   k: Value,
-                                                   v: Value,
-                                                   mask: Option<Value>,
-                                                   p: f64,
-                                                   causal: bool,
-                                                   _: Option<Value>,
-                                                   scale: Option<f64>,
-                                                   gqa: bool|
-     -> Lowered<Outputs> {
-        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
-        Ok([a.result, a.weights].into())
-    }),
-    op!(aten::_scaled_dot_product_attention_math_for_mps, |cx: &Cx,
-                                                           q: Value,
-                                                           k: Value,
-                                                           v: Value,
-                                                           mask: Option<Value>,
-                                                           p: f64,
-                                                           causal: bool,
-                                                           _: Option<Value>,
-                                                           scale: Option<f64>,
-                                                           gqa: bool|
-     -> Lowered<Outputs> {
-        let a = attend(cx, [q, k, v], mask, p, causal, scale, gqa)?;
-        Ok([a.result, a.weights].into())
-    }),
-    op!(
-        aten::_scaled_dot_product_cudnn_attention,
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         mask: Option<Value>,
-         _: bool,
-         p: f64,
-         causal: bool,
-         _: bool,
-         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
-    ),
-    op!(
-        aten::_scaled_dot_product_efficient_attention,
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         mask: Option<Value>,
-         _: bool,
-         p: f64,
-         causal: bool,
-         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
-    ),
-    op!(
-        aten::_scaled_dot_product_flash_attention,
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         p: f64,
-         causal: bool,
-         _: bool,
-         scale: Option<f64>| { fused(cx, q, k, v, None, p, causal, scale) }
-    ),
-    op!(
-        aten::_scaled_dot_product_flash_attention_for_cpu,
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         p: f64,
-         causal: bool,
-         mask: Option<Value>,
-         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
-    ),
-    op!(
-        aten::_scaled_dot_product_fused_attention_overrideable,
-        |cx: &Cx,
-         q: Value,
-         k: Value,
-         v: Value,
-         mask: Option<Value>,
-         p: f64,
-         causal: bool,
-         _: bool,
-         scale: Option<f64>| { fused(cx, q, k, v, mask, p, causal, scale) }
-    ),
+    op!(aten::_scaled_dot_product_attention_math, attention),
+    op!(aten::_scaled_dot_product_attention_math_for_mps, attention),
+    op!(aten::_scaled_dot_product_cudnn_attention, fused_attention),
+    op!(aten::_scaled_dot_product_efficient_attention, fused_attention),
+    op!(aten::_scaled_dot_product_flash_attention, fused_attention),
+    op!(aten::_scaled_dot_product_flash_attention_for_cpu, fused_attention),
+    op!(aten::_scaled_dot_product_fused_attention_overrideable, fused_attention),
     op!(aten::_transformer_encoder_layer_fwd, encoder_layer),
-    op!(aten::scaled_dot_product_attention, |cx: &Cx,
-                                             q: Value,
-                                             k: Value,
-                                             v: Value,
-                                             mask: Option<Value>,
-                                             p: f64,
-                                             causal: bool,
-                                             scale: Option<f64>,
-                                             gqa: bool|
-     -> Lowered {
-        Ok(attend(cx, [q, k, v], mask, p, causal, scale, gqa)?.result)
-    }),
+    op!(aten::scaled_dot_product_attention, attention),
 ];
 
-/// What [`attend`] worked out.
+arguments! {
+    /// What scaled dot product attention takes: queries, keys and values `(.., heads, time, width)`. A mask is added to the scores,
+    /// or if bool says which of them count.
+    struct AttentionArgs {
+        query: Value,
+        key: Value,
+        value: Value,
+        attn_mask: Option<Value>,
+        attn_bias: Option<Value>,
+        compute_log_sumexp: Ignored,
+        dropout_p: f64,
+        is_causal: bool,
+        dropout_mask: Ignored,
+        return_debug_mask: Ignored,
+        scale: Option<f64>,
+        enable_gqa: Option<bool>,
+    }
+
+    /// What [`native_multi_head_attention`] takes.
+    struct MultiHeadArgs {
+        query: Value,
+        key: Value,
+        value: Value,
+        embed_dim: Ignored,
+        num_head: i64,
+        qkv_weight: Value,
+        qkv_bias: Value,
+        proj_weight: Value,
+        proj_bias: Value,
+        mask: Option<Value>,
+        need_weights: bool,
+        average_attn_weights: bool,
+        mask_type: Option<i64>,
+    }
+
+    /// What [`encoder_layer`] takes.
+    struct EncoderLayerArgs {
+        src: Value,
+        embed_dim: Ignored,
+        num_heads: i64,
+        qkv_weight: Value,
+        qkv_bias: Value,
+        proj_weight: Value,
+        proj_bias: Value,
+        use_gelu: bool,
+        norm_first: bool,
+        eps: f64,
+        norm_weight_1: Value,
+        norm_bias_1: Value,
+        norm_weight_2: Value,
+        norm_bias_2: Value,
+        ffn_weight_1: Value,
+        ffn_bias_1: Value,
+        ffn_weight_2: Value,
+        ffn_bias_2: Value,
+        mask: Option<Value>,
+        mask_type: Option<i64>,
+    }
+}
+
+/// The result of [`attend`] and what it was computed from.
 struct Attention {
     result: Value,
+    /// What the values are multiplied by.
     weights: Value,
     /// Scaled products with the mask, before the softmax.
     scores: Value,
 }
 
-/// `softmax(scale * q @ k.T + mask) @ v`. A row whose every key is masked gives zeros, as PyTorch's `_safe_softmax` does.
-/// The softmax of halves is taken in float32.
-fn attend(
-    cx: &Cx,
-    [q, k, v]: [Value; 3],
+/// How [`attend`] computes.
+#[derive(Clone, Copy, Default)]
+struct Settings {
     mask: Option<Value>,
     dropout_p: f64,
+    /// Whether query i sees the keys up to i only.
     is_causal: bool,
+    /// Of the products; `1 / sqrt(width)` if not given.
     scale: Option<f64>,
+    /// Whether several heads of the query share one of the key and value.
     enable_gqa: bool,
-) -> Lowered<Attention> {
+}
+
+impl AttentionArgs {
+    fn attend(&self, cx: &Cx) -> Lowered<Attention> {
+        let settings = Settings {
+            mask: self.attn_mask.or(self.attn_bias),
+            dropout_p: self.dropout_p,
+            is_causal: self.is_causal,
+            scale: self.scale,
+            enable_gqa: self.enable_gqa.unwrap_or(false),
+        };
+        attend(cx, [self.query, self.key, self.value], settings)
+    }
+}
+
+/// `softmax(scale * q @ k.T + mask) @ v` and the weights, which are the softmax.
+fn attention(cx: &Cx, args: AttentionArgs) -> Lowered<[Value; 2]> {
+    let a = args.attend(cx)?;
+    Ok([a.result, a.weights])
+}
+
+/// [`attention`] without the weights; the logarithm of each row's sum of exponentials, if used. The other outputs of these kernels
+/// are only for gradients.
+fn fused_attention(cx: &Cx, args: AttentionArgs) -> Lowered<Outputs> {
+    let a = args.attend(cx)?;
+    let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
+        let last = cx.rank(a.scores) - 1;
+        cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
+    });
+    Ok([Some(a.result), sums].into())
+}
+
+/// `softmax(scale * q @ k.T + mask) @ v`. A row whose keys are all masked is zero, as of PyTorch's `_safe_softmax`. The softmax of
+/// halves is computed in float32.
+fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attention> {
+    let Settings { mask, dropout_p, is_causal, scale, enable_gqa } = settings;
     let (k, v) =
         if enable_gqa { (repeat_heads(cx, q, k)?, repeat_heads(cx, q, v)?) } else { (k, v) };
     let given = cx.dtype(q);
@@ -157,7 +163,7 @@ fn attend(
         scores = cx.select(allowed, scores, f64::NEG_INFINITY);
     }
     let weights = match (allowed, mask) {
-        // Masked keys get no weight; in a row that is all masked, what softmax makes of it (NaN) goes with them.
+        // Masked keys get weight 0. That also replaces the NaN of rows whose keys are all masked.
         (Some(allowed), Some(_)) => cx.select(allowed, softmax(scores), 0.0),
         // Each query sees at least the first key.
         (Some(_), None) | (None, None) => softmax(scores),
@@ -167,7 +173,7 @@ fn attend(
         }
     };
     let mut weights = cx.cast(weights, given);
-    // PyTorch drops whatever the model's mode is.
+    // PyTorch applies this dropout in training and in evaluation.
     if dropout_p > 0.0 {
         let (ratio, training) = (cx.scalar(dropout_p, DType::F32), cx.scalar(true, DType::Bool));
         weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
@@ -175,27 +181,7 @@ fn attend(
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }
 
-/// With the logarithm of the rows' sums; what else such kernels give is for their gradients.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn fused(
-    cx: &Cx,
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Option<Value>,
-    dropout_p: f64,
-    is_causal: bool,
-    scale: Option<f64>,
-) -> Lowered<Outputs> {
-    let a = attend(cx, [q, k, v], mask, dropout_p, is_causal, scale, false)?;
-    let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
-        let last = cx.rank(a.scores) - 1;
-        cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
-    });
-    Ok([Some(a.result), sums].into())
-}
-
-/// Each head as often as `q` has heads for it, copies side by side.
+/// `x` with as many heads as `q`: each repeated, copies side by side.
 fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     let mut shape = cx.shape(x);
     let Some(axis) = shape.len().checked_sub(3) else {
@@ -213,7 +199,7 @@ fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     Ok(cx.reshape(cx.expand(unsqueezed, &wide), &shape))
 }
 
-/// True where the column is not behind the row.
+/// A matrix of bools: `column <= row`.
 fn causal_mask(cx: &Cx, rows: &Expr, columns: &Expr) -> Value {
     cx.greater_or_equal(cx.unsqueeze(cx.iota(rows), &[1]), cx.iota(columns))
 }
@@ -223,8 +209,8 @@ fn linear(cx: &Cx, x: Value, w: Value, b: Value) -> Value {
     cx.add(cx.matmul(x, cx.transpose(w, &[1, 0])), b)
 }
 
-/// A mask of `_native_multi_head_attention`, true where nothing is to be seen: over queries and keys (0), over the keys of
-/// each sequence (1), or over all (2).
+/// A mask of `_native_multi_head_attention` (true: does not count) as one of [`attend`] (true: counts). Its kind is 0 for a mask of
+/// queries and keys, 1 for one of batch and keys, 2 for one of all dimensions.
 fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
     let allowed = match cx.dtype(mask) {
         DType::Bool => cx.not(mask),
@@ -237,7 +223,8 @@ fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
     }
 }
 
-/// Projections of `(batch, time, width)`, attention of each head, and a projection of their results; with the weights.
+/// Multi-head attention of `(batch, time, width)`: inputs are projected and split into heads, each head attends, and the joined
+/// results are projected. With the weights.
 fn multi_head(
     cx: &Cx,
     [q, k, v]: [Value; 3],
@@ -263,84 +250,51 @@ fn multi_head(
         let dims = [batch.clone(), cx.dim(x, 1), Expr::int(heads), each.clone()];
         cx.transpose(cx.reshape(x, &dims), &[0, 2, 1, 3])
     };
-    let a = attend(cx, [apart(q), apart(k), apart(v)], mask, 0.0, false, None, false)?;
+    let settings = Settings { mask, ..Settings::default() };
+    let a = attend(cx, [apart(q), apart(k), apart(v)], settings)?;
     let joined = cx.transpose(a.result, &[0, 2, 1, 3]);
     let joined = cx.reshape(joined, &[batch.clone(), time.clone(), width.clone()]);
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])
 }
 
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn native_multi_head_attention(
-    cx: &Cx,
-    q: Value,
-    k: Value,
-    v: Value,
-    _width: i64,
-    heads: i64,
-    qkv_weight: Value,
-    qkv_bias: Value,
-    proj_weight: Value,
-    proj_bias: Value,
-    mask: Option<Value>,
-    need_weights: bool,
-    average_weights: bool,
-    mask_type: Option<i64>,
-) -> Lowered<Outputs> {
-    let mask = mask.map(|m| blocking_mask(cx, m, mask_type));
-    let (qkv, proj) = ([qkv_weight, qkv_bias], [proj_weight, proj_bias]);
-    let [result, weights] = multi_head(cx, [q, k, v], heads, qkv, proj, mask)?;
-    let weights = (need_weights && cx.is_used(1)).then(|| match average_weights {
+/// [`multi_head`]; the weights too if used, if so wanted their mean over the heads.
+fn native_multi_head_attention(cx: &Cx, args: MultiHeadArgs) -> Lowered<Outputs> {
+    let mask = args.mask.map(|m| blocking_mask(cx, m, args.mask_type));
+    let qkv = [args.qkv_weight, args.qkv_bias];
+    let proj = [args.proj_weight, args.proj_bias];
+    let inputs = [args.query, args.key, args.value];
+    let [result, weights] = multi_head(cx, inputs, args.num_head, qkv, proj, mask)?;
+    let weights = (args.need_weights && cx.is_used(1)).then(|| match args.average_attn_weights {
         true => cx.reduce("ReduceMean", weights, &[1], false),
         false => weights,
     });
     Ok([Some(result), weights].into())
 }
 
-/// A layer of a transformer's encoder: attention, then a network of two linear layers, each with a shortcut and a layer norm
-/// behind that (or in front).
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn encoder_layer(
-    cx: &Cx,
-    x: Value,
-    _width: i64,
-    heads: i64,
-    qkv_weight: Value,
-    qkv_bias: Value,
-    proj_weight: Value,
-    proj_bias: Value,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: f64,
-    norm_weight_1: Value,
-    norm_bias_1: Value,
-    norm_weight_2: Value,
-    norm_bias_2: Value,
-    ffn_weight_1: Value,
-    ffn_bias_1: Value,
-    ffn_weight_2: Value,
-    ffn_bias_2: Value,
-    mask: Option<Value>,
-    mask_type: Option<i64>,
-) -> Lowered {
+/// A layer of a transformer's encoder: attention, then two linear layers with an activation between them. Each of the two parts is
+/// added to its input, and has a layer norm after that, or with `norm_first` before.
+fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
+    let (x, eps) = (args.src, args.eps);
     let options = attrs::LayerNormalization { axis: -1, epsilon: eps as f32, ..Default::default() };
     let norm = |x, w, b| cx.layer_normalization(x, w, b, options.clone());
-    let mask = mask.map(|m| blocking_mask(cx, m, mask_type));
+    let mask = args.mask.map(|m| blocking_mask(cx, m, args.mask_type));
     let attention = |x: Value| {
-        let (qkv, proj) = ([qkv_weight, qkv_bias], [proj_weight, proj_bias]);
-        multi_head(cx, [x; 3], heads, qkv, proj, mask).map(|[result, _]| result)
+        let qkv = [args.qkv_weight, args.qkv_bias];
+        let proj = [args.proj_weight, args.proj_bias];
+        multi_head(cx, [x; 3], args.num_heads, qkv, proj, mask).map(|[result, _]| result)
     };
     let network = |x: Value| {
-        let hidden = linear(cx, x, ffn_weight_1, ffn_bias_1);
-        let hidden = match use_gelu {
+        let hidden = linear(cx, x, args.ffn_weight_1, args.ffn_bias_1);
+        let hidden = match args.use_gelu {
             true => cx.gelu(hidden, Default::default()),
             false => cx.relu(hidden),
         };
-        linear(cx, hidden, ffn_weight_2, ffn_bias_2)
+        linear(cx, hidden, args.ffn_weight_2, args.ffn_bias_2)
     };
-    if norm_first {
-        let x = cx.add(x, attention(norm(x, norm_weight_1, norm_bias_1))?);
-        return Ok(cx.add(x, network(norm(x, norm_weight_2, norm_bias_2))));
+    if args.norm_first {
+        let x = cx.add(x, attention(norm(x, args.norm_weight_1, args.norm_bias_1))?);
+        return Ok(cx.add(x, network(norm(x, args.norm_weight_2, args.norm_bias_2))));
     }
-    let x = norm(cx.add(x, attention(x)?), norm_weight_1, norm_bias_1);
-    Ok(norm(cx.add(x, network(x)), norm_weight_2, norm_bias_2))
+    let x = norm(cx.add(x, attention(x)?), args.norm_weight_1, args.norm_bias_1);
+    Ok(norm(cx.add(x, network(x)), args.norm_weight_2, args.norm_bias_2))
 }

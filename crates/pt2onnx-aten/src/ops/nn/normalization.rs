@@ -1,124 +1,82 @@
-//! Normalisations.
+//! Normalisations: batch, instance, layer, group, root mean square, and of weights.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::math::shape::has_no_elements;
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op,
+};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_batch_norm_impl_index, native_batch_norm),
-    op!(aten::_batch_norm_no_update, |cx: &Cx,
-                                      x: Value,
-                                      w: Option<Value>,
-                                      b: Option<Value>,
-                                      mean: Option<Value>,
-                                      var: Option<Value>,
-                                      momentum: f64,
-                                      eps: f64| {
-        native_batch_norm(cx, x, w, b, mean, var, false, momentum, eps)
-    }),
-    op!(aten::_batch_norm_with_update, |cx: &Cx,
-                                        x: Value,
-                                        w: Option<Value>,
-                                        b: Option<Value>,
-                                        mean: Option<Value>,
-                                        var: Option<Value>,
-                                        momentum: f64,
-                                        eps: f64| {
-        native_batch_norm(cx, x, w, b, mean, var, true, momentum, eps)
-    }),
-    op!(
-        aten::_batch_norm_with_update_functional,
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         mean: Option<Value>,
-         var: Option<Value>,
-         momentum: f64,
-         eps: f64| {
-            functional_batch_norm(cx, x, w, b, mean, var, true, momentum, eps, 4)
-        }
-    ),
-    op!(aten::_fused_rms_norm, fused_rms_norm),
+    op!(aten::_batch_norm_no_update, native_batch_norm, training = false),
+    op!(aten::_batch_norm_with_update, native_batch_norm, training = true),
+    op!(aten::_batch_norm_with_update_functional, batch_norm_with_update, training = true),
+    op!(aten::_fused_rms_norm, rms_norm),
     op!(aten::_native_batch_norm_legit, native_batch_norm),
-    op!(
-        aten::_native_batch_norm_legit_no_stats,
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         training: bool,
-         momentum: f64,
-         eps: f64| { native_batch_norm(cx, x, w, b, None, None, training, momentum, eps) }
-    ),
-    op!(
-        aten::_native_batch_norm_legit_functional,
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         mean: Option<Value>,
-         var: Option<Value>,
-         training: bool,
-         momentum: f64,
-         eps: f64| {
-            functional_batch_norm(cx, x, w, b, mean, var, training, momentum, eps, 3)
-        }
-    ),
-    op!(
-        aten::_native_batch_norm_legit_no_training,
-        |cx: &Cx,
-         x: Value,
-         w: Option<Value>,
-         b: Option<Value>,
-         mean: Option<Value>,
-         var: Option<Value>,
-         momentum: f64,
-         eps: f64| { native_batch_norm(cx, x, w, b, mean, var, false, momentum, eps) }
-    ),
-    op!(aten::_weight_norm, |cx: &Cx, v: Value, g: Value, dim: i64| -> Lowered {
-        Ok(weight_norm(cx, v, g, dim)?[0])
-    }),
+    op!(aten::_native_batch_norm_legit_no_stats, native_batch_norm),
+    op!(aten::_native_batch_norm_legit_functional, native_batch_norm_functional),
+    op!(aten::_native_batch_norm_legit_no_training, native_batch_norm, training = false),
+    op!(aten::_weight_norm, weight_norm),
     op!(aten::_weight_norm_interface, weight_norm),
-    op!(aten::batch_norm, |cx: &Cx,
-                           x: Value,
-                           w: Option<Value>,
-                           b: Option<Value>,
-                           mean: Option<Value>,
-                           var: Option<Value>,
-                           training: bool,
-                           _momentum: f64,
-                           eps: f64|
-     -> Lowered {
-        Ok(batch_norm(cx, x, [w, b], [mean, var], training, eps)?.result)
-    }),
-    op!(aten::group_norm, |cx: &Cx,
-                           x: Value,
-                           groups: i64,
-                           w: Option<Value>,
-                           b: Option<Value>,
-                           eps: f64|
-     -> Lowered { group_norm(cx, x, groups, w, b, eps) }),
+    op!(aten::batch_norm, native_batch_norm),
+    op!(aten::group_norm, group_norm),
     op!(aten::instance_norm, instance_norm),
-    op!(aten::layer_norm, |cx: &Cx,
-                           x: Value,
-                           shape: Vec<Expr>,
-                           w: Option<Value>,
-                           b: Option<Value>,
-                           eps: f64|
-     -> Lowered { Ok(layer_norm(cx, x, shape, w, b, eps, 1)[0]) }),
+    op!(aten::layer_norm, native_layer_norm),
     op!(aten::native_batch_norm, native_batch_norm),
     op!(aten::native_group_norm, native_group_norm),
     op!(aten::native_layer_norm, native_layer_norm),
-    op!(
-        aten::rms_norm,
-        |cx: &Cx, x: Value, shape: Vec<Expr>, w: Option<Value>, eps: Option<f64>| -> Lowered {
-            Ok(rms_norm(cx, x, shape.len(), w, eps)[0])
-        },
-        complex = complex_rms_norm
-    ),
+    op!(aten::rms_norm, rms_norm, complex = complex_rms_norm),
 ];
+
+arguments! {
+    /// What batch normalisations take.
+    struct BatchNormArgs {
+        input: Value,
+        weight: Option<Value>,
+        bias: Option<Value>,
+        running_mean: Option<Value>,
+        running_var: Option<Value>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    }
+
+    /// What [`instance_norm`] takes.
+    struct InstanceNormArgs {
+        input: Value,
+        weight: Option<Value>,
+        bias: Option<Value>,
+        running_mean: Option<Value>,
+        running_var: Option<Value>,
+        use_input_stats: bool,
+        momentum: f64,
+        eps: f64,
+    }
+
+    /// What [`native_layer_norm`] takes.
+    struct LayerNormArgs {
+        input: Value,
+        normalized_shape: Vec<Expr>,
+        weight: Option<Value>,
+        bias: Option<Value>,
+        eps: f64,
+    }
+
+    /// What [`native_group_norm`] takes. The sizes are those of `input`.
+    #[expect(non_snake_case, reason = "the op's names")]
+    struct NativeGroupNormArgs {
+        input: Value,
+        weight: Option<Value>,
+        bias: Option<Value>,
+        N: Ignored,
+        C: Ignored,
+        HxW: Ignored,
+        group: i64,
+        eps: f64,
+    }
+}
 
 /// The type that PyTorch computes in: float32 for halves.
 fn wide(dtype: DType) -> DType {
@@ -128,11 +86,7 @@ fn wide(dtype: DType) -> DType {
     }
 }
 
-fn is_empty(cx: &Cx, x: Value) -> bool {
-    cx.numel(x).as_int() == Some(0)
-}
-
-/// `v * (g / |v|)`, the norm over all dimensions but `dim`; and the norm.
+/// `v * (g / |v|)` and the norm `|v|`, which is taken over all dimensions but `dim`.
 fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
     let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
@@ -140,31 +94,27 @@ fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     Ok([cx.mul(v, cx.div(g, norm)), cx.cast(norm, cx.dtype(g))])
 }
 
-/// A batch normalisation, and what it normalised by.
+/// The result of a batch normalisation, and the statistics that it used.
 struct BatchNorm {
     result: Value,
-    /// Mean and variance of each channel.
+    /// Mean of each channel.
     mean: Value,
+    /// Biased variance of each channel.
     variance: Value,
 }
 
-/// `BatchNormalization`, with the running statistics or with those of the batch.
-fn batch_norm(
-    cx: &Cx,
-    x: Value,
-    [weight, bias]: [Option<Value>; 2],
-    [mean, var]: [Option<Value>; 2],
-    training: bool,
-    eps: f64,
-) -> Lowered<BatchNorm> {
-    let (mean, variance) = match (training, mean, var) {
+/// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1): `BatchNormalization`. In training, mean and
+/// variance are those of the batch, else the running ones.
+fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
+    let (x, weight, bias) = (args.input, args.weight, args.bias);
+    let (mean, variance) = match (args.training, args.running_mean, args.running_var) {
         (false, Some(mean), Some(var)) => (mean, var),
         (false, ..) => {
             return Err(LowerError::unsupported(
                 "batch norm outside of training without running statistics",
             ));
         }
-        (true, ..) if is_empty(cx, x) => {
+        (true, ..) if has_no_elements(&cx.shape(x)) => {
             let nothing = cx.full(&[cx.dim(x, 1)], f64::NAN, wide(cx.dtype(x)));
             (nothing, nothing)
         }
@@ -173,16 +123,16 @@ fn batch_norm(
             moments(cx, x, &axes)
         }
     };
-    if is_empty(cx, x) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(BatchNorm { result: x, mean, variance });
     }
     let channels = [cx.dim(x, 1)];
     let dtype = weight.or(bias).map_or(cx.dtype(x), |v| cx.dtype(v));
     let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, dtype));
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, dtype));
-    let epsilon = eps as f32;
-    // With moments of its own, a batch of one is an instance.
-    let one = training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
+    let epsilon = args.eps as f32;
+    // A batch of one with its own statistics is an instance.
+    let one = args.training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
     let result = if one && dtype == cx.dtype(x) {
         cx.instance_normalization(x, scale, shift, attrs::InstanceNormalization { epsilon })
     } else {
@@ -192,7 +142,7 @@ fn batch_norm(
     Ok(BatchNorm { result, mean, variance })
 }
 
-/// Mean and (biased) variance over `axes`, these gone.
+/// Mean and biased variance over `axes`, which the results do not have; halves are computed in float32.
 fn moments(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     let x = cx.cast(x, wide(cx.dtype(x)));
     let mean = cx.reduce("ReduceMean", x, axes, true);
@@ -206,24 +156,15 @@ fn inverse_deviation(cx: &Cx, variance: Value, eps: f64) -> Value {
     cx.reciprocal(cx.sqrt(cx.add(variance, eps)))
 }
 
-/// With what was normalised by, as far as it is used: on a CPU, PyTorch gives nothing of it outside of training.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn native_batch_norm(
-    cx: &Cx,
-    x: Value,
-    weight: Option<Value>,
-    bias: Option<Value>,
-    mean: Option<Value>,
-    var: Option<Value>,
-    training: bool,
-    _momentum: f64,
-    eps: f64,
-) -> Lowered<Outputs> {
-    let norm = batch_norm(cx, x, [weight, bias], [mean, var], training, eps)?;
-    Ok(saved(cx, &norm, eps))
+/// [`batch_norm`]: the result and, where they are used, mean and inverse deviation. Outside of training PyTorch on a CPU returns empty
+/// tensors for these.
+fn native_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
+    let norm = batch_norm(cx, &args)?;
+    Ok(saved(cx, &norm, args.eps))
 }
 
-/// The result, and mean, inverse deviation and a reserve as recorded.
+/// The outputs of a batch normalisation: result, mean, inverse deviation and reserve. Of the last three, those that are used, in
+/// their recorded types; those that PyTorch recorded as empty are empty.
 fn saved(cx: &Cx, norm: &BatchNorm, eps: f64) -> Outputs {
     let statistic = |i: usize, value: &dyn Fn() -> Value| {
         let meta = cx.recorded(i).filter(|_| cx.is_used(i))?;
@@ -244,27 +185,27 @@ fn saved(cx: &Cx, norm: &BatchNorm, eps: f64) -> Outputs {
     .into()
 }
 
-/// [`native_batch_norm`] and the running statistics as they are afterwards, the first of them output `first`.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn functional_batch_norm(
-    cx: &Cx,
-    x: Value,
-    weight: Option<Value>,
-    bias: Option<Value>,
-    mean: Option<Value>,
-    var: Option<Value>,
-    training: bool,
-    momentum: f64,
-    eps: f64,
-    first: usize,
-) -> Lowered<Outputs> {
-    let norm = batch_norm(cx, x, [weight, bias], [mean, var], training, eps)?;
-    let mut outputs = saved(cx, &norm, eps);
+/// [`native_batch_norm`], and the updated running statistics as outputs 3 and 4.
+fn native_batch_norm_functional(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
+    with_statistics(cx, &args, 3)
+}
+
+/// [`native_batch_norm`], and the updated running statistics as outputs 4 and 5, after a reserve.
+fn batch_norm_with_update(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
+    with_statistics(cx, &args, 4)
+}
+
+/// The first `first` outputs of [`native_batch_norm`], then the running mean and variance after the update
+/// `running + momentum * (batch - running)`. The variance for this is the unbiased one.
+fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outputs> {
+    let norm = batch_norm(cx, args)?;
+    let mut outputs = saved(cx, &norm, args.eps);
     outputs.0.truncate(first);
-    let count = cx.numel(x).floor_div(&cx.dim(x, 1));
-    for (i, (running, now)) in [(mean, norm.mean), (var, norm.variance)].into_iter().enumerate() {
+    let count = cx.numel(args.input).floor_div(&cx.dim(args.input, 1));
+    let statistics = [(args.running_mean, norm.mean), (args.running_var, norm.variance)];
+    for (i, (running, now)) in statistics.into_iter().enumerate() {
         let updated = running.filter(|_| cx.is_used(first + i)).map(|running| {
-            if !training {
+            if !args.training {
                 return running;
             }
             let dtype = cx.dtype(running);
@@ -275,80 +216,70 @@ fn functional_batch_norm(
                 _ => cx.mul(now, cx.div(n(&count), n(&(&count - 1)))),
             };
             let now = cx.cast(now, dtype);
-            cx.add(cx.mul(now, momentum), cx.mul(running, 1.0 - momentum))
+            cx.add(cx.mul(now, args.momentum), cx.mul(running, 1.0 - args.momentum))
         });
         outputs.0.push(updated);
     }
     Ok(outputs)
 }
 
-/// `InstanceNormalization`, or [`batch_norm`] where it is to use the running statistics.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn instance_norm(
-    cx: &Cx,
-    x: Value,
-    weight: Option<Value>,
-    bias: Option<Value>,
-    mean: Option<Value>,
-    var: Option<Value>,
-    use_input_stats: bool,
-    _momentum: f64,
-    eps: f64,
-) -> Lowered {
-    if !use_input_stats {
-        return Ok(batch_norm(cx, x, [weight, bias], [mean, var], false, eps)?.result);
+/// [`batch_norm`] of each element of the batch alone: `InstanceNormalization`. Without `use_input_stats`, [`batch_norm`] with the
+/// running statistics.
+fn instance_norm(cx: &Cx, args: InstanceNormArgs) -> Lowered {
+    let InstanceNormArgs { input, weight, bias, running_mean, running_var, momentum, eps, .. } =
+        args;
+    if !args.use_input_stats {
+        let training = false;
+        let args = BatchNormArgs {
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+        };
+        return Ok(batch_norm(cx, &args)?.result);
     }
-    if is_empty(cx, x) {
-        return Ok(x);
+    if has_no_elements(&cx.shape(input)) {
+        return Ok(input);
     }
-    let channels = [cx.dim(x, 1)];
-    let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, cx.dtype(x)));
-    let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, cx.dtype(x)));
+    let channels = [cx.dim(input, 1)];
+    let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, cx.dtype(input)));
+    let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, cx.dtype(input)));
     let options = attrs::InstanceNormalization { epsilon: eps as f32 };
-    Ok(cx.instance_normalization(x, scale, shift, options))
+    Ok(cx.instance_normalization(input, scale, shift, options))
 }
 
 /// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation.
-fn layer_norm(
-    cx: &Cx,
-    x: Value,
-    normalized_shape: Vec<Expr>,
-    weight: Option<Value>,
-    bias: Option<Value>,
-    eps: f64,
-    outputs: usize,
-) -> Vec<Value> {
-    let given = cx.dtype(x);
-    // A weight of another type than `x` is float32 beside halves.
-    let dtype = weight.or(bias).map_or(given, |w| cx.dtype(w));
-    let x = cx.cast(x, dtype);
-    let weight = weight.unwrap_or_else(|| cx.full(&normalized_shape, 1, dtype));
+fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
+    let given = cx.dtype(args.input);
+    // If the weight has another type than `x`, it is float32 and `x` is of halves.
+    let dtype = args.weight.or(args.bias).map_or(given, |w| cx.dtype(w));
+    let x = cx.cast(args.input, dtype);
+    let weight = args.weight.unwrap_or_else(|| cx.full(&args.normalized_shape, 1, dtype));
     let options = attrs::LayerNormalization {
-        axis: -(normalized_shape.len() as i64),
-        epsilon: eps as f32,
+        axis: -(args.normalized_shape.len() as i64),
+        epsilon: args.eps as f32,
         ..Default::default()
     };
-    let mut all = cx.layer_normalization_n(outputs, x, weight, bias, options);
+    let mut all = cx.layer_normalization_n(outputs, x, weight, args.bias, options);
     all[0] = cx.cast(all[0], given);
     all.to_vec()
 }
 
-fn native_layer_norm(
-    cx: &Cx,
-    x: Value,
-    normalized_shape: Vec<Expr>,
-    weight: Option<Value>,
-    bias: Option<Value>,
-    eps: f64,
-) -> Lowered<Outputs> {
+/// `(x - mean) / sqrt(variance + eps) * weight + bias` with mean and variance over the last dimensions; mean and inverse deviation
+/// too, if used.
+fn native_layer_norm(cx: &Cx, args: LayerNormArgs) -> Lowered<Outputs> {
     if !cx.is_used(1) && !cx.is_used(2) {
-        return Ok(layer_norm(cx, x, normalized_shape, weight, bias, eps, 1).into());
+        return Ok(layer_norm(cx, args, 1).into());
     }
-    if cx.dtype(x) == DType::F32 {
-        return Ok(layer_norm(cx, x, normalized_shape, weight, bias, eps, 3).into());
+    if cx.dtype(args.input) == DType::F32 {
+        return Ok(layer_norm(cx, args, 3).into());
     }
-    let n = normalized_shape.len();
-    let result = layer_norm(cx, x, normalized_shape, weight, bias, eps, 1)[0];
+    let (x, n, eps) = (args.input, args.normalized_shape.len(), args.eps);
+    let result = layer_norm(cx, args, 1)[0];
     let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
     let (mean, variance) = moments(cx, x, &axes);
     let statistic = |i: usize, v: Value| {
@@ -359,7 +290,7 @@ fn native_layer_norm(
         .into())
 }
 
-/// Groups of channels as the channels of three dimensions.
+/// `x` as `(batch, groups, elements of a group)`.
 fn grouped(cx: &Cx, x: Value, groups: i64) -> Lowered {
     let shape = cx.shape(x);
     let [batch, rest @ ..] = shape.as_slice() else {
@@ -369,7 +300,7 @@ fn grouped(cx: &Cx, x: Value, groups: i64) -> Lowered {
     Ok(cx.reshape(x, &[batch.clone(), Expr::int(groups), per_group]))
 }
 
-/// Instance normalisation of groups of channels, then the scale and shift of each channel.
+/// Each group of channels normalised to mean 0 and variance 1 (`InstanceNormalization`), then scale and shift of each channel.
 fn group_norm(
     cx: &Cx,
     x: Value,
@@ -382,7 +313,7 @@ fn group_norm(
     let [_, channels, spatial @ ..] = shape.as_slice() else {
         return Err(LowerError::unsupported("group norm of fewer than two dimensions"));
     };
-    if is_empty(cx, x) {
+    if has_no_elements(&cx.shape(x)) {
         return Ok(x);
     }
     let (one, zero) = (
@@ -406,35 +337,34 @@ fn group_norm(
     Ok(cx.cast(result, given))
 }
 
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn native_group_norm(
-    cx: &Cx,
-    x: Value,
-    weight: Option<Value>,
-    bias: Option<Value>,
-    _n: Expr,
-    _c: Expr,
-    _area: Expr,
-    groups: i64,
-    eps: f64,
-) -> Lowered<Outputs> {
-    let result = group_norm(cx, x, groups, weight, bias, eps)?;
+/// [`group_norm`]; mean and inverse deviation of each group too, if used.
+fn native_group_norm(cx: &Cx, args: NativeGroupNormArgs) -> Lowered<Outputs> {
+    let (x, eps) = (args.input, args.eps);
+    let result = group_norm(cx, x, args.group, args.weight, args.bias, eps)?;
     if !cx.is_used(1) && !cx.is_used(2) {
         return Ok(result.into());
     }
-    let (mean, variance) = moments(cx, grouped(cx, x, groups)?, &[2]);
+    let (mean, variance) = moments(cx, grouped(cx, x, args.group)?, &[2]);
     let statistic = |i: usize, v: Value| Some(cx.cast(v, cx.recorded(i)?.dtype));
     Ok([Some(result), statistic(1, mean), statistic(2, inverse_deviation(cx, variance, eps))]
         .into())
 }
 
-/// `x / sqrt(mean(x * x) + eps) * weight` over the last `n` dimensions, and the inverse of that root.
-fn rms_norm(cx: &Cx, x: Value, n: usize, weight: Option<Value>, eps: Option<f64>) -> [Value; 2] {
+/// `x / sqrt(mean(x * x) + eps) * weight` over the last dimensions; the inverse of that root too, if used. `eps` is the type's
+/// epsilon if not given. Halves are computed in float32.
+fn rms_norm(
+    cx: &Cx,
+    x: Value,
+    normalized_shape: Vec<Expr>,
+    weight: Option<Value>,
+    eps: Option<f64>,
+) -> Lowered<Outputs> {
     let (given, dtype) = (cx.dtype(x), wide(cx.dtype(x)));
     let eps = eps.unwrap_or(match dtype {
         DType::F64 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),
     });
+    let n = normalized_shape.len();
     let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
     let x = cx.cast(x, dtype);
     let square = cx.reduce("ReduceMean", cx.mul(x, x), &axes, true);
@@ -443,22 +373,12 @@ fn rms_norm(cx: &Cx, x: Value, n: usize, weight: Option<Value>, eps: Option<f64>
     if let Some(weight) = weight {
         result = cx.mul(result, cx.cast(weight, dtype));
     }
-    [cx.cast(result, given), root]
-}
-
-fn fused_rms_norm(
-    cx: &Cx,
-    x: Value,
-    normalized_shape: Vec<i64>,
-    weight: Option<Value>,
-    eps: Option<f64>,
-) -> Lowered<Outputs> {
-    let [result, root] = rms_norm(cx, x, normalized_shape.len(), weight, eps);
+    let result = cx.cast(result, given);
     let inverse = cx.recorded(1).filter(|_| cx.is_used(1));
     Ok([Some(result), inverse.map(|m| cx.cast(cx.reciprocal(root), m.dtype))].into())
 }
 
-/// [`rms_norm`] as PyTorch has it of complex numbers: the squares are not those of absolute values, and the root is complex.
+/// [`rms_norm`] of complex numbers as PyTorch computes it: `x * x` is the complex square, not `|x|^2`, so the root is complex.
 fn complex_rms_norm(
     cx: &Cx,
     x: Complex,

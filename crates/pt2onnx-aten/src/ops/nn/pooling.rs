@@ -1,8 +1,7 @@
-//! Pooling over spatial windows.
+//! Pooling: means and largest elements of spatial windows.
 
-use crate::math::window::{adaptive, adaptive_length, product_along};
-use crate::ops::nn::convolution::{batched, per_dim};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::math::window::{adaptive, adaptive_length, batched, per_dim, product_along};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -16,99 +15,108 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::adaptive_max_pool1d, adaptive_max_pool),
     op!(aten::adaptive_max_pool2d, adaptive_max_pool),
     op!(aten::adaptive_max_pool3d, adaptive_max_pool),
-    op!(aten::avg_pool1d, |cx: &Cx,
-                           x: Value,
-                           kernel: Vec<i64>,
-                           stride: Vec<i64>,
-                           padding: Vec<i64>,
-                           ceil_mode: bool,
-                           count_include_pad: bool| {
-        avg_pool::<1>(cx, x, kernel, stride, padding, ceil_mode, count_include_pad, None)
-    }),
+    op!(aten::avg_pool1d, avg_pool::<1>),
     op!(aten::avg_pool2d, avg_pool::<2>),
     op!(aten::avg_pool3d, avg_pool::<3>),
     op!(aten::fractional_max_pool2d, fractional_max_pool),
     op!(aten::fractional_max_pool3d, fractional_max_pool),
     op!(aten::max_pool1d, max_pool::<1>),
-    op!(aten::max_pool1d_with_indices, max_pool_with_indices::<1>),
+    op!(aten::max_pool1d_with_indices, max_pool::<1>),
     op!(aten::max_pool2d, max_pool::<2>),
-    op!(aten::max_pool2d_with_indices, max_pool_with_indices::<2>),
+    op!(aten::max_pool2d_with_indices, max_pool::<2>),
     op!(aten::max_pool2d_with_indices_backward, max_pool_backward::<2>),
     op!(aten::max_pool3d, max_pool::<3>),
-    op!(aten::max_pool3d_with_indices, max_pool_with_indices::<3>),
+    op!(aten::max_pool3d_with_indices, max_pool::<3>),
     op!(aten::max_pool3d_with_indices_backward, max_pool_backward::<3>),
-    op!(aten::max_unpool2d, |cx: &Cx, x: Value, indices: Value, size: Vec<Expr>| max_unpool(
-        cx, x, indices, size
-    )),
-    op!(aten::max_unpool3d, |cx: &Cx,
-                             x: Value,
-                             indices: Value,
-                             size: Vec<Expr>,
-                             _stride: Vec<i64>,
-                             _padding: Vec<i64>| max_unpool(
-        cx, x, indices, size
-    )),
+    op!(aten::max_unpool2d, max_unpool),
+    op!(aten::max_unpool3d, max_unpool3d),
 ];
 
-/// The sizes and strides of windows; no stride means the kernel's size.
-fn windows<const N: usize>(kernel: &[i64], stride: &[i64]) -> (Vec<i64>, Vec<i64>) {
-    let kernel = per_dim(kernel, N);
-    let stride = match stride {
-        [] => kernel.clone(),
-        given => per_dim(given, N),
-    };
-    (kernel, stride)
+arguments! {
+    /// What [`max_pool`] takes.
+    struct MaxPoolArgs {
+        input: Value,
+        kernel_size: Vec<i64>,
+        stride: Vec<i64>,
+        padding: Vec<i64>,
+        dilation: Vec<i64>,
+        ceil_mode: bool,
+    }
+
+    /// What [`avg_pool`] takes.
+    struct AvgPoolArgs {
+        input: Value,
+        kernel_size: Vec<i64>,
+        stride: Vec<i64>,
+        padding: Vec<i64>,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    }
+
+    /// What [`max_pool_backward`] takes. The indices say all about the windows.
+    struct MaxPoolBackwardArgs {
+        grad_output: Value,
+        input: Value,
+        kernel_size: Ignored,
+        stride: Ignored,
+        padding: Ignored,
+        dilation: Ignored,
+        ceil_mode: Ignored,
+        indices: Value,
+    }
 }
 
-fn max_pool_options<const N: usize>(
+/// Windows over the spatial dimensions, one number for each dimension.
+struct Windows {
+    kernel: Vec<i64>,
     stride: Vec<i64>,
-    padding: &[i64],
-    dilation: &[i64],
+    /// At the begin and at the end.
+    padding: Vec<i64>,
+    dilation: Vec<i64>,
+    /// Whether a last window may reach past the end.
     ceil_mode: bool,
-) -> attrs::MaxPool {
-    let padding = per_dim(padding, N);
-    attrs::MaxPool {
-        strides: Some(stride),
-        pads: Some([&padding[..], &padding[..]].concat()),
-        dilations: Some(per_dim(dilation, N)),
-        ceil_mode,
+}
+
+impl Windows {
+    /// Of `n` dimensions. Without a stride, it is the kernel's size.
+    fn new(n: usize, args: &MaxPoolArgs) -> Self {
+        let kernel = per_dim(&args.kernel_size, n);
+        let stride = match args.stride.as_slice() {
+            [] => kernel.clone(),
+            given => per_dim(given, n),
+        };
+        let (padding, dilation) = (per_dim(&args.padding, n), per_dim(&args.dilation, n));
+        Self { kernel, stride, padding, dilation, ceil_mode: args.ceil_mode }
+    }
+
+    /// The padding at all begins, then at all ends.
+    fn pads(&self) -> Vec<i64> {
+        [&self.padding[..], &self.padding[..]].concat()
+    }
+}
+
+/// The largest elements of windows over `N` dimensions and, if used, their indices in the channel.
+fn max_pool<const N: usize>(cx: &Cx, args: MaxPoolArgs) -> Lowered<Outputs> {
+    Ok(largest_of_windows(cx, args.input, &Windows::new(N, &args)))
+}
+
+/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
+fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
+    let n = windows.kernel.len();
+    let options = attrs::MaxPool {
+        strides: Some(windows.stride.clone()),
+        pads: Some(windows.pads()),
+        dilations: Some(windows.dilation.clone()),
+        ceil_mode: windows.ceil_mode,
         ..Default::default()
-    }
-}
-
-/// `MaxPool`.
-fn max_pool<const N: usize>(
-    cx: &Cx,
-    x: Value,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    ceil_mode: bool,
-) -> Lowered {
-    let (kernel, stride) = windows::<N>(&kernel, &stride);
-    let options = max_pool_options::<N>(stride, &padding, &dilation, ceil_mode);
-    Ok(batched(cx, x, N, |x| cx.max_pool(x, &kernel, options.clone())))
-}
-
-/// `MaxPool` with its second output. ONNX counts elements through the whole tensor, PyTorch through each channel.
-fn max_pool_with_indices<const N: usize>(
-    cx: &Cx,
-    x: Value,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    ceil_mode: bool,
-) -> Lowered<Outputs> {
+    };
     if !cx.is_used(1) {
-        return Ok(max_pool::<N>(cx, x, kernel, stride, padding, dilation, ceil_mode)?.into());
+        return batched(cx, x, n, |x| cx.max_pool(x, &windows.kernel, options.clone())).into();
     }
-    let (kernel, stride) = windows::<N>(&kernel, &stride);
-    let options = max_pool_options::<N>(stride, &padding, &dilation, ceil_mode);
-    let unbatched = cx.rank(x) == N + 1;
+    let unbatched = cx.rank(x) == n + 1;
     let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
-    let found = cx.max_pool_n(2, x, &kernel, options);
+    let found = cx.max_pool_n(2, x, &windows.kernel, options);
     let area = Expr::product(cx.shape(x)[2..].to_vec());
     let area = match area.as_int() {
         Some(_) => cx.size(&area),
@@ -119,18 +127,30 @@ fn max_pool_with_indices<const N: usize>(
     };
     let indices = cx.mod_(found[1], area, attrs::Mod::default());
     let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
-    Ok([unbatch(found[0]), unbatch(indices)].into())
+    [unbatch(found[0]), unbatch(indices)].into()
 }
 
 /// `x` with its last `n` dimensions as one.
-fn flat(cx: &Cx, x: Value, n: usize) -> Value {
+fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
     let mut shape = cx.shape(x);
     let spatial = shape.split_off(shape.len().saturating_sub(n));
     shape.push(Expr::product(spatial));
     cx.reshape(x, &shape)
 }
 
-/// Values set down at their indices among zeros.
+/// [`max_unpool`]; the indices say all about the windows.
+fn max_unpool3d(
+    cx: &Cx,
+    x: Value,
+    indices: Value,
+    size: Vec<Expr>,
+    _stride: Ignored,
+    _padding: Ignored,
+) -> Lowered {
+    max_unpool(cx, x, indices, size)
+}
+
+/// Zeros of the given size with each element of `x` at its index.
 fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     let mut shape = cx.shape(x);
     let n = size.len();
@@ -138,107 +158,89 @@ fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     let options = attrs::ScatterElements { axis: shape.len() as i64, ..Default::default() };
     let area = Expr::product(size.clone());
     let zeros = cx.full(&[&shape[..], &[area]].concat(), 0, cx.dtype(x));
-    let filled = cx.scatter_elements(zeros, flat(cx, indices, n), flat(cx, x, n), options);
+    let filled =
+        cx.scatter_elements(zeros, merge_last(cx, indices, n), merge_last(cx, x, n), options);
     shape.extend(size);
     Ok(cx.reshape(filled, &shape))
 }
 
-/// Gradients added up where the largest elements were.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn max_pool_backward<const N: usize>(
-    cx: &Cx,
-    grad: Value,
-    x: Value,
-    _kernel: Vec<i64>,
-    _stride: Vec<i64>,
-    _padding: Vec<i64>,
-    _dilation: Vec<i64>,
-    _ceil_mode: bool,
-    indices: Value,
-) -> Lowered {
-    // Halves are added up in float32.
+/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its largest element. Halves are
+/// added up in float32.
+fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowered {
+    let (x, indices) = (args.input, args.indices);
     let wide = match cx.dtype(x) {
         DType::F16 | DType::BF16 => DType::F32,
         other => other,
     };
-    let zeros = cx.full(&cx.shape(flat(cx, x, N)), 0, wide);
+    let zeros = cx.full(&cx.shape(merge_last(cx, x, N)), 0, wide);
     let options = attrs::ScatterElements { axis: -1, reduction: "add" };
-    let grad = cx.cast(flat(cx, grad, N), wide);
-    let sums = cx.scatter_elements(zeros, flat(cx, indices, N), grad, options);
+    let grad = cx.cast(merge_last(cx, args.grad_output, N), wide);
+    let sums = cx.scatter_elements(zeros, merge_last(cx, indices, N), grad, options);
     Ok(cx.cast(cx.reshape(sums, &cx.shape(x)), cx.dtype(x)))
 }
 
-/// `AveragePool`. Where the divisor is given, sums by a convolution.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn avg_pool<const N: usize>(
-    cx: &Cx,
-    x: Value,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: Option<i64>,
-) -> Lowered {
-    let (kernel, stride) = windows::<N>(&kernel, &stride);
-    let padding = per_dim(&padding, N);
+/// The means of windows over `N` dimensions: `AveragePool`. If the divisor is given, [`window_sums`] divided by it.
+fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
+    let AvgPoolArgs { input: x, count_include_pad, divisor_override, .. } = args;
+    let windows = Windows::new(
+        N,
+        &MaxPoolArgs {
+            input: x,
+            kernel_size: args.kernel_size,
+            stride: args.stride,
+            padding: args.padding,
+            dilation: vec![1],
+            ceil_mode: args.ceil_mode,
+        },
+    );
     let mut sizes = cx.out_shape()?;
     let sizes = sizes.split_off(sizes.len().saturating_sub(N));
-    if let Some(divisor) = divisor {
-        return window_sums(cx, x, &kernel, &stride, &padding, ceil_mode, &sizes, divisor);
+    if let Some(divisor) = divisor_override {
+        return Ok(window_sums(cx, x, &windows, &sizes, divisor));
     }
-    let padded = padding.iter().any(|&p| p != 0);
+    let padded = windows.padding.iter().any(|&p| p != 0);
     let options = attrs::AveragePool {
-        strides: Some(stride),
-        pads: Some([&padding[..], &padding[..]].concat()),
-        ceil_mode,
-        // Without padding it says how a window that is not whole counts: PyTorch counts what is there.
+        strides: Some(windows.stride.clone()),
+        pads: Some(windows.pads()),
+        ceil_mode: windows.ceil_mode,
+        // Without padding, this says what a window that reaches past the end is divided by: PyTorch counts the elements in it.
         count_include_pad: padded && count_include_pad,
         ..Default::default()
     };
-    Ok(batched(cx, x, N, |x| cx.average_pool(x, &kernel, options.clone())))
+    Ok(batched(cx, x, N, |x| cx.average_pool(x, &windows.kernel, options.clone())))
 }
 
-/// The first elements along the last dimensions: without windows that start in the padding behind.
+/// `x` with its last dimensions cropped to `sizes`: without the windows that start in the padding at the end.
 fn cropped(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
     let first = cx.rank(x).saturating_sub(sizes.len());
     sizes.iter().enumerate().fold(x, |x, (i, size)| cx.slice(x, first + i, &Expr::int(0), size, 1))
 }
 
-/// Sums of windows, divided by `divisor`: a convolution with ones, of each channel on its own.
-#[expect(clippy::too_many_arguments, reason = "all that windows have")]
-fn window_sums(
-    cx: &Cx,
-    x: Value,
-    kernel: &[i64],
-    stride: &[i64],
-    padding: &[i64],
-    ceil_mode: bool,
-    sizes: &[Expr],
-    divisor: i64,
-) -> Lowered {
-    let n = kernel.len();
+/// The sums of windows divided by `divisor`: a convolution of each channel with a kernel of ones. `sizes` are those of the result's
+/// spatial dimensions.
+fn window_sums(cx: &Cx, x: Value, windows: &Windows, sizes: &[Expr], divisor: i64) -> Value {
+    let Windows { kernel, stride, padding, ceil_mode, .. } = windows;
     let shape = cx.shape(x);
-    let (outer, spatial) = shape.split_at(shape.len().saturating_sub(n));
+    let (outer, spatial) = shape.split_at(shape.len().saturating_sub(kernel.len()));
     let planes: Vec<Expr> = [Expr::product(outer.to_vec()), Expr::int(1)]
         .into_iter()
         .chain(spatial.iter().cloned())
         .collect();
-    // A little more at the end lets the last window in that is not whole.
+    // More padding at the end makes room for a last window that reaches past it.
     let end = padding.iter().zip(stride);
-    let end = end.map(|(&p, &s)| if ceil_mode { p + s - 1 } else { p });
+    let end = end.map(|(&p, &s)| if *ceil_mode { p + s - 1 } else { p });
     let options = attrs::Conv {
-        strides: Some(stride.to_vec()),
+        strides: Some(stride.clone()),
         pads: Some(padding.iter().copied().chain(end).collect()),
         ..Default::default()
     };
     let window: Vec<Expr> = [1, 1].iter().chain(kernel).map(|&k| Expr::int(k)).collect();
     let ones = cx.full(&window, 1, cx.dtype(x));
     let sums = cropped(cx, cx.conv(cx.reshape(x, &planes), ones, None, options), sizes);
-    Ok(cx.reshape(cx.div(sums, divisor), &[outer, sizes].concat()))
+    cx.reshape(cx.div(sums, divisor), &[outer, sizes].concat())
 }
 
-/// The last dimensions with their windows, if those are all of one size.
+/// The sizes of the windows of adaptive pooling, if along each dimension all windows have one size.
 fn even_windows(cx: &Cx, x: Value, output_size: &[Expr]) -> Option<Vec<i64>> {
     let shape = cx.shape(x);
     let spatial = shape.get(shape.len().checked_sub(output_size.len())?..)?;
@@ -250,8 +252,8 @@ fn even_windows(cx: &Cx, x: Value, output_size: &[Expr]) -> Option<Vec<i64>> {
     even.collect()
 }
 
-/// Means of windows that divide each dimension as evenly as can be. Over everything it is one mean, windows of one size are
-/// an `AveragePool`; else, along each dimension, a product with the matrix of the windows.
+/// The means of windows that divide each dimension as evenly as possible: one mean if the output size is 1, an `AveragePool` if all
+/// windows have one size, else a product with the matrix of [`window_means`] along each dimension.
 fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
     let n = output_size.len();
     let rank = cx.rank(x);
@@ -288,7 +290,7 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
     Ok(cx.cast(result, cx.dtype(x)))
 }
 
-/// Column `j` of the matrix holds `1 / n` for the `n` elements of window `j`.
+/// A `(from, to)` matrix: column `j` holds `1 / n` for each of the `n` elements of window `j`, else 0.
 fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
     if let (Some(from), Some(to)) = (from.as_int(), to.as_int()) {
         let mut matrix = vec![0f64; from.saturating_mul(to).max(0) as usize];
@@ -309,16 +311,14 @@ fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
     Ok(cx.div(share(inside), share(cx.sub(end, start))))
 }
 
-/// Largest elements of windows that divide each dimension as evenly as can be, and where they stand in the channel.
+/// The largest elements of windows that divide each dimension as evenly as possible, and their indices in the channel.
 fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outputs> {
     let n = output_size.len();
     if let Some(kernel) = even_windows(cx, x, &output_size) {
-        let (stride, zero, one) = (kernel.clone(), vec![0], vec![1]);
-        return match n {
-            1 => max_pool_with_indices::<1>(cx, x, kernel, stride, zero, one, false),
-            2 => max_pool_with_indices::<2>(cx, x, kernel, stride, zero, one, false),
-            _ => max_pool_with_indices::<3>(cx, x, kernel, stride, zero, one, false),
-        };
+        let stride = kernel.clone();
+        let (padding, dilation) = (vec![0; n], vec![1; n]);
+        let windows = Windows { kernel, stride, padding, dilation, ceil_mode: false };
+        return Ok(largest_of_windows(cx, x, &windows));
     }
     let shape = cx.shape(x);
     if output_size.iter().all(|s| s.as_int() == Some(1)) {
@@ -326,7 +326,7 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         let values = cx.reduce("ReduceMax", x, &axes, true);
         let found = cx.is_used(1).then(|| {
             let options = attrs::ArgMax { axis: -1, keepdims: false, ..Default::default() };
-            cx.unsqueeze(cx.arg_max(flat(cx, x, n), options), &axes)
+            cx.unsqueeze(cx.arg_max(merge_last(cx, x, n), options), &axes)
         });
         return Ok([Some(values), found].into());
     }
@@ -337,7 +337,7 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         .map(|(from, to)| {
             let (start, end) = adaptive(cx, from, to);
             let offsets = cx.iota(&adaptive_length(from, to));
-            // Behind a window's end its last element stands in.
+            // A window shorter than the longest repeats its last element.
             let all = cx.add(cx.unsqueeze(start, &[1]), offsets);
             cx.minimum(all, cx.unsqueeze(cx.sub(end, 1), &[1]))
         })
@@ -345,8 +345,8 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
     Ok(largest(cx, x, &spatial, &positions, 0))
 }
 
-/// The largest elements at the positions given for each of the last dimensions, and where they stand in the channel.
-/// Positions are `(.., windows, elements)`, with `lead` dimensions before that are those of `x`.
+/// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
+/// `(.., windows, elements)` of indices along it, where `..` are the first `lead` dimensions of `x`.
 fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize) -> Outputs {
     let n = spatial.len();
     // Place in the channel: of position p along dimension i, p times the size of what is behind; (.., windows, elements)
@@ -363,12 +363,12 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     }
     let places = places.unwrap_or_else(|| cx.ints(&[0]));
     // Elements of all dimensions as one, the windows before it.
-    let places = flat(cx, places, n);
+    let places = merge_last(cx, places, n);
     let shape = cx.shape(x);
     let outer = &shape[..shape.len().saturating_sub(n)];
     let sizes = cx.shape(places);
     let windows = &sizes[lead..];
-    let channels = flat(cx, x, n);
+    let channels = merge_last(cx, x, n);
     let elements = if lead == 0 {
         cx.gather(channels, places, outer.len())
     } else {
@@ -392,8 +392,8 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
     [values, cx.squeeze(found, &[last])].into()
 }
 
-/// Largest elements of windows whose places the samples say: window `i` starts at `floor((i + u) * a) - floor(u * a)`, where
-/// `a = (size - kernel) / (windows - 1)`, the last one at the end.
+/// The largest elements of windows at random places, and their indices in the channel. With the sample `u` of a dimension, window
+/// `i` starts at `floor((i + u) * a) - floor(u * a)`, where `a = (size - kernel) / (windows - 1)`; the last one is at the end.
 fn fractional_max_pool(
     cx: &Cx,
     x: Value,

@@ -1,6 +1,8 @@
 //! Matrices made of diagonals, and triangles of matrices.
 
-use crate::math::shape::{SPELLED_OUT, along, counted, flat, pad_to, recorded};
+use crate::math::shape::{
+    SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, op::op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -17,21 +19,31 @@ pub(crate) static OPS: &[AtenOp] = &[
         fill_diagonal,
         parts
     ),
-    op!(aten::tril, |cx: &Cx, x: Value, k: Expr| triangle(cx, x, &k, false), parts),
-    op!(aten::triu, |cx: &Cx, x: Value, k: Expr| triangle(cx, x, &k, true), parts),
+    op!(aten::tril, tril, parts),
+    op!(aten::triu, triu, parts),
 ];
 
-/// `Trilu`: zeros above or below the diagonal `k`.
+/// The lower triangle: zeros above diagonal `k`.
+fn tril(cx: &Cx, x: Value, k: Expr) -> Lowered {
+    triangle(cx, x, &k, false)
+}
+
+/// The upper triangle: zeros below diagonal `k`.
+fn triu(cx: &Cx, x: Value, k: Expr) -> Lowered {
+    triangle(cx, x, &k, true)
+}
+
+/// `Trilu`: zeros below (`upper`) or above diagonal `k`, which lies `k` columns right of the main one.
 fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
     let k = (k.as_int() != Some(0)).then(|| cx.size(k));
     Ok(cx.trilu(x, k, attrs::Trilu { upper }))
 }
 
-/// The diagonal of a matrix, or the matrix of a diagonal.
+/// The diagonal of a matrix; of a vector, the matrix that has it as its diagonal.
 fn diag(cx: &Cx, x: Value, offset: i64) -> Lowered {
     match cx.rank(x) {
         0 | 1 => diag_embed(cx, x, offset, -2, -1),
-        _ => crate::ops::shape::slicing::diagonal(cx, x, offset, 0, 1),
+        _ => diagonal(cx, x, offset, 0, 1),
     }
 }
 
@@ -40,13 +52,20 @@ fn diagflat(cx: &Cx, x: Value, offset: i64) -> Lowered {
     diag_embed(cx, flat(cx, x), offset, -2, -1)
 }
 
-/// Zeros with vectors, the last dimension, on the diagonals of matrices in dimensions `dim1` and `dim2`.
-fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
-    let shape = cx.out_shape()?;
-    recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, offset, dim1, dim2)?)
+/// A diagonal of the matrices that two dimensions span, `offset` columns right of the main one.
+struct Diagonal {
+    offset: i64,
+    dim1: i64,
+    dim2: i64,
 }
 
-/// `source` on the diagonals of `x`.
+/// Matrices of zeros in dimensions `dim1` and `dim2` of the result, with the vectors of `x` (its last dimension) on a diagonal.
+fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let shape = cx.out_shape()?;
+    set_recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, Diagonal { offset, dim1, dim2 })?)
+}
+
+/// `x` with `source` written onto a diagonal of its matrices.
 fn diagonal_scatter(
     cx: &Cx,
     x: Value,
@@ -56,21 +75,15 @@ fn diagonal_scatter(
     dim2: i64,
 ) -> Lowered {
     let source = cx.cast(source, cx.dtype(x));
-    recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, offset, dim1, dim2)?)
+    let at = Diagonal { offset, dim1, dim2 };
+    set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, at)?)
 }
 
-/// `Where` on the diagonals `source`, laid along the rows (or the columns), else `base`.
-fn onto_diagonal(
-    cx: &Cx,
-    base: Operand,
-    shape: &[Expr],
-    source: Value,
-    offset: i64,
-    dim1: i64,
-    dim2: i64,
-) -> Lowered {
-    let rank = shape.len();
-    let (a, b) = (axis_of(rank, dim1)?, axis_of(rank, dim2)?);
+/// `Where(is diagonal, source, base)`: `source` is laid along the rows if the diagonal is on or above the main one, else along
+/// the columns. `shape` is the result's.
+fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diagonal) -> Lowered {
+    let (rank, offset) = (shape.len(), at.offset);
+    let (a, b) = (axis_of(rank, at.dim1)?, axis_of(rank, at.dim2)?);
     // Above the main diagonal, element i stands in row i; below it, in column i.
     let (laid, other) = if offset >= 0 { (a, b) } else { (b, a) };
     let last = cx.rank(source).saturating_sub(1);
@@ -81,7 +94,7 @@ fn onto_diagonal(
     Ok(cx.select(diagonal_mask(cx, shape, a, b, offset), slab, base))
 }
 
-/// Whether an element stands `offset` right of the diagonal of dimensions `a` and `b`; other dimensions are of size 1.
+/// True where `column - row == offset`, of dimensions `a` (rows) and `b` (columns); the other dimensions have size 1.
 fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Value {
     let rank = shape.len();
     if let (Some(rows), Some(columns)) = (shape[a].as_int(), shape[b].as_int())
@@ -100,10 +113,11 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
     }
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
     let columns = counted(cx, &Expr::int(0), &shape[b], 1);
-    cx.equal(along(cx, rows, a, rank), along(cx, columns, b, rank))
+    cx.equal(broadcast_along(cx, rows, a, rank), broadcast_along(cx, columns, b, rank))
 }
 
-/// `value` on the diagonal of all dimensions; with `wrap`, again and again down a tall matrix.
+/// `x` with `value` where all indices are equal. With `wrap`, the diagonal of a tall matrix starts again after each square of it
+/// and one row.
 fn fill_diagonal(cx: &Cx, x: Value, value: TensorOrScalar, wrap: bool) -> Lowered {
     let shape = cx.shape(x);
     let value = cx.as_tensor(&value, cx.dtype(x));
@@ -123,7 +137,7 @@ fn fill_diagonal(cx: &Cx, x: Value, value: TensorOrScalar, wrap: bool) -> Lowere
     Ok(cx.select(mask, value, x))
 }
 
-/// Matrices along the diagonal of a matrix of zeros; vectors and numbers are rows.
+/// Matrices placed along the diagonal of a matrix of zeros. Vectors and 0-d tensors count as rows.
 fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let dtype = cx.out_dtype()?;
     let rows = |&x: &Value| {
@@ -144,5 +158,5 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     if padded.is_empty() {
         return Err(LowerError::unsupported("a block matrix without blocks"));
     }
-    recorded(cx, cx.concat(&padded, 0))
+    set_recorded(cx, cx.concat(&padded, 0))
 }

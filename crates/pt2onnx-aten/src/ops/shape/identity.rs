@@ -1,14 +1,14 @@
-//! Ops whose result has the values of their input: ONNX has neither aliases, gradients, devices nor memory formats.
+//! Ops that return their input: ONNX has no aliases, gradients, devices or memory formats.
 
-use crate::math::shape::{Implied, flat, pad_to, to_recorded};
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::math::shape::{flat, pad_to, to_recorded};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_fw_primal, |_: &Cx, x: Value, _: Implied| -> Lowered { Ok(x) }, parts),
+    op!(aten::_fw_primal, fw_primal, parts),
     op!(aten::_lazy_clone, identity, complex = identity),
-    op!(aten::_to_cpu, |_: &Cx, tensors: Vec<Value>| -> Lowered<Vec<Value>> { Ok(tensors) }, parts),
+    op!(aten::_to_cpu, identities, parts),
     op!(aten::alias, identity, complex = identity),
     op!(aten::alias_copy, identity, complex = identity),
     op!(aten::clone, identity, complex = identity),
@@ -21,12 +21,24 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::resize_as, resize, parts),
 ];
 
+/// The input itself, whatever the level of forward-mode differentiation.
+fn fw_primal(_: &Cx, x: Value, _level: Ignored) -> Lowered {
+    Ok(x)
+}
+
+/// The inputs themselves.
+fn identities(_: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {
+    Ok(tensors)
+}
+
+/// The input itself.
 fn identity(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
 
-/// The first elements in other sizes. PyTorch leaves what is missing uninitialised; here it is zero.
-fn resize(cx: &Cx, x: Value, _: Implied) -> Lowered {
+/// The first elements of `x`, reshaped to the recorded sizes. If there are too few, PyTorch leaves the rest uninitialised; here it
+/// is zero.
+fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     let numel = Expr::product(cx.out_shape()?);
     let elements = flat(cx, x);
     let length = cx.dim(elements, 0);

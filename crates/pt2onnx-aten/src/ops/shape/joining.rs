@@ -1,6 +1,6 @@
 //! Tensors joined.
 
-use crate::math::shape::{pad_to, recorded};
+use crate::math::shape::{pad_to, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -40,7 +40,7 @@ fn joined(cx: &Cx, tensors: &[Value], axis: usize) -> Lowered {
     let cast: Vec<Value> = tensors.iter().map(|&t| cx.cast(t, dtype)).collect();
     match cast[..] {
         [only] => Ok(only),
-        _ => recorded(cx, cx.concat(&cast, axis)),
+        _ => set_recorded(cx, cx.concat(&cast, axis)),
     }
 }
 

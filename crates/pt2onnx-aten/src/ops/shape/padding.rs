@@ -1,17 +1,13 @@
 //! Padding.
 
-use crate::math::shape::{is_empty, recorded};
+use crate::math::shape::{has_no_elements, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::_pad_circular,
-        |cx: &Cx, x: Value, pads: Vec<Expr>| emit(cx, x, &pads, "wrap", None),
-        parts
-    ),
+    op!(aten::_pad_circular, pad_circular, parts),
     op!(aten::_pad_enum, pad_enum, parts),
     op!(aten::constant_pad_nd, constant_pad, parts),
     op!(aten::pad, pad, parts),
@@ -23,18 +19,27 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::replication_pad3d, replicate, parts),
 ];
 
+/// `pads` counted from the last dimension on, filled with the elements from the opposite end.
+fn pad_circular(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
+    emit(cx, x, &pads, "wrap", None)
+}
+
+/// Filled with `value`.
 fn constant_pad(cx: &Cx, x: Value, pads: Vec<Expr>, value: TensorOrScalar) -> Lowered {
     emit(cx, x, &pads, "constant", Some(value))
 }
 
+/// Filled with the elements mirrored at the edge, without the edge itself.
 fn reflect(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
     emit(cx, x, &pads, "reflect", None)
 }
 
+/// Filled with the element at the edge.
 fn replicate(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
     emit(cx, x, &pads, "edge", None)
 }
 
+/// The modes by their names.
 fn pad(cx: &Cx, x: Value, pads: Vec<Expr>, mode: String, value: Option<TensorOrScalar>) -> Lowered {
     let mode = match mode.as_str() {
         "constant" => "constant",
@@ -68,16 +73,16 @@ fn pad_enum(
     emit(cx, x, &pads, mode, value)
 }
 
-/// Begin and end along one dimension.
+/// The pads of one dimension.
 struct Ends {
     axis: i64,
     begin: Expr,
     end: Expr,
 }
 
-/// `Pad`. PyTorch lists the pads from the last dimension on, begin and end side by side. Negative ones crop: `Pad` does that
-/// itself in mode `constant`; otherwise a `Slice`, before `wrap` (which goes round what is left), behind the other modes
-/// (which mirror and repeat what was there).
+/// `Pad`. PyTorch lists the pads from the last dimension on, begin and end side by side. Negative pads crop. `Pad` does that
+/// itself in mode `constant`; other modes need a `Slice`: before `Pad` in mode `wrap`, which takes elements of the cropped
+/// tensor; after `Pad` in the others, which take elements of the whole one.
 fn emit(
     cx: &Cx,
     x: Value,
@@ -107,12 +112,12 @@ fn emit(
         return Ok(x);
     }
     let shape = cx.out_shape()?;
-    if is_empty(&shape) {
+    if has_no_elements(&shape) {
         return Ok(cx.full(&shape, 0, cx.dtype(x)));
     }
     if mode == "constant" {
         let value = value.map(|v| cx.as_tensor(&v, cx.dtype(x)));
-        return recorded(cx, padded(cx, x, &ends, mode, value));
+        return set_recorded(cx, padded(cx, x, &ends, mode, value));
     }
     let zero = Expr::int(0);
     let negative = |e: &Expr| e.as_int().is_some_and(|e| e < 0);
@@ -127,9 +132,10 @@ fn emit(
         "wrap" => padded(cx, cropped(cx, x, &ends), &grown, mode, None),
         _ => cropped(cx, padded(cx, x, &grown, mode, None), &ends),
     };
-    recorded(cx, result)
+    set_recorded(cx, result)
 }
 
+/// `Pad`, or `x` if there is nothing to add.
 fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Value>) -> Value {
     if ends.is_empty() {
         return x;
@@ -142,14 +148,14 @@ fn padded(cx: &Cx, x: Value, ends: &[Ends], mode: &'static str, value: Option<Va
     cx.pad(x, cx.sizes(&pads), value, cx.ints(&axes), attrs::Pad { mode })
 }
 
-/// What a missing value means to `Pad`.
+/// Whether `value` is what `Pad` fills with if no value is given.
 fn is_zero(cx: &Cx, value: Value) -> bool {
     let zero = Scalar::Int(0).to_tensor(cx.dtype(value));
     let tensor = cx.constant_of(value);
     tensor.zip(zero).is_some_and(|(value, zero)| value.to_bytes() == zero.to_bytes())
 }
 
-/// The negative ends cut off.
+/// `x` without what negative pads crop.
 fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let known = |e: &Expr| e.as_int().unwrap_or(0);
     let negative: Vec<(i64, i64, i64)> = ends

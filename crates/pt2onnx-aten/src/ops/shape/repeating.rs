@@ -1,9 +1,9 @@
-//! Elements repeated, and all the ways to combine those of several tensors.
+//! Repeated elements, and combinations of the elements of several tensors.
 
 use crate::math::shape::{
-    Implied, SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector,
+    SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -11,11 +11,7 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::cartesian_prod, cartesian_prod, parts),
     op!(aten::combinations, combinations, parts),
-    op!(
-        aten::meshgrid,
-        |cx: &Cx, tensors: Vec<Value>| meshgrid(cx, tensors, "ij".to_owned()),
-        parts
-    ),
+    op!(aten::meshgrid, meshgrid, parts, indexing = "ij"),
     op!(aten::meshgrid_indexing, meshgrid, parts),
     op!(aten::repeat, repeat, parts),
     op!(aten::repeat_interleave_Tensor, interleaved_indices),
@@ -24,7 +20,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::tile, repeat, parts),
 ];
 
-/// `Tile`, where there may be more repeats than dimensions, or (in `tile`) fewer.
+/// `Tile`. There may be more repeats than dimensions, or (in `tile`) fewer.
 fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     let rank = cx.rank(x);
     let lead: Vec<usize> = (0..repeats.len().saturating_sub(rank)).collect();
@@ -41,11 +37,11 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     if ones.all(|(size, r)| size.as_int() == Some(1) || r.as_int() == Some(1)) {
         return Ok(cx.expand(x, &cx.out_shape()?));
     }
-    recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
+    set_recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
 }
 
-/// Each element along `dim` (of the flattened tensor without it) `repeats` times, copies side by side.
-fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Implied) -> Lowered {
+/// Each element along `dim` repeated `repeats` times, copies side by side. Without `dim`, the flattened tensor.
+fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Ignored) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
     if repeats.as_int() == Some(1) {
@@ -55,14 +51,14 @@ fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Impl
         && size.saturating_mul(repeats) <= SPELLED_OUT
     {
         let indices: Vec<i64> = (0..size * repeats).map(|i| i / repeats).collect();
-        return recorded(cx, cx.gather(x, cx.ints(&indices), axis));
+        return set_recorded(cx, cx.gather(x, cx.ints(&indices), axis));
     }
     let mut wide = cx.shape(x);
     wide.insert(axis + 1, repeats);
     to_recorded(cx, cx.expand(cx.unsqueeze(x, &[axis + 1]), &wide))
 }
 
-/// Element i along `dim` (of the flattened tensor without it) `repeats[i]` times.
+/// Element i along `dim` repeated `repeats[i]` times. Without `dim`, the flattened tensor.
 fn repeat_interleave_each(
     cx: &Cx,
     x: Value,
@@ -73,16 +69,17 @@ fn repeat_interleave_each(
     let (x, axis) = elements(cx, x, dim)?;
     let repeats = cx.expand(vector(cx, repeats), &[cx.dim(x, axis as i64)]);
     let indices = interleaved(cx, repeats, output_size);
-    recorded(cx, cx.gather(x, indices, axis))
+    set_recorded(cx, cx.gather(x, indices, axis))
 }
 
 /// Index i `repeats[i]` times.
 fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lowered {
     let indices = interleaved(cx, repeats, output_size);
-    recorded(cx, cx.cast(indices, cx.out_dtype()?))
+    set_recorded(cx, cx.cast(indices, cx.out_dtype()?))
 }
 
-/// Index i `repeats[i]` times: a running sum over ones where the next index starts.
+/// Index i `repeats[i]` times, as int64: the running sum of a vector that has ones where the next index starts. `total` is the
+/// sum of `repeats`, if known.
 fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
     let repeats = cx.cast(repeats, DType::I64);
     let count = cx.dim(repeats, 0);
@@ -113,7 +110,7 @@ fn elements(cx: &Cx, x: Value, dim: Option<i64>) -> Lowered<(Value, usize)> {
     })
 }
 
-/// Tensor i laid along dimension i (with `xy`, the first two exchanged), each broadcast to all sizes.
+/// Tensor i laid along dimension i and broadcast to all sizes. With `indexing` `xy`, the first two dimensions are exchanged.
 fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> {
     let rank = tensors.len();
     let place = |i: usize| match i {
@@ -122,7 +119,7 @@ fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> 
     };
     let grid = |(i, &x): (usize, &Value)| {
         let meta = cx.recorded(i)?;
-        Some(cx.expand(along(cx, vector(cx, x), place(i), rank), &meta.sizes))
+        Some(cx.expand(broadcast_along(cx, vector(cx, x), place(i), rank), &meta.sizes))
     };
     Ok(Outputs(tensors.iter().enumerate().map(grid).collect()))
 }
@@ -137,7 +134,7 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let mut shape: Vec<Expr> = tensors.iter().map(|&x| cx.numel(x)).collect();
     shape.push(Expr::int(1));
     let column = |(i, &x): (usize, &Value)| {
-        cx.expand(along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1), &shape)
+        cx.expand(broadcast_along(cx, vector(cx, cx.cast(x, dtype)), i, rank + 1), &shape)
     };
     let columns: Vec<Value> = tensors.iter().enumerate().map(column).collect();
     to_recorded(cx, cx.concat(&columns, rank))
@@ -155,7 +152,10 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
         (_, Some(size)) => {
             if let Some(rows) = spelled_out_choices(size, r as usize, with_replacement) {
                 let all: Vec<i64> = rows.iter().flatten().copied().collect();
-                return recorded(cx, cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0));
+                return set_recorded(
+                    cx,
+                    cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0),
+                );
             }
         }
         _ => {}
@@ -163,14 +163,14 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     // Where on a grid of indices each is less than the next.
     let r = r as usize;
     let numbers = counted(cx, &Expr::int(0), &size, 1);
-    let index = |i: usize| along(cx, numbers, i, r);
+    let index = |i: usize| broadcast_along(cx, numbers, i, r);
     let ordered = |i: usize| match with_replacement {
         true => cx.less_or_equal(index(i), index(i + 1)),
         false => cx.less(index(i), index(i + 1)),
     };
     let mask = (0..r - 1).map(ordered).reduce(|all, mask| cx.and(all, mask));
     let mask = mask.ok_or_else(|| LowerError::unsupported("combinations of no elements"))?;
-    recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
+    set_recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
 }
 
 /// All increasing rows of `r` indices below `size`, unless there are too many to spell out.

@@ -1,6 +1,8 @@
-//! Ranges, single elements, diagonals and windows of a tensor's dimensions.
+//! Parts of tensors: ranges, single elements, diagonals and windows.
 
-use crate::math::shape::{SPELLED_OUT, along, axes_of, constant, counted, recorded, vector};
+use crate::math::shape::{
+    SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -10,8 +12,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::diagonal, diagonal, parts),
     op!(aten::diagonal_copy, diagonal, parts),
     op!(aten::flip, flip, parts),
-    op!(aten::fliplr, |cx: &Cx, x: Value| flip(cx, x, vec![1]), parts),
-    op!(aten::flipud, |cx: &Cx, x: Value| flip(cx, x, vec![0]), parts),
+    op!(aten::fliplr, fliplr, parts),
+    op!(aten::flipud, flipud, parts),
     op!(aten::linalg_diagonal, diagonal, parts),
     op!(aten::narrow, narrow, parts),
     op!(aten::narrow_Tensor, narrow_at, parts),
@@ -26,12 +28,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::unfold_copy, unfold, parts),
 ];
 
-/// `Gather` of one element along `dim`; negative indices count from the end in both worlds.
+/// `Gather` of one element along `dim`. Negative indices count from the end in PyTorch and ONNX.
 fn select(cx: &Cx, x: Value, dim: i64, index: Expr) -> Lowered {
     Ok(cx.take(x, cx.axis(x, dim)?, &index))
 }
 
-/// `Slice`: bounds out of range and negative ones mean the same in both worlds.
+/// `Slice`. Negative and out-of-range bounds mean the same in PyTorch and ONNX.
 fn slice(
     cx: &Cx,
     x: Value,
@@ -48,7 +50,7 @@ fn slice(
     let (start, end) = (bound(start, 0), bound(end, i64::MAX));
     let step = (step != 1).then(|| cx.ints(&[step]));
     let result = cx.slice_op(x, start, end, cx.ints(&[axis as i64]), step);
-    recorded(cx, result)
+    set_recorded(cx, result)
 }
 
 /// `length` elements from `start` on; a negative `start` counts from the end.
@@ -62,24 +64,35 @@ fn narrow(cx: &Cx, x: Value, dim: i64, start: Expr, length: Expr) -> Lowered {
         return Ok(x);
     }
     let result = cx.slice(x, axis, &start, &(&start + length), 1);
-    recorded(cx, result)
+    set_recorded(cx, result)
 }
 
-/// `length` elements from where a 0-d tensor says.
+/// `length` elements from `start` on, a 0-d tensor.
 fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let start = cx.reshape(cx.cast(start, DType::I64), &[Expr::int(1)]);
     let from_end = cx.add(start, cx.sizes(&[cx.dim(x, axis as i64)]));
     let start = cx.select(cx.less(start, 0), from_end, start);
     let end = cx.add(start, cx.sizes(&[length]));
-    recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
+    set_recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
 }
 
-/// One `Slice` that runs backwards along each of `dims`.
+/// The elements in reverse order along the second dimension.
+fn fliplr(cx: &Cx, x: Value) -> Lowered {
+    flip(cx, x, vec![1])
+}
+
+/// The elements in reverse order along the first dimension.
+fn flipud(cx: &Cx, x: Value) -> Lowered {
+    flip(cx, x, vec![0])
+}
+
+/// The elements in reverse order along each of `dims`.
 fn flip(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     Ok(flipped(cx, x, &axes_of(cx.rank(x), &dims)?))
 }
 
+/// A `Slice` with negative steps along `axes`.
 fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     if axes.is_empty() {
         return x;
@@ -91,7 +104,7 @@ fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     result
 }
 
-/// Turned `k` times by 90 degrees, from the first of `dims` towards the second.
+/// `x` rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the second.
 fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     let axes = axes_of(cx.rank(x), &dims)?;
     let &[a, b] = axes.as_slice() else {
@@ -105,7 +118,8 @@ fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     })
 }
 
-/// The end along each of `dims` moves to the front; without `dims`, that of the flattened tensor.
+/// Elements moved by `shifts` along `dims`; those that leave the end come back at the front. Without `dims`, the flattened
+/// tensor.
 fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     if dims.is_empty() {
         let flat = cx.reshape(x, &[cx.numel(x)]);
@@ -122,6 +136,7 @@ fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     Ok(result)
 }
 
+/// `roll` along one dimension: a `Concat` of two pieces.
 fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     let size = cx.dim(x, axis as i64);
     if size.as_int() == Some(0) {
@@ -150,52 +165,12 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     result
 }
 
-/// The diagonal of each matrix in dimensions `dim1`, `dim2`, as the last dimension: every `columns + 1`-th element of the
-/// flattened matrix.
-pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
-    let rank = cx.rank(x);
-    let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
-    if a == b {
-        return Err(LowerError::unsupported("a diagonal along one dimension"));
-    }
-    let sizes = cx.out_shape()?;
-    let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
-    let length = sizes.last().cloned().unwrap_or(Expr::int(0));
-    let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
-    // Matrices first: `GatherND` of spelled out coordinates.
-    if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
-        && !others.iter().any(|&o| o < a.max(b))
-    {
-        let (from, to) = if a < b { (below, right) } else { (right, below) };
-        let coordinates: Vec<i64> =
-            (0..length).flat_map(|i| [i.saturating_add(from), i.saturating_add(to)]).collect();
-        let found = cx.gather_nd(x, constant(cx, &[length, 2], &coordinates), Default::default());
-        let order: Vec<usize> = (1..=others.len()).chain([0]).collect();
-        return recorded(cx, cx.transpose(found, &order));
-    }
-    let perm: Vec<usize> = others.iter().copied().chain([a, b]).collect();
-    let (rows, columns) = (cx.dim(x, a as i64), cx.dim(x, b as i64));
-    let mut flat: Vec<Expr> = others.iter().map(|&o| cx.dim(x, o as i64)).collect();
-    flat.push(&rows * &columns);
-    let flattened = cx.reshape(cx.transpose(x, &perm), &flat);
-    let start = &columns * below + right;
-    let end = (length + below) * &columns;
-    let result = cx.slice_op(
-        flattened,
-        cx.sizes(&[start]),
-        cx.sizes(&[end]),
-        cx.ints(&[others.len() as i64]),
-        cx.sizes(&[columns + 1]),
-    );
-    recorded(cx, result)
-}
-
-/// Windows of `size` elements, `step` apart along `dim`; the elements of a window become the last dimension.
+/// Windows of `size` elements along `dim`, each `step` after the one before. The elements of a window become the last dimension.
 fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
         let one = cx.slice(vector(cx, x), 0, &Expr::int(0), &Expr::int(size), 1);
-        return recorded(cx, one);
+        return set_recorded(cx, one);
     }
     let rank = cx.rank(x);
     let windows = (cx.dim(x, axis as i64) - size).floor_div(&Expr::int(step)) + 1;
@@ -217,10 +192,10 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
                     .collect();
                 constant(cx, &[windows, size], &all)
             }
-            None => cx.add(along(cx, starts, 0, 2), within),
+            None => cx.add(broadcast_along(cx, starts, 0, 2), within),
         };
         cx.gather(x, indices, axis)
     };
     let order: Vec<usize> = (0..=axis).chain(axis + 2..=rank).chain([axis + 1]).collect();
-    recorded(cx, cx.transpose(parted, &order))
+    set_recorded(cx, cx.transpose(parted, &order))
 }

@@ -1,8 +1,8 @@
-//! Tensors taken apart along a dimension.
+//! Tensors split along a dimension.
 
-use crate::math::shape::Implied;
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
+    args::Ignored,
     cx::{Outputs, axis_of},
     op::op,
 };
@@ -12,8 +12,8 @@ use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::chunk, split, parts),
-    op!(aten::dsplit_array, split_at::<2>, parts),
-    op!(aten::dsplit_int, split_along::<2>, parts),
+    op!(aten::dsplit_array, tensor_split_at, parts, dim = 2),
+    op!(aten::dsplit_int, split, parts, dim = 2),
     op!(aten::hsplit_array, hsplit_at, parts),
     op!(aten::hsplit_int, hsplit, parts),
     op!(aten::split_Tensor, split, parts),
@@ -30,29 +30,27 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::unsafe_chunk, split, parts),
     op!(aten::unsafe_split_Tensor, split, parts),
     op!(aten::unsafe_split_with_sizes, split, parts),
-    op!(aten::vsplit_array, split_at::<0>, parts),
-    op!(aten::vsplit_int, split_along::<0>, parts),
+    op!(aten::vsplit_array, tensor_split_at, parts, dim = 0),
+    op!(aten::vsplit_int, split, parts, dim = 0),
 ];
 
+/// [`split_along`]; the number or sizes of the pieces are the recorded ones.
+fn split(cx: &Cx, x: Value, _pieces: Ignored, dim: i64) -> Lowered<Vec<Value>> {
+    split_along(cx, x, dim)
+}
+
 /// `Split` into pieces of the recorded sizes.
-fn split(cx: &Cx, x: Value, _: Implied, dim: i64) -> Lowered<Vec<Value>> {
+fn split_along(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
     let axis = axis_of(cx.rank(x), dim)?;
     Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
 }
 
-fn split_along<const AXIS: i64>(cx: &Cx, x: Value, _: Implied) -> Lowered<Vec<Value>> {
-    split(cx, x, Implied, AXIS)
+/// [`split_along`] the second dimension; of a vector, along its only one.
+fn hsplit(cx: &Cx, x: Value, _pieces: Ignored) -> Lowered<Vec<Value>> {
+    split_along(cx, x, i64::from(cx.rank(x) > 1))
 }
 
-fn split_at<const AXIS: i64>(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
-    tensor_split_at(cx, x, indices, AXIS)
-}
-
-/// Vectors along their only dimension, others along the second.
-fn hsplit(cx: &Cx, x: Value, _: Implied) -> Lowered<Vec<Value>> {
-    split(cx, x, Implied, i64::from(cx.rank(x) > 1))
-}
-
+/// [`tensor_split_at`] along the second dimension; of a vector, along its only one.
 fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
     tensor_split_at(cx, x, indices, i64::from(cx.rank(x) > 1))
 }
@@ -81,7 +79,7 @@ fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<V
 fn tensor_split_by(cx: &Cx, x: Value, by: Value, dim: i64) -> Lowered<Vec<Value>> {
     let axis = axis_of(cx.rank(x), dim)?;
     if cx.rank(by) == 0 {
-        return split(cx, x, Implied, dim);
+        return split_along(cx, x, dim);
     }
     if let Some(known) = cx.contents(by) {
         return tensor_split_at(cx, x, known, dim);

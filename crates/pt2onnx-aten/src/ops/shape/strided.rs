@@ -1,7 +1,7 @@
 //! Views by strides: ONNX has no storage, so the elements are found by their places in the tensor's own.
 
-use crate::math::shape::{SPELLED_OUT, along, constant, counted, flat, recorded};
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, op::op};
+use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, op::op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -20,7 +20,7 @@ struct Strided {
 }
 
 impl FromArg for Strided {
-    fn accepts(ty: &crate::ParamType) -> bool {
+    fn accepts(ty: &ParamType) -> bool {
         Value::accepts(ty)
     }
 
@@ -55,9 +55,9 @@ fn as_strided(
     if let Some(length) = contiguous(&layout) {
         let run = cx.slice(elements, 0, &first, &(&first + length), 1);
         let shape: Vec<Expr> = layout.into_iter().map(|(size, _)| size).collect();
-        return recorded(cx, cx.reshape(run, &shape));
+        return set_recorded(cx, cx.reshape(run, &shape));
     }
-    recorded(cx, cx.gather(elements, places(cx, &layout, &first), 0))
+    set_recorded(cx, cx.gather(elements, places(cx, &layout, &first), 0))
 }
 
 /// `ScatterElements` of `source` to the view's places in the storage.
@@ -168,7 +168,7 @@ fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
             Some(stride) => counted(cx, &Expr::int(0), size, stride),
             None => cx.mul(counted(cx, &Expr::int(0), size, 1), cx.size(stride)),
         };
-        sum = cx.add(sum, along(cx, steps, axis, rank));
+        sum = cx.add(sum, broadcast_along(cx, steps, axis, rank));
     }
     sum
 }

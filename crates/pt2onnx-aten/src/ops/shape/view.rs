@@ -1,9 +1,10 @@
-//! Other sizes and orders of dimensions on the same elements.
+//! Reshaped, broadcast and permuted tensors.
 
 use crate::math::num::Num;
-use crate::math::shape::{Implied, axes_of, to_recorded};
+use crate::math::shape::{axes_of, to_recorded};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
+    args::Ignored,
     cx::{Outputs, axis_of},
     op::op,
 };
@@ -26,13 +27,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::broadcast_tensors, broadcast_tensors, parts),
     op!(aten::broadcast_to, expand, parts),
     op!(aten::expand, expand, parts),
-    op!(
-        aten::expand_as,
-        expand,
-        complex = |cx: &Cx, x: Num, other: Num| -> Lowered {
-            Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
-        }
-    ),
+    op!(aten::expand_as, expand, complex = expand_as_complex),
     op!(aten::expand_copy, expand, parts),
     op!(aten::flatten_using_ints, reshape_2, parts),
     op!(aten::mH, swap_last, complex = adjoint),
@@ -71,12 +66,12 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 /// `Reshape` to the recorded sizes.
-fn reshape_1(cx: &Cx, x: Value, _: Implied) -> Lowered {
+fn reshape_1(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
 /// `Reshape` to the recorded sizes.
-fn reshape_2(cx: &Cx, x: Value, _: Implied, _: Implied) -> Lowered {
+fn reshape_2(cx: &Cx, x: Value, _: Ignored, _: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
@@ -90,25 +85,33 @@ fn broadcast_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered<Outputs> {
     Ok(each_recorded(cx, tensors, |x, sizes| cx.expand(x, sizes)))
 }
 
+/// `f` of each tensor and its recorded sizes; nothing for outputs that nobody uses.
 fn each_recorded(cx: &Cx, tensors: Vec<Value>, f: impl Fn(Value, &[Expr]) -> Value) -> Outputs {
     let each = tensors.into_iter().enumerate();
     Outputs(each.map(|(i, x)| cx.recorded(i).map(|meta| f(x, &meta.sizes))).collect())
 }
 
 /// `Expand` to the recorded sizes.
-fn expand(cx: &Cx, x: Value, _: Implied) -> Lowered {
+fn expand(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     Ok(cx.expand(x, &cx.out_shape()?))
 }
 
+/// Both parts broadcast to the shape of `other`.
+fn expand_as_complex(cx: &Cx, x: Num, other: Num) -> Lowered {
+    Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
+}
+
+/// The dimensions in the order `dims`.
 fn permute(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     Ok(cx.transpose(x, &axes_of(cx.rank(x), &dims)?))
 }
 
+/// Dimensions `a` and `b` exchanged.
 fn transpose(cx: &Cx, x: Value, a: i64, b: i64) -> Lowered {
     Ok(cx.swap_axes(x, cx.axis(x, a)?, cx.axis(x, b)?))
 }
 
-/// The transpose of a matrix; vectors and numbers stay.
+/// The transpose of a matrix; vectors and 0-d tensors are returned as they are.
 fn t(cx: &Cx, x: Value) -> Lowered {
     Ok(if cx.rank(x) == 2 { cx.transpose(x, &[1, 0]) } else { x })
 }
@@ -119,7 +122,7 @@ fn reverse(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.transpose(x, &perm))
 }
 
-/// The last two dimensions exchanged; tensors with fewer stay.
+/// The last two dimensions exchanged; tensors with fewer are returned as they are.
 fn swap_last(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.rank(x) {
         0 | 1 => x,
@@ -127,12 +130,12 @@ fn swap_last(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// The last two dimensions exchanged, and conjugated.
+/// The conjugate transpose of the last two dimensions.
 fn adjoint(cx: &Cx, x: Complex) -> Lowered {
     Ok(cx.pairs(Complex { re: swap_last(cx, x.re)?, im: cx.neg(swap_last(cx, x.im)?) }))
 }
 
-/// Dimensions `from` go to the places `to`, the others keep their order.
+/// Dimensions `from` moved to places `to`; the others keep their order.
 fn movedim(cx: &Cx, x: Value, from: Vec<i64>, to: Vec<i64>) -> Lowered {
     let rank = cx.rank(x);
     let (from, to) = (axes_of(rank, &from)?, axes_of(rank, &to)?);
@@ -146,11 +149,12 @@ fn movedim(cx: &Cx, x: Value, from: Vec<i64>, to: Vec<i64>) -> Lowered {
     Ok(cx.transpose(x, &perm))
 }
 
+/// A new dimension of size 1 at `dim`.
 fn unsqueeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(cx.unsqueeze(x, &[axis_of(cx.rank(x) + 1, dim)?]))
 }
 
-/// The same bits as another type: a `Cast` where that keeps them, else `BitCast`.
+/// The same bits as another type of the same width: a `Cast` between integers, else `BitCast`.
 fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     let from = cx.dtype(x);
     let whole = |d: DType| d.is_int() || d == DType::Bool;
@@ -163,7 +167,7 @@ fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     })
 }
 
-/// Complex numbers as pairs of real ones side by side, or the other way about.
+/// Complex numbers as real ones, real and imaginary parts side by side in the last dimension; or the reverse.
 fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     if cx.dtype(x) != dtype.to_real() {
         return Err(LowerError::unsupported("complex numbers seen as a type of another precision"));
