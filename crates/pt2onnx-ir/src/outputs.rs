@@ -187,15 +187,18 @@ impl Model {
         self[copy].outputs[0]
     }
 
-    /// Makes every output what ONNX wants: a value of its own, made by a node of its region, with the slot's name. Where
-    /// the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this first.
-    pub fn finish_outputs(&mut self) {
-        let regions = (0..self.regions.len()).map(RegionId::new);
-        for region in regions {
-            for i in 0..self[region].outputs.len() {
-                self.finish_output(region, i);
-            }
+    /// Makes the outputs of a region what ONNX wants: each a value of its own, made by a node of the region, with the
+    /// name of its slot. Where the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this
+    /// for all regions.
+    pub fn finish_outputs(&mut self, region: RegionId) {
+        for i in 0..self[region].outputs.len() {
+            self.finish_output(region, i);
         }
+    }
+
+    pub(crate) fn finish_all_outputs(&mut self) {
+        let regions = (0..self.regions.len()).map(RegionId::new);
+        regions.for_each(|region| self.finish_outputs(region));
     }
 
     /// Whether no output needs [`Model::finish_outputs`].

@@ -10,11 +10,12 @@ use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is known of symbols and of expressions computed already, one scope per open region, innermost last.
+#[derive(Debug)]
 pub(super) struct Sizes {
     scopes: Vec<Scope>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Scope {
     /// Where an expression can be read without computing.
     sources: FxHashMap<Expr, Source>,
@@ -26,7 +27,7 @@ struct Scope {
     symbols: FxHashSet<Symbol>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Source {
     Dim(Value, usize),
     Scalar(Value),
@@ -286,7 +287,7 @@ impl Builder<'_> {
                 self.div(rest, a)
             }
             _ => {
-                self.fault(format!("the size {symbol} cannot be computed from the inputs"));
+                self.report(format!("the size {symbol} cannot be computed from the inputs"));
                 self.ints(&[1])
             }
         }
@@ -383,7 +384,7 @@ impl Builder<'_> {
             }
             _ => {
                 let shown = Expr::call(func, args.to_vec());
-                self.fault(format!("sizes of the form {shown} are not supported"));
+                self.report(format!("sizes of the form {shown} are not supported"));
                 self.ints(&[1])
             }
         }

@@ -430,9 +430,8 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let since = |opset| schema::lookup(op, opset).map(|s| s.since);
         let canonical = since(self.opset) == since(schema::CANONICAL_OPSET);
         if domain.is_empty() && self.function.is_none() && canonical {
-            let types = self.cx.inferred(node);
-            // Of operands whose types are not known nothing follows.
-            if self.cx.take_faults().is_empty() {
+            // What does not fit together is for the verifier to say.
+            if let Ok(types) = self.cx.inferred(node) {
                 self.cx.edit(|model| {
                     for (value, ty) in model[node].outputs().to_vec().into_iter().zip(types) {
                         model[value].ty = ty;
