@@ -5,11 +5,12 @@
 //! so far.
 
 mod diagnostic;
-mod legal;
 mod operand;
 mod reduction;
+mod scopes;
 mod sizes;
 mod smart;
+mod upcast;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use operand::Operand;
@@ -27,7 +28,7 @@ use crate::{
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
 use rustc_hash::FxHashMap;
-use sizes::Sizes;
+use scopes::Sizes;
 use smallvec::SmallVec;
 use std::{
     borrow::Cow,
@@ -297,21 +298,21 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: usize,
     ) -> SmallVec<[Value; 2]> {
-        let detour = self.detour(op, inputs);
-        let wide: SmallVec<[Option<Value>; 4]> = match &detour {
-            Some(detour) => inputs
+        let upcast = self.upcast(op, inputs);
+        let wide: SmallVec<[Option<Value>; 4]> = match &upcast {
+            Some(upcast) => inputs
                 .iter()
                 .enumerate()
-                .map(|(i, v)| v.map(|v| detour.enter(self, i, v)))
+                .map(|(i, v)| v.map(|v| upcast.enter(self, i, v)))
                 .collect(),
             None => inputs.into(),
         };
         let node = self.emit_node(op, &wide, attributes, outputs);
         self.infer(node);
         let values: SmallVec<[Value; 2]> = self.model()[node].outputs().into();
-        match detour {
-            Some(detour) => {
-                values.into_iter().enumerate().map(|(i, v)| detour.leave(self, i, v)).collect()
+        match upcast {
+            Some(upcast) => {
+                values.into_iter().enumerate().map(|(i, v)| upcast.leave(self, i, v)).collect()
             }
             None => values,
         }
