@@ -30,6 +30,10 @@
 
 #![deny(missing_debug_implementations)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod attribute;
 mod builder;
 mod conforms;

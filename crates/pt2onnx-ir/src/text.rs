@@ -1,4 +1,4 @@
-//! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `...`.
+//! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `{...}`.
 
 use crate::{
     Attribute, Function, Model, NodeId, RegionId, Value, schema::AttributeKind, types::onnx_name,

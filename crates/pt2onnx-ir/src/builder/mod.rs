@@ -122,12 +122,12 @@ impl<'m> Builder<'m> {
         self.set_origins(origin.as_slice());
     }
 
-    /// As [`Builder::set_origin`], where it is several nodes.
+    /// As [`Builder::set_origin`], for several source nodes.
     pub fn set_origins(&self, origins: &[OriginId]) {
         self.state.borrow_mut().origins = origins.into();
     }
 
-    /// Where the nodes emitted now come from; the first if it is several nodes.
+    /// The source node that emitted nodes come from; the first if there are several.
     pub fn origin(&self) -> Option<OriginId> {
         self.state.borrow().origins.first().copied()
     }
@@ -289,8 +289,8 @@ impl<'m> Builder<'m> {
 
     // Emission.
 
-    /// Emits a node of ONNX's own domain and infers its outputs' types. Where the operator does not take an input's element
-    /// type, it computes in the nearest wider one that it takes, between casts.
+    /// Emits a node of ONNX's own domain and infers the types of its outputs. If the operator does not take the element
+    /// type of an input, casts to the nearest wider type that it takes and back are inserted.
     pub fn emit(
         &self,
         op: &'static str,

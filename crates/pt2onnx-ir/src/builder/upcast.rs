@@ -1,7 +1,7 @@
-//! Element types that an operator does not take: it computes in a wider type that it takes, between casts.
+//! Upcasts: if an operator does not take an element type, casts are inserted before and after it.
 //!
-//! So lowerings need not know which operator takes int8. What the standard allows but a runtime lacks a kernel for is no
-//! matter of the builder: a pass bridges that for the runtime in question.
+//! So lowerings need not know which operator takes int8. The builder goes by the standard; for types that the standard
+//! allows and a runtime has no kernel for, a pass inserts casts.
 
 use super::Builder;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use pt2onnx_tensor::DType;
 
-/// The type variables of one node that stand for another type than the caller's.
+/// The type variables of a node that are computed in another type than the caller's.
 pub(super) struct Upcast {
     schema: &'static OpSchema,
     /// Type variable, the caller's type, the type computed in.

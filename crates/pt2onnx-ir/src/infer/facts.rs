@@ -16,6 +16,7 @@ pub struct Facts<'a> {
 /// Two sizes of a node's inputs that do not broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sizes {a} and {b} do not broadcast")]
+#[non_exhaustive]
 pub struct InferError {
     /// One of them.
     pub a: Expr,
