@@ -65,6 +65,9 @@ pub enum Command {
         /// The model
         #[arg(value_name = "MODEL.onnx")]
         model: PathBuf,
+        /// Print a drawing in the DOT language instead: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
+        #[arg(long)]
+        dot: bool,
     },
     /// Check whether archives can be converted with the given options, and show everything that prevents it
     #[command(after_help = AFTER_CHECK)]
@@ -286,6 +289,7 @@ mod tests {
             (&["inspect", "m.pt2"], true),
             (&["inspect", "m.pt2", "--json"], true),
             (&["show", "m.onnx"], true),
+            (&["show", "m.onnx", "--dot"], true),
             (&["show"], false),
             (&["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"], true),
             (&["optimize", "m.onnx"], false),

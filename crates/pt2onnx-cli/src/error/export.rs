@@ -67,7 +67,7 @@ fn program(failures: &[Failure]) -> CommandError {
     };
     let report = failures.iter().fold(CommandError::new(Code::Program, what), CommandError::place);
     let bug = |f: &Failure| {
-        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_)))
+        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)))
     };
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
     if failures.iter().all(bug) {
