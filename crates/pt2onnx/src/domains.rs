@@ -15,7 +15,7 @@ pub enum DomainError {
     Reserved,
     /// A function is written for another opset than the model's, in which one of its operators has another form.
     #[error(
-        "the function {function} is written for opset {written}, and its {operator} has another form in opset {opset}: \
+        "the function {function} is written for opset {written}, and its {operator} is not the same in opset {opset}: \
          write the function for opset {opset}, or choose opset {written}"
     )]
     Opset {

@@ -24,6 +24,8 @@
 //! The crates of the single steps are available under short names: [`fx`] (archives and their programs), [`aten`]
 //! (the translation), [`ir`] (ONNX models), [`opt`] (passes), [`writer`] (ONNX files).
 
+#![deny(missing_debug_implementations)]
+
 mod diff;
 mod dims;
 mod domains;
@@ -76,8 +78,9 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
 
-/// The examples of the README and of the pages on custom ops and options.
+/// The examples of the READMEs and of the pages on custom ops and options.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/custom-ops.md")]
 #[doc = include_str!("../../../docs/options.md")]

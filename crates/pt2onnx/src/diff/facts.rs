@@ -1,107 +1,14 @@
-//! Comparing two models: named facts, and the nodes as text.
+//! Facts about a model that can be compared.
 
+use super::{Change, DiffOptions};
 use pt2onnx_ir::{Attribute, Def, Metadata, Model, NodeId, Value};
 use pt2onnx_tensor::Tensor;
 use sha2::{Digest, Sha256};
-use similar::{Algorithm, TextDiff};
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Display, Formatter},
-};
-
-/// What [`diff`](crate::diff) compares besides opsets, inputs, outputs, operators, nodes, names and types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DiffOptions {
-    /// Whether to compare the elements of weights, which reads all of them.
-    pub weights: bool,
-    /// Whether to compare the metadata and `doc_string`s of models, graphs, values and nodes.
-    pub metadata: bool,
-}
-
-impl Default for DiffOptions {
-    fn default() -> Self {
-        Self { weights: true, metadata: false }
-    }
-}
-
-/// How two models differ. It displays as text for people.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-#[non_exhaustive]
-pub struct Differences {
-    /// The kinds of differences. Kinds without differences are left out.
-    pub sections: Vec<Section>,
-    /// A unified diff of the text of nodes, bodies and functions; empty if all are the same.
-    pub graph: String,
-}
-
-/// Differences of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-#[non_exhaustive]
-pub struct Section {
-    /// Their kind: `opsets`, `inputs`, `outputs`, `operators`, `weights`, `values`, `nodes` or `metadata`.
-    pub name: &'static str,
-    /// Each difference.
-    pub changes: Vec<Change>,
-}
-
-/// A fact in which the models differ.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-#[non_exhaustive]
-pub struct Change {
-    /// The name of a value, of an operator or of a key.
-    pub what: String,
-    /// The fact in the first model; `None` if it has no such thing.
-    pub a: Option<String>,
-    /// The fact in the second model; `None` if it has no such thing.
-    pub b: Option<String>,
-}
-
-impl Differences {
-    /// Whether the models do not differ.
-    pub fn is_empty(&self) -> bool {
-        self.sections.is_empty() && self.graph.is_empty()
-    }
-}
-
-impl Display for Differences {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for section in &self.sections {
-            writeln!(f, "{}:", section.name)?;
-            for Change { what, a, b } in &section.changes {
-                let says = |said: &Option<String>| said.clone().unwrap_or_else(|| "-".to_owned());
-                writeln!(f, "  {what}: {} | {}", says(a), says(b))?;
-            }
-        }
-        if !self.graph.is_empty() {
-            writeln!(f, "graph:")?;
-        }
-        for line in self.graph.lines() {
-            writeln!(f, "  {line}")?;
-        }
-        Ok(())
-    }
-}
-
-/// Compares two models whose values have names. Types of inner values are compared where both models have a value of
-/// that name. Other inner values show up in the text of their nodes.
-pub fn diff(a: &Model, b: &Model, options: &DiffOptions) -> Differences {
-    let facts = Facts::of(a, options).into_iter();
-    let sections = facts
-        .zip(Facts::of(b, options))
-        .map(|(a, b)| Section { name: a.name, changes: a.changes(b) });
-    let (a, b) = (nodes(a), nodes(b));
-    let graph =
-        TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(a.as_str(), b.as_str());
-    Differences {
-        sections: sections.filter(|s| !s.changes.is_empty()).collect(),
-        graph: graph.unified_diff().context_radius(1).to_string(),
-    }
-}
+use std::collections::BTreeMap;
 
 /// Facts of one kind about a model.
-struct Facts {
-    name: &'static str,
+pub(super) struct Facts {
+    pub(super) name: &'static str,
     /// Whether a fact of only one model is a difference.
     alone: bool,
     /// In the model's order.
@@ -110,7 +17,7 @@ struct Facts {
 
 impl Facts {
     /// The facts of all kinds, in the same order for every model.
-    fn of(model: &Model, options: &DiffOptions) -> Vec<Self> {
+    pub(super) fn of(model: &Model, options: &DiffOptions) -> Vec<Self> {
         let facts = |name, alone, said| Self { name, alone, said };
         let own = Some(("ai.onnx".to_owned(), model.opset.to_string()));
         let imports = model.imports.iter();
@@ -130,7 +37,7 @@ impl Facts {
         ]
     }
 
-    fn changes(self, other: Self) -> Vec<Change> {
+    pub(super) fn changes(self, other: Self) -> Vec<Change> {
         let (a, b) = (map(&self.said), map(&other.said));
         let same_keys = a.len() == b.len() && a.keys().eq(b.keys());
         let mut changes = Vec::new();
@@ -343,11 +250,4 @@ fn metadata(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
     }
     add("the graph", "name", &model.name);
     all
-}
-
-/// The text of a model without its header.
-fn nodes(model: &Model) -> String {
-    let text = model.to_string();
-    let nodes = text.split_once("\n{\n").map(|(_, nodes)| nodes);
-    nodes.unwrap_or_default().to_owned()
 }
