@@ -184,133 +184,172 @@ impl<'a> Machine<'a> {
                 return Err(Problem::Large);
             }
             let at = self.at;
-            match self.byte()? {
-                op::PROTO => match self.byte()? {
-                    2..=5 => {}
-                    version => return Err(Problem::Protocol(version)),
-                },
-                op::FRAME => {
-                    self.take(8)?;
-                }
-                op::STOP => return self.pop(),
-                op::MARK => self.marks.push(self.stack.len()),
-                op::POP => {
-                    self.pop()?;
-                }
-                op::POP_MARK => {
-                    self.marked()?;
-                }
-                op::NONE => self.push(Value::None),
-                op::NEWTRUE => self.push(Value::Bool(true)),
-                op::NEWFALSE => self.push(Value::Bool(false)),
-                op::BININT1 => {
-                    let value = self.byte()?;
-                    self.push(Value::Int(value.into()));
-                }
-                op::BININT2 => {
-                    let value = u16::from_le_bytes(self.array()?);
-                    self.push(Value::Int(value.into()));
-                }
-                op::BININT => {
-                    let value = i32::from_le_bytes(self.array()?);
-                    self.push(Value::Int(value.into()));
-                }
-                op::LONG1 => {
-                    let value = self.long()?;
-                    self.push(Value::Int(value));
-                }
-                op::BINFLOAT => {
-                    self.take(8)?;
-                    self.push(Value::Float);
-                }
-                op::SHORT_BINUNICODE => {
-                    let length = self.byte()?;
-                    self.text(length.into())?;
-                }
-                op::BINUNICODE => {
-                    let length = u32::from_le_bytes(self.array()?);
-                    self.text(length.into())?;
-                }
-                op::BINUNICODE8 => {
-                    let length = u64::from_le_bytes(self.array()?);
-                    self.text(length)?;
-                }
-                op::SHORT_BINBYTES => {
-                    let length = self.byte()?;
-                    self.take(length.into())?;
-                    self.push(Value::Bytes);
-                }
-                op::BINBYTES => {
-                    let length = u32::from_le_bytes(self.array()?);
-                    self.take(length.into())?;
-                    self.push(Value::Bytes);
-                }
-                op::EMPTY_TUPLE => self.push(Value::Tuple([].into())),
-                op::TUPLE => {
-                    let items = self.marked()?;
-                    self.push(Value::Tuple(items.into()));
-                }
-                code @ (op::TUPLE1 | op::TUPLE2 | op::TUPLE3) => {
-                    let count = usize::from(code - op::TUPLE1) + 1;
-                    let from = self.floor(count)?;
-                    let items: Arc<[Id]> = self.stack.drain(from..).collect();
-                    self.push(Value::Tuple(items));
-                }
-                op::EMPTY_LIST => self.push(Value::List(Vec::new())),
-                op::APPEND => {
-                    let item = self.pop()?;
-                    self.append(vec![item])?;
-                }
-                op::APPENDS => {
-                    let items = self.marked()?;
-                    self.append(items)?;
-                }
-                op::EMPTY_DICT => self.push(Value::Dict(Vec::new())),
-                op::SETITEM => {
-                    let (value, key) = (self.pop()?, self.pop()?);
-                    self.set(vec![key, value])?;
-                }
-                op::SETITEMS => {
-                    let items = self.marked()?;
-                    self.set(items)?;
-                }
-                op::GLOBAL => {
-                    let (module, name) = (self.line()?, self.line()?);
-                    self.global(&module, &name)?;
-                }
-                op::STACK_GLOBAL => {
-                    let (name, module) = (self.pop_text()?, self.pop_text()?);
-                    self.global(&module, &name)?;
-                }
-                op::BINPERSID => {
-                    let id = self.pop()?;
-                    self.push(Value::Persistent(id));
-                }
-                op::REDUCE => self.reduce()?,
-                op::BUILD => self.build()?,
-                op::BINGET => {
-                    let key = self.byte()?;
-                    self.recall(key.into())?;
-                }
-                op::LONG_BINGET => {
-                    let key = u32::from_le_bytes(self.array()?);
-                    self.recall(key)?;
-                }
-                op::BINPUT => {
-                    let key = self.byte()?;
-                    self.memoize(key.into())?;
-                }
-                op::LONG_BINPUT => {
-                    let key = u32::from_le_bytes(self.array()?);
-                    self.memoize(key)?;
-                }
-                op::MEMOIZE => {
-                    let key = u32::try_from(self.memo.len()).map_err(|_| Problem::Truncated)?;
-                    self.memoize(key)?;
-                }
-                code => return Err(Problem::Opcode { code, at }),
+            let code = self.byte()?;
+            if code == op::STOP {
+                return self.pop();
+            }
+            let known = self.plain(code)?
+                || self.collection(code)?
+                || self.object(code)?
+                || self.memory(code)?;
+            if !known {
+                return Err(Problem::Opcode { code, at });
             }
         }
+    }
+
+    /// Opcodes that push a plain value. Returns whether this is one.
+    fn plain(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::NONE => self.push(Value::None),
+            op::NEWTRUE => self.push(Value::Bool(true)),
+            op::NEWFALSE => self.push(Value::Bool(false)),
+            op::BININT1 => {
+                let value = self.byte()?;
+                self.push(Value::Int(value.into()));
+            }
+            op::BININT2 => {
+                let value = u16::from_le_bytes(self.array()?);
+                self.push(Value::Int(value.into()));
+            }
+            op::BININT => {
+                let value = i32::from_le_bytes(self.array()?);
+                self.push(Value::Int(value.into()));
+            }
+            op::LONG1 => {
+                let value = self.long()?;
+                self.push(Value::Int(value));
+            }
+            op::BINFLOAT => {
+                self.take(8)?;
+                self.push(Value::Float);
+            }
+            op::SHORT_BINUNICODE => {
+                let length = self.byte()?;
+                self.text(length.into())?;
+            }
+            op::BINUNICODE => {
+                let length = u32::from_le_bytes(self.array()?);
+                self.text(length.into())?;
+            }
+            op::BINUNICODE8 => {
+                let length = u64::from_le_bytes(self.array()?);
+                self.text(length)?;
+            }
+            op::SHORT_BINBYTES => {
+                let length = self.byte()?;
+                self.take(length.into())?;
+                self.push(Value::Bytes);
+            }
+            op::BINBYTES => {
+                let length = u32::from_le_bytes(self.array()?);
+                self.take(length.into())?;
+                self.push(Value::Bytes);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of tuples, lists and dicts. Returns whether this is one.
+    fn collection(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::EMPTY_TUPLE => self.push(Value::Tuple([].into())),
+            op::TUPLE => {
+                let items = self.marked()?;
+                self.push(Value::Tuple(items.into()));
+            }
+            code @ (op::TUPLE1 | op::TUPLE2 | op::TUPLE3) => {
+                let count = usize::from(code - op::TUPLE1) + 1;
+                let from = self.floor(count)?;
+                let items: Arc<[Id]> = self.stack.drain(from..).collect();
+                self.push(Value::Tuple(items));
+            }
+            op::EMPTY_LIST => self.push(Value::List(Vec::new())),
+            op::APPEND => {
+                let item = self.pop()?;
+                self.append(vec![item])?;
+            }
+            op::APPENDS => {
+                let items = self.marked()?;
+                self.append(items)?;
+            }
+            op::EMPTY_DICT => self.push(Value::Dict(Vec::new())),
+            op::SETITEM => {
+                let (value, key) = (self.pop()?, self.pop()?);
+                self.set(vec![key, value])?;
+            }
+            op::SETITEMS => {
+                let items = self.marked()?;
+                self.set(items)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of classes and objects. Returns whether this is one.
+    fn object(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::GLOBAL => {
+                let (module, name) = (self.line()?, self.line()?);
+                self.global(&module, &name)?;
+            }
+            op::STACK_GLOBAL => {
+                let (name, module) = (self.pop_text()?, self.pop_text()?);
+                self.global(&module, &name)?;
+            }
+            op::BINPERSID => {
+                let id = self.pop()?;
+                self.push(Value::Persistent(id));
+            }
+            op::REDUCE => self.reduce()?,
+            op::BUILD => self.build()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of the pickle itself, of the stack, and of what is remembered. Returns whether this is one.
+    fn memory(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::PROTO => match self.byte()? {
+                2..=5 => {}
+                version => return Err(Problem::Protocol(version)),
+            },
+            op::FRAME => {
+                self.take(8)?;
+            }
+            op::MARK => self.marks.push(self.stack.len()),
+            op::POP => {
+                self.pop()?;
+            }
+            op::POP_MARK => {
+                self.marked()?;
+            }
+            op::BINGET => {
+                let key = self.byte()?;
+                self.recall(key.into())?;
+            }
+            op::LONG_BINGET => {
+                let key = u32::from_le_bytes(self.array()?);
+                self.recall(key)?;
+            }
+            op::BINPUT => {
+                let key = self.byte()?;
+                self.memoize(key.into())?;
+            }
+            op::LONG_BINPUT => {
+                let key = u32::from_le_bytes(self.array()?);
+                self.memoize(key)?;
+            }
+            op::MEMOIZE => {
+                let key = u32::try_from(self.memo.len()).map_err(|_| Problem::Truncated)?;
+                self.memoize(key)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn take(&mut self, length: u64) -> Read<&'a [u8]> {

@@ -23,7 +23,7 @@ pub(super) struct Emitter<'a> {
 }
 
 /// Arguments; those whose name has a star before it by keyword.
-pub(super) fn arguments<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
+pub(super) fn arguments<'a>(args: impl IntoIterator<Item = (&'a str, Argument)>) -> Vec<NamedArg> {
     let arg = |(name, value): (&str, Argument)| {
         let keyword = name.strip_prefix('*');
         NamedArg {
@@ -49,10 +49,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// A node with a result of each meta; names are made of `hint`.
-    pub(super) fn node<const N: usize>(
+    pub(super) fn node<'n>(
         &mut self,
         (name, overload): (&str, &str),
-        args: [(&str, Argument); N],
+        args: impl IntoIterator<Item = (&'n str, Argument)>,
         results: Vec<TensorMeta>,
         from: &Arc<NodeMeta>,
     ) -> Vec<Name> {
@@ -80,10 +80,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// A node with one result.
-    pub(super) fn op<const N: usize>(
+    pub(super) fn op<'n>(
         &mut self,
         op: (&str, &str),
-        args: [(&str, Argument); N],
+        args: impl IntoIterator<Item = (&'n str, Argument)>,
         result: TensorMeta,
         from: &Arc<NodeMeta>,
     ) -> Name {
@@ -116,50 +116,16 @@ impl<'a> Emitter<'a> {
                 self.op(("permute", "default"), [x, dims], meta, from)
             }
             View::Adjoint => self.op(("adjoint", "default"), [x], meta, from),
-            View::Select { dim, index } => {
-                let args = [x, ("dim", Argument::Int(*dim)), ("index", index.clone())];
-                self.op(("select", "int"), args, meta, from)
-            }
-            View::Slice { dim, start, end, step } => {
-                let args = [
-                    x,
-                    ("dim", Argument::Int(*dim)),
-                    ("start", start.clone()),
-                    ("end", end.clone()),
-                    ("step", step.clone()),
-                ];
-                self.op(("slice", "Tensor"), args, meta, from)
-            }
-            View::Diagonal { offset, dim1, dim2 } => {
-                let args = [
-                    x,
-                    ("offset", Argument::Int(*offset)),
-                    ("dim1", Argument::Int(*dim1)),
-                    ("dim2", Argument::Int(*dim2)),
-                ];
-                self.op(("diagonal", "default"), args, meta, from)
-            }
-            View::Unfold { dim, size, step } => {
-                let args = [
-                    x,
-                    ("dimension", Argument::Int(*dim)),
-                    ("size", Argument::Int(*size)),
-                    ("step", Argument::Int(*step)),
-                ];
-                self.op(("unfold", "default"), args, meta, from)
-            }
+            View::Select { .. } => self.op(("select", "int"), with([x], view), meta, from),
+            View::Slice { .. } => self.op(("slice", "Tensor"), with([x], view), meta, from),
+            View::Diagonal { .. } => self.op(("diagonal", "default"), with([x], view), meta, from),
+            View::Unfold { .. } => self.op(("unfold", "default"), with([x], view), meta, from),
             View::Expand => {
                 let to = ("size", sizes(&meta.sizes));
                 self.op(("expand", "default"), [x, to], meta, from)
             }
-            View::AsStrided { size: to, stride, offset } => {
-                let args = [
-                    x,
-                    ("size", sizes(to)),
-                    ("stride", sizes(stride)),
-                    ("storage_offset", size(offset)),
-                ];
-                self.op(("as_strided", "default"), args, meta, from)
+            View::AsStrided { .. } => {
+                self.op(("as_strided", "default"), with([x], view), meta, from)
             }
             View::Real => self.op(("real", "default"), [x], meta, from),
             View::Imag => self.op(("imag", "default"), [x], meta, from),
@@ -205,31 +171,14 @@ impl<'a> Emitter<'a> {
                 self.op(("permute", "default"), [only, back], meta, from)
             }
             View::Adjoint => self.op(("adjoint", "default"), [only], meta, from),
-            View::Select { dim, index } => {
-                let dim = ("dim", Argument::Int(*dim));
-                let args = [x, src, dim, ("index", index.clone())];
-                self.op(("select_scatter", "default"), args, meta, from)
+            View::Select { .. } => {
+                self.op(("select_scatter", "default"), with([x, src], view), meta, from)
             }
-            View::Slice { dim, start, end, step } => {
-                let args = [
-                    x,
-                    src,
-                    ("dim", Argument::Int(*dim)),
-                    ("start", start.clone()),
-                    ("end", end.clone()),
-                    ("step", step.clone()),
-                ];
-                self.op(("slice_scatter", "default"), args, meta, from)
+            View::Slice { .. } => {
+                self.op(("slice_scatter", "default"), with([x, src], view), meta, from)
             }
-            View::Diagonal { offset, dim1, dim2 } => {
-                let args = [
-                    x,
-                    src,
-                    ("offset", Argument::Int(*offset)),
-                    ("dim1", Argument::Int(*dim1)),
-                    ("dim2", Argument::Int(*dim2)),
-                ];
-                self.op(("diagonal_scatter", "default"), args, meta, from)
+            View::Diagonal { .. } => {
+                self.op(("diagonal_scatter", "default"), with([x, src], view), meta, from)
             }
             View::Unfold { size, step, .. } if step >= size => {
                 self.put_by_index(view, base, new, like, from)?
@@ -242,18 +191,11 @@ impl<'a> Emitter<'a> {
                 let to = ("shape", sizes(&meta.sizes));
                 self.op(("reshape", "default"), [only, to], meta, from)
             }
-            View::AsStrided { size: of, stride, offset } => {
-                if !super::strides::no_overlap(of, stride) {
+            View::AsStrided { size, stride, .. } => {
+                if !super::strides::no_overlap(size, stride) {
                     return Err(overlap(like));
                 }
-                let args = [
-                    x,
-                    src,
-                    ("size", sizes(of)),
-                    ("stride", sizes(stride)),
-                    ("storage_offset", size(offset)),
-                ];
-                self.op(("as_strided_scatter", "default"), args, meta, from)
+                self.op(("as_strided_scatter", "default"), with([x, src], view), meta, from)
             }
             View::Real => {
                 let part = self.op(("imag", "default"), [x], self.meta(new)?, from);
@@ -355,6 +297,34 @@ impl<'a> Emitter<'a> {
         kept.reverse();
         self.graph.nodes = kept;
     }
+}
+
+/// The arguments of an operator that takes a view or puts it back: tensors, and then where the view lies.
+fn with<const N: usize>(
+    tensors: [(&'static str, Argument); N],
+    view: &View,
+) -> Vec<(&'static str, Argument)> {
+    let int = |i: &i64| Argument::Int(*i);
+    let place = match view {
+        View::Select { dim, index } => vec![("dim", int(dim)), ("index", index.clone())],
+        View::Slice { dim, start, end, step } => vec![
+            ("dim", int(dim)),
+            ("start", start.clone()),
+            ("end", end.clone()),
+            ("step", step.clone()),
+        ],
+        View::Diagonal { offset, dim1, dim2 } => {
+            vec![("offset", int(offset)), ("dim1", int(dim1)), ("dim2", int(dim2))]
+        }
+        View::Unfold { dim, size, step } => {
+            vec![("dimension", int(dim)), ("size", int(size)), ("step", int(step))]
+        }
+        View::AsStrided { size: of, stride, offset } => {
+            vec![("size", sizes(of)), ("stride", sizes(stride)), ("storage_offset", size(offset))]
+        }
+        _ => Vec::new(),
+    };
+    tensors.into_iter().chain(place).collect()
 }
 
 fn inverse(dims: &[i64]) -> Vec<i64> {
