@@ -1,7 +1,7 @@
 //! Pickles as data: reads the part of Python's pickle format that `torch.save` writes for nested values and tensors.
 //!
-//! Nothing is called or imported. An opcode or a global outside the lists here is an error that names it. Memory is
-//! in proportion to the pickle: values live in one arena, and whoever walks them bounds the walk.
+//! Nothing is called or imported. An opcode or a class that is not listed here is an error that names it. Values are stored in one arena,
+//! so memory is proportional to the pickle. Values may contain themselves: code that walks them must have a limit.
 
 use super::torch_types;
 use crate::error::PickleProblem as Problem;
@@ -20,10 +20,10 @@ pub(super) enum Value {
     None,
     Bool(bool),
     Int(i64),
-    /// A float; its value is of no use here.
+    /// A float. Its value is not kept.
     Float,
     Text(Arc<str>),
-    /// Bytes; their values are of no use here.
+    /// Bytes. Their values are not kept.
     Bytes,
     List(Vec<Id>),
     Tuple(Arc<[Id]>),
@@ -33,7 +33,7 @@ pub(super) enum Value {
     Global(Arc<str>),
     /// An object that is kept outside of the pickle: what `pickle` calls a persistent id.
     Persistent(Id),
-    /// What a global would make of its arguments (a tuple).
+    /// A call of a class or function with arguments (a tuple). It is not executed.
     Call {
         global: Arc<str>,
         arguments: Id,
@@ -41,7 +41,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// As Python calls its type.
+    /// Python's name of its type.
     pub(super) fn kind(&self) -> &str {
         match self {
             Value::None => "None",
@@ -125,7 +125,7 @@ mod op {
     pub const FRAME: u8 = 0x95;
 }
 
-/// What may be named. `torch` types and element types besides, see [`allowed`].
+/// Classes and functions that a pickle may name, besides element types and storage types ([`allowed`]).
 const GLOBALS: &[&str] = &[
     "collections.OrderedDict",
     "torch.Size",
@@ -143,14 +143,14 @@ const GLOBALS: &[&str] = &[
     "torch.nn.parameter.Buffer",
 ];
 
-/// Whether a global is data: nothing else may be named at all.
+/// Whether a pickle may name this class or function.
 fn allowed(name: &str) -> bool {
     GLOBALS.contains(&name)
         || torch_types::element_type(name).is_some()
         || torch_types::storage_type(name).is_some()
 }
 
-/// More values than this are no state dict. An opcode of one byte can make a value of many.
+/// The most values of a pickle. An opcode of one byte can make a large value.
 const MOST_VALUES: usize = 1 << 24;
 
 /// Reads a pickle of protocol 2 to 5.
@@ -404,7 +404,7 @@ impl<'a> Machine<'a> {
         self.arena.push(value);
     }
 
-    /// Where the topmost values start; they must be above the last mark.
+    /// Where the topmost `count` values start. They must be above the last mark.
     fn floor(&self, count: usize) -> Read<usize> {
         let from = self.stack.len().checked_sub(count);
         let lowest = self.marks.last().copied().unwrap_or_default();
@@ -421,7 +421,7 @@ impl<'a> Machine<'a> {
         self.stack.pop().ok_or(Problem::Stack)
     }
 
-    /// What is above the last mark, which goes too.
+    /// Removes the last mark and the values above it, and returns these.
     fn marked(&mut self) -> Read<Vec<Id>> {
         let mark = self.marks.pop().ok_or(Problem::Stack)?;
         Ok(self.stack.split_off(mark))
@@ -490,7 +490,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Sets attributes: an `OrderedDict`'s `_metadata`, which says nothing of values, is all there is.
+    /// Sets attributes. Only dicts may have any (`OrderedDict._metadata`), and they are ignored.
     fn build(&mut self) -> Read<()> {
         self.pop()?;
         match self.top_mut()? {

@@ -1,4 +1,4 @@
-//! Nodes that look at a base again as a view did, and that put a view's new value back into its base.
+//! Makes the nodes that take a view of its base again, and that put the new value of a view back into its base.
 
 use super::views::{self, View, size, sizes};
 use crate::{
@@ -11,18 +11,18 @@ use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Makes nodes.
+/// Adds nodes to a graph.
 pub(super) struct Emitter<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) known: &'a Constraints,
     /// The new nodes of the graph, in order.
     pub(super) nodes: Vec<Node>,
     pub(super) taken: Taken,
-    /// The nodes among them that no archive had, by name.
+    /// Names of the nodes that the pass has added.
     made: FxHashSet<Name>,
 }
 
-/// Arguments; those whose name has a star before it by keyword.
+/// Named arguments. A `*` before the name makes a keyword argument.
 pub(super) fn arguments<'a>(args: impl IntoIterator<Item = (&'a str, Argument)>) -> Vec<NamedArg> {
     let arg = |(name, value): (&str, Argument)| {
         let keyword = name.strip_prefix('*');
@@ -48,7 +48,7 @@ impl<'a> Emitter<'a> {
         Self { graph, known, nodes: Vec::new(), taken, made: FxHashSet::default() }
     }
 
-    /// A node with a result of each meta; names are made of `hint`.
+    /// Adds a node with a result of each of these types. Returns the names of the results, which are made from that of the operator.
     pub(super) fn node<'n>(
         &mut self,
         (name, overload): (&str, &str),
@@ -79,7 +79,7 @@ impl<'a> Emitter<'a> {
         results
     }
 
-    /// A node with one result.
+    /// Adds a node with one result. Returns its name.
     pub(super) fn op<'n>(
         &mut self,
         op: (&str, &str),
@@ -91,7 +91,7 @@ impl<'a> Emitter<'a> {
         names.pop().unwrap_or_default()
     }
 
-    /// What `view` shows of `base`, as the value `like` did.
+    /// Takes a view of `base`. `like` is an earlier value of the view, and gives its type.
     pub(super) fn replay(
         &mut self,
         view: &View,
@@ -133,7 +133,7 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_complex", "default"), [x], meta, from),
             View::Conj => self.op(("_conj", "default"), [x], meta, from),
             View::Neg => self.op(("neg", "default"), [x], meta, from),
-            View::Opaque => {
+            View::Unknown => {
                 return Err(PassProblem::WriteThroughView {
                     base: base.clone(),
                     view: like.clone(),
@@ -143,7 +143,8 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// `base` with what `view` shows of it replaced by `new`. `like` is a value of the view, to have its sizes.
+    /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the view, and gives its type. Returns the new
+    /// base.
     pub(super) fn put_back(
         &mut self,
         view: &View,
@@ -211,7 +212,7 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_real", "default"), [only], meta, from),
             View::Conj => self.op(("_conj", "default"), [only], meta, from),
             View::Neg => self.op(("neg", "default"), [only], meta, from),
-            View::Opaque => {
+            View::Unknown => {
                 return Err(PassProblem::WriteThroughView {
                     base: base.clone(),
                     view: like.clone(),
@@ -221,8 +222,8 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// As [`Emitter::put_back`] for any view: where each element of it lies in the base is found by viewing the numbers
-    /// of the base's elements in the same way.
+    /// As [`Emitter::put_back`], for any view: the same view of the indices of the base's elements tells where each element of the view
+    /// lies in the base.
     fn put_by_index(
         &mut self,
         view: &View,
@@ -266,13 +267,13 @@ impl<'a> Emitter<'a> {
         Ok(self.op(("reshape", "default"), args, meta, from))
     }
 
-    /// What is known of a tensor.
+    /// The type, sizes and layout of a tensor.
     pub(super) fn meta(&self, name: &Name) -> Result<TensorMeta, PassProblem> {
         let meta = self.graph.tensor(name).cloned();
         meta.ok_or_else(|| PassProblem::NoMeta { name: name.clone() })
     }
 
-    /// The nodes, without those made here that nothing reads. `wanted` are read besides.
+    /// Gives the graph its nodes, without added ones whose results are neither read nor `wanted`.
     pub(super) fn finish<'n>(self, wanted: impl Iterator<Item = &'n Name>) {
         let mut used: FxHashSet<Name> = wanted.cloned().collect();
         let outputs = &self.graph.outputs;
@@ -299,7 +300,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The arguments of an operator that takes a view or puts it back: tensors, and then where the view lies.
+/// The arguments of an operator that takes a view or puts it back: the tensors, and then the parameters of the view.
 fn with<const N: usize>(
     tensors: [(&'static str, Argument); N],
     view: &View,

@@ -1,23 +1,23 @@
-//! ATen's operators whose result may be the memory of an argument, and how each looks at it.
+//! ATen's operators whose result may be a view of an argument.
 
 use super::strides;
 use crate::graph::{Argument, Graph, Name, Node, SymArg, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// How a tensor looks at the memory of another.
+/// How a tensor views its base.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum View {
-    /// As that one does.
+    /// The whole base, unchanged.
     Same,
     /// The same elements in the same order, under other sizes.
     Shape,
-    /// The bytes as another type.
+    /// The same bytes as another element type.
     DType,
     /// Dimension `i` is dimension `p[i]` of the base.
     Permute(Vec<i64>),
     /// The last two dimensions exchanged, conjugated.
     Adjoint,
-    /// One index of a dimension, which goes.
+    /// One index of a dimension, which is removed.
     Select { dim: i64, index: Argument },
     /// A range of a dimension, bounds as `aten::slice` has them.
     Slice { dim: i64, start: Argument, end: Argument, step: Argument },
@@ -27,7 +27,7 @@ pub(super) enum View {
     Unfold { dim: i64, size: i64, step: i64 },
     /// Dimensions of one element repeated.
     Expand,
-    /// Of the whole storage, which starts at the base.
+    /// Elements of the whole storage, by strides. The base must be the whole storage.
     AsStrided { size: Vec<Expr>, stride: Vec<Expr>, offset: Expr },
     /// The real parts.
     Real,
@@ -41,8 +41,8 @@ pub(super) enum View {
     Conj,
     /// Negated.
     Neg,
-    /// In a way that is not followed. It may as well be a copy.
-    Opaque,
+    /// Not known. It may be a copy.
+    Unknown,
 }
 
 /// A result that shares memory with an argument.
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     pub(super) view: View,
 }
 
-/// The results of `node` that share memory with an argument. A result that is certainly a copy is not among them.
+/// The results of a node that share memory with an argument, or may share it.
 pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Shared> {
     if &*node.target.namespace != "aten" {
         return Vec::new();
@@ -63,8 +63,8 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
         Some(Argument::Tensors(sources)) => {
             let view = match name {
                 "broadcast_tensors" => View::Expand,
-                "meshgrid" => View::Opaque,
-                "einsum" if sources.len() == 1 => View::Opaque,
+                "meshgrid" => View::Unknown,
+                "einsum" if sources.len() == 1 => View::Unknown,
                 _ => return Vec::new(),
             };
             let pairs = results.into_iter().zip(sources);
@@ -79,7 +79,7 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
                 let opaque = |(result, of): (Name, &Name)| Shared {
                     result,
                     of: of.clone(),
-                    view: View::Opaque,
+                    view: View::Unknown,
                 };
                 pairs.map(opaque).collect()
             }
@@ -135,7 +135,7 @@ impl Call<'_> {
         self.int(name, default).map(|dim| self.wrap(dim))
     }
 
-    /// Of operators that return their argument itself if it is already what they would make.
+    /// The view of an operator that returns its argument itself if there is nothing to do (`to`, `contiguous`).
     fn itself(&self) -> Option<View> {
         let out = self.out()?;
         let same = self.base.dtype == out.dtype
@@ -149,7 +149,7 @@ impl Call<'_> {
         match strides::reshapes_in_place(self.base, &self.out()?.sizes, self.known) {
             Some(true) => Some(View::Shape),
             Some(false) => None,
-            None => Some(View::Opaque),
+            None => Some(View::Unknown),
         }
     }
 
@@ -161,7 +161,7 @@ impl Call<'_> {
             (Some(Argument::Int(a)), Some(Argument::Int(b))) => {
                 swapped(self.rank, self.wrap(*a), self.wrap(*b))
             }
-            _ => View::Opaque,
+            _ => View::Unknown,
         }
     }
 
@@ -182,7 +182,7 @@ impl Call<'_> {
             _ => None,
         };
         let (from, to) = (list(self.node.arg("source"))?, list(self.node.arg("destination"))?);
-        Some(moved(self.rank, &from, &to).unwrap_or(View::Opaque))
+        Some(moved(self.rank, &from, &to).unwrap_or(View::Unknown))
     }
 
     fn sliced(&self) -> Option<View> {
@@ -201,13 +201,13 @@ impl Call<'_> {
         let (start, length) = (self.node.arg("start")?, self.node.arg("length")?);
         let (Some(start), Some(length)) = (expr(start, self.graph), expr(length, self.graph))
         else {
-            return Some(View::Opaque);
+            return Some(View::Unknown);
         };
         let start = match start.as_int() {
             Some(i) if i < 0 => size + i,
             Some(_) => start,
             None if self.known.prove_ge(&start, &Expr::ZERO) => start,
-            None => return Some(View::Opaque),
+            None => return Some(View::Unknown),
         };
         Some(range(dim, &start, &(&start + &length)))
     }
@@ -236,12 +236,12 @@ impl Call<'_> {
         };
         match (list("size"), list("stride"), offset) {
             (Some(size), Some(stride), Some(offset)) => View::AsStrided { size, stride, offset },
-            _ => View::Opaque,
+            _ => View::Unknown,
         }
     }
 }
 
-/// How each result looks at the first argument; `None` where they are copies.
+/// How each result views the first argument; `None` if they are copies.
 fn views(call: &Call) -> Option<Vec<View>> {
     let (node, rank, results, graph) = (call.node, call.rank, call.results, call.graph);
     let complex = call.base.dtype.is_complex();
@@ -298,7 +298,7 @@ fn views(call: &Call) -> Option<Vec<View>> {
         "conj" | "_conj" => View::Same,
         "_neg_view" => View::Neg,
         "slice_inverse" | "values" | "indices" | "crow_indices" | "col_indices"
-        | "ccol_indices" | "row_indices" => View::Opaque,
+        | "ccol_indices" | "row_indices" => View::Unknown,
         _ => return None,
     };
     Some(vec![view])
@@ -392,7 +392,7 @@ fn exprs(arg: &Argument, graph: &Graph) -> Option<Vec<Expr>> {
     }
 }
 
-/// Whether a tensor of such sizes shows an element of its base more than once.
+/// Whether an expanded tensor shows an element of its base more than once.
 pub(super) fn repeats(base: &TensorMeta, out: &TensorMeta, known: &Constraints) -> bool {
     let new = out.sizes.len().saturating_sub(base.sizes.len());
     let (added, kept) = out.sizes.split_at(new.min(out.sizes.len()));
