@@ -4,7 +4,7 @@
 //! roots, inverse sines and inverse cosines keep their precision near branch points (W. Kahan, Branch Cuts for Complex
 //! Elementary Functions, 1987).
 
-use crate::math::elementary::{atan2, cosh_of, expm1_of, hypot, length, log1p_of, sinh_of, tan_of};
+use crate::math::elementary::{atan2, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
 use crate::{Cx, Lowered};
 use pt2onnx_ir::{Operand, Value};
 use pt2onnx_symbolic::Expr;
@@ -263,7 +263,18 @@ impl Complex {
     pub fn abs(self, cx: &Cx) -> Value {
         match self.im {
             None => cx.abs(self.re),
-            Some(im) => hypot(cx, self.re, im),
+            Some(_) => cx.cast(self.length(cx), cx.dtype(self.re)),
+        }
+    }
+
+    /// `|a|` in float64, where squares of narrower floats neither overflow nor vanish; see [`length`].
+    fn length(self, cx: &Cx) -> Value {
+        match self.pairs.filter(|_| cx.dtype(self.re) != DType::F64) {
+            Some(pairs) => {
+                let last = cx.rank(pairs).saturating_sub(1);
+                cx.reduce("ReduceL2", cx.cast(pairs, DType::F64), &[last], false)
+            }
+            None => length(cx, self.re, self.imag(cx)),
         }
     }
 
@@ -313,15 +324,15 @@ impl Complex {
 
     /// `log |a| + i angle(a)`.
     pub fn log(self, cx: &Cx) -> Self {
-        let size = length(cx, self.re, self.imag(cx));
-        Complex::new(cx.cast(cx.log(size), cx.dtype(self.re)), self.angle(cx))
+        let size = cx.cast(cx.log(self.length(cx)), cx.dtype(self.re));
+        Complex::new(size, self.angle(cx))
     }
 
     /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) / 2)`, the other one
     /// `|im a|` over twice the larger: nothing cancels.
     pub fn sqrt(self, cx: &Cx) -> Self {
         let (im, dtype) = (self.imag(cx), cx.dtype(self.re));
-        let sum = cx.add(length(cx, self.re, im), cx.cast(cx.abs(self.re), DType::F64));
+        let sum = cx.add(self.length(cx), cx.cast(cx.abs(self.re), DType::F64));
         let large = cx.cast(cx.sqrt(cx.mul(sum, 0.5)), dtype);
         let small = cx.div(cx.abs(im), cx.mul(large, 2));
         let small = cx.select(cx.equal(large, 0.0), 0.0, small);

@@ -1,7 +1,7 @@
 //! Gradients of activations, which exported training graphs hold as ops.
 
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -71,17 +71,34 @@ fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Scalar, _: bool) -
     Ok(cx.select(cx.greater(x, 0.0), grad, cx.mul(grad, slope)))
 }
 
-fn elu_backward(
-    cx: &Cx,
-    grad: Value,
-    alpha: Scalar,
-    scale: Scalar,
-    input_scale: Scalar,
-    is_result: bool,
-    x: Value,
-) -> Lowered {
-    let (alpha, scale, input_scale) = (alpha.to_f64(), scale.to_f64(), input_scale.to_f64());
-    let negative = match is_result {
+arguments! {
+    /// What the gradient of `elu` takes.
+    struct EluBackwardArgs {
+        grad_output: Value,
+        alpha: f64,
+        scale: f64,
+        input_scale: f64,
+        is_result: bool,
+        self_or_result: Value,
+    }
+
+    /// What the gradient of `rrelu` takes.
+    struct RreluBackwardArgs {
+        grad_output: Value,
+        input: Value,
+        noise: Value,
+        lower: f64,
+        upper: f64,
+        training: bool,
+        self_is_result: bool,
+    }
+}
+
+/// Of positive `x`, `scale`, else `scale * alpha * input_scale * exp(input_scale * x)`, which the result says, too.
+fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
+    let EluBackwardArgs { grad_output: grad, alpha, scale, input_scale, .. } = args;
+    let x = args.self_or_result;
+    let negative = match args.is_result {
         true => cx.mul(cx.add(x, alpha * scale), input_scale),
         false => cx.mul(cx.exp(cx.mul(x, input_scale)), input_scale * alpha * scale),
     };
@@ -154,22 +171,12 @@ fn exact_gelu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
 }
 
 /// In training by the slopes that were drawn, else by their middle.
-#[expect(clippy::too_many_arguments, reason = "the schema has as many")]
-fn rrelu_backward(
-    cx: &Cx,
-    grad: Value,
-    x: Value,
-    noise: Value,
-    lower: Scalar,
-    upper: Scalar,
-    training: bool,
-    self_is_result: bool,
-) -> Lowered {
-    if training && upper.to_f64() - lower.to_f64() > 1e-6 {
-        return Ok(cx.mul(grad, noise));
+fn rrelu_backward(cx: &Cx, args: RreluBackwardArgs) -> Lowered {
+    if args.training && args.upper - args.lower > 1e-6 {
+        return Ok(cx.mul(args.grad_output, args.noise));
     }
-    let middle = (lower.to_f64() + upper.to_f64()) / 2.0;
-    leaky_relu_backward(cx, grad, x, middle.into(), self_is_result)
+    let middle = (args.lower + args.upper) / 2.0;
+    leaky_relu_backward(cx, args.grad_output, args.input, middle.into(), args.self_is_result)
 }
 
 /// Of `a sigmoid(b)`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`, one behind the other.
