@@ -6,7 +6,7 @@
 
 use crate::math::elementary::{atan2, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
 use crate::{Cx, Lowered};
-use pt2onnx_ir::{Operand, Value};
+use pt2onnx_ir::{Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use std::convert::Infallible;
@@ -272,7 +272,7 @@ impl Complex {
         match self.pairs.filter(|_| cx.dtype(self.re) != DType::F64) {
             Some(pairs) => {
                 let last = cx.rank(pairs).saturating_sub(1);
-                cx.reduce("ReduceL2", cx.cast(pairs, DType::F64), &[last], false)
+                cx.reduce(Reduction::L2, cx.cast(pairs, DType::F64), &[last], false)
             }
             None => length(cx, self.re, self.imag(cx)),
         }

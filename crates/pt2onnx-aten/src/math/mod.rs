@@ -10,7 +10,6 @@ pub(crate) mod erf;
 pub(crate) mod gamma;
 pub(crate) mod index;
 pub(crate) mod matrix;
-pub(crate) mod num;
 pub(crate) mod precision;
 pub(crate) mod reduce;
 pub(crate) mod shape;

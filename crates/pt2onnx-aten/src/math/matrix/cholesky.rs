@@ -1,17 +1,16 @@
 //! Cholesky factors `A = L L^H`.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::triangular::triangular;
 use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
-use crate::math::num::Num;
+use crate::{Complex, Cx};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// L with `A = L L^H`, one column a step, of the lower triangle of `a`; and for each step whether the matrix was not
 /// positive there. With `stop`, such a step ends it, as LAPACK's: behind it, the matrix stays as it was.
-fn factor(cx: &Cx, a: Num, stop: bool) -> (Num, Value) {
+fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);
     let batch = batch_of(cx, a);
@@ -46,7 +45,7 @@ fn factor(cx: &Cx, a: Num, stop: bool) -> (Num, Value) {
 }
 
 /// The factor that `upper` asks for, of the triangle that it names.
-pub(crate) fn factor_of(cx: &Cx, a: Num, upper: bool, stop: bool) -> (Num, Value) {
+pub(crate) fn factor_of(cx: &Cx, a: Complex, upper: bool, stop: bool) -> (Complex, Value) {
     match upper {
         true => {
             let (l, bad) = factor(cx, a.adjoint(cx), stop);
@@ -57,7 +56,7 @@ pub(crate) fn factor_of(cx: &Cx, a: Num, upper: bool, stop: bool) -> (Num, Value
 }
 
 /// `X` with `L L^H X = B`, or `U^H U X = B`.
-pub(crate) fn solve(cx: &Cx, factor: Num, b: Num, upper: bool) -> Num {
+pub(crate) fn solve(cx: &Cx, factor: Complex, b: Complex, upper: bool) -> Complex {
     let other = factor.adjoint(cx);
     let (l, u) = if upper { (other, factor) } else { (factor, other) };
     let y = triangular(cx, l, b, false, false);

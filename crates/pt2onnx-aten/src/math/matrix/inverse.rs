@@ -1,6 +1,5 @@
 //! Linear systems with a general matrix, by Gauss-Jordan elimination, and inverses.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::{cabs1, exchange, reorder};
 use crate::math::matrix::triangular::broadcast;
@@ -8,11 +7,11 @@ use crate::math::matrix::{
     as_column, as_vector, batch_of, column, columns_of, count_rows, identity, row, rows_of,
     shape_with,
 };
-use crate::math::num::Num;
+use crate::{Complex, Cx};
 use pt2onnx_ir::{Type, Value};
 
 /// `X` with `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was zero.
-pub(crate) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
+pub(crate) fn solve(cx: &Cx, a: Complex, b: Complex) -> (Complex, Value) {
     let (a, b) = broadcast(cx, a, b);
     let rank = cx.rank(a.re);
     let n = rows_of(cx, a);
@@ -22,7 +21,7 @@ pub(crate) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
         (None, None) => join(a.re, b.re).into(),
         _ => {
             let [a, b] = [a, b].map(|x| x.complex(cx));
-            Num::new(join(a.re, b.re), join(a.imag(cx), b.imag(cx)))
+            Complex::new(join(a.re, b.re), join(a.imag(cx), b.imag(cx)))
         }
     };
     let (state, collected) = iterate(cx, &n, &[both], |k, state| {
@@ -50,13 +49,13 @@ pub(crate) fn solve(cx: &Cx, a: Num, b: Num) -> (Num, Value) {
 }
 
 /// The inverse; and for each step whether its pivot was zero.
-pub(crate) fn inverse(cx: &Cx, a: Num) -> (Num, Value) {
+pub(crate) fn inverse(cx: &Cx, a: Complex) -> (Complex, Value) {
     let n = rows_of(cx, a);
     solve(cx, a, identity(cx, &n, cx.dtype(a.re)).into())
 }
 
 /// `b` counts as vectors, one for each matrix, if it has one dimension or the sizes of `a` without the last.
-pub(crate) fn solve_any(cx: &Cx, a: Num, b: Num, left: bool) -> (Num, Value) {
+pub(crate) fn solve_any(cx: &Cx, a: Complex, b: Complex, left: bool) -> (Complex, Value) {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let as_vectors = rank_b + 1 == rank_a && cx.shape(b.re) == cx.shape(a.re)[..rank_b];
     let vectors = rank_b == 1 || as_vectors;

@@ -3,14 +3,13 @@
 //! A step rotates all pairs (i, j) with i + j = step modulo n at once, the modulus ordering of Luk and Park (A proof of
 //! convergence for two parallel Jacobi SVD algorithms, IEEE Transactions on Computers 38, 1989); n steps meet every pair.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::cabs1;
 use crate::math::matrix::{batch_of, identity, pick_columns, rows_of, shape_with, triangle};
-use crate::math::num::Num;
 use crate::math::precision::epsilon;
 use crate::math::shape::has_no_elements;
-use pt2onnx_ir::{Type, Value, attrs};
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -37,9 +36,9 @@ pub(crate) fn rotation(
     cx: &Cx,
     own: Value,
     other: Value,
-    product: Num,
+    product: Complex,
     order: Value,
-) -> (Value, Num) {
+) -> (Value, Complex) {
     let size = product.abs(cx);
     let double = cx.mul(size, 2.0);
     let gap = cx.sub(other, own);
@@ -62,7 +61,13 @@ pub(crate) fn rotation(
 }
 
 /// Columns turned: each its own times the cosine, less its partner's times the sine.
-pub(crate) fn turn_columns(cx: &Cx, a: Num, pairs: &Pairing, cos: Value, sin: Num) -> Num {
+pub(crate) fn turn_columns(
+    cx: &Cx,
+    a: Complex,
+    pairs: &Pairing,
+    cos: Value,
+    sin: Complex,
+) -> Complex {
     let rank = cx.rank(a.re);
     let wide = |x: Value| cx.unsqueeze(x, &[rank - 2]);
     let others = a.map(|x| cx.gather(x, pairs.partners, rank - 1));
@@ -70,7 +75,7 @@ pub(crate) fn turn_columns(cx: &Cx, a: Num, pairs: &Pairing, cos: Value, sin: Nu
 }
 
 /// Eigenvalues of a Hermitian matrix in no order, and its eigenvectors if wanted.
-fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
+fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
     let numbers = cx.iota(&n);
@@ -79,10 +84,10 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
     let mut start = vec![a];
     if vectors {
         let v = cx.expand(one, &cx.shape(a.re));
-        start.push(if a.im.is_some() { Num::from(v).complex(cx) } else { v.into() });
+        start.push(if a.im.is_some() { Complex::from(v).complex(cx) } else { v.into() });
     }
-    let on_diagonal = |a: Num| cx.reduce("ReduceSum", cx.mul(a.re, one), &[rank - 1], false);
-    let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
+    let on_diagonal = |a: Complex| cx.reduce(Reduction::Sum, cx.mul(a.re, one), &[rank - 1], false);
+    let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
         let pairs = pairing(cx, &n, numbers, step, dtype);
         let own = on_diagonal(state[0]);
@@ -90,7 +95,7 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
         // Of row i the element at its partner: the only one where the mask is.
         let mask = cx.cast(cx.equal(cx.unsqueeze(pairs.partners, &[1]), numbers), dtype);
         let picked = state[0].times(cx, mask);
-        let product = picked.map(|x| cx.reduce("ReduceSum", x, &[rank - 1], false));
+        let product = picked.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 1], false));
         let (cos, sin) = rotation(cx, own, other, product, pairs.order);
         let turned = turn_columns(cx, state[0], &pairs, cos, sin);
         let turned = turn_columns(cx, turned.adjoint(cx), &pairs, cos, sin);
@@ -108,9 +113,9 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
 }
 
 /// The Hermitian matrix of which only that triangle is given.
-pub(crate) fn hermitian(cx: &Cx, a: Num, upper: bool) -> Num {
+pub(crate) fn hermitian(cx: &Cx, a: Complex, upper: bool) -> Complex {
     let strict = triangle(cx, a, upper, if upper { 1 } else { -1 });
-    let real = Num::from(diagonal_matrix(cx, a));
+    let real = Complex::from(diagonal_matrix(cx, a));
     let half = match a.im {
         Some(_) => strict.add(cx, real.complex(cx)),
         None => triangle(cx, a, upper, 0),
@@ -119,12 +124,12 @@ pub(crate) fn hermitian(cx: &Cx, a: Num, upper: bool) -> Num {
 }
 
 /// The real parts of the diagonal, zeros around them.
-fn diagonal_matrix(cx: &Cx, a: Num) -> Value {
+fn diagonal_matrix(cx: &Cx, a: Complex) -> Value {
     cx.mul(a.re, identity(cx, &rows_of(cx, a), cx.dtype(a.re)))
 }
 
 /// Ascending eigenvalues and, if wanted, their eigenvectors, of a Hermitian matrix.
-pub(crate) fn eigh(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
+pub(crate) fn eigh(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let n = rows_of(cx, a);
     if has_no_elements(&cx.shape(a.re)) {
         let values = cx.full(&shape_with(&batch_of(cx, a), &[&n]), 0, cx.dtype(a.re));

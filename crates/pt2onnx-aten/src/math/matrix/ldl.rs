@@ -1,11 +1,10 @@
 //! Systems whose matrix is given by LAPACK's symmetric factors `P L D L^T P^T`, D of blocks of one and two rows.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::reorder;
 use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
-use crate::math::num::Num;
 use crate::math::shape::has_no_elements;
+use crate::{Complex, Cx};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -36,13 +35,19 @@ impl Place {
 }
 
 /// `L D` forward, then `L^T` backward (of Hermitian matrices `L^H`), one block after the other.
-pub(crate) fn solve(cx: &Cx, factors: Num, pivots: Value, b: Num, hermitian: bool) -> Num {
+pub(crate) fn solve(
+    cx: &Cx,
+    factors: Complex,
+    pivots: Value,
+    b: Complex,
+    hermitian: bool,
+) -> Complex {
     let n = rows_of(cx, factors);
     let rows = count_rows(cx, &n);
     let last = cx.sizes(&[&n - &Expr::int(1)]);
     let rank = cx.rank(pivots);
     let pivots = cx.unsqueeze(cx.cast(pivots, DType::I64), &[rank]);
-    let flipped = |x: Num| if hermitian { x.conj(cx) } else { x };
+    let flipped = |x: Complex| if hermitian { x.conj(cx) } else { x };
     let b = if factors.im.is_some() { b.complex(cx) } else { b };
     if has_no_elements(&cx.shape(b.re)) {
         return b;
@@ -84,7 +89,7 @@ pub(crate) fn solve(cx: &Cx, factors: Num, pivots: Value, b: Num, hermitian: boo
             let l = flipped(column(cx, factors, k)).keep(cx, behind);
             l.transpose(cx).matmul(cx, x.keep(cx, behind))
         };
-        let less = |k: Value, from: Value, x: Num| {
+        let less = |k: Value, from: Value, x: Complex| {
             let known = row(cx, x, k).sub(cx, sum(k, from));
             known.select(cx, cx.equal(rows, k), x)
         };

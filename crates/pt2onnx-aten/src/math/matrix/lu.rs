@@ -1,6 +1,5 @@
 //! LU factors with partial pivoting: `A[permutation] = L U`, and determinants from them.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::{cabs1, exchange, permutation_matrix, permutation_of, reorder};
 use crate::math::matrix::triangular::triangular;
@@ -8,15 +7,15 @@ use crate::math::matrix::{
     batch_of, column, columns_of, count_rows, diagonal, row, rows_of, shape_with, smaller,
     triangle, unit,
 };
-use crate::math::num::Num;
-use pt2onnx_ir::{Value, attrs};
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `A[permutation] = L @ U`.
 pub(crate) struct Lu {
     /// L below the diagonal (which is 1), U on it and above.
-    pub packed: Num,
+    pub packed: Complex,
     /// For each row of the factors, which of the matrix it was.
     pub permutation: Value,
     /// For each step, the row it was exchanged with, counted from 1; int32.
@@ -24,7 +23,7 @@ pub(crate) struct Lu {
 }
 
 /// Gaussian elimination, one column a step.
-pub(crate) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
+pub(crate) fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, columns) = (count_rows(cx, &m), cx.iota(&n));
     let steps = smaller(cx, &m, &n);
@@ -51,7 +50,7 @@ pub(crate) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
         let below = cx.greater(rows, k);
         // Where all is zero, there is nothing to eliminate.
         let zero = cx.equal(cabs1(cx, pivot), 0.0);
-        let divisor = Num::from(one).select(cx, zero, pivot);
+        let divisor = Complex::from(one).select(cx, zero, pivot);
         let factor = left.div(cx, divisor).keep(cx, below);
         let behind = row.keep(cx, cx.greater(columns, k));
         let updated = a.sub(cx, factor.mul(cx, behind));
@@ -74,11 +73,11 @@ pub(crate) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
 }
 
 /// L and U apart.
-pub(crate) fn unpack(cx: &Cx, packed: Num) -> (Num, Num) {
+pub(crate) fn unpack(cx: &Cx, packed: Complex) -> (Complex, Complex) {
     let (m, n) = (rows_of(cx, packed), columns_of(cx, packed));
     let k = smaller(cx, &m, &n);
     let rank = cx.rank(packed.re);
-    let cut = |a: Num, axis: usize| a.map(|x| cx.slice(x, axis, &Expr::int(0), &k, 1));
+    let cut = |a: Complex, axis: usize| a.map(|x| cx.slice(x, axis, &Expr::int(0), &k, 1));
     let lower = triangle(cx, cut(packed, rank - 1), false, -1);
     let ones = unit(cx, &m, &k, cx.dtype(packed.re));
     let upper = triangle(cx, cut(packed, rank - 2), true, 0);
@@ -86,9 +85,16 @@ pub(crate) fn unpack(cx: &Cx, packed: Num) -> (Num, Num) {
 }
 
 /// `A X = B`, `A^H X = B` with `adjoint`; `X A = B` if not `left`.
-pub(crate) fn solve(cx: &Cx, packed: Num, pivots: Value, b: Num, left: bool, adjoint: bool) -> Num {
+pub(crate) fn solve(
+    cx: &Cx,
+    packed: Complex,
+    pivots: Value,
+    b: Complex,
+    left: bool,
+    adjoint: bool,
+) -> Complex {
     let order = permutation_of(cx, pivots, &rows_of(cx, packed));
-    let p: Num = permutation_matrix(cx, order, cx.dtype(packed.re)).into();
+    let p: Complex = permutation_matrix(cx, order, cx.dtype(packed.re)).into();
     // X A = B is A^H X^H = B^H.
     let b = if left { b } else { b.adjoint(cx) };
     let x = match adjoint == left {
@@ -110,22 +116,22 @@ fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
     let steps = cx.dim(lu.pivots, -1);
     let own = cx.cast(cx.add(cx.iota(&steps), 1), DType::I32);
     let moved = cx.cast(cx.not(cx.equal(lu.pivots, own)), DType::I64);
-    let count = cx.reduce("ReduceSum", moved, &[cx.rank(moved) - 1], false);
+    let count = cx.reduce(Reduction::Sum, moved, &[cx.rank(moved) - 1], false);
     let odd = cx.mod_(count, cx.scalar(2, DType::I64), attrs::Mod::default());
     cx.cast(cx.sub(1, cx.mul(odd, 2)), dtype)
 }
 
 /// The product along the last dimension.
-fn product(cx: &Cx, a: Num) -> Num {
+fn product(cx: &Cx, a: Complex) -> Complex {
     let last = cx.rank(a.re) - 1;
     match a.im {
-        None => cx.reduce("ReduceProd", a.re, &[last], false).into(),
+        None => cx.reduce(Reduction::Prod, a.re, &[last], false).into(),
         Some(_) => {
             let n = cx.dim(a.re, -1);
             let mut shape = cx.shape(a.re);
             shape.pop();
             let one = cx.full(&shape, 1, cx.dtype(a.re));
-            let start = Num::from(one).complex(cx);
+            let start = Complex::from(one).complex(cx);
             let (state, _) = iterate(cx, &n, &[start], |k, state| {
                 let factor = as_number(cx, a, k);
                 Step::state(vec![state[0].mul(cx, factor)])
@@ -136,20 +142,20 @@ fn product(cx: &Cx, a: Num) -> Num {
 }
 
 /// Element `k` of each vector.
-fn as_number(cx: &Cx, a: Num, k: Value) -> Num {
+fn as_number(cx: &Cx, a: Complex, k: Value) -> Complex {
     let last = cx.rank(a.re) - 1;
     a.map(|x| cx.squeeze(cx.gather(x, k, last), &[last]))
 }
 
 /// The product of U's diagonal, with the sign of the permutation.
-pub(crate) fn determinant(cx: &Cx, lu: &Lu) -> Num {
+pub(crate) fn determinant(cx: &Cx, lu: &Lu) -> Complex {
     let product = product(cx, diagonal(cx, lu.packed));
     let sign = parity(cx, lu, cx.dtype(lu.packed.re));
     product.times(cx, sign)
 }
 
 /// Sign (of complex ones, the direction) and logarithm of the absolute value.
-pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Num, Value) {
+pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Complex, Value) {
     let diagonal = diagonal(cx, lu.packed);
     let size = diagonal.abs(cx);
     let last = cx.rank(size) - 1;
@@ -161,6 +167,6 @@ pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Num, Value) {
         }
     };
     let sign = product(cx, direction).times(cx, parity(cx, lu, cx.dtype(size)));
-    let log = cx.reduce("ReduceSum", cx.log(size), &[last], false);
+    let log = cx.reduce(Reduction::Sum, cx.log(size), &[last], false);
     (sign, log)
 }

@@ -1,15 +1,14 @@
 //! Pivots: the choice and exchange of rows, and permutations as LAPACK records them.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::{count_rows, shape_with};
-use crate::math::num::Num;
-use pt2onnx_ir::{Value, attrs};
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// What looks for the largest element: as LAPACK, of complex ones the sum of both parts' absolute values.
-pub(crate) fn cabs1(cx: &Cx, a: Num) -> Value {
+pub(crate) fn cabs1(cx: &Cx, a: Complex) -> Value {
     match a.im {
         None => cx.abs(a.re),
         Some(im) => cx.add(cx.abs(a.re), cx.abs(im)),
@@ -18,7 +17,7 @@ pub(crate) fn cabs1(cx: &Cx, a: Num) -> Value {
 
 /// For each row, which one comes there when row `k` and the row with the largest element of `column` from `k` on change
 /// places; and that row.
-pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, Value) {
+pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
     let behind = cx.select(cx.less(rows, k), -1.0, cabs1(cx, column));
     let options = attrs::ArgMax { axis, ..Default::default() };
@@ -28,7 +27,7 @@ pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, V
 }
 
 /// The rows of `a` in that order.
-pub(crate) fn reorder(cx: &Cx, a: Num, order: Value) -> Num {
+pub(crate) fn reorder(cx: &Cx, a: Complex, order: Value) -> Complex {
     let axis = cx.rank(a.re) as i64 - 2;
     let order = cx.expand(order, &cx.shape(a.re));
     a.map(|x| cx.gather_elements(x, order, attrs::GatherElements { axis }))
@@ -70,6 +69,6 @@ pub(crate) fn first_of(cx: &Cx, flags: Value) -> Value {
     let flags = cx.cast(flags, DType::I32);
     let options = attrs::ArgMax { axis: rank as i64 - 1, keepdims: false, ..Default::default() };
     let first = cx.cast(cx.add(cx.arg_max(flags, options), 1), DType::I32);
-    let any = cx.reduce("ReduceMax", flags, &[rank - 1], false);
+    let any = cx.reduce(Reduction::Max, flags, &[rank - 1], false);
     cx.mul(first, any)
 }

@@ -1,13 +1,12 @@
 //! Schur's form `A = Q T Q^H` of general matrices by the shifted QR algorithm, and eigenvectors from it.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::cabs1;
 use crate::math::matrix::qr::{orthogonal, reflect};
 use crate::math::matrix::{as_column, column, count_rows, identity, row, rows_of};
-use crate::math::num::Num;
 use crate::math::precision::epsilon;
-use pt2onnx_ir::{Value, attrs};
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -15,35 +14,35 @@ use pt2onnx_tensor::DType;
 const STEPS: i64 = 30;
 
 /// `a / b`, and 0 where `b` is 0.
-fn quotient(cx: &Cx, a: Num, b: Num) -> Num {
+fn quotient(cx: &Cx, a: Complex, b: Complex) -> Complex {
     a.div(cx, b).keep(cx, b.truth(cx))
 }
 
 /// The number in row `i` and column `j` of each matrix, both (.., 1, 1), picked by masks.
-fn element(cx: &Cx, a: Num, of_row: Value, of_column: Value) -> Num {
+fn element(cx: &Cx, a: Complex, of_row: Value, of_column: Value) -> Complex {
     let rank = cx.rank(a.re);
     let kept = a.keep(cx, cx.and(of_row, of_column));
-    kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2, rank - 1], true))
+    kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2, rank - 1], true))
 }
 
 /// `A = Q T Q^H`, T with nothing of size below its diagonal. A step takes the leading block whose last row is not zero left
 /// of the diagonal, and factors it, less Wilkinson's shift.
-pub(crate) fn schur(cx: &Cx, a: Num) -> (Num, Num) {
+pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
     let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let one = identity(cx, &n, dtype);
     let left = cx.less(columns, rows);
-    let start = Num::from(cx.expand(one, &cx.shape(a.re))).complex(cx);
+    let start = Complex::from(cx.expand(one, &cx.shape(a.re))).complex(cx);
     let (state, _) = iterate(cx, &(&n * STEPS), &[a, start], |step, state| {
         let t = state[0];
-        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 1], true);
+        let total = |x: Value| cx.reduce(Reduction::Sum, x, &[rank - 1], true);
         let rests = total(cabs1(cx, t.keep(cx, left)));
         let sums = total(cabs1(cx, t));
-        let largest = cx.reduce("ReduceMax", sums, &[rank - 2], true);
+        let largest = cx.reduce(Reduction::Max, sums, &[rank - 2], true);
         let open = cx.greater(rests, cx.mul(largest, epsilon(dtype)));
         // The last row with something left, 0 if there is none.
-        let last = cx.reduce("ReduceMax", cx.select(open, rows, 0), &[rank - 2], true);
+        let last = cx.reduce(Reduction::Max, cx.select(open, rows, 0), &[rank - 2], true);
         let before = cx.sub(last, 1);
         let [at, over] = [last, before].map(|i| (cx.equal(rows, i), cx.equal(columns, i)));
         let a = element(cx, t, over.0, over.1);
@@ -60,18 +59,18 @@ pub(crate) fn schur(cx: &Cx, a: Num) -> (Num, Num) {
         // Now and then another one, as cycles have been seen.
         let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
         let odd = {
-            let rest = cx.reduce("ReduceMax", cx.select(at.0, rests, 0.0), &[rank - 2], true);
-            let off = Num::new(cx.mul(rest, 0.75), cx.mul(rest, 0.4375));
+            let rest = cx.reduce(Reduction::Max, cx.select(at.0, rests, 0.0), &[rank - 2], true);
+            let off = Complex::new(cx.mul(rest, 0.75), cx.mul(rest, 0.4375));
             d.add(cx, off)
         };
         let shift = odd.select(cx, cx.equal(round, 9), shift);
         let within = cx.and(cx.less_or_equal(rows, last), cx.less_or_equal(columns, last));
         let shifted = t.sub(cx, shift.times(cx, one));
-        let block = shifted.select(cx, within, Num::from(one).complex(cx));
+        let block = shifted.select(cx, within, Complex::from(one).complex(cx));
         let reflected = reflect(cx, block);
         let q = orthogonal(cx, reflected.vectors, reflected.taus, &n);
         let turned = q.adjoint(cx).matmul(cx, t).matmul(cx, q);
-        let most = cx.reduce("ReduceMax", last, &[], false);
+        let most = cx.reduce(Reduction::Max, last, &[], false);
         Step {
             state: vec![turned, state[1].matmul(cx, q)],
             collected: Vec::new(),
@@ -82,16 +81,16 @@ pub(crate) fn schur(cx: &Cx, a: Num) -> (Num, Num) {
 }
 
 /// Eigenvectors of the triangle `t`, as the columns of a triangle with ones on the diagonal: one row a step, from below.
-pub(crate) fn back_substitution(cx: &Cx, t: Num, values: Num) -> Num {
+pub(crate) fn back_substitution(cx: &Cx, t: Complex, values: Complex) -> Complex {
     let (n, dtype) = (rows_of(cx, t), cx.dtype(t.re));
     let rank = cx.rank(t.re);
     let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let lambdas = as_column(cx, values).transpose(cx);
-    let most = cx.reduce("ReduceMax", cabs1(cx, t), &[rank - 2, rank - 1], true);
+    let most = cx.reduce(Reduction::Max, cabs1(cx, t), &[rank - 2, rank - 1], true);
     // Equal eigenvalues: as far apart as rounding puts them, and never 0.
     let least = cx.add(cx.mul(most, epsilon(dtype)), f64::from(f32::MIN_POSITIVE));
     let one = identity(cx, &n, dtype);
-    let start = Num::from(cx.expand(one, &cx.shape(t.re))).complex(cx);
+    let start = Complex::from(cx.expand(one, &cx.shape(t.re))).complex(cx);
     let (state, _) = iterate(cx, &n, &[start], |step, state| {
         let k = cx.sub(cx.size(&(&n - &Expr::int(1))), step);
         let of_row = row(cx, t, k);
@@ -100,7 +99,7 @@ pub(crate) fn back_substitution(cx: &Cx, t: Num, values: Num) -> Num {
         let sum = behind.matmul(cx, state[0]);
         let gap = lambdas.sub(cx, corner);
         let close = cx.less(cabs1(cx, gap), least);
-        let gap = Num::from(least).select(cx, close, gap);
+        let gap = Complex::from(least).select(cx, close, gap);
         let found = sum.div(cx, gap);
         let here = cx.and(cx.equal(rows, k), cx.greater(columns, k));
         Step::state(vec![found.select(cx, here, state[0])])

@@ -6,26 +6,25 @@ use crate::math::matrix::qr::{orthogonal, reflect, signs};
 use crate::math::matrix::{
     batch_of, columns_of, identity, pick_columns, rows_of, shape_with, smaller, unit,
 };
-use crate::math::num::Num;
 use crate::math::precision::epsilon;
 use crate::math::shape::has_no_elements;
-use crate::{Cx, Lowered};
-use pt2onnx_ir::{Type, Value};
+use crate::{Complex, Cx, Lowered};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `A V = W` with orthogonal columns W, in the order of their falling lengths, the singular values.
 struct Rotated {
     /// W.
-    columns: Num,
+    columns: Complex,
     /// V, if wanted.
-    rotations: Option<Num>,
+    rotations: Option<Complex>,
     /// Lengths of the columns.
     values: Value,
 }
 
 /// One-sided Jacobi: rotates pairs of columns until all are orthogonal to each other.
-fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
+fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
     let (n, dtype) = (columns_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
     let numbers = cx.iota(&n);
@@ -34,16 +33,16 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
         let shape = shape_with(&batch_of(cx, a), &[&n, &n]);
         let v = cx.expand(identity(cx, &n, dtype), &shape);
         start.push(match a.im {
-            Some(_) => Num::from(v).complex(cx),
+            Some(_) => Complex::from(v).complex(cx),
             None => v.into(),
         });
     }
     // The largest cosine between two columns since the sweep began: a whole one must stay below the bound.
     start.push(cx.scalar(0, dtype).into());
-    let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
+    let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
         let pairs = pairing(cx, &n, numbers, step, dtype);
-        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 2], false);
+        let total = |x: Value| cx.reduce(Reduction::Sum, x, &[rank - 2], false);
         let own = total(state[0].abs2(cx));
         let other = cx.gather(own, pairs.partners, rank - 2);
         let partners = state[0].map(|x| cx.gather(x, pairs.partners, rank - 1));
@@ -67,7 +66,7 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
         after.push(cx.select(ends, 0.0, largest).into());
         Step { state: after, collected: Vec::new(), go_on: Some(go_on) }
     });
-    let lengths = cx.sqrt(cx.reduce("ReduceSum", state[0].abs2(cx), &[rank - 2], false));
+    let lengths = cx.sqrt(cx.reduce(Reduction::Sum, state[0].abs2(cx), &[rank - 2], false));
     let (values, order) = sort_last(cx, lengths, true);
     Rotated {
         columns: pick_columns(cx, state[0], order),
@@ -77,7 +76,7 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
 }
 
 /// Whether a matrix certainly has more columns than rows: then its adjoint takes less work.
-fn is_wide(cx: &Cx, a: Num) -> bool {
+fn is_wide(cx: &Cx, a: Complex) -> bool {
     cx.constraints().prove_ge(&columns_of(cx, a), &rows_of(cx, a))
 }
 
@@ -87,7 +86,7 @@ fn first(cx: &Cx, x: Value, k: &Expr) -> Value {
 }
 
 /// Falling singular values.
-pub(crate) fn singular_values(cx: &Cx, a: Num) -> Value {
+pub(crate) fn singular_values(cx: &Cx, a: Complex) -> Value {
     let k = smaller(cx, &rows_of(cx, a), &columns_of(cx, a));
     if has_no_elements(&cx.shape(a.re)) {
         let shape = shape_with(&batch_of(cx, a), &[&k]);
@@ -98,7 +97,7 @@ pub(crate) fn singular_values(cx: &Cx, a: Num) -> Value {
 }
 
 /// `A = U S V^H`; U and V square with `full`, else of as many columns as there are singular values.
-pub(crate) fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
+pub(crate) fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Complex) {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     if is_wide(cx, a) && m != n {
         let (v, s, u) = decompose(cx, a.adjoint(cx), full);
@@ -111,7 +110,7 @@ pub(crate) fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
             let columns = if full { rows } else { &k };
             let ones = unit(cx, rows, columns, cx.dtype(a.re));
             let wide = cx.expand(ones, &shape_with(&batch, &[rows, columns]));
-            a.im.map_or(Num::from(wide), |_| Num::from(wide).complex(cx))
+            a.im.map_or(Complex::from(wide), |_| Complex::from(wide).complex(cx))
         };
         let s = cx.full(&shape_with(&batch, &[&k]), 0, cx.dtype(a.re));
         return (basis(&m), s, basis(&n));
@@ -136,7 +135,7 @@ pub(crate) fn decompose(cx: &Cx, a: Num, full: bool) -> (Num, Value, Num) {
             true => x,
             false => cx.pad(x, rest, with, last, Default::default()),
         };
-        signs = Num::new(padded(signs.re, Some(one)), signs.im.map(|x| padded(x, None)));
+        signs = Complex::new(padded(signs.re, Some(one)), signs.im.map(|x| padded(x, None)));
     }
     let rank = cx.rank(q.re);
     let u = q.mul(cx, signs.map(|x| cx.unsqueeze(x, &[rank - 2])));
@@ -164,7 +163,7 @@ impl Cutoff {
 
     /// Each tolerance is one number for all matrices or one for each. Without a relative one, the precision times the larger
     /// side, or nothing where the absolute one is above zero.
-    fn bound(&self, cx: &Cx, a: Num, largest: Value) -> Value {
+    fn bound(&self, cx: &Cx, a: Complex, largest: Value) -> Value {
         let dtype = cx.dtype(a.re);
         let column = |x: Value| {
             let x = cx.cast(x, dtype);
@@ -190,10 +189,10 @@ impl Cutoff {
 }
 
 /// `V S^+ U^H`; of a Hermitian matrix only the lower triangle counts.
-pub(crate) fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
+pub(crate) fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         let shape = cx.out_shape()?;
-        let zeros = Num::from(cx.full(&shape, 0, cx.dtype(a.re)));
+        let zeros = Complex::from(cx.full(&shape, 0, cx.dtype(a.re)));
         return Ok(a.im.map_or(zeros, |_| zeros.complex(cx)).value(cx));
     }
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };
@@ -202,7 +201,7 @@ pub(crate) fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: boo
     let rotated = rotate(cx, if wide { a.adjoint(cx) } else { a }, true);
     let v = rotated.rotations.unwrap_or(a);
     let rank = cx.rank(a.re);
-    let largest = cx.reduce("ReduceMax", rotated.values, &[rank - 2], true);
+    let largest = cx.reduce(Reduction::Max, rotated.values, &[rank - 2], true);
     let counts = cx.greater(rotated.values, cutoff.bound(cx, a, largest));
     let inverse = cx.reciprocal(cx.select(counts, rotated.values, 1.0));
     let inverse = cx.unsqueeze(cx.select(counts, inverse, 0.0), &[rank - 2]);
@@ -217,15 +216,15 @@ pub(crate) fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: boo
 }
 
 /// How many singular values count.
-pub(crate) fn rank_of(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
+pub(crate) fn rank_of(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(cx.full(&cx.out_shape()?, 0, DType::I64));
     }
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     let values = singular_values(cx, a);
     let last = cx.rank(values) - 1;
-    let largest = cx.reduce("ReduceMax", values, &[last], true);
+    let largest = cx.reduce(Reduction::Max, values, &[last], true);
     let counts = cx.greater(values, cutoff.bound(cx, a, largest));
     let counts = cx.cast(counts, DType::I64);
-    Ok(cx.reduce("ReduceSum", counts, &[cx.rank(counts) - 1], false))
+    Ok(cx.reduce(Reduction::Sum, counts, &[cx.rank(counts) - 1], false))
 }

@@ -1,14 +1,13 @@
 //! Linear systems with a triangular matrix, by substitution.
 
-use crate::Cx;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::{batch_of, column, columns_of, count_rows, row, rows_of, shape_with};
-use crate::math::num::Num;
+use crate::{Complex, Cx};
 
 /// Both with the batch dimensions that they broadcast to.
-pub(crate) fn broadcast(cx: &Cx, a: Num, b: Num) -> (Num, Num) {
+pub(crate) fn broadcast(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
     let batch = cx.broadcast_shapes(&batch_of(cx, a), &batch_of(cx, b));
-    let wide = |x: Num| {
+    let wide = |x: Complex| {
         let shape = shape_with(&batch, &[&rows_of(cx, x), &columns_of(cx, x)]);
         x.expand(cx, &shape)
     };
@@ -16,7 +15,7 @@ pub(crate) fn broadcast(cx: &Cx, a: Num, b: Num) -> (Num, Num) {
 }
 
 /// `X` with `A X = B`, of `A` only the triangle; with `unit`, its diagonal counts as ones.
-pub(crate) fn triangular(cx: &Cx, a: Num, b: Num, upper: bool, unit: bool) -> Num {
+pub(crate) fn triangular(cx: &Cx, a: Complex, b: Complex, upper: bool, unit: bool) -> Complex {
     let (a, b) = broadcast(cx, a, b);
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);

@@ -1,21 +1,20 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices.
 
 use crate::math::matrix::jacobi::{eigh, hermitian};
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_eigh, linalg_eigh_values, complex = linalg_eigh_values),
-    op!(aten::linalg_eigh, linalg_eigh, complex = linalg_eigh),
-    op!(aten::linalg_eigvalsh, eigvalsh, complex = eigvalsh),
+    op!(aten::_linalg_eigh, linalg_eigh_values),
+    op!(aten::linalg_eigh, linalg_eigh),
+    op!(aten::linalg_eigvalsh, eigvalsh),
 ];
 
-fn linalg_eigh(cx: &Cx, a: Num, uplo: String) -> Lowered<Outputs> {
+fn linalg_eigh(cx: &Cx, a: Complex, uplo: String) -> Lowered<Outputs> {
     linalg_eigh_values(cx, a, uplo, true)
 }
 
-fn linalg_eigh_values(cx: &Cx, a: Num, uplo: String, vectors: bool) -> Lowered<Outputs> {
+fn linalg_eigh_values(cx: &Cx, a: Complex, uplo: String, vectors: bool) -> Lowered<Outputs> {
     let a = hermitian(cx, a, uplo.eq_ignore_ascii_case("u"));
     let (values, vectors) = eigh(cx, a, vectors);
     let vectors = match vectors {
@@ -25,7 +24,7 @@ fn linalg_eigh_values(cx: &Cx, a: Num, uplo: String, vectors: bool) -> Lowered<O
     Ok(Outputs(smallvec![Some(values), vectors]))
 }
 
-fn eigvalsh(cx: &Cx, a: Num, uplo: String) -> Lowered {
+fn eigvalsh(cx: &Cx, a: Complex, uplo: String) -> Lowered {
     let a = hermitian(cx, a, uplo.eq_ignore_ascii_case("u"));
     Ok(eigh(cx, a, false).0)
 }

@@ -4,28 +4,28 @@ use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
-use crate::math::num::Num;
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
+use pt2onnx_ir::Reduction;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::linalg_matrix_exp, matrix_exp, complex = matrix_exp),
-    op!(aten::linalg_matrix_power, matrix_power, complex = matrix_power),
-    op!(aten::linalg_matrix_sqrth, matrix_sqrth, complex = matrix_sqrth),
-    op!(aten::linalg_vander, vander, complex = vander),
-    op!(aten::matrix_exp, matrix_exp, complex = matrix_exp),
-    op!(aten::matrix_power, matrix_power, complex = matrix_power),
+    op!(aten::linalg_matrix_exp, matrix_exp),
+    op!(aten::linalg_matrix_power, matrix_power),
+    op!(aten::linalg_matrix_sqrth, matrix_sqrth),
+    op!(aten::linalg_vander, vander),
+    op!(aten::matrix_exp, matrix_exp),
+    op!(aten::matrix_power, matrix_power),
 ];
 
 /// Squares and products, as many as the bits of `n` take.
-fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
+fn matrix_power(cx: &Cx, a: Complex, n: i64) -> Lowered {
     let (mut left, mut square) = (n.unsigned_abs(), a);
     if n < 0 {
         square = inverse(cx, a).0;
     }
-    let mut result: Option<Num> = None;
+    let mut result: Option<Complex> = None;
     while left > 0 {
         if left & 1 == 1 {
             result = Some(result.map_or(square, |r| r.matmul(cx, square)));
@@ -38,7 +38,7 @@ fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
     let result = result.unwrap_or_else(|| {
         let n = rows_of(cx, a);
         let one = identity(cx, &n, cx.dtype(a.re));
-        let wide = Num::from(cx.expand(one, &cx.shape(a.re)));
+        let wide = Complex::from(cx.expand(one, &cx.shape(a.re)));
         a.im.map_or(wide, |_| wide.complex(cx))
     });
     Ok(result.value(cx))
@@ -46,7 +46,7 @@ fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
 
 /// `exp(A / 2^s)` by Taylor's series, squared s times. With norms below 1/2 after scaling, 18 terms leave less than 1e-21 of
 /// it, 10 less than 2e-11 (the remainder is below 2 |A|^(n+1) / (n+1)!).
-fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
+fn matrix_exp(cx: &Cx, a: Complex) -> Lowered {
     let given = cx.dtype(a.re);
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));
@@ -55,19 +55,19 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     let dtype = if given == DType::F64 { given } else { DType::F32 };
     let a = a.cast(cx, dtype);
     let rank = cx.rank(a.re);
-    let sums = cx.reduce("ReduceSum", a.abs(cx), &[rank - 2], true);
-    let norm = cx.reduce("ReduceMax", sums, &[rank - 1], true);
+    let sums = cx.reduce(Reduction::Sum, a.abs(cx), &[rank - 2], true);
+    let norm = cx.reduce(Reduction::Max, sums, &[rank - 1], true);
     // s = max(0, ceil(log2(norm)) + 1), for each matrix its own.
     let halvings = cx.add(cx.ceil(cx.div(cx.log(norm), std::f64::consts::LN_2)), 1.0);
     let halvings = cx.select(cx.greater(norm, 0.5), halvings, 0.0);
     let two = cx.scalar(2.0, dtype);
     let small = a.over(cx, cx.pow(two, halvings));
     let n = rows_of(cx, a);
-    let one = Num::from(identity(cx, &n, dtype));
+    let one = Complex::from(identity(cx, &n, dtype));
     // Horner: 1 + A/1 (1 + A/2 (1 + ..)).
     let terms = if dtype == DType::F64 { 18 } else { 10 };
     let whole = {
-        let wide = Num::from(cx.expand(one.re, &shape_with(&batch_of(cx, a), &[&n, &n])));
+        let wide = Complex::from(cx.expand(one.re, &shape_with(&batch_of(cx, a), &[&n, &n])));
         a.im.map_or(wide, |_| wide.complex(cx))
     };
     let (state, _) = iterate(cx, &Expr::int(terms), &[whole], |step, state| {
@@ -77,7 +77,7 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     });
     // NaN and infinity halve no more than what a double can hold.
     let most = cx.clamp(
-        cx.reduce("ReduceMax", halvings, &[], false),
+        cx.reduce(Reduction::Max, halvings, &[], false),
         Some(0.0.into()),
         Some(1100.0.into()),
     );
@@ -93,7 +93,7 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
 }
 
 /// The root of a positive Hermitian matrix: roots of its eigenvalues.
-fn matrix_sqrth(cx: &Cx, a: Num) -> Lowered {
+fn matrix_sqrth(cx: &Cx, a: Complex) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
@@ -105,7 +105,7 @@ fn matrix_sqrth(cx: &Cx, a: Num) -> Lowered {
 }
 
 /// Powers 0 to n - 1 of each element, one more a step.
-fn vander(cx: &Cx, x: Num, n: Option<Expr>) -> Lowered {
+fn vander(cx: &Cx, x: Complex, n: Option<Expr>) -> Lowered {
     let dtype = cx.out_dtype()?;
     // A 0-d tensor counts as a vector.
     let x = match cx.rank(x.re) {
@@ -119,7 +119,7 @@ fn vander(cx: &Cx, x: Num, n: Option<Expr>) -> Lowered {
         _ => x,
     };
     let n = n.unwrap_or_else(|| cx.dim(x.re, -1));
-    let one = Num::from(cx.full(&cx.shape(x.re), 1, dtype));
+    let one = Complex::from(cx.full(&cx.shape(x.re), 1, dtype));
     let one = x.im.map_or(one, |_| one.complex(cx));
     let (_, powers) = iterate(cx, &n, &[one], |_, state| Step {
         state: vec![state[0].mul(cx, x)],

@@ -2,20 +2,19 @@
 
 use crate::math::matrix::qr::{apply, orthogonal, reflect, unpack};
 use crate::math::matrix::{columns_of, count_rows, rows_of, smaller, triangle};
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::geqrf, geqrf, complex = geqrf),
-    op!(aten::linalg_householder_product, householder_product, complex = householder_product),
-    op!(aten::linalg_qr, linalg_qr, complex = linalg_qr),
-    op!(aten::orgqr, householder_product, complex = householder_product),
-    op!(aten::ormqr, ormqr, complex = ormqr),
+    op!(aten::geqrf, geqrf),
+    op!(aten::linalg_householder_product, householder_product),
+    op!(aten::linalg_qr, linalg_qr),
+    op!(aten::orgqr, householder_product),
+    op!(aten::ormqr, ormqr),
 ];
 
-fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
+fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let r = reflect(cx, a);
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let steps = cx.dim(r.taus.re, -1);
@@ -35,13 +34,13 @@ fn geqrf(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
     Ok([packed.value(cx), r.taus.value(cx)])
 }
 
-fn householder_product(cx: &Cx, a: Num, taus: Num) -> Lowered {
+fn householder_product(cx: &Cx, a: Complex, taus: Complex) -> Lowered {
     let columns = columns_of(cx, a);
     Ok(orthogonal(cx, unpack(cx, a, taus), taus, &columns).value(cx))
 }
 
 /// `Q C`, `Q^H C`, `C Q` or `C Q^H`.
-fn ormqr(cx: &Cx, a: Num, taus: Num, c: Num, left: bool, transpose: bool) -> Lowered {
+fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: bool) -> Lowered {
     let vectors = unpack(cx, a, taus);
     let product = match left {
         true => apply(cx, vectors, taus, c, transpose),
@@ -51,7 +50,7 @@ fn ormqr(cx: &Cx, a: Num, taus: Num, c: Num, left: bool, transpose: bool) -> Low
     Ok(product.value(cx))
 }
 
-fn linalg_qr(cx: &Cx, a: Num, mode: String) -> Lowered<[Value; 2]> {
+fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);
     let reflected = reflect(cx, a);
@@ -64,7 +63,7 @@ fn linalg_qr(cx: &Cx, a: Num, mode: String) -> Lowered<[Value; 2]> {
         "complete" => (q(&m), upper),
         "r" => {
             // Q is left out: an empty vector.
-            let empty = Num::from(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));
+            let empty = Complex::from(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));
             let empty = if a.im.is_some() { empty.complex(cx) } else { empty };
             (empty, upper.map(first_rows))
         }

@@ -2,26 +2,25 @@
 
 use crate::math::matrix::schur::{back_substitution, schur};
 use crate::math::matrix::{batch_of, columns_of, diagonal, shape_with};
-use crate::math::num::Num;
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Cx, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
+use pt2onnx_ir::{Reduction, Value, attrs};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_eigvals, eigvals, complex = eigvals),
-    op!(aten::linalg_eig, eig, complex = eig),
-    op!(aten::linalg_eigvals, eigvals, complex = eigvals),
+    op!(aten::_linalg_eigvals, eigvals),
+    op!(aten::linalg_eig, eig),
+    op!(aten::linalg_eigvals, eigvals),
 ];
 
 /// Empty eigenvalues and eigenvectors.
-fn nothing(cx: &Cx, a: Num) -> (Num, Num) {
+fn nothing(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let n = columns_of(cx, a);
     let shape = shape_with(&batch_of(cx, a), &[&n]);
-    let values = Num::from(cx.full(&shape, 0, cx.dtype(a.re)));
+    let values = Complex::from(cx.full(&shape, 0, cx.dtype(a.re)));
     (values.complex(cx), a.complex(cx))
 }
 
-fn eigvals(cx: &Cx, a: Num) -> Lowered {
+fn eigvals(cx: &Cx, a: Complex) -> Lowered {
     let values = match has_no_elements(&cx.shape(a.re)) {
         true => nothing(cx, a).0,
         false => diagonal(cx, schur(cx, a.complex(cx)).0),
@@ -30,7 +29,7 @@ fn eigvals(cx: &Cx, a: Num) -> Lowered {
 }
 
 /// In the order of Schur's form; vectors of length 1 whose largest element is real.
-fn eig(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
+fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     if has_no_elements(&cx.shape(a.re)) {
         let (values, vectors) = nothing(cx, a);
         return Ok([values.value(cx), vectors.value(cx)]);
@@ -41,7 +40,7 @@ fn eig(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
     let v = q.matmul(cx, y);
     let rank = cx.rank(v.re);
     let squares = v.abs2(cx);
-    let length = cx.sqrt(cx.reduce("ReduceSum", squares, &[rank - 2], true));
+    let length = cx.sqrt(cx.reduce(Reduction::Sum, squares, &[rank - 2], true));
     let axis = rank as i64 - 2;
     let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(squares, options);

@@ -5,42 +5,41 @@ use crate::math::matrix::inverse::{inverse, solve, solve_any};
 use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_solve_ex, linalg_solve_ex_lu, complex = linalg_solve_ex_lu),
-    op!(aten::inverse, inv, complex = inv),
-    op!(aten::linalg_inv, inv, complex = inv),
-    op!(aten::linalg_inv_ex, inv_ex, complex = inv_ex),
-    op!(aten::linalg_solve, linalg_solve, complex = linalg_solve),
-    op!(aten::linalg_solve_ex, linalg_solve_ex, complex = linalg_solve_ex),
-    op!(aten::linalg_solve_triangular, linalg_solve_triangular, complex = linalg_solve_triangular),
-    op!(aten::linalg_tensorinv, tensorinv, complex = tensorinv),
-    op!(aten::linalg_tensorsolve, tensorsolve, complex = tensorsolve),
-    op!(aten::triangular_solve, triangular_solve, complex = triangular_solve),
+    op!(aten::_linalg_solve_ex, linalg_solve_ex_lu),
+    op!(aten::inverse, inv),
+    op!(aten::linalg_inv, inv),
+    op!(aten::linalg_inv_ex, inv_ex),
+    op!(aten::linalg_solve, linalg_solve),
+    op!(aten::linalg_solve_ex, linalg_solve_ex),
+    op!(aten::linalg_solve_triangular, linalg_solve_triangular),
+    op!(aten::linalg_tensorinv, tensorinv),
+    op!(aten::linalg_tensorsolve, tensorsolve),
+    op!(aten::triangular_solve, triangular_solve),
 ];
 
-fn inv(cx: &Cx, a: Num) -> Lowered {
+fn inv(cx: &Cx, a: Complex) -> Lowered {
     Ok(inverse(cx, a).0.value(cx))
 }
 
-fn inv_ex(cx: &Cx, a: Num, _check_errors: bool) -> Lowered<[Value; 2]> {
+fn inv_ex(cx: &Cx, a: Complex, _check_errors: bool) -> Lowered<[Value; 2]> {
     let (x, zeros) = inverse(cx, a);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
-fn linalg_solve(cx: &Cx, a: Num, b: Num, left: bool) -> Lowered {
+fn linalg_solve(cx: &Cx, a: Complex, b: Complex, left: bool) -> Lowered {
     Ok(solve_any(cx, a, b, left).0.value(cx))
 }
 
 fn linalg_solve_ex(
     cx: &Cx,
-    a: Num,
-    b: Num,
+    a: Complex,
+    b: Complex,
     left: bool,
     _check_errors: bool,
 ) -> Lowered<[Value; 2]> {
@@ -51,8 +50,8 @@ fn linalg_solve_ex(
 /// The form that gives the factors, too.
 fn linalg_solve_ex_lu(
     cx: &Cx,
-    a: Num,
-    b: Num,
+    a: Complex,
+    b: Complex,
     left: bool,
     _check_errors: bool,
 ) -> Lowered<Outputs> {
@@ -69,8 +68,8 @@ fn linalg_solve_ex_lu(
 
 fn linalg_solve_triangular(
     cx: &Cx,
-    a: Num,
-    b: Num,
+    a: Complex,
+    b: Complex,
     upper: bool,
     left: bool,
     unitriangular: bool,
@@ -87,8 +86,8 @@ fn linalg_solve_triangular(
 
 fn triangular_solve(
     cx: &Cx,
-    b: Num,
-    a: Num,
+    b: Complex,
+    a: Complex,
     upper: bool,
     transpose: bool,
     unitriangular: bool,
@@ -102,7 +101,7 @@ fn triangular_solve(
 }
 
 /// The inverse of `a` as a matrix, whose rows are the first `ind` dimensions.
-fn tensorinv(cx: &Cx, a: Num, ind: i64) -> Lowered {
+fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     let shape = cx.shape(a.re);
     let ind = usize::try_from(ind).ok().filter(|&i| i <= shape.len());
     let ind = ind.ok_or_else(|| LowerError::unsupported("`ind` is out of range"))?;
@@ -114,7 +113,7 @@ fn tensorinv(cx: &Cx, a: Num, ind: i64) -> Lowered {
 }
 
 /// `x` with `tensordot(a, x) = b`: as a matrix, `a` has as many rows as `b` has elements. `dims` of `a` move to its end first.
-fn tensorsolve(cx: &Cx, a: Num, b: Num, dims: Option<Vec<i64>>) -> Lowered {
+fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lowered {
     let rank = cx.rank(a.re);
     let moved: Vec<usize> =
         dims.unwrap_or_default().iter().map(|&d| axis_of(rank, d)).collect::<Lowered<_>>()?;

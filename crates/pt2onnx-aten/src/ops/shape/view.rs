@@ -1,6 +1,5 @@
 //! Reshaped, broadcast and permuted tensors.
 
-use crate::math::num::Num;
 use crate::math::shape::{axes_of, to_recorded};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
@@ -97,7 +96,7 @@ fn expand(cx: &Cx, x: Value, _: Ignored) -> Lowered {
 }
 
 /// Both parts broadcast to the shape of `other`.
-fn expand_as_complex(cx: &Cx, x: Num, other: Num) -> Lowered {
+fn expand_as_complex(cx: &Cx, x: Complex, other: Complex) -> Lowered {
     Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
 }
 

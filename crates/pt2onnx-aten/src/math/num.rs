@@ -1,3 +1,0 @@
-//! The earlier name of [`Complex`](crate::Complex).
-
-pub(crate) use crate::Complex as Num;
