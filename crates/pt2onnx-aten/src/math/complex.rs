@@ -455,6 +455,14 @@ impl Complex {
 }
 
 impl Cx<'_, '_> {
+    /// Part 0 (real) or 1 (imaginary) of a tensor of real/imaginary pairs. Of pairs just made of two parts, those parts.
+    pub fn part(&self, pairs: Value, part: usize) -> Value {
+        match self.known_parts().of(pairs) {
+            Some(parts) => parts[part],
+            None => self.take(pairs, self.rank(pairs).saturating_sub(1), &Expr::int(part as i64)),
+        }
+    }
+
     /// The parts of a tensor of real/imaginary pairs, which lie in its last dimension.
     pub fn parts(&self, pairs: Value) -> Complex {
         Complex::new(self.part(pairs, 0), self.part(pairs, 1)).with_pairs(pairs)

@@ -350,3 +350,60 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
     let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
     Ok(cx.pairs(Complex::new(re, im)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn ranges_of_floats_are_computed_from_integers() {
+        check!("aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]", @"
+        () => (float[8] arange)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {8},
+          int64 val_2 = {1},
+          double val_3 = {0.5},
+          double val_4 = {0.25}
+        >
+        {
+          val_5 = Range (val_0, val_1, val_2)
+          val_6 = Cast <to: int = 11> (val_5)
+          val_7 = Mul (val_6, val_4)
+          val_8 = Add (val_3, val_7)
+          arange = Cast <to: int = 1> (val_8)
+        }
+        ");
+    }
+
+    #[test]
+    fn sizes_of_run_time() {
+        check!("aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]", @"
+        (float[s0,2] x, int64 n) => (int32[s0,3] new_ones)
+        <
+          int32 val_0 = {1},
+          int64[1] val_1 = {3}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Concat <axis: int = 0> (val_2, val_1)
+          new_ones = Expand (val_0, val_3)
+        }
+        ");
+        check!("aten.eye(n: Sym(s0)) -> f32[s0, s0]", @"
+        (int64 n) => (float[s0,s0] eye)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Range (val_0, n, val_1)
+          val_4 = Unsqueeze (val_3, val_2)
+          val_5 = Range (val_0, n, val_1)
+          val_6 = Equal (val_4, val_5)
+          eye = Cast <to: int = 1> (val_6)
+        }
+        ");
+    }
+}

@@ -91,3 +91,28 @@ fn bessel_i0(x: f64) -> f64 {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn computed_at_export() {
+        check!("aten.hann_window(4) -> f32[4]", @"
+        () => (float[4] hann_window)
+        <
+          float[4] hann_window = {0.0, 0.5, 1.0, 0.5}
+        >
+        {
+        }
+        ");
+        check!("aten.hamming_window.periodic_alpha(4, False, 0.5, dtype = torch.float64) -> f64[4]", @"
+        () => (double[4] hamming_window)
+        <
+          double[4] hamming_window = {0.03999999999999998, 0.7299999999999999, 0.7300000000000002, 0.03999999999999998}
+        >
+        {
+        }
+        ");
+    }
+}

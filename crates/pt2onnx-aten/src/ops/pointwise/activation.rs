@@ -309,3 +309,48 @@ fn at_least_1d(cx: &Cx, x: Value, op: impl Fn(Value) -> Value) -> Value {
         _ => op(x),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn bounds_are_held_to_the_type() {
+        check!("aten.relu6(x: f32[s0]) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] relu6)
+        <
+          float val_0 = {0.0},
+          float val_1 = {6.0}
+        >
+        {
+          relu6 = Clip (x, val_0, val_1)
+        }
+        ");
+        check!("aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]", @"
+        (uint8[s0] x) => (uint8[s0] hardtanh)
+        <
+          uint8 val_0 = {0},
+          uint8 val_1 = {255}
+        >
+        {
+          hardtanh = Clip (x, val_0, val_1)
+        }
+        ");
+    }
+
+    #[test]
+    fn softmax_of_a_number_is_that_of_a_vector_of_one() {
+        check!("aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]", @"
+        (float16 x) => (float softmax)
+        <
+          int64[1] val_0 = {0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          val_2 = Unsqueeze (val_1, val_0)
+          val_3 = Softmax <axis: int = 0> (val_2)
+          softmax = Squeeze (val_3, val_0)
+        }
+        ");
+    }
+}

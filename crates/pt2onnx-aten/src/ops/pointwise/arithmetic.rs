@@ -343,3 +343,83 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     let step = cx.cast(cx.greater(x, 0), dtype);
     Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn complex_sums_take_pairs_as_they_are() {
+        check!("aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]", @"
+        (float[s0,2] x, float[s0,2] y) => (float[s0,2] sub)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          float val_2 = {2.0}
+        >
+        {
+          val_3 = Gather <axis: int = 1> (x, val_0)
+          val_4 = Gather <axis: int = 1> (x, val_1)
+          val_5 = Gather <axis: int = 1> (y, val_0)
+          val_6 = Gather <axis: int = 1> (y, val_1)
+          val_7 = Mul (y, val_2)
+          sub = Sub (x, val_7)
+        }
+        ");
+        check!("aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]", @"
+        (float[s0] x, float[s0,2] y) => (float[s0,2] add)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 1> (y, val_0)
+          val_4 = Gather <axis: int = 1> (y, val_1)
+          val_5 = Add (x, val_3)
+          val_6 = Unsqueeze (val_5, val_2)
+          val_7 = Unsqueeze (val_4, val_2)
+          add = Concat <axis: int = 1> (val_6, val_7)
+        }
+        ");
+    }
+
+    #[test]
+    fn quotients_are_floored_exactly() {
+        check!("aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+        (float[s0] x, float[s0] y) => (float[s0] floor_divide)
+        {
+          val_0 = Cast <to: int = 11> (x)
+          val_1 = Cast <to: int = 11> (y)
+          val_2 = Div (val_0, val_1)
+          val_3 = Floor (val_2)
+          floor_divide = Cast <to: int = 1> (val_3)
+        }
+        ");
+        check!("aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]", @"
+        (int32[s0] x, int64 y) => (int32[s0] floor_divide)
+        {
+          val_0 = Cast <to: int = 6> (y)
+          val_1 = Mod <fmod: int = 1> (x, val_0)
+          val_2 = Mod (x, val_0)
+          val_3 = Equal (val_1, val_2)
+          val_4 = Div (x, val_0)
+          val_5 = Not (val_3)
+          val_6 = Cast <to: int = 6> (val_5)
+          floor_divide = Sub (val_4, val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn known_integer_powers_are_products() {
+        check!("aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]", @"
+        (int64[s0] x) => (int64[s0] pow)
+        {
+          val_0 = Mul (x, x)
+          val_1 = Mul (val_0, val_0)
+          pow = Mul (val_1, x)
+        }
+        ");
+    }
+}

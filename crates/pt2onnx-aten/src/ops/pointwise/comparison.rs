@@ -298,3 +298,57 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
         None => held,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn bounds_take_part_in_promotion() {
+        check!("aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]", @"
+        (int32[s0] x) => (float[s0] clamp)
+        <
+          float val_0 = {0.5}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          clamp = Max (val_1, val_0)
+        }
+        ");
+        check!("aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]", @"
+        (float[s0] x, double[s0] y) => (double[s0] clamp)
+        {
+          val_0 = Cast <to: int = 11> (x)
+          clamp = Min (val_0, y)
+        }
+        ");
+    }
+
+    #[test]
+    fn integers_are_finite() {
+        check!("aten.isfinite(x: i64[s0]) -> b8[s0]", @"
+        (int64[s0] x) => (bool[s0] isfinite)
+        <
+          bool val_0 = {1}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (x)
+          isfinite = Expand (val_0, val_1)
+        }
+        ");
+        check!("aten.isnan(x: c64[s0]) -> b8[s0]", @"
+        (float[s0,2] x) => (bool[s0] isnan)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Gather <axis: int = 1> (x, val_0)
+          val_3 = Gather <axis: int = 1> (x, val_1)
+          val_4 = IsNaN (val_2)
+          val_5 = IsNaN (val_3)
+          isnan = Or (val_4, val_5)
+        }
+        ");
+    }
+}

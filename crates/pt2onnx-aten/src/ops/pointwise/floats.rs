@@ -90,3 +90,34 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let exponent = cx.add(as_int(estimate), cx.sub(cx.add(as_int(large), 1), as_int(small)));
     Ok([cx.cast(cx.select(regular, mantissa, wide), dtype), cx.select(regular, exponent, 0)])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn the_sign_of_zero_counts() {
+        check!("aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] copysign)
+        {
+          val_0 = Abs (x)
+          copysign = Neg (val_0)
+        }
+        ");
+        check!("aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+        (float[s0] x, float[s0] y) => (float[s0] copysign)
+        <
+          float val_0 = {0.0}
+        >
+        {
+          val_1 = Abs (x)
+          val_2 = Equal (y, val_0)
+          val_3 = Reciprocal (y)
+          val_4 = Where (val_2, val_3, y)
+          val_5 = Less (val_4, val_0)
+          val_6 = Neg (val_1)
+          copysign = Where (val_5, val_6, val_1)
+        }
+        ");
+    }
+}

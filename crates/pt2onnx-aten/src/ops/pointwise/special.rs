@@ -102,3 +102,26 @@ fn spherical_bessel_j0(cx: &Cx, x: Value) -> Lowered {
         cx.select(cx.is_inf(x, Default::default()), 0.0, quotient)
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn zero_times_infinity_is_zero() {
+        check!("aten.xlogy.Scalar_Other(x: f32[s0], 0.0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] xlogy)
+        <
+          float val_0 = {0.0}
+        >
+        {
+          val_1 = Log (val_0)
+          val_2 = Equal (x, val_0)
+          val_3 = Equal (val_0, val_0)
+          val_4 = And (val_2, val_3)
+          val_5 = Mul (x, val_1)
+          xlogy = Where (val_4, val_0, val_5)
+        }
+        ");
+    }
+}

@@ -359,3 +359,83 @@ fn nan_to_num(
     let held = cx.clamp(finite, bound(neginf, -max), bound(posinf, max));
     Ok(cx.select(cx.is_nan(x), nan.unwrap_or(0.0), held))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn decimals_are_rounded_in_float32() {
+        check!("aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]", @"
+        (float16[s0] x) => (float16[s0] round)
+        <
+          float val_0 = {100.0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          val_2 = Mul (val_1, val_0)
+          val_3 = Round (val_2)
+          val_4 = Div (val_3, val_0)
+          round = Cast <to: int = 10> (val_4)
+        }
+        ");
+    }
+
+    #[test]
+    fn complex_roots_do_not_overflow() {
+        check!("aten.sqrt(x: c64[s0]) -> c64[s0]", @"
+        (float[s0,2] x) => (float[s0,2] sqrt)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1},
+          double val_3 = {0.5},
+          float val_4 = {2.0},
+          float val_5 = {0.0}
+        >
+        {
+          val_6 = Gather <axis: int = 1> (x, val_0)
+          val_7 = Gather <axis: int = 1> (x, val_1)
+          val_8 = Cast <to: int = 11> (x)
+          val_9 = ReduceL2 <keepdims: int = 0> (val_8, val_2)
+          val_10 = Abs (val_6)
+          val_11 = Cast <to: int = 11> (val_10)
+          val_12 = Add (val_9, val_11)
+          val_13 = Mul (val_12, val_3)
+          val_14 = Sqrt (val_13)
+          val_15 = Cast <to: int = 1> (val_14)
+          val_16 = Abs (val_7)
+          val_17 = Mul (val_15, val_4)
+          val_18 = Div (val_16, val_17)
+          val_19 = Equal (val_15, val_5)
+          val_20 = Where (val_19, val_5, val_18)
+          val_21 = GreaterOrEqual (val_6, val_5)
+          val_22 = Where (val_21, val_20, val_15)
+          val_23 = Where (val_21, val_15, val_20)
+          val_24 = Less (val_7, val_5)
+          val_25 = Neg (val_22)
+          val_26 = Where (val_24, val_25, val_22)
+          val_27 = Unsqueeze (val_23, val_2)
+          val_28 = Unsqueeze (val_26, val_2)
+          sqrt = Concat <axis: int = 1> (val_27, val_28)
+        }
+        ");
+    }
+
+    #[test]
+    fn integers_become_floats_or_stay() {
+        check!("aten.exp(x: i32[s0]) -> f32[s0]", @"
+        (int32[s0] x) => (float[s0] exp)
+        {
+          val_0 = Cast <to: int = 1> (x)
+          exp = Exp (val_0)
+        }
+        ");
+        check!("aten.ceil(x: i32[s0]) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] ceil)
+        {
+          ceil = Identity (x)
+        }
+        ");
+    }
+}
