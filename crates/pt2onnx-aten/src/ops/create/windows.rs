@@ -1,4 +1,4 @@
-//! Window functions, computed here: their lengths are known at export.
+//! Window functions. Their lengths are known at export, so they become constants.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_tensor::{DType, Tensor};
@@ -21,7 +21,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What windows take. `alpha` and `beta` are the window's shape.
+    /// Arguments of window functions. `alpha` and `beta` are their parameters.
     struct WindowArgs {
         window_length: i64,
         periodic: bool,
@@ -56,7 +56,7 @@ fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
     })
 }
 
-/// `shape(t)` at `n` places from 0 to 1, without the last one where the window is periodic.
+/// `shape(t)` at equally spaced `t` from 0 to 1; a periodic window leaves the last one out.
 fn window(cx: &Cx, args: &WindowArgs, shape: impl Fn(f64) -> f64) -> Lowered {
     let n = args.window_length;
     if !(0..=1 << 24).contains(&n) {

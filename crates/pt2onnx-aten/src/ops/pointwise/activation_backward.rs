@@ -1,4 +1,4 @@
-//! Gradients of activations, which exported training graphs hold as ops.
+//! Gradients of activations, which programs of training have as ops.
 
 use crate::math::precision::wide2;
 use crate::{AtenOp, Cx, Lowered, arguments, op::op};
@@ -32,7 +32,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::threshold_backward, threshold_backward),
 ];
 
-/// `grad` where `condition`, else 0.
+/// `grad` where `condition`, otherwise 0.
 fn pass(cx: &Cx, condition: Value, grad: Value) -> Lowered {
     Ok(cx.select(condition, grad, 0))
 }
@@ -47,7 +47,7 @@ fn hardtanh_backward(cx: &Cx, grad: Value, x: Value, min: Scalar, max: Scalar) -
     pass(cx, inside, grad)
 }
 
-/// 0 within `lambd` of 0.
+/// `grad`, and 0 where `|x| <= lambd`.
 fn shrink_backward(cx: &Cx, grad: Value, x: Value, lambd: Scalar) -> Lowered {
     let inside = cx.less_or_equal(cx.abs(x), lambd);
     Ok(cx.select(inside, 0, grad))
@@ -58,7 +58,7 @@ fn hardsigmoid_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     pass(cx, inside, cx.div(grad, 6.0))
 }
 
-/// 0 up to -3, 1 from 3 on, `x / 3 + 1/2` between.
+/// The slope is 0 below -3, 1 above 3, and `x / 3 + 1/2` between.
 fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     let slope = cx.add(cx.div(x, 3.0), 0.5);
     let inner = cx.select(cx.less_or_equal(x, -3.0), 0.0, slope);
@@ -66,13 +66,14 @@ fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     Ok(cx.mul(grad, slope))
 }
 
-/// Of `result`, the op's output, where the flag says so.
+/// The slope is 1 of positive `x`, otherwise `slope`. The flag tells that `x` is the op's output, which has the same
+/// sign.
 fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Scalar, _: bool) -> Lowered {
     Ok(cx.select(cx.greater(x, 0.0), grad, cx.mul(grad, slope)))
 }
 
 arguments! {
-    /// What the gradient of `elu` takes.
+    /// Arguments of the gradient of `elu`.
     struct EluBackwardArgs {
         grad_output: Value,
         alpha: f64,
@@ -82,7 +83,7 @@ arguments! {
         self_or_result: Value,
     }
 
-    /// What the gradient of `rrelu` takes.
+    /// Arguments of the gradient of `rrelu`.
     struct RreluBackwardArgs {
         grad_output: Value,
         input: Value,
@@ -94,7 +95,8 @@ arguments! {
     }
 }
 
-/// Of positive `x`, `scale`, else `scale * alpha * input_scale * exp(input_scale * x)`, which the result says, too.
+/// The slope is `scale` of positive `x`, otherwise `scale * alpha * input_scale * exp(input_scale * x)`, which is
+/// `input_scale * (y + alpha * scale)` of the output `y`.
 fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
     let EluBackwardArgs { grad_output: grad, alpha, scale, input_scale, .. } = args;
     let x = args.self_or_result;
@@ -107,17 +109,17 @@ fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
     Ok(cx.select(inside, negative, cx.mul(grad, scale)))
 }
 
-/// `y (1 - y)` of the output.
+/// The slope is `y (1 - y)` of the output `y`.
 fn sigmoid_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
     wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.mul(y, cx.sub(1, y))))
 }
 
-/// `1 - y^2` of the output.
+/// The slope is `1 - y^2` of the output `y`.
 fn tanh_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
     wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.sub(1, cx.mul(y, y))))
 }
 
-/// `s (1 + x (1 - s))`, `s` the sigmoid.
+/// The slope is `s (1 + x (1 - s))` with `s = sigmoid(x)`.
 fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let s = cx.sigmoid(x);
@@ -126,7 +128,7 @@ fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     })
 }
 
-/// With `t = tanh(softplus(x))`: `t + x sigmoid(x) (1 - t^2)`.
+/// The slope is `t + x sigmoid(x) (1 - t^2)` with `t = tanh(softplus(x))`.
 fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let t = cx.tanh(cx.softplus(x));
@@ -135,7 +137,7 @@ fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     })
 }
 
-/// `sigmoid(-x)`.
+/// The slope is `sigmoid(-x)`.
 fn log_sigmoid_backward(cx: &Cx, grad: Value, x: Value, _buffer: Value) -> Lowered {
     Ok(cx.mul(grad, cx.sigmoid(cx.neg(x))))
 }
@@ -146,7 +148,8 @@ fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Scalar, threshold: Sc
     Ok(cx.select(cx.greater(scaled, threshold), grad, slope))
 }
 
-/// `Phi(x) + x phi(x)`; by tanh, the derivative of that formula.
+/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density; of the approximation by `tanh`, its
+/// derivative.
 fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let square = cx.mul(x, x);
@@ -170,7 +173,7 @@ fn exact_gelu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     gelu_backward(cx, grad, x, "none".to_owned())
 }
 
-/// In training by the slopes that were drawn, else by their middle.
+/// In training the slopes are those of `noise`, otherwise the middle of the range.
 fn rrelu_backward(cx: &Cx, args: RreluBackwardArgs) -> Lowered {
     if args.training && args.upper - args.lower > 1e-6 {
         return Ok(cx.mul(args.grad_output, args.noise));
@@ -179,7 +182,7 @@ fn rrelu_backward(cx: &Cx, args: RreluBackwardArgs) -> Lowered {
     leaky_relu_backward(cx, args.grad_output, args.input, middle.into(), args.self_is_result)
 }
 
-/// Of `a sigmoid(b)`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`, one behind the other.
+/// The gradients of `a sigmoid(b)`, joined along `dim`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`.
 fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let [a, b] = cx.halves(x, axis);
@@ -189,7 +192,7 @@ fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     Ok(cx.concat(&[first, second], axis))
 }
 
-/// `1 / (x (1 - x))` inside of `eps .. 1 - eps`, else 0; without `eps`, NaN outside of `0 .. 1`.
+/// The slope is `1 / (x (1 - x))` between `eps` and `1 - eps`, 0 outside. Without `eps` it is NaN outside of 0 to 1.
 fn logit_backward(cx: &Cx, grad: Value, x: Value, eps: Option<f64>) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let low = eps.unwrap_or(0.0);
@@ -211,14 +214,14 @@ fn native_dropout_backward(cx: &Cx, grad: Value, mask: Value, scale: f64) -> Low
     Ok(cx.mul(cx.mul(grad, mask), scale))
 }
 
-/// `y (grad - sum(grad y))`.
+/// `y (grad - sum(grad y))` of the output `y`.
 fn softmax_backward(cx: &Cx, grad: Value, y: Value, dim: i64, dtype: DType) -> Lowered {
     let weighted = cx.mul(grad, y);
     let sum = sum_along(cx, weighted, dim)?;
     Ok(cx.cast(cx.sub(weighted, cx.mul(y, sum)), dtype))
 }
 
-/// `grad - exp(y) sum(grad)`.
+/// `grad - exp(y) sum(grad)` of the output `y`.
 fn log_softmax_backward(cx: &Cx, grad: Value, y: Value, dim: i64, dtype: DType) -> Lowered {
     let sum = sum_along(cx, grad, dim)?;
     Ok(cx.cast(cx.sub(grad, cx.mul(cx.exp(y), sum)), dtype))

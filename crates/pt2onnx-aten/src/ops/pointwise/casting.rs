@@ -20,14 +20,14 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::type_as, to_given),
 ];
 
-/// `x` as the recorded type, however the arguments name it; of complex numbers as a real type, the real parts.
+/// `x` as the type that PyTorch recorded for the result. A complex number becomes a real one by its real part.
 fn to(cx: &Cx, x: Complex) -> Lowered {
     let complex = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
     let dtype = cx.out_dtype()?;
     Ok(if complex { cx.pairs(x.cast(cx, dtype)) } else { cx.cast(x.re, dtype) })
 }
 
-/// [`to`], given a type or a tensor of that type.
+/// [`to`]; the type, or a tensor of that type, is an argument.
 fn to_given(cx: &Cx, x: Complex, _: Ignored) -> Lowered {
     to(cx, x)
 }

@@ -1,4 +1,4 @@
-//! Comparisons, choices by a condition, the larger and the smaller of values.
+//! Comparisons, choices by a condition, minima and maxima of two operands.
 
 use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
@@ -71,7 +71,7 @@ fn equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(equal_numbers(cx, a, b))
 }
 
-/// Both in the type that PyTorch computes in.
+/// Both as the type that PyTorch computes in.
 fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
     let dtype = cx.result_type(&[a.re.into(), b.re.into()]);
     (a.cast(cx, dtype), b.cast(cx, dtype))
@@ -117,7 +117,7 @@ fn greater_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// `value`, as `x`'s type, where `mask` is true.
+/// `x`, with `value` where `mask` is true.
 fn masked_fill(cx: &Cx, x: Value, mask: Value, value: TensorOrScalar) -> Lowered {
     let mask = cx.cast(mask, DType::Bool);
     Ok(cx.select(mask, cx.as_tensor(&value, cx.dtype(x)), x))
@@ -128,7 +128,7 @@ fn choose(cx: &Cx, condition: Value, a: TensorOrScalar, b: TensorOrScalar) -> Lo
     Ok(cx.select(cx.cast(condition, DType::Bool), a, b))
 }
 
-/// `|a - b| <= atol + rtol |b|`, in floats, and equal ones, which infinities are. A bound of infinity compares nothing.
+/// Whether `a` and `b` are equal, or finite with `|a - b| <= atol + rtol |b|`.
 fn isclose(
     cx: &Cx,
     a: TensorOrScalar,
@@ -153,7 +153,7 @@ fn isclose(
     Ok(cx.or(equal, near))
 }
 
-/// `distance <= bound`, the distance being finite.
+/// Whether `distance` is finite and not above `bound`.
 fn within(cx: &Cx, distance: Value, bound: Value) -> Value {
     let finite = cx.less(distance, f64::INFINITY);
     cx.and(finite, cx.less_or_equal(distance, bound))
@@ -176,7 +176,7 @@ fn isclose_complex(
     Ok(cx.or(equal, near))
 }
 
-/// `f` of floats; of other types the same truth for all elements.
+/// `f(x)` of floats; `others` everywhere for other types.
 fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
     match cx.dtype(x).is_float() {
         true => f(x),
@@ -247,7 +247,7 @@ fn larger(cx: &Cx, a: Value, b: Value) -> Value {
     }
 }
 
-/// The larger one, or the one that is a number.
+/// The larger operand; the other one if one is NaN.
 fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
@@ -256,7 +256,7 @@ fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// The smaller one, or the one that is a number.
+/// The smaller operand; the other one if one is NaN.
 fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
@@ -273,7 +273,7 @@ fn clamp_min(cx: &Cx, x: Value, min: TensorOrScalar) -> Lowered {
     clamp(cx, x, Some(min), None)
 }
 
-/// `x` held between two bounds, of which the upper one counts where they cross. Bounds take part in type promotion.
+/// `min(max(x, min), max)`. The bounds take part in type promotion.
 fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrScalar>) -> Lowered {
     let operands: Vec<TensorOrScalar> =
         [Some(x.into()), min.clone(), max.clone()].into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Complex tensors made, taken apart, conjugated.
+//! Complex tensors: construction, parts, conjugates.
 
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
@@ -21,7 +21,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::view_as_real_copy, same, complex = same),
 ];
 
-/// What does not change a value: views, and conjugates of real tensors.
+/// `x` itself: views, and conjugates of real tensors.
 fn same(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }

@@ -1,4 +1,5 @@
-//! The gamma function and its relatives: logarithm, derivatives, incomplete ones, zeta. Formulas are in `math/gamma.rs`.
+//! The logarithm of the gamma function, its derivatives, incomplete gamma functions, and zeta. Formulas are in
+//! `math/gamma.rs`.
 
 use crate::math::gamma;
 use crate::math::precision::{double, double2};
@@ -46,7 +47,7 @@ fn zeta(cx: &Cx, s: TensorOrScalar, q: TensorOrScalar) -> Lowered {
     double2(cx, s, q, |s, q| gamma::zeta(cx, s, q))
 }
 
-/// `p (p - 1) / 4 log pi + sum of lgamma(x - i / 2)`, `i < p`.
+/// The multivariate log-gamma function `p (p - 1) / 4 log pi + sum lgamma(x - i / 2)` over `0 <= i < p`.
 fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
     if !(1..=4096).contains(&p) {
         return Err(LowerError::unsupported(format!("mvlgamma of {p} dimensions")));

@@ -74,7 +74,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::trunc, trunc),
 ];
 
-/// `real` of a real tensor, whose integers become floats first, `complex` of a complex one.
+/// `real(x)` of a real tensor, `complex(x)` of a complex one. Integers become floats first.
 fn of_number(
     cx: &Cx,
     x: Complex,
@@ -228,7 +228,7 @@ fn abs(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// The angle of a complex number; of a real one 0, pi if it is negative, and NaN of NaN.
+/// The angle of a complex number. Of a real one it is pi if it is negative, NaN of NaN, otherwise 0.
 fn angle(cx: &Cx, x: Complex) -> Lowered {
     if x.im.is_some() {
         return Ok(x.angle(cx));
@@ -246,7 +246,7 @@ fn angle(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// -1, 0 or 1; of complex numbers `x / |x|`.
+/// The sign of `x`: -1, 0 or 1; of complex numbers `x / |x|`, and 0 of 0.
 fn sgn(cx: &Cx, x: Complex) -> Lowered {
     match x.im {
         None => sign(cx, x.re),
@@ -254,7 +254,7 @@ fn sgn(cx: &Cx, x: Complex) -> Lowered {
     }
 }
 
-/// `f` of floats. Integers stay: nothing is left to round.
+/// `f(x)` of floats. Integers stay as they are.
 fn of_floats(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(if cx.dtype(x).is_float() { f(x) } else { x })
 }
@@ -267,7 +267,7 @@ fn floor(cx: &Cx, x: Value) -> Lowered {
     of_floats(cx, x, |x| cx.floor(x))
 }
 
-/// Rounded towards zero.
+/// `x` rounded towards zero.
 fn trunc(cx: &Cx, x: Value) -> Lowered {
     of_floats(cx, x, |x| trunc_of(cx, x))
 }
@@ -276,7 +276,7 @@ fn same(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
 
-/// ONNX negates no unsigned integers; they wrap.
+/// `-x`. ONNX has no `Neg` of unsigned integers: they are subtracted from 0, and wrap.
 fn neg(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.dtype(x).is_unsigned() {
         true => cx.sub(0, x),
@@ -295,13 +295,13 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// What `trunc` takes away.
+/// `x - trunc(x)`.
 fn frac(cx: &Cx, x: Value) -> Lowered {
     let one = cx.scalar(1, cx.dtype(x));
     Ok(cx.mod_(x, one, attrs::Mod { fmod: true }))
 }
 
-/// To even, of that many decimals.
+/// `x` rounded to that many decimals, ties to even.
 fn round(cx: &Cx, x: Value, decimals: i64) -> Lowered {
     if !cx.dtype(x).is_float() {
         return Ok(x);
@@ -318,7 +318,8 @@ fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
     Ok(cx.mul(cx.to_float(x), factor))
 }
 
-/// `log(x / (1 - x))`, of an `x` held between `eps` and `1 - eps`; where these cross, `eps` counts below it.
+/// `log(x / (1 - x))`. With `eps`, `x` is first clamped to `eps..=1 - eps`. If `eps` is above 1/2, `x` below `eps`
+/// counts as `eps`.
 fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
     let bound = |b: f64| Some(Scalar::Float(b));
     Ok(wide(cx, x, |x| {
@@ -334,7 +335,7 @@ fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
     }))
 }
 
-/// Numbers instead of NaN and infinities; those not given are 0 and the largest finite ones.
+/// `x`, with other numbers for NaN and infinities. If not given, they are 0 and the largest finite numbers.
 fn nan_to_num(
     cx: &Cx,
     x: Value,
