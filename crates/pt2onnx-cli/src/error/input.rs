@@ -28,7 +28,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
             .place(place)
             .help("save the one to convert alone"),
         Json { place, source } => {
-            input(format!("the program is not what the export schema asks for: {source}")).place(place).help(damaged)
+            input(format!("the program does not match the export schema: {source}")).place(place).help(damaged)
         }
         SchemaVersion { place, found: (major, minor), torch_version } => {
             let (reads, by) = (fx::SCHEMA_MAJOR, torch_version);
@@ -43,10 +43,10 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
         .place(place)
         .help("export the model with plain tensors"),
         MissingTensor { place, what, name } => {
-            input(format!("the program uses {what} {name}, for which the archive has no data")).place(place).help(damaged)
+            input(format!("the archive has no data for {what} {name}, which the program uses")).place(place).help(damaged)
         }
         Repeated { place, bytes, limit } => input(format!(
-            "the tensors take {bytes} bytes more than the records that they are views of hold; an archive that repeats more than {limit} is refused"
+            "the tensors need {bytes} bytes more than their records hold, because views repeat elements; the limit is {limit}"
         ))
         .place(place)
         .help("save tensors that `expand` made as `contiguous()`, or make them in `forward`"),
