@@ -155,12 +155,6 @@ pub(crate) struct Cutoff {
 }
 
 impl Cutoff {
-    /// One tolerance for all matrices.
-    pub fn floats(cx: &Cx, dtype: DType, atol: Option<f64>, rtol: Option<f64>) -> Self {
-        let [atol, rtol] = [atol, rtol].map(|x| x.map(|x| cx.scalar(x, dtype)));
-        Self { atol, rtol }
-    }
-
     /// Each tolerance is one number for all matrices or one for each. Without a relative one, the precision times the larger
     /// side, or nothing where the absolute one is above zero.
     fn bound(&self, cx: &Cx, a: Complex, largest: Value) -> Value {

@@ -3,7 +3,7 @@
 use crate::math::matrix::cholesky::{factor_of, solve};
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::{identity, rows_of};
-use crate::{AtenOp, Complex, Cx, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op::op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -14,24 +14,28 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_cholesky_ex, linalg_cholesky_ex),
 ];
 
+/// L with `A = L L^H`, or with `upper` U with `A = U^H U`. NaN appear where the matrix is not positive definite.
 fn linalg_cholesky(cx: &Cx, a: Complex, upper: bool) -> Lowered {
     Ok(factor_of(cx, a, upper, false).0.value(cx))
 }
 
+/// The factor as LAPACK leaves it when a pivot is not positive, and the step of that pivot, counted from 1, or 0; int32.
 fn linalg_cholesky_ex(
     cx: &Cx,
     a: Complex,
     upper: bool,
-    _check_errors: bool,
+    _check_errors: Ignored,
 ) -> Lowered<[Value; 2]> {
     let (l, bad) = factor_of(cx, a, upper, true);
     Ok([l.value(cx), first_of(cx, bad)])
 }
 
+/// The solution X of `A X = B`, given a Cholesky factor of A.
 fn cholesky_solve(cx: &Cx, b: Complex, factor: Complex, upper: bool) -> Lowered {
     Ok(solve(cx, factor, b, upper).value(cx))
 }
 
+/// The inverse of A, given a Cholesky factor of A.
 fn cholesky_inverse(cx: &Cx, factor: Complex, upper: bool) -> Lowered {
     let n = rows_of(cx, factor);
     let one = identity(cx, &n, cx.dtype(factor.re));

@@ -5,18 +5,15 @@ use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
 use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_eigh, linalg_eigh_values),
-    op!(aten::linalg_eigh, linalg_eigh),
+    op!(aten::_linalg_eigh, linalg_eigh),
+    op!(aten::linalg_eigh, linalg_eigh, compute_v = true),
     op!(aten::linalg_eigvalsh, eigvalsh),
 ];
 
-fn linalg_eigh(cx: &Cx, a: Complex, uplo: String) -> Lowered<Outputs> {
-    linalg_eigh_values(cx, a, uplo, true)
-}
-
-fn linalg_eigh_values(cx: &Cx, a: Complex, uplo: String, vectors: bool) -> Lowered<Outputs> {
+/// The eigenvalues in ascending order and, with `compute_v`, the eigenvectors as columns. Of A, the triangle `uplo` counts.
+fn linalg_eigh(cx: &Cx, a: Complex, uplo: String, compute_v: bool) -> Lowered<Outputs> {
     let a = hermitian(cx, a, uplo.eq_ignore_ascii_case("u"));
-    let (values, vectors) = eigh(cx, a, vectors);
+    let (values, vectors) = eigh(cx, a, compute_v);
     let vectors = match vectors {
         Some(v) => Some(v.value(cx)),
         None => cx.recorded(1).map(|m| cx.full(&m.sizes, 0, cx.dtype(a.re))),
@@ -24,6 +21,7 @@ fn linalg_eigh_values(cx: &Cx, a: Complex, uplo: String, vectors: bool) -> Lower
     Ok(Outputs(smallvec![Some(values), vectors]))
 }
 
+/// The eigenvalues of [`linalg_eigh`].
 fn eigvalsh(cx: &Cx, a: Complex, uplo: String) -> Lowered {
     let a = hermitian(cx, a, uplo.eq_ignore_ascii_case("u"));
     Ok(eigh(cx, a, false).0)

@@ -6,6 +6,7 @@ use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::linalg_ldl_solve, ldl_solve)];
 
+/// The solution X of `A X = B`; with `hermitian`, A is `P L D L^H P^T`.
 fn ldl_solve(cx: &Cx, factors: Complex, pivots: Value, b: Complex, hermitian: bool) -> Lowered {
     Ok(solve(cx, factors, pivots, b, hermitian).value(cx))
 }

@@ -24,7 +24,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_matmul, matmul),
     op!(aten::linalg_multi_dot, multi_dot),
     op!(aten::linalg_vecdot, vecdot),
-    op!(aten::linear, linear, complex = linear_complex),
+    op!(aten::linear, linear),
     op!(aten::matmul, matmul),
     op!(aten::mm, matmul),
     op!(aten::mm_dtype, matmul_dtype),
@@ -256,19 +256,18 @@ fn best_split(sizes: &[i64]) -> (f64, usize) {
     costs[0][n - 1]
 }
 
-/// `x @ weight.T + bias`: `Gemm` for matrices, `MatMul` and `Add` for the rest.
-fn linear(cx: &Cx, x: Value, weight: Value, bias: Option<Value>) -> Lowered {
-    let (rank, weight_rank) = (cx.rank(x), cx.rank(weight));
-    if (rank, weight_rank) == (2, 2)
-        && bias.is_none_or(|b| cx.rank(b) == 1)
-        && cx.dtype(x).is_float()
+/// `x @ weight^T + bias`: of real matrices by `Gemm`, else by `MatMul` and `Add`.
+fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowered {
+    let (rank, weight_rank) = (cx.rank(x.re), cx.rank(weight.re));
+    let real = x.im.or(weight.im).or(bias.and_then(|b| b.im)).is_none();
+    if real
+        && (rank, weight_rank) == (2, 2)
+        && bias.is_none_or(|b| cx.rank(b.re) == 1)
+        && cx.dtype(x.re).is_float()
     {
-        return Ok(cx.gemm(x, weight, bias, attrs::Gemm { trans_b: true, ..Default::default() }));
+        let options = attrs::Gemm { trans_b: true, ..Default::default() };
+        return Ok(cx.gemm(x.re, weight.re, bias.map(|b| b.re), options));
     }
-    linear_complex(cx, x.into(), weight.into(), bias.map(Complex::from))
-}
-
-fn linear_complex(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowered {
     if cx.dim(weight.re, -1).as_int() == Some(0) {
         // ONNX Runtime's fusions fail on products over nothing.
         let (shape, dtype) = (cx.out_shape()?, cx.out_dtype()?);

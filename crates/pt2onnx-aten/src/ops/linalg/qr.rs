@@ -14,6 +14,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::ormqr, ormqr),
 ];
 
+/// R with the Householder vectors below its diagonal, and their factors `tau`, as LAPACK packs them.
 fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let r = reflect(cx, a);
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
@@ -34,12 +35,13 @@ fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     Ok([packed.value(cx), r.taus.value(cx)])
 }
 
+/// The first columns of Q, as many as `a` has, from packed Householder vectors.
 fn householder_product(cx: &Cx, a: Complex, taus: Complex) -> Lowered {
     let columns = columns_of(cx, a);
     Ok(orthogonal(cx, unpack(cx, a, taus), taus, &columns).value(cx))
 }
 
-/// `Q C`, `Q^H C`, `C Q` or `C Q^H`.
+/// `Q C`, or `C Q` if not `left`; with `transpose`, `Q^H` stands for `Q`.
 fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: bool) -> Lowered {
     let vectors = unpack(cx, a, taus);
     let product = match left {
@@ -50,6 +52,7 @@ fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: 
     Ok(product.value(cx))
 }
 
+/// Q and R of `A = Q R`. `mode` says how many columns Q has: `reduced` as many as R has rows, `complete` all, `r` none.
 fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);

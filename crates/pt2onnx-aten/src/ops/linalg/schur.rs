@@ -12,7 +12,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_eigvals, eigvals),
 ];
 
-/// Empty eigenvalues and eigenvectors.
+/// The eigenvalues and eigenvectors of empty matrices.
 fn nothing(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let n = columns_of(cx, a);
     let shape = shape_with(&batch_of(cx, a), &[&n]);
@@ -20,6 +20,7 @@ fn nothing(cx: &Cx, a: Complex) -> (Complex, Complex) {
     (values.complex(cx), a.complex(cx))
 }
 
+/// The eigenvalues, complex, in the order of Schur's form.
 fn eigvals(cx: &Cx, a: Complex) -> Lowered {
     let values = match has_no_elements(&cx.shape(a.re)) {
         true => nothing(cx, a).0,
@@ -28,7 +29,8 @@ fn eigvals(cx: &Cx, a: Complex) -> Lowered {
     Ok(values.value(cx))
 }
 
-/// In the order of Schur's form; vectors of length 1 whose largest element is real.
+/// The eigenvalues in the order of Schur's form, and the eigenvectors as columns, complex. Each vector has length 1, and its
+/// largest element is real.
 fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     if has_no_elements(&cx.shape(a.re)) {
         let (values, vectors) = nothing(cx, a);

@@ -5,7 +5,7 @@ use crate::math::matrix::inverse::{inverse, solve, solve_any};
 use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
@@ -23,37 +23,41 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::triangular_solve, triangular_solve),
 ];
 
+/// The inverse.
 fn inv(cx: &Cx, a: Complex) -> Lowered {
     Ok(inverse(cx, a).0.value(cx))
 }
 
-fn inv_ex(cx: &Cx, a: Complex, _check_errors: bool) -> Lowered<[Value; 2]> {
+/// The inverse, and LAPACK's `info`: the first step whose pivot is 0, counted from 1, or 0; int32.
+fn inv_ex(cx: &Cx, a: Complex, _check_errors: Ignored) -> Lowered<[Value; 2]> {
     let (x, zeros) = inverse(cx, a);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
+/// The solution X of `A X = B`, or of `X A = B` if not `left`.
 fn linalg_solve(cx: &Cx, a: Complex, b: Complex, left: bool) -> Lowered {
     Ok(solve_any(cx, a, b, left).0.value(cx))
 }
 
+/// [`linalg_solve`] and LAPACK's `info`.
 fn linalg_solve_ex(
     cx: &Cx,
     a: Complex,
     b: Complex,
     left: bool,
-    _check_errors: bool,
+    _check_errors: Ignored,
 ) -> Lowered<[Value; 2]> {
     let (x, zeros) = solve_any(cx, a, b, left);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
-/// The form that gives the factors, too.
+/// [`linalg_solve_ex`] with LU factors and pivots, if they are wanted.
 fn linalg_solve_ex_lu(
     cx: &Cx,
     a: Complex,
     b: Complex,
     left: bool,
-    _check_errors: bool,
+    _check_errors: Ignored,
 ) -> Lowered<Outputs> {
     let (x, zeros) = solve_any(cx, a, b, left);
     let wanted = cx.recorded(1).or(cx.recorded(2)).is_some();
@@ -66,6 +70,7 @@ fn linalg_solve_ex_lu(
     ]))
 }
 
+/// [`linalg_solve`] with a triangular A.
 fn linalg_solve_triangular(
     cx: &Cx,
     a: Complex,
@@ -84,6 +89,7 @@ fn linalg_solve_triangular(
     Ok(x.value(cx))
 }
 
+/// The solution X of `A X = B`, or of `A^T X = B` with `transpose`, with a triangular A; and A as it was broadcast.
 fn triangular_solve(
     cx: &Cx,
     b: Complex,
@@ -100,7 +106,7 @@ fn triangular_solve(
     Ok([x.value(cx), a.value(cx)])
 }
 
-/// The inverse of `a` as a matrix, whose rows are the first `ind` dimensions.
+/// The inverse of `a` as a matrix: its first `ind` dimensions are the rows, the others the columns.
 fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     let shape = cx.shape(a.re);
     let ind = usize::try_from(ind).ok().filter(|&i| i <= shape.len());
@@ -112,7 +118,8 @@ fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     Ok(x.value(cx))
 }
 
-/// `x` with `tensordot(a, x) = b`: as a matrix, `a` has as many rows as `b` has elements. `dims` of `a` move to its end first.
+/// The tensor x with `tensordot(a, x) = b`, where `dims` of `a` have been moved to its end. As a matrix, `a` has as many rows
+/// as `b` has elements.
 fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lowered {
     let rank = cx.rank(a.re);
     let moved: Vec<usize> =
