@@ -1,12 +1,12 @@
 //! Parameters that are real or complex tensors.
 
 use super::{FromArg, operand::number};
-use crate::{Cx, ParamType, TensorOrScalar, math::complex::Complex};
+use crate::{Cx, ParamType, TensorOrScalar, complex::Mode, math::complex::Complex};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// A number becomes constants of float64, which the op casts to the type of its result.
+/// Where complex tensors take part, a number becomes constants of float64, which the op casts to the type of its result.
 impl FromArg for Complex {
     const TAKES_COMPLEX: bool = true;
 
@@ -16,7 +16,7 @@ impl FromArg for Complex {
 
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match (number(cx, arg), arg) {
-            (Some(TensorOrScalar::Scalar(number)), _) => {
+            (Some(TensorOrScalar::Scalar(number)), _) if cx.mode() == Mode::Complex => {
                 let (re, im) = match number {
                     Scalar::Complex(re, im) => (re, im),
                     real => (real.to_f64(), 0.0),

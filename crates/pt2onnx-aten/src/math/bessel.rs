@@ -8,7 +8,7 @@ use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_PI_4, PI};
 
 /// `e^-|x| I(x)` times `e^|x|`.
-pub(crate) fn unscaled(cx: &Cx, x: Value, scaled: Value) -> Value {
+fn unscaled(cx: &Cx, x: Value, scaled: Value) -> Value {
     cx.mul(cx.exp(cx.abs(x)), scaled)
 }
 
@@ -32,6 +32,16 @@ pub(crate) fn i1e(cx: &Cx, x: Value) -> Value {
     let (small, large) = modified_first_kind(cx, length, I1_SMALL, I1_LARGE);
     let near = cx.less_or_equal(length, 8.0);
     cx.select(near, cx.mul(small, x), cx.mul(large, cx.sign(x)))
+}
+
+/// `I0(x)`.
+pub(crate) fn i0(cx: &Cx, x: Value) -> Value {
+    unscaled(cx, x, i0e(cx, x))
+}
+
+/// `I1(x)`.
+pub(crate) fn i1(cx: &Cx, x: Value) -> Value {
+    unscaled(cx, x, i1e(cx, x))
 }
 
 /// Up to 2 `small`, beyond the series over `sqrt x`; infinity at 0 and NaN below.

@@ -2,59 +2,26 @@
 
 use crate::math::control::fold;
 use crate::math::elementary::spaced;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, op::op};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
+    complex::Mode, op::op,
+};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::arange,
-        |cx: &Cx, end: TensorOrScalar, dtype: Option<DType>| {
-            arange(cx, Scalar::Int(0).into(), end, Scalar::Int(1).into(), dtype)
-        },
-        parts
-    ),
-    op!(
-        aten::arange_start,
-        |cx: &Cx, start: TensorOrScalar, end: TensorOrScalar, dtype: Option<DType>| {
-            arange(cx, start, end, Scalar::Int(1).into(), dtype)
-        },
-        parts
-    ),
+    op!(aten::arange, arange, parts, start = 0, step = 1),
+    op!(aten::arange_start, arange, parts, step = 1),
     op!(aten::arange_start_step, arange, parts),
-    op!(
-        aten::empty_memory_format,
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::empty_like,
-        |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 0),
-        parts
-    ),
-    op!(
-        aten::empty_permuted,
-        |cx: &Cx, size: Vec<Expr>, _: Vec<i64>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::empty_strided,
-        |cx: &Cx, size: Vec<Expr>, _: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(aten::eye, |cx: &Cx, n: Expr, _: Option<DType>| eye(cx, n.clone(), n), parts),
-    op!(aten::eye_m, |cx: &Cx, n: Expr, m: Expr, _: Option<DType>| eye(cx, n, m), parts),
-    op!(
-        aten::fill_Scalar,
-        |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
-        parts
-    ),
-    op!(
-        aten::fill_Tensor,
-        |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
-        parts
-    ),
+    op!(aten::empty_memory_format, filled, parts, value = 0),
+    op!(aten::empty_like, filled_like, parts, value = 0),
+    op!(aten::empty_permuted, empty_strided, parts),
+    op!(aten::empty_strided, empty_strided, parts),
+    op!(aten::eye, eye, parts),
+    op!(aten::eye_m, eye, parts),
+    op!(aten::fill_Scalar, fill, parts),
+    op!(aten::fill_Tensor, fill, parts),
     op!(aten::full, full, parts),
     op!(aten::full_like, full_like, parts),
     op!(aten::hash_tensor, hash_tensor),
@@ -66,97 +33,107 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex),
     op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex),
     op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex),
-    op!(
-        aten::new_empty,
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::new_empty_strided,
-        |cx: &Cx, _: Value, size: Vec<Expr>, _: Vec<Expr>, dtype: Option<DType>| filled(
-            cx, size, dtype, 0
-        ),
-        parts
-    ),
-    op!(
-        aten::new_full,
-        |cx: &Cx, _: Value, size: Vec<Expr>, value: TensorOrScalar, dtype: Option<DType>| full(
-            cx, size, value, dtype
-        ),
-        parts
-    ),
-    op!(
-        aten::new_ones,
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
-        parts
-    ),
-    op!(
-        aten::new_zeros,
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::ones,
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
-        parts
-    ),
-    op!(
-        aten::ones_like,
-        |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 1),
-        parts
-    ),
-    op!(
-        aten::scalar_tensor,
-        |cx: &Cx, value: TensorOrScalar, dtype: Option<DType>| full(cx, vec![], value, dtype),
-        parts
-    ),
-    op!(aten::tril_indices, |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
-        triangle(cx, rows, columns, |i, j| j - i <= offset)
-    }),
-    op!(aten::triu_indices, |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
-        triangle(cx, rows, columns, |i, j| j - i >= offset)
-    }),
-    op!(
-        aten::vander,
-        |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing),
-        complex = vander_complex
-    ),
-    op!(aten::zero, |cx: &Cx, x: Value| filled(cx, cx.shape(x), None, 0), parts),
-    op!(
-        aten::zeros,
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::zeros_like,
-        |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 0),
-        parts
-    ),
+    op!(aten::new_empty, new_filled, parts, value = 0),
+    op!(aten::new_empty_strided, new_empty_strided, parts),
+    op!(aten::new_full, new_full, parts),
+    op!(aten::new_ones, new_filled, parts, value = 1),
+    op!(aten::new_zeros, new_filled, parts, value = 0),
+    op!(aten::ones, filled, parts, value = 1),
+    op!(aten::ones_like, filled_like, parts, value = 1),
+    op!(aten::scalar_tensor, scalar_tensor, parts),
+    op!(aten::tril_indices, tril_indices),
+    op!(aten::triu_indices, triu_indices),
+    op!(aten::vander, vander, complex = vander_complex),
+    op!(aten::zero, zero, parts),
+    op!(aten::zeros, filled, parts, value = 0),
+    op!(aten::zeros_like, filled_like, parts, value = 0),
 ];
 
-/// The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
-fn filled(cx: &Cx, size: Vec<Expr>, _: Option<DType>, value: i64) -> Lowered {
+/// `value` everywhere. The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
+fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
     // Imaginary parts are zeros, whatever the number.
     let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
     Ok(cx.full(&size, value, cx.out_dtype()?))
 }
 
-fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Option<DType>) -> Lowered {
+/// [`filled`] with the sizes of `x`.
+fn filled_like(cx: &Cx, x: Value, dtype: Ignored, value: i64) -> Lowered {
+    filled(cx, cx.shape(x), dtype, value)
+}
+
+/// [`filled`] with the type of another tensor.
+fn new_filled(cx: &Cx, _: Ignored, size: Vec<Expr>, dtype: Ignored, value: i64) -> Lowered {
+    filled(cx, size, dtype, value)
+}
+
+/// Zeros for what PyTorch leaves undefined. Strides mean nothing to ONNX.
+fn empty_strided(cx: &Cx, size: Vec<Expr>, _strides: Ignored, dtype: Ignored) -> Lowered {
+    filled(cx, size, dtype, 0)
+}
+
+/// [`empty_strided`] with the type of another tensor.
+fn new_empty_strided(
+    cx: &Cx,
+    _: Ignored,
+    size: Vec<Expr>,
+    strides: Ignored,
+    dtype: Ignored,
+) -> Lowered {
+    empty_strided(cx, size, strides, dtype)
+}
+
+/// Zeros in the place of `x`.
+fn zero(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.full(&cx.shape(x), 0, cx.out_dtype()?))
+}
+
+/// A number, of any kind, everywhere.
+fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Ignored) -> Lowered {
     Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &size))
 }
 
-fn full_like(cx: &Cx, x: Value, value: TensorOrScalar, _: Option<DType>) -> Lowered {
-    Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &cx.shape(x)))
+/// [`full`] with the sizes of `x`.
+fn full_like(cx: &Cx, x: Value, value: TensorOrScalar, dtype: Ignored) -> Lowered {
+    full(cx, cx.shape(x), value, dtype)
+}
+
+/// [`full`] with the type of another tensor.
+fn new_full(
+    cx: &Cx,
+    _: Ignored,
+    size: Vec<Expr>,
+    value: TensorOrScalar,
+    dtype: Ignored,
+) -> Lowered {
+    full(cx, size, value, dtype)
+}
+
+/// [`full`] in the place of `x`.
+fn fill(cx: &Cx, x: Value, value: TensorOrScalar) -> Lowered {
+    full(cx, cx.shape(x), value, Ignored::default())
+}
+
+/// A 0-d tensor.
+fn scalar_tensor(cx: &Cx, value: TensorOrScalar, dtype: Ignored) -> Lowered {
+    full(cx, vec![], value, dtype)
+}
+
+arguments! {
+    /// What ranges of numbers take.
+    struct ArangeArgs {
+        start: TensorOrScalar,
+        end: TensorOrScalar,
+        step: TensorOrScalar,
+        dtype: Ignored,
+    }
+
+    /// What the identity matrix takes: rows and columns.
+    struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Ignored }
 }
 
 /// `start + step * i` for each `i` below the length. ONNX's `Range` adds up floats, so those are computed from integers.
-fn arange(
-    cx: &Cx,
-    start: TensorOrScalar,
-    end: TensorOrScalar,
-    step: TensorOrScalar,
-    _: Option<DType>,
-) -> Lowered {
+fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
+    let ArangeArgs { start, end, step, .. } = args;
     let dtype = cx.out_dtype()?;
     let whole = |t: &TensorOrScalar| {
         matches!(t, TensorOrScalar::Scalar(Scalar::Int(_)) | TensorOrScalar::SymInt(_))
@@ -179,8 +156,9 @@ fn arange(
     Ok(cx.cast(cx.add(start, cx.mul(cx.cast(index, wide), step)), dtype))
 }
 
-/// The identity matrix: where row and column are the same.
-fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
+/// The identity matrix: ones where row and column are the same.
+fn eye(cx: &Cx, args: EyeArgs) -> Lowered {
+    let (columns, rows) = (args.m.unwrap_or_else(|| args.n.clone()), args.n);
     let dtype = cx.out_dtype()?;
     if cx.mode() == Mode::Part(1) {
         return Ok(cx.full(&[rows, columns], 0, dtype));
@@ -190,12 +168,13 @@ fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
     Ok(cx.cast(same, dtype))
 }
 
+/// `steps` numbers from `start` to `end` at equal distances.
 fn linspace(
     cx: &Cx,
     start: TensorOrScalar,
     end: TensorOrScalar,
     steps: i64,
-    _: Option<DType>,
+    _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
@@ -217,13 +196,23 @@ fn logspace(
     end: TensorOrScalar,
     steps: i64,
     base: f64,
-    _: Option<DType>,
+    _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let wide = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 };
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
     let powers = spaced(cx, low, high, steps, wide);
     Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
+}
+
+/// The places of a matrix on and below a diagonal.
+fn tril_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
+    triangle(cx, rows, columns, |i, j| j - i <= offset)
+}
+
+/// The places of a matrix on and above a diagonal.
+fn triu_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
+    triangle(cx, rows, columns, |i, j| j - i >= offset)
 }
 
 /// Rows and columns of the chosen elements of a matrix.
@@ -320,7 +309,7 @@ fn logspace_complex(
     end: Complex,
     steps: i64,
     base: f64,
-    _: Option<DType>,
+    _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let re = spaced(cx, start.re, end.re, steps, dtype);

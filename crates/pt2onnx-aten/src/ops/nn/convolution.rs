@@ -1,59 +1,74 @@
-//! Convolutions, forth and transposed.
+//! Convolutions and transposed convolutions.
 
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_convolution, legacy_convolution::<Value>, complex = legacy_convolution::<Complex>),
-    op!(aten::_convolution_deprecated, |cx: &Cx,
-                                        x: Value,
-                                        w: Value,
-                                        b: Option<Value>,
-                                        stride: Vec<i64>,
-                                        padding: Vec<i64>,
-                                        dilation: Vec<i64>,
-                                        transposed: bool,
-                                        output_padding: Vec<i64>,
-                                        groups: i64,
-                                        _: bool,
-                                        _: bool| {
-        convolution(cx, x, w, b, stride, padding, dilation, transposed, output_padding, groups)
-    }),
-    op!(
-        aten::_convolution_mode,
-        conv_named_padding::<Value>,
-        complex = conv_named_padding::<Complex>
-    ),
-    op!(aten::_slow_conv2d_forward, sized_conv),
-    op!(aten::conv1d, conv::<Value>, complex = conv::<Complex>),
-    op!(aten::conv1d_padding, conv_named_padding::<Value>, complex = conv_named_padding::<Complex>),
-    op!(aten::conv2d, conv::<Value>, complex = conv::<Complex>),
-    op!(aten::conv2d_padding, conv_named_padding::<Value>, complex = conv_named_padding::<Complex>),
-    op!(aten::conv3d, conv::<Value>, complex = conv::<Complex>),
-    op!(aten::conv3d_padding, conv_named_padding::<Value>, complex = conv_named_padding::<Complex>),
+    op!(aten::_convolution, convolution),
+    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_convolution_mode, convolution_mode),
+    op!(aten::_slow_conv2d_forward, unfolded_convolution),
+    op!(aten::conv1d, convolution),
+    op!(aten::conv1d_padding, convolution_mode),
+    op!(aten::conv2d, convolution),
+    op!(aten::conv2d_padding, convolution_mode),
+    op!(aten::conv3d, convolution),
+    op!(aten::conv3d_padding, convolution_mode),
     op!(aten::conv_tbc, conv_tbc),
-    op!(aten::conv_transpose1d, conv_transpose::<Value>, complex = conv_transpose::<Complex>),
-    op!(aten::conv_transpose2d_input, conv_transpose::<Value>, complex = conv_transpose::<Complex>),
-    op!(aten::conv_transpose3d_input, conv_transpose::<Value>, complex = conv_transpose::<Complex>),
-    op!(aten::convolution, convolution::<Value>, complex = convolution::<Complex>),
-    op!(aten::slow_conv3d, sized_conv),
-    op!(aten::slow_conv3d_forward, sized_conv),
-    op!(aten::slow_conv_dilated2d, dilated_conv),
-    op!(aten::slow_conv_dilated3d, dilated_conv),
-    op!(aten::slow_conv_transpose2d, sized_conv_transpose),
-    op!(aten::slow_conv_transpose3d, sized_conv_transpose),
-    op!(aten::thnn_conv2d, |cx: &Cx,
-                            x: Value,
-                            w: Value,
-                            kernel: Vec<Expr>,
-                            b: Option<Value>,
-                            stride: Vec<i64>,
-                            padding: Vec<i64>| sized_conv(
-        cx, x, w, kernel, b, stride, padding
-    )),
+    op!(aten::conv_transpose1d, convolution, transposed = true),
+    op!(aten::conv_transpose2d_input, convolution, transposed = true),
+    op!(aten::conv_transpose3d_input, convolution, transposed = true),
+    op!(aten::convolution, convolution),
+    op!(aten::slow_conv3d, unfolded_convolution),
+    op!(aten::slow_conv3d_forward, unfolded_convolution),
+    op!(aten::slow_conv_dilated2d, convolution),
+    op!(aten::slow_conv_dilated3d, convolution),
+    op!(aten::slow_conv_transpose2d, convolution, transposed = true),
+    op!(aten::slow_conv_transpose3d, convolution, transposed = true),
+    op!(aten::thnn_conv2d, unfolded_convolution),
 ];
+
+arguments! {
+    /// What convolutions take: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
+    /// `(in, out / groups, ..)`), and one number, or one for each spatial dimension, of everything else.
+    struct ConvArgs {
+        input: Complex,
+        weight: Complex,
+        kernel_size: Ignored,
+        bias: Option<Complex>,
+        stride: Vec<i64>,
+        padding: Vec<i64>,
+        dilation: Option<Vec<i64>>,
+        transposed: Option<bool>,
+        output_padding: Option<Vec<i64>>,
+        groups: Option<i64>,
+        benchmark: Ignored,
+        deterministic: Ignored,
+        allow_tf32: Ignored,
+    }
+
+    /// What convolutions take whose padding has a name.
+    struct ConvModeArgs {
+        input: Complex,
+        weight: Complex,
+        bias: Option<Complex>,
+        stride: Vec<i64>,
+        padding: String,
+        dilation: Vec<i64>,
+        groups: i64,
+    }
+}
+
+/// The tensors of a convolution.
+#[derive(Clone, Copy)]
+struct Tensors<T> {
+    input: T,
+    weight: T,
+    bias: Option<T>,
+}
 
 /// What a convolution has besides its tensors, numbers for each spatial dimension.
 struct Options {
@@ -61,7 +76,7 @@ struct Options {
     dilation: Vec<i64>,
     groups: i64,
     padding: Padding,
-    /// Of a transposed convolution, how much its result is longer at the end.
+    /// Of a transposed convolution: how much longer its result is at the end.
     output_padding: Option<Vec<i64>>,
 }
 
@@ -72,136 +87,44 @@ enum Padding {
     Same,
 }
 
-/// The tensors of a convolution: real ones, or complex ones, whose parts are convolved each with each.
-trait Tensors: Copy {
-    /// Sizes of the kernel.
-    fn kernel(self, cx: &Cx) -> Vec<Expr>;
-    fn convolve(cx: &Cx, x: Self, weight: Self, bias: Option<Self>, options: &Options) -> Lowered;
+/// The sizes of the kernel.
+fn kernel(cx: &Cx, weight: Value) -> Vec<Expr> {
+    cx.shape(weight).into_iter().skip(2).collect()
 }
 
-impl Tensors for Value {
-    fn kernel(self, cx: &Cx) -> Vec<Expr> {
-        cx.shape(self).into_iter().skip(2).collect()
-    }
-
-    fn convolve(
-        cx: &Cx,
-        x: Value,
-        weight: Value,
-        bias: Option<Value>,
-        options: &Options,
-    ) -> Lowered {
-        emit(cx, x, weight, bias, options)
-    }
-}
-
-impl Tensors for Complex {
-    fn kernel(self, cx: &Cx) -> Vec<Expr> {
-        self.re.kernel(cx)
-    }
-
-    /// `(a + bi) * (c + di) = (a*c - b*d) + (a*d + b*c) i`
-    fn convolve(cx: &Cx, x: Self, weight: Self, bias: Option<Self>, options: &Options) -> Lowered {
-        let (re, im) = (bias.map(|b| b.re), bias.and_then(|b| b.im));
-        let [x_im, weight_im] = [x, weight].map(|c| c.complex(cx).imag(cx));
-        let conv = |x, weight, bias| emit(cx, x, weight, bias, options);
-        Ok(cx.pairs(Complex::new(
-            cx.sub(conv(x.re, weight.re, re)?, conv(x_im, weight_im, None)?),
-            cx.add(conv(x.re, weight_im, im)?, conv(x_im, weight.re, None)?),
-        )))
-    }
-}
-
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn conv<T: Tensors>(
-    cx: &Cx,
-    x: T,
-    weight: T,
-    bias: Option<T>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    groups: i64,
-) -> Lowered {
-    convolution(cx, x, weight, bias, stride, padding, dilation, false, vec![0], groups)
-}
-
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn conv_transpose<T: Tensors>(
-    cx: &Cx,
-    x: T,
-    weight: T,
-    bias: Option<T>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    output_padding: Vec<i64>,
-    groups: i64,
-    dilation: Vec<i64>,
-) -> Lowered {
-    convolution(cx, x, weight, bias, stride, padding, dilation, true, output_padding, groups)
-}
-
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn convolution<T: Tensors>(
-    cx: &Cx,
-    x: T,
-    weight: T,
-    bias: Option<T>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    transposed: bool,
-    output_padding: Vec<i64>,
-    groups: i64,
-) -> Lowered {
-    let n = weight.kernel(cx).len();
+/// A convolution, or a transposed one.
+fn convolution(cx: &Cx, args: ConvArgs) -> Lowered {
+    let ConvArgs { input, weight, bias, .. } = args;
+    let n = kernel(cx, weight.re).len();
+    let each = |given: Option<Vec<i64>>, default| per_dim(&given.unwrap_or(vec![default]), n);
+    let transposed = args.transposed.unwrap_or(false);
     let options = Options {
-        stride: per_dim(&stride, n),
-        dilation: per_dim(&dilation, n),
-        groups,
-        padding: Padding::Known(per_dim(&padding, n).iter().map(|&p| (p, p)).collect()),
-        output_padding: transposed.then(|| per_dim(&output_padding, n)),
+        stride: per_dim(&args.stride, n),
+        dilation: each(args.dilation, 1),
+        groups: args.groups.unwrap_or(1),
+        padding: Padding::Known(per_dim(&args.padding, n).iter().map(|&p| (p, p)).collect()),
+        output_padding: transposed.then(|| each(args.output_padding, 0)),
     };
-    T::convolve(cx, x, weight, bias, &options)
+    convolve(cx, Tensors { input, weight, bias }, &options)
 }
 
-/// [`convolution`]; the last three say how cuDNN computes.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn legacy_convolution<T: Tensors>(
-    cx: &Cx,
-    x: T,
-    weight: T,
-    bias: Option<T>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    transposed: bool,
-    output_padding: Vec<i64>,
-    groups: i64,
-    _benchmark: bool,
-    _deterministic: bool,
-    _allow_tf32: bool,
-) -> Lowered {
-    convolution(cx, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+/// [`convolution`] of kernels that unfold the input into columns. Their weight may come as a matrix `(out, in * kernel)`, which is
+/// an error here.
+fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
+    if cx.rank(args.weight.re) < 4 {
+        return Err(LowerError::unsupported("a weight without spatial dimensions"));
+    }
+    convolution(cx, args)
 }
 
-/// `same` pads so that the size stays, the odd one at the end; `valid` does not pad.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn conv_named_padding<T: Tensors>(
-    cx: &Cx,
-    x: T,
-    weight: T,
-    bias: Option<T>,
-    stride: Vec<i64>,
-    padding: String,
-    dilation: Vec<i64>,
-    groups: i64,
-) -> Lowered {
-    let kernel = weight.kernel(cx);
-    let dilation = per_dim(&dilation, kernel.len());
+/// [`convolution`] with a padding of that name: `same` pads so that the size stays, the odd one at the end; `valid` does not pad.
+fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
+    let ConvModeArgs { input, weight, bias, stride, groups, .. } = args;
+    let kernel = kernel(cx, weight.re);
+    let dilation = per_dim(&args.dilation, kernel.len());
     let total: Option<Vec<i64>> =
         kernel.iter().zip(&dilation).map(|(k, d)| Some((k.as_int()? - 1) * d)).collect();
-    let padding = match (padding.as_str(), total) {
+    let padding = match (args.padding.as_str(), total) {
         ("valid", _) => Padding::Known(vec![(0, 0); kernel.len()]),
         ("same", Some(total)) => Padding::Known(total.iter().map(|t| (t / 2, t - t / 2)).collect()),
         ("same", None) => Padding::Same,
@@ -209,19 +132,31 @@ fn conv_named_padding<T: Tensors>(
             return Err(LowerError::unsupported(format!("there is no padding `{other}`")));
         }
     };
-    let options = Options {
-        stride: per_dim(&stride, kernel.len()),
-        dilation,
-        groups,
-        padding,
-        output_padding: None,
-    };
-    T::convolve(cx, x, weight, bias, &options)
+    let stride = per_dim(&stride, kernel.len());
+    let options = Options { stride, dilation, groups, padding, output_padding: None };
+    convolve(cx, Tensors { input, weight, bias }, &options)
+}
+
+/// A convolution of real or complex tensors: `(a + bi) * (c + di) = (a*c - b*d) + (a*d + b*c) i`.
+fn convolve(cx: &Cx, tensors: Tensors<Complex>, options: &Options) -> Lowered {
+    let Tensors { input: x, weight, bias } = tensors;
+    let part = |input, weight, bias| emit(cx, Tensors { input, weight, bias }, options);
+    let (re, im) = (bias.map(|b| b.re), bias.and_then(|b| b.im));
+    if x.im.or(weight.im).is_none() {
+        return part(x.re, weight.re, re);
+    }
+    let (x_im, weight_im) = (x.imag(cx), weight.imag(cx));
+    let result = Complex::new(
+        cx.sub(part(x.re, weight.re, re)?, part(x_im, weight_im, None)?),
+        cx.add(part(x.re, weight_im, im)?, part(x_im, weight.re, None)?),
+    );
+    Ok(result.value(cx))
 }
 
 /// `Conv` or `ConvTranspose`.
-fn emit(cx: &Cx, x: Value, weight: Value, bias: Option<Value>, options: &Options) -> Lowered {
-    let n = weight.kernel(cx).len();
+fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
+    let Tensors { input: x, weight, bias } = tensors;
+    let n = kernel(cx, weight).len();
     let known = match &options.padding {
         Padding::Known(pads) => pads.clone(),
         Padding::Same => vec![(0, 0); n],
@@ -235,12 +170,12 @@ fn emit(cx: &Cx, x: Value, weight: Value, bias: Option<Value>, options: &Options
             ..Default::default()
         };
         let x = match options.padding {
-            Padding::Same => pad_same(cx, x, &weight.kernel(cx), &options.dilation),
+            Padding::Same => pad_same(cx, x, &kernel(cx, weight), &options.dilation),
             Padding::Known(_) => x,
         };
         return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
-    // A longer end is less padding there; only what goes beyond the padding is a matter of its own.
+    // Output padding reduces the padding at the end; only what exceeds it needs the attribute.
     let pads: Vec<(i64, i64)> = known
         .iter()
         .zip(output_padding)
@@ -262,13 +197,13 @@ fn emit(cx: &Cx, x: Value, weight: Value, bias: Option<Value>, options: &Options
     Ok(batched(cx, x, n, |x| cx.conv_transpose(x, weight, bias, given.clone())))
 }
 
-/// All begins, then all ends.
+/// Pads as ONNX lists them: all begins, then all ends.
 fn pads_attribute(pads: &[(i64, i64)]) -> Vec<i64> {
     let (begins, ends) = (pads.iter().map(|p| p.0), pads.iter().map(|p| p.1));
     begins.chain(ends).collect()
 }
 
-/// Zeros around `x`, `(kernel - 1) * dilation` of them along each of the last dimensions.
+/// `x` with `(kernel - 1) * dilation` zeros along each of the last dimensions, half of them (rounded down) at the begin.
 fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
     let total: Vec<Expr> = kernel.iter().zip(dilation).map(|(k, &d)| (k - 1) * d).collect();
     let begins: Vec<Expr> = total.iter().map(|t| t.floor_div(&Expr::int(2))).collect();
@@ -280,55 +215,10 @@ fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
     cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
 }
 
-/// A convolution over time of `(time, batch, channels)` with a `(kernel, in, out)` weight.
+/// A convolution over time of `(time, batch, channels)` with a weight `(kernel, in, out)`.
 fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered {
     let options = attrs::Conv { pads: Some(vec![pad, pad]), ..Default::default() };
     let result =
         cx.conv(cx.transpose(x, &[1, 2, 0]), cx.transpose(weight, &[2, 1, 0]), bias, options);
     Ok(cx.transpose(result, &[2, 0, 1]))
-}
-
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn dilated_conv(
-    cx: &Cx,
-    x: Value,
-    weight: Value,
-    _kernel: Vec<Expr>,
-    bias: Option<Value>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-) -> Lowered {
-    conv(cx, x, weight, bias, stride, padding, dilation, 1)
-}
-
-fn sized_conv(
-    cx: &Cx,
-    x: Value,
-    weight: Value,
-    _kernel: Vec<Expr>,
-    bias: Option<Value>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-) -> Lowered {
-    // The weight may come as a matrix of `(out, in * kernel)`.
-    if cx.rank(weight) < 4 {
-        return Err(LowerError::unsupported("a weight without spatial dimensions"));
-    }
-    conv(cx, x, weight, bias, stride, padding, vec![1], 1)
-}
-
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn sized_conv_transpose(
-    cx: &Cx,
-    x: Value,
-    weight: Value,
-    _kernel: Vec<Expr>,
-    bias: Option<Value>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    output_padding: Vec<i64>,
-    dilation: Vec<i64>,
-) -> Lowered {
-    conv_transpose(cx, x, weight, bias, stride, padding, output_padding, 1, dilation)
 }

@@ -1,74 +1,62 @@
-//! Rows of a table, looked up and reduced bag by bag.
+//! Embedding bags: rows of a table, looked up and reduced bag by bag.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op::op};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_embedding_bag, with_padding_number),
-    op!(aten::_embedding_bag_forward_only, with_padding_number),
-    op!(aten::embedding_bag, |cx: &Cx,
-                              w: Value,
-                              i: Value,
-                              o: Value,
-                              mode: i64,
-                              scales: Option<Value>,
-                              last: bool| {
-        embedding_bag(cx, w, i, o, mode, scales, last, None)
-    }),
+    op!(aten::_embedding_bag, embedding_bag_with_padding),
+    op!(aten::_embedding_bag_forward_only, embedding_bag_with_padding),
+    op!(aten::embedding_bag, embedding_bag),
     op!(aten::embedding_bag_padding_idx, embedding_bag),
     op!(aten::embedding_renorm, embedding_renorm),
 ];
 
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn with_padding_number(
-    cx: &Cx,
-    weight: Value,
-    indices: Value,
-    offsets: Value,
-    mode: i64,
-    scales: Option<Value>,
-    include_last_offset: bool,
-    padding: i64,
-) -> Lowered<Outputs> {
-    let padding = (padding >= 0).then_some(padding);
-    embedding_bag(cx, weight, indices, offsets, mode, scales, include_last_offset, padding)
+arguments! {
+    /// What [`embedding_bag`] takes: a table `(rows, width)`, a vector of rows to look up, and where in that vector each bag starts.
+    struct EmbeddingBagArgs {
+        weight: Value,
+        indices: Value,
+        offsets: Value,
+        mode: i64,
+        per_sample_weights: Option<Value>,
+        include_last_offset: bool,
+        padding_idx: Option<i64>,
+    }
 }
 
-/// Rows scattered to their bags: added up, or the largest kept. An index belongs to the last bag that starts at it or before.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn embedding_bag(
-    cx: &Cx,
-    weight: Value,
-    indices: Value,
-    offsets: Value,
-    mode: i64,
-    scales: Option<Value>,
-    include_last_offset: bool,
-    padding: Option<i64>,
-) -> Lowered<Outputs> {
+/// [`embedding_bag`], where a negative padding index means none.
+fn embedding_bag_with_padding(cx: &Cx, mut args: EmbeddingBagArgs) -> Lowered<Outputs> {
+    args.padding_idx = args.padding_idx.filter(|&p| p >= 0);
+    embedding_bag(cx, args)
+}
+
+/// The sum (mode 0), mean (1) or maximum (2) of the rows of each bag, without those of the padding index: a `ScatterND` of the rows
+/// to their bags. An index belongs to the last bag that starts at it or before.
+fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
+    let EmbeddingBagArgs { weight, indices, offsets, mode, .. } = args;
     if cx.rank(indices) != 1 {
         return Err(LowerError::unsupported("indices of bags that are no vector"));
     }
     let dtype = cx.dtype(weight);
     let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));
     let mut bags = cx.dim(offsets, 0);
-    if include_last_offset {
+    if args.include_last_offset {
         bags = bags - 1;
         starts = cx.slice(starts, 0, &Expr::int(0), &bags, 1);
     }
     let count = cx.dim(indices, 0);
     // How many bags start at each index or before it.
     let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
-    let bag = cx.sub(cx.reduce("ReduceSum", cx.cast(begun, DType::I64), &[1], true), 1);
-    let padding = padding.map(|p| match (p, cx.dim(weight, 0).as_int()) {
+    let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
+    let padding = args.padding_idx.map(|p| match (p, cx.dim(weight, 0).as_int()) {
         (p @ ..0, Some(rows)) => p + rows,
         (p, _) => p,
     });
     let is_padding = padding.map(|p| cx.unsqueeze(cx.equal(indices, p), &[1]));
     let mut rows = cx.gather(weight, indices, 0);
-    if let Some(scales) = scales {
+    if let Some(scales) = args.per_sample_weights {
         rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
     }
     let width = cx.dim(weight, 1);
@@ -111,16 +99,16 @@ fn embedding_bag(
     Ok(cx.cast(result, dtype).into())
 }
 
-/// Rows that are looked up and longer than `max_norm` are shortened to it (ATen/native/Embedding.cpp).
+/// `x` with each row in `indices` whose norm is above `max_norm` scaled by `max_norm / (norm + 1e-7)` (ATen/native/Embedding.cpp).
 fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type: f64) -> Lowered {
     let norm = if norm_type == 1.0 {
-        cx.reduce("ReduceL1", x, &[1], true)
+        cx.reduce(Reduction::L1, x, &[1], true)
     } else if norm_type == 2.0 {
-        cx.reduce("ReduceL2", x, &[1], true)
+        cx.reduce(Reduction::L2, x, &[1], true)
     } else if norm_type == f64::INFINITY {
-        cx.reduce("ReduceMax", cx.abs(x), &[1], true)
+        cx.reduce(Reduction::Max, cx.abs(x), &[1], true)
     } else {
-        let sums = cx.reduce("ReduceSum", cx.pow(cx.abs(x), norm_type), &[1], true);
+        let sums = cx.reduce(Reduction::Sum, cx.pow(cx.abs(x), norm_type), &[1], true);
         cx.pow(sums, 1.0 / norm_type)
     };
     let factor = cx.div(max_norm, cx.add(norm, 1e-7));

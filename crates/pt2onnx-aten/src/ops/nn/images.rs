@@ -1,7 +1,7 @@
-//! Images read at other places: grids, columns of windows, pixels shuffled between channels and space.
+//! Images: sampling at grids, windows as columns, pixels moved between channels and space.
 
 use crate::math::window::{lattice, per_dim};
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -20,7 +20,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::pixel_unshuffle, pixel_unshuffle, parts),
 ];
 
-/// `GridSample`.
+/// `x` sampled at the places that `grid` gives, from -1 to 1 along each dimension: `GridSample`.
 fn grid_sampler(
     cx: &Cx,
     x: Value,
@@ -49,12 +49,12 @@ fn grid_sampler(
     Ok(cx.grid_sample(x, grid, options))
 }
 
-/// `AffineGrid`.
+/// The grid of an affine map `theta` for images of that size: `AffineGrid`.
 fn affine_grid(cx: &Cx, theta: Value, size: Vec<Expr>, align_corners: bool) -> Lowered {
     Ok(cx.affine_grid(theta, cx.sizes(&size), attrs::AffineGrid { align_corners }))
 }
 
-/// Windows as columns: rows and then columns of the image are gathered by where the windows lie.
+/// The windows of an image as columns: a `Gather` of rows and then one of columns, at the places of the windows.
 fn im2col(
     cx: &Cx,
     x: Value,
@@ -97,18 +97,23 @@ fn im2col(
     Ok(cx.reshape(cx.transpose(result, &perm), &cx.out_shape()?))
 }
 
-/// `Col2Im`: what falls on one pixel is added up.
-fn col2im(
-    cx: &Cx,
-    x: Value,
-    output_size: Vec<Expr>,
-    kernel: Vec<i64>,
-    dilation: Vec<i64>,
-    padding: Vec<i64>,
-    stride: Vec<i64>,
-) -> Lowered {
+arguments! {
+    /// What [`col2im`] takes.
+    struct Col2ImArgs {
+        input: Value,
+        output_size: Vec<Expr>,
+        kernel_size: Vec<i64>,
+        dilation: Vec<i64>,
+        padding: Vec<i64>,
+        stride: Vec<i64>,
+    }
+}
+
+/// The image of that size of which `input` holds the windows as columns: `Col2Im`. Elements that fall on one pixel are added up.
+fn col2im(cx: &Cx, args: Col2ImArgs) -> Lowered {
+    let Col2ImArgs { input: x, output_size, .. } = args;
     let [kernel, dilation, padding, stride] =
-        [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
+        [args.kernel_size, args.dilation, args.padding, args.stride].map(|v| per_dim(&v, 2));
     let options = attrs::Col2Im {
         dilations: Some(dilation),
         pads: Some([&padding[..], &padding[..]].concat()),
@@ -121,7 +126,7 @@ fn col2im(
     })
 }
 
-/// The last three dimensions, and those before.
+/// The sizes of `x`: those before the last three (channels, height, width), and these.
 fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
     let mut lead = cx.shape(x);
     let image = lead.split_off(lead.len().saturating_sub(3));
@@ -130,7 +135,8 @@ fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
     Ok((lead, image))
 }
 
-/// `DepthToSpace`, or what it does: for other ranks, and for integers that do not fit the floats it may be computed in.
+/// Each block of `factor^2` channels as a block of pixels: `DepthToSpace`. Tensors of other ranks than 4, and integers of 64 bits (a
+/// runtime may compute `DepthToSpace` in floats), are reshaped and permuted instead.
 fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
     if lead.len() == 1 && !matches!(cx.dtype(x), DType::I64 | DType::U64) {
@@ -145,7 +151,7 @@ fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     Ok(cx.reshape(cx.transpose(split, &perm), &cx.out_shape()?))
 }
 
-/// Blocks of pixels to channels. (`SpaceToDepth` orders the channels otherwise.)
+/// Each block of pixels as channels, the reverse of [`pixel_shuffle`]. (`SpaceToDepth` has another order of channels.)
 fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
     let r = Expr::int(factor);
@@ -156,7 +162,7 @@ fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     Ok(cx.reshape(cx.transpose(split, &perm), &cx.out_shape()?))
 }
 
-/// The channels of all groups in turn.
+/// The first channel of each group, then the second of each, and so on.
 fn channel_shuffle(cx: &Cx, x: Value, groups: i64) -> Lowered {
     let shape = cx.shape(x);
     let [batch, channels, rest @ ..] = shape.as_slice() else {

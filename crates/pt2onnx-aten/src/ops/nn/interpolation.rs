@@ -1,144 +1,87 @@
-//! Resampling of images.
+//! Resampling of images: nearest, linear, cubic.
 
 use crate::math::window::product_along;
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_upsample_bicubic2d_aa, smooth2::<CUBIC_AA>),
-    op!(aten::_upsample_bicubic2d_aa_vec, smooth::<CUBIC_AA>),
-    op!(aten::_upsample_bilinear2d_aa, smooth2::<LINEAR_AA>),
-    op!(aten::_upsample_bilinear2d_aa_vec, smooth::<LINEAR_AA>),
-    op!(aten::_upsample_nearest_exact1d, |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| {
-        nearest_scaled::<true>(cx, x, size, &[s])
-    }),
-    op!(aten::_upsample_nearest_exact1d_vec, nearest::<true>),
-    op!(
-        aten::_upsample_nearest_exact2d,
-        |cx: &Cx, x: Value, size: Vec<Expr>, h: Option<f64>, w: Option<f64>| nearest_scaled::<true>(
-            cx,
-            x,
-            size,
-            &[h, w]
-        )
-    ),
-    op!(aten::_upsample_nearest_exact2d_vec, nearest::<true>),
-    op!(
-        aten::_upsample_nearest_exact3d,
-        |cx: &Cx, x: Value, size: Vec<Expr>, d: Option<f64>, h: Option<f64>, w: Option<f64>| {
-            nearest_scaled::<true>(cx, x, size, &[d, h, w])
-        }
-    ),
-    op!(aten::_upsample_nearest_exact3d_vec, nearest::<true>),
-    op!(aten::upsample_bicubic2d, smooth2::<CUBIC>),
-    op!(aten::upsample_bicubic2d_vec, smooth::<CUBIC>),
-    op!(aten::upsample_bilinear2d, smooth2::<LINEAR>),
-    op!(aten::upsample_bilinear2d_vec, smooth::<LINEAR>),
-    op!(aten::upsample_linear1d, |cx: &Cx,
-                                  x: Value,
-                                  size: Vec<Expr>,
-                                  align: bool,
-                                  s: Option<f64>| smooth_scaled::<
-        LINEAR,
-    >(
-        cx,
-        x,
-        size,
-        align,
-        &[s]
-    )),
-    op!(aten::upsample_linear1d_vec, smooth::<LINEAR>),
-    op!(aten::upsample_nearest1d, |cx: &Cx, x: Value, size: Vec<Expr>, s: Option<f64>| {
-        nearest_scaled::<false>(cx, x, size, &[s])
-    }),
-    op!(aten::upsample_nearest1d_vec, nearest::<false>),
-    op!(aten::upsample_nearest2d, |cx: &Cx,
-                                   x: Value,
-                                   size: Vec<Expr>,
-                                   h: Option<f64>,
-                                   w: Option<f64>| {
-        nearest_scaled::<false>(cx, x, size, &[h, w])
-    }),
-    op!(aten::upsample_nearest2d_vec, nearest::<false>),
-    op!(aten::upsample_nearest3d, |cx: &Cx,
-                                   x: Value,
-                                   size: Vec<Expr>,
-                                   d: Option<f64>,
-                                   h: Option<f64>,
-                                   w: Option<f64>| {
-        nearest_scaled::<false>(cx, x, size, &[d, h, w])
-    }),
-    op!(aten::upsample_nearest3d_vec, nearest::<false>),
-    op!(aten::upsample_trilinear3d, |cx: &Cx,
-                                     x: Value,
-                                     size: Vec<Expr>,
-                                     align: bool,
-                                     d: Option<f64>,
-                                     h: Option<f64>,
-                                     w: Option<f64>| {
-        smooth_scaled::<LINEAR>(cx, x, size, align, &[d, h, w])
-    }),
-    op!(aten::upsample_trilinear3d_vec, smooth::<LINEAR>),
+    op!(aten::_upsample_bicubic2d_aa, smooth, cubic = true, antialias = true),
+    op!(aten::_upsample_bicubic2d_aa_vec, smooth, cubic = true, antialias = true),
+    op!(aten::_upsample_bilinear2d_aa, smooth, antialias = true),
+    op!(aten::_upsample_bilinear2d_aa_vec, smooth, antialias = true),
+    op!(aten::_upsample_nearest_exact1d, nearest, exact = true),
+    op!(aten::_upsample_nearest_exact1d_vec, nearest, exact = true),
+    op!(aten::_upsample_nearest_exact2d, nearest, exact = true),
+    op!(aten::_upsample_nearest_exact2d_vec, nearest, exact = true),
+    op!(aten::_upsample_nearest_exact3d, nearest, exact = true),
+    op!(aten::_upsample_nearest_exact3d_vec, nearest, exact = true),
+    op!(aten::upsample_bicubic2d, smooth, cubic = true),
+    op!(aten::upsample_bicubic2d_vec, smooth, cubic = true),
+    op!(aten::upsample_bilinear2d, smooth),
+    op!(aten::upsample_bilinear2d_vec, smooth),
+    op!(aten::upsample_linear1d, smooth),
+    op!(aten::upsample_linear1d_vec, smooth),
+    op!(aten::upsample_nearest1d, nearest),
+    op!(aten::upsample_nearest1d_vec, nearest),
+    op!(aten::upsample_nearest2d, nearest),
+    op!(aten::upsample_nearest2d_vec, nearest),
+    op!(aten::upsample_nearest3d, nearest),
+    op!(aten::upsample_nearest3d_vec, nearest),
+    op!(aten::upsample_trilinear3d, smooth),
+    op!(aten::upsample_trilinear3d_vec, smooth),
 ];
 
-/// Kinds of [`smooth`] resampling; `_AA` with a window that widens as the image shrinks.
-const LINEAR: u8 = 0;
-const CUBIC: u8 = 1;
-const LINEAR_AA: u8 = 2;
-const CUBIC_AA: u8 = 3;
-
-/// Elements of the scale factors given, if there are factors.
-fn factors(given: Option<Vec<f64>>) -> Vec<Option<f64>> {
-    given.unwrap_or_default().into_iter().map(Some).collect()
+arguments! {
+    /// What resampling takes: an input `(batch, channels, ..)`, and factors for all spatial dimensions or for each. The output size is
+    /// the recorded one.
+    struct ResampleArgs {
+        input: Value,
+        output_size: Ignored,
+        align_corners: Option<bool>,
+        scale_factors: Option<Vec<f64>>,
+        scales: Option<f64>,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        cubic: Option<bool>,
+        antialias: Option<bool>,
+        exact: Option<bool>,
+    }
 }
 
-fn smooth<const KIND: u8>(
-    cx: &Cx,
-    x: Value,
-    _size: Option<Vec<Expr>>,
-    align_corners: bool,
-    scale_factors: Option<Vec<f64>>,
-) -> Lowered {
-    smooth_scaled::<KIND>(cx, x, vec![], align_corners, &factors(scale_factors))
+impl ResampleArgs {
+    /// The factor of each spatial dimension, as far as given.
+    fn factors(&self, cx: &Cx) -> Vec<Option<f64>> {
+        let each = [self.scales_d, self.scales_h, self.scales_w];
+        match (&self.scale_factors, cx.rank(self.input).saturating_sub(2)) {
+            (Some(all), _) => all.iter().copied().map(Some).collect(),
+            (None, 1) => vec![self.scales],
+            (None, n) => each[3usize.saturating_sub(n)..].to_vec(),
+        }
+    }
 }
 
-fn smooth2<const KIND: u8>(
-    cx: &Cx,
-    x: Value,
-    size: Vec<Expr>,
-    align_corners: bool,
-    h: Option<f64>,
-    w: Option<f64>,
-) -> Lowered {
-    smooth_scaled::<KIND>(cx, x, size, align_corners, &[h, w])
-}
-
-/// `Resize` in linear or cubic mode. Bytes are resampled as numbers and rounded.
-fn smooth_scaled<const KIND: u8>(
-    cx: &Cx,
-    x: Value,
-    _size: Vec<Expr>,
-    align_corners: bool,
-    factors: &[Option<f64>],
-) -> Lowered {
-    let cubic = matches!(KIND, CUBIC | CUBIC_AA);
-    let antialias = matches!(KIND, LINEAR_AA | CUBIC_AA);
+/// Linear or cubic resampling: `Resize`. Integers are resampled as floats and rounded.
+fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
+    let (x, factors) = (args.input, args.factors(cx));
+    let [cubic, antialias, align_corners] =
+        [args.cubic, args.antialias, args.align_corners].map(|flag| flag.unwrap_or(false));
     let options = attrs::Resize {
         mode: if cubic { "cubic" } else { "linear" },
         coordinate_transformation_mode: if align_corners { "align_corners" } else { "half_pixel" },
         antialias,
-        // Keys' coefficient: PyTorch takes Pillow's where it widens the window, and OpenCV's where not.
+        // Keys' coefficient: PyTorch has Pillow's with antialiasing, else OpenCV's.
         cubic_coeff_a: if antialias { -0.5 } else { -0.75 },
         exclude_outside: antialias,
         ..Default::default()
     };
-    // Corners aligned, the sizes alone say where elements lie.
-    let factors = if align_corners { &[] } else { factors };
+    // With aligned corners, the sizes alone say where elements are read.
+    let factors = if align_corners { &[] } else { &factors[..] };
     let dtype = cx.dtype(x);
     let how = Smooth { cubic, antialias, align_corners };
-    // `Resize` widens no window where corners are aligned, and weighs in float32; bytes are rounded after each dimension.
+    // `Resize` cannot antialias with aligned corners, and has weights of float32; PyTorch rounds integers after each dimension.
     if ((antialias && align_corners) || !dtype.is_float() || dtype == DType::F64)
         && let Some(result) = how.by_products(cx, x, factors)?
     {
@@ -157,16 +100,16 @@ fn smooth_scaled<const KIND: u8>(
     Ok(cx.cast(held, dtype))
 }
 
-/// A smooth way of resampling.
+/// A way of linear or cubic resampling.
 struct Smooth {
     cubic: bool,
+    /// Whether the window widens as the image shrinks.
     antialias: bool,
     align_corners: bool,
 }
 
 impl Smooth {
-    /// The resampling of each dimension as a product with a matrix of weights, the last dimension first; nothing where the
-    /// sizes are not known.
+    /// Each dimension resampled by a product with a matrix of weights, the last dimension first; none if the sizes are not known.
     fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<Option<Value>> {
         let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
         let whole = !dtype.is_float();
@@ -225,7 +168,7 @@ impl Smooth {
         matrix
     }
 
-    /// Elements around the place of result `i`, and their weights.
+    /// The elements around the place of result `i`, and their weights.
     fn between(&self, scale: f64, i: i64) -> Vec<(i64, f64)> {
         let place = match self.align_corners {
             true => scale * i as f64,
@@ -241,7 +184,7 @@ impl Smooth {
         each.collect()
     }
 
-    /// Elements in a window that is the wider the more the image shrinks, and their weights.
+    /// The elements in the window of result `i`, which is wider the more the image shrinks, and their weights.
     fn widened(&self, from: i64, scale: f64, i: i64) -> Vec<(i64, f64)> {
         let reach = if self.cubic { 2.0 } else { 1.0 } * scale.max(1.0);
         let centre = scale * (i as f64 + 0.5);
@@ -260,7 +203,7 @@ impl Smooth {
     }
 }
 
-/// Keys' cubic convolution kernel with coefficient `a`.
+/// Keys' cubic convolution kernel with coefficient `a` (Keys, Cubic convolution interpolation for digital image processing, 1981).
 fn keys(t: f64, a: f64) -> f64 {
     match t.abs() {
         t if t <= 1.0 => ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
@@ -269,7 +212,7 @@ fn keys(t: f64, a: f64) -> f64 {
     }
 }
 
-/// [`Smooth::weights`] of linear resampling with a widened window and aligned corners, worked out at run time.
+/// [`Smooth::weights`] of antialiased linear resampling with aligned corners, computed at run time.
 fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     let float = |v| cx.cast(v, DType::F64);
     let number = |e: &Expr| float(cx.size(e));
@@ -281,26 +224,13 @@ fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     let element = cx.add(cx.unsqueeze(float(cx.iota(from)), &[1]), 0.5);
     let distance = cx.div(cx.sub(element, centre), cx.maximum(scale, 1.0));
     let weights = cx.maximum(cx.sub(1.0, cx.abs(distance)), 0.0);
-    cx.div(weights, cx.reduce("ReduceSum", weights, &[0], true))
+    cx.div(weights, cx.reduce(Reduction::Sum, weights, &[0], true))
 }
 
-fn nearest<const EXACT: bool>(
-    cx: &Cx,
-    x: Value,
-    _size: Option<Vec<Expr>>,
-    scale_factors: Option<Vec<f64>>,
-) -> Lowered {
-    nearest_scaled::<EXACT>(cx, x, vec![], &factors(scale_factors))
-}
-
-/// `Resize` in nearest mode: of the element at or before the place, or (`EXACT`) nearest to it. Where `Resize` rounds the
-/// place otherwise than PyTorch does, the elements are gathered.
-fn nearest_scaled<const EXACT: bool>(
-    cx: &Cx,
-    x: Value,
-    _size: Vec<Expr>,
-    factors: &[Option<f64>],
-) -> Lowered {
+/// Nearest-neighbour resampling: `Resize`. Without `exact`, it takes the element at the place rounded down. If `Resize` rounds a place
+/// otherwise than PyTorch does, a `Gather` along each dimension.
+fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
+    let (x, factors, exact) = (args.input, args.factors(cx), args.exact.unwrap_or(false));
     let shape = cx.out_shape()?;
     let n = shape.len().saturating_sub(2);
     let known: Option<Vec<(i64, i64)>> = (2..shape.len())
@@ -309,17 +239,17 @@ fn nearest_scaled<const EXACT: bool>(
     if let Some(known) = known {
         let by_axis = known.iter().enumerate();
         let places: Vec<Option<Vec<i64>>> = by_axis
-            .map(|(i, &(from, to))| differing::<EXACT>(from, to, factors.get(i).copied().flatten()))
+            .map(|(i, &(from, to))| differing(exact, from, to, factors.get(i).copied().flatten()))
             .collect();
         if places.iter().any(Option::is_some) {
             return Ok((0..n).fold(x, |x, i| {
                 let (from, to) = known[i];
                 let factor = factors.get(i).copied().flatten();
-                cx.gather(x, cx.ints(&source::<EXACT>(from, to, factor)), i + 2)
+                cx.gather(x, cx.ints(&source(exact, from, to, factor)), i + 2)
             }));
         }
     }
-    let (coordinates, nearest_mode) = match EXACT {
+    let (coordinates, nearest_mode) = match exact {
         true => ("half_pixel", "round_prefer_ceil"),
         false => ("asymmetric", "floor"),
     };
@@ -329,17 +259,17 @@ fn nearest_scaled<const EXACT: bool>(
         nearest_mode,
         ..Default::default()
     };
-    resize(cx, x, factors, options)
+    resize(cx, x, &factors, options)
 }
 
 /// Where PyTorch reads each element, as it computes in float32: `nearest_neighbor_compute_source_index` in
 /// ATen/native/UpSample.h.
-fn source<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Vec<i64> {
+fn source(exact: bool, from: i64, to: i64, factor: Option<f64>) -> Vec<i64> {
     let scale = match factor {
         Some(f) if f > 0.0 => (1.0 / f) as f32,
         _ => from as f32 / to as f32,
     };
-    let place = |i: i64| match EXACT {
+    let place = |i: i64| match exact {
         true => ((i as f32 + 0.5) * scale).floor() as i64,
         false if from == to => i,
         false if to == 2 * from => i / 2,
@@ -348,15 +278,15 @@ fn source<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Vec<i64
     (0..to).map(|i| place(i).min(from - 1)).collect()
 }
 
-/// [`source`], if `Resize` reads elsewhere.
-fn differing<const EXACT: bool>(from: i64, to: i64, factor: Option<f64>) -> Option<Vec<i64>> {
+/// [`source`], if `Resize` reads other elements.
+fn differing(exact: bool, from: i64, to: i64, factor: Option<f64>) -> Option<Vec<i64>> {
     let scale = factor.map_or(to as f32 / from as f32, |f| f as f32);
-    let place = |i: i64| match EXACT {
+    let place = |i: i64| match exact {
         true => ((i as f32 + 0.5) / scale - 0.5 + 0.5).floor() as i64,
         false => (i as f32 / scale).floor() as i64,
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
-    let wanted = source::<EXACT>(from, to, factor);
+    let wanted = source(exact, from, to, factor);
     let same =
         length == to && (0..to).map(|i| place(i).clamp(0, from - 1)).eq(wanted.iter().copied());
     (!same).then_some(wanted)

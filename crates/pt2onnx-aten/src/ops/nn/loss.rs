@@ -1,9 +1,10 @@
-//! Losses that compare numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
+//! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs. All take a reduction: 0
+//! for none, 1 for the mean, 2 for the sum.
 
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::reduce::reduced;
-use crate::{AtenOp, Complex, Cx, Lowered, op::op};
-use pt2onnx_ir::Value;
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
+use pt2onnx_ir::{Reduction, Value};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::binary_cross_entropy, binary_cross_entropy),
@@ -12,32 +13,64 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::hinge_embedding_loss, hinge_embedding_loss),
     op!(aten::huber_loss, huber_loss),
     op!(aten::kl_div, kl_div),
-    op!(
-        aten::l1_loss,
-        |cx: &Cx, x: Value, y: Value, reduction: i64| {
-            let (x, y) = cx.promote(x, y);
-            reduced(cx, cx.abs(cx.sub(x, y)), reduction)
-        },
-        complex = |cx: &Cx, x: Complex, y: Complex, reduction: i64| {
-            reduced(cx, x.sub(cx, y).abs(cx), reduction)
-        }
-    ),
+    op!(aten::l1_loss, l1_loss, complex = l1_loss_complex),
     op!(aten::margin_ranking_loss, margin_ranking_loss),
-    op!(aten::mse_loss, |cx: &Cx, x: Value, y: Value, reduction: i64| {
-        let (x, y) = cx.promote(x, y);
-        let error = cx.sub(x, y);
-        reduced(cx, cx.mul(error, error), reduction)
-    }),
+    op!(aten::mse_loss, mse_loss),
     op!(aten::poisson_nll_loss, poisson_nll_loss),
     op!(aten::smooth_l1_loss, smooth_l1_loss),
-    op!(aten::soft_margin_loss, |cx: &Cx, x: Value, y: Value, reduction: i64| {
-        let (x, y) = cx.promote(x, y);
-        reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
-    }),
-    op!(aten::triplet_margin_loss, triplet_margin_loss, complex = triplet_margin_loss_complex),
+    op!(aten::soft_margin_loss, soft_margin_loss),
+    op!(aten::triplet_margin_loss, triplet_margin_loss),
 ];
 
-/// `-(y log x + (1 - y) log(1 - x))`, logarithms not below -100.
+arguments! {
+    /// What [`poisson_nll_loss`] takes.
+    struct PoissonNllArgs {
+        input: Value,
+        target: Value,
+        log_input: bool,
+        full: bool,
+        eps: f64,
+        reduction: i64,
+    }
+
+    /// What [`triplet_margin_loss`] takes.
+    struct TripletMarginArgs {
+        anchor: Complex,
+        positive: Complex,
+        negative: Complex,
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swap: bool,
+        reduction: i64,
+    }
+}
+
+/// `|x - y|`
+fn l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    reduced(cx, cx.abs(cx.sub(x, y)), reduction)
+}
+
+/// `|x - y|`
+fn l1_loss_complex(cx: &Cx, x: Complex, y: Complex, reduction: i64) -> Lowered {
+    reduced(cx, x.sub(cx, y).abs(cx), reduction)
+}
+
+/// `(x - y)^2`
+fn mse_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    let error = cx.sub(x, y);
+    reduced(cx, cx.mul(error, error), reduction)
+}
+
+/// `log(1 + exp(-x y))`
+fn soft_margin_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
+    let (x, y) = cx.promote(x, y);
+    reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
+}
+
+/// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100.
 fn binary_cross_entropy(
     cx: &Cx,
     x: Value,
@@ -73,16 +106,17 @@ fn binary_cross_entropy_with_logits(
     reduced(cx, loss, reduction)
 }
 
-/// `log(1 + exp(x))`, which does not overflow.
+/// `log(1 + exp(x))`, without overflow.
 fn softplus(cx: &Cx, x: Value) -> Value {
     cx.softplus(x)
 }
 
-/// The positive part.
+/// `max(0, x)`
 fn hinge(cx: &Cx, x: Value) -> Value {
     cx.maximum(x, 0)
 }
 
+/// `1 - cos(a, b)` where the target is 1, `max(0, cos(a, b) - margin)` where it is -1.
 fn cosine_embedding_loss(
     cx: &Cx,
     a: Value,
@@ -95,7 +129,7 @@ fn cosine_embedding_loss(
     let (a, b) = cx.promote(a, b);
     // PyTorch adds 1e-12 to the squares here.
     let axis = cx.rank(y);
-    let product = |p, q| cx.reduce("ReduceSum", cx.mul(p, q), &[axis], false);
+    let product = |p, q| cx.reduce(Reduction::Sum, cx.mul(p, q), &[axis], false);
     let square = |p| cx.add(product(p, p), 1e-12);
     let cosine = cx.div(product(a, b), cx.sqrt(cx.mul(square(a), square(b))));
     let zero = cx.scalar(0, cx.dtype(cosine));
@@ -114,7 +148,7 @@ fn hinge_embedding_loss(cx: &Cx, x: Value, y: Value, margin: f64, reduction: i64
     Ok(cx.cast(reduced(cx, cx.add(near, far), reduction)?, dtype))
 }
 
-/// Squares within `delta`, lines beyond.
+/// With `z = |x - y|`: `z^2 / 2` where `z <= delta`, else `delta (z - delta / 2)`.
 fn huber_loss(cx: &Cx, x: Value, y: Value, reduction: i64, delta: f64) -> Lowered {
     let (x, y) = cx.promote(x, y);
     let z = cx.abs(cx.sub(x, y));
@@ -123,7 +157,7 @@ fn huber_loss(cx: &Cx, x: Value, y: Value, reduction: i64, delta: f64) -> Lowere
     reduced(cx, cx.select(cx.less_or_equal(z, delta), square, line), reduction)
 }
 
-/// [`huber_loss`] divided by `beta`; without `beta`, absolute errors.
+/// With `z = |x - y|`: `z^2 / (2 beta)` where `z < beta`, else `z - beta / 2`.
 fn smooth_l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64, beta: f64) -> Lowered {
     let (x, y) = cx.promote(x, y);
     let z = cx.abs(cx.sub(x, y));
@@ -148,6 +182,7 @@ fn kl_div(cx: &Cx, x: Value, y: Value, reduction: i64, log_target: bool) -> Lowe
     reduced(cx, loss, reduction)
 }
 
+/// `max(0, margin - y (a - b))`
 fn margin_ranking_loss(
     cx: &Cx,
     a: Value,
@@ -164,16 +199,10 @@ fn margin_ranking_loss(
     Ok(cx.cast(reduced(cx, hinge(cx, loss), reduction)?, dtype))
 }
 
-/// `exp(x) - y x`, or `x - y log(x + eps)`; `full` adds Stirling's approximation of `log(y!)` where `y > 1`.
-fn poisson_nll_loss(
-    cx: &Cx,
-    x: Value,
-    y: Value,
-    log_input: bool,
-    full: bool,
-    eps: f64,
-    reduction: i64,
-) -> Lowered {
+/// `exp(x) - y x` with `log_input`, else `x - y log(x + eps)`. With `full`, also Stirling's approximation of `log(y!)` where `y > 1`:
+/// `y log(y) - y + log(2 pi y) / 2`.
+fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
+    let PoissonNllArgs { input: x, target: y, log_input, full, eps, reduction } = args;
     let dtype = cx.out_dtype()?;
     let (x, y) = (cx.cast(x, dtype), cx.cast(y, dtype));
     let loss = if log_input {
@@ -193,51 +222,19 @@ fn poisson_nll_loss(
     reduced(cx, loss, reduction)
 }
 
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn triplet_margin_loss(
-    cx: &Cx,
-    anchor: Value,
-    positive: Value,
-    negative: Value,
-    margin: f64,
-    p: f64,
-    eps: f64,
-    swap: bool,
-    reduction: i64,
-) -> Lowered {
-    let distance = |a, b| pairwise_distance(cx, a, b, p, eps, false);
-    triplet(cx, [anchor, positive, negative], margin, swap, reduction, distance)
-}
-
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn triplet_margin_loss_complex(
-    cx: &Cx,
-    anchor: Complex,
-    positive: Complex,
-    negative: Complex,
-    margin: f64,
-    p: f64,
-    eps: f64,
-    swap: bool,
-    reduction: i64,
-) -> Lowered {
-    let distance = |a, b| pairwise_distance_complex(cx, a, b, p, eps, false);
-    triplet(cx, [anchor, positive, negative], margin, swap, reduction, distance)
-}
-
-/// How much nearer than `margin` the negative is; with `swap`, to the anchor or to the positive.
-fn triplet<T: Copy>(
-    cx: &Cx,
-    [anchor, positive, negative]: [T; 3],
-    margin: f64,
-    swap: bool,
-    reduction: i64,
-    distance: impl Fn(T, T) -> Lowered,
-) -> Lowered {
+/// `max(0, |anchor - positive| + margin - |anchor - negative|)`, distances in the `p`-norm. With `swap`, the last distance is that of
+/// anchor or positive to the negative, whichever is smaller.
+fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
+    let TripletMarginArgs { anchor, positive, negative, p, eps, .. } = args;
+    let is_complex = [anchor, positive, negative].iter().any(|x| x.im.is_some());
+    let distance = |a: Complex, b: Complex| match is_complex {
+        true => pairwise_distance_complex(cx, a, b, p, eps, false),
+        false => pairwise_distance(cx, a.re, b.re, p, eps, false),
+    };
     let near = distance(anchor, positive)?;
     let mut far = distance(anchor, negative)?;
-    if swap {
+    if args.swap {
         far = cx.minimum(far, distance(positive, negative)?);
     }
-    reduced(cx, hinge(cx, cx.sub(cx.add(near, margin), far)), reduction)
+    reduced(cx, hinge(cx, cx.sub(cx.add(near, args.margin), far)), args.reduction)
 }

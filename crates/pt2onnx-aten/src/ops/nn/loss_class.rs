@@ -2,21 +2,15 @@
 
 use crate::math::reduce::{as_axis, reduce, reduced, total};
 use crate::math::sort::gather_elements;
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::cross_entropy_loss, cross_entropy_loss),
     op!(aten::multi_margin_loss, multi_margin_loss),
-    op!(aten::multilabel_margin_loss, |cx: &Cx,
-                                       x: Value,
-                                       target: Value,
-                                       reduction: i64|
-     -> Lowered {
-        Ok(multilabel_margin(cx, x, target, reduction)?[0])
-    }),
+    op!(aten::multilabel_margin_loss, multilabel_margin),
     op!(aten::multilabel_margin_loss_forward, multilabel_margin),
     op!(aten::nll_loss, nll_loss),
     op!(aten::nll_loss2d, nll_loss),
@@ -29,27 +23,52 @@ pub(crate) static OPS: &[AtenOp] = &[
     ),
     op!(
         "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, SymInt ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> Tensor",
-        |cx: &Cx,
-         x: Value,
-         linear: Value,
-         target: Value,
-         bias: Option<Value>,
-         weight: Option<Value>,
-         ignore: i64,
-         _chunk: i64,
-         _policy: String,
-         _acc: DType| {
-            let dtype = cx.dtype(x);
-            let logits = logits(cx, x, linear, bias);
-            let target = like_logits(cx, target, logits);
-            let widened = weight.map(|w| cx.cast(w, cx.dtype(logits)));
-            Ok::<Value, LowerError>(
-                cx.cast(cross_entropy_loss(cx, logits, target, widened, 0, ignore, 0.0)?, dtype),
-            )
-        }
+        linear_cross_entropy
     ),
 ];
 
+arguments! {
+    /// What [`cross_entropy_loss`] takes.
+    struct CrossEntropyArgs {
+        input: Value,
+        target: Value,
+        weight: Option<Value>,
+        reduction: i64,
+        ignore_index: i64,
+        label_smoothing: f64,
+    }
+
+    /// What [`multi_margin_loss`] takes.
+    struct MultiMarginArgs {
+        input: Value,
+        target: Value,
+        p: Scalar,
+        margin: Scalar,
+        weight: Option<Value>,
+        reduction: i64,
+    }
+
+    /// What [`linear_cross_entropy`] takes. How PyTorch splits the batch does not change the result.
+    struct LinearCrossEntropyArgs {
+        input: Value,
+        linear_weight: Value,
+        target: Value,
+        linear_bias: Option<Value>,
+        weight: Option<Value>,
+        reduction: Option<String>,
+        ignore_index: i64,
+        label_smoothing: Option<f64>,
+        batch_chunk_size: Ignored,
+        acc_policy: Ignored,
+        acc_dtype: Ignored,
+        allow_retain_graph: Ignored,
+        compute_input_grad: Ignored,
+        compute_linear_weight_grad: Ignored,
+        compute_linear_bias_grad: Ignored,
+    }
+}
+
+/// The name that ONNX gives a reduction.
 fn reduction_name(reduction: i64) -> Lowered<&'static str> {
     match reduction {
         0 => Ok("none"),
@@ -59,7 +78,7 @@ fn reduction_name(reduction: i64) -> Lowered<&'static str> {
     }
 }
 
-/// `NegativeLogLikelihoodLoss`; the classes of unbatched input are its only dimension.
+/// `-weight[target] * logs[target]`: `NegativeLogLikelihoodLoss`. Input of one dimension has no batch.
 fn nll_loss(
     cx: &Cx,
     logs: Value,
@@ -91,7 +110,7 @@ fn nll_loss(
     Ok(loss)
 }
 
-/// The weights of the targets; 0 for those ignored.
+/// `weight[target]` (1 without weights); 0 for the class to ignore.
 fn target_weights(
     cx: &Cx,
     target: Value,
@@ -126,21 +145,17 @@ fn nll_loss_forward(
     Ok([Some(loss), sum])
 }
 
-/// The classes' dimension of input and the log-probabilities over it.
+/// `log_softmax` over the classes, and which dimension they are.
 fn log_probabilities(cx: &Cx, x: Value) -> (Value, usize) {
     let axis = usize::from(cx.rank(x) > 1);
     (cx.log_softmax(x, attrs::LogSoftmax { axis: axis as i64 }), axis)
 }
 
-fn cross_entropy_loss(
-    cx: &Cx,
-    x: Value,
-    target: Value,
-    weight: Option<Value>,
-    reduction: i64,
-    ignore_index: i64,
-    smoothing: f64,
-) -> Lowered {
+/// The cross entropy of classes `target` (or of their probabilities) under `softmax(input)`. With label smoothing `s`, the target is
+/// `(1 - s) target + s / classes`.
+fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
+    let CrossEntropyArgs { input: x, target, weight, reduction, ignore_index, .. } = args;
+    let smoothing = args.label_smoothing;
     let (logs, axis) = log_probabilities(cx, x);
     let rank = cx.rank(x);
     let classes = cx.dim(x, axis as i64);
@@ -155,7 +170,8 @@ fn cross_entropy_loss(
             0.0 => target,
             s => cx.add(cx.mul(target, 1.0 - s), cx.div(cx.scalar(s, dtype), count())),
         };
-        let loss = cx.neg(reduce(cx, "ReduceSum", weighted(cx.mul(logs, target)), &[axis], false));
+        let loss =
+            cx.neg(reduce(cx, Reduction::Sum, weighted(cx.mul(logs, target)), &[axis], false));
         if reduction != 1 {
             return reduced(cx, loss, reduction);
         }
@@ -168,7 +184,7 @@ fn cross_entropy_loss(
         return Ok(nll);
     }
     // Smoothing mixes in the losses of all classes.
-    let all = cx.neg(reduce(cx, "ReduceSum", weighted(logs), &[axis], false));
+    let all = cx.neg(reduce(cx, Reduction::Sum, weighted(logs), &[axis], false));
     let counts = cx.not(cx.equal(target, ignore_index));
     let all = cx.select(counts, all, 0.0);
     let all = match reduction {
@@ -183,16 +199,9 @@ fn cross_entropy_loss(
     Ok(cx.add(cx.mul(nll, 1.0 - smoothing), cx.mul(all, share)))
 }
 
-/// `max(0, margin - x[target] + x[i])^p` of all other classes `i`, their mean over all classes.
-fn multi_margin_loss(
-    cx: &Cx,
-    x: Value,
-    target: Value,
-    p: Scalar,
-    margin: Scalar,
-    weight: Option<Value>,
-    reduction: i64,
-) -> Lowered {
+/// The sum of `max(0, margin - x[target] + x[i])^p` over all other classes `i`, divided by the number of classes.
+fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
+    let MultiMarginArgs { input: x, target, p, margin, weight, reduction } = args;
     let unbatched = cx.rank(x) < 2;
     let x = match cx.rank(x) {
         0 => cx.reshape(x, &[Expr::int(1), Expr::int(1)]),
@@ -210,12 +219,13 @@ fn multi_margin_loss(
     };
     let class = cx.cast(cx.iota(&cx.dim(x, 1)), DType::I64);
     let others = cx.select(cx.equal(class, own), 0, power);
-    let loss = reduce(cx, "ReduceMean", others, &[1], false);
+    let loss = reduce(cx, Reduction::Mean, others, &[1], false);
     let loss = if unbatched && cx.rank(target) == 0 { cx.reshape(loss, &[]) } else { loss };
     reduced(cx, loss, reduction)
 }
 
-/// Labels are the targets up to the first -1: `max(0, 1 - x[label] + x[i])` of each with each other class `i`.
+/// The sum of `max(0, 1 - x[label] + x[i])` over all labels and all classes `i` that are no label, divided by the number of classes;
+/// and which classes are labels. Labels are the targets before the first -1.
 fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowered<[Value; 2]> {
     let rank = cx.rank(x);
     let matrix = |v: Value| match rank {
@@ -234,24 +244,24 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     // Which classes are labels: any valid place that names them.
     let class = cx.cast(cx.iota(&classes), DType::I64);
     let named = cx.and(cx.equal(cx.unsqueeze(target, &[2]), class), cx.unsqueeze(valid, &[2]));
-    let is_label = reduce(cx, "ReduceMax", named, &[1], false);
+    let is_label = reduce(cx, Reduction::Max, named, &[1], false);
     let own = cx.unsqueeze(gather_elements(cx, x, labels, 1), &[2]);
     let off = cx.add(cx.sub(cx.unsqueeze(x, &[1]), own), 1.0);
     let counts = cx.and(cx.unsqueeze(valid, &[2]), cx.not(cx.unsqueeze(is_label, &[1])));
     let hinge = cx.select(counts, cx.maximum(off, 0), 0);
-    let sum = reduce(cx, "ReduceSum", hinge, &[1, 2], false);
+    let sum = reduce(cx, Reduction::Sum, hinge, &[1, 2], false);
     let loss = cx.div(sum, cx.cast(cx.size(&classes), dtype));
     let loss = if rank < 2 { cx.reshape(loss, &[]) } else { loss };
     let is_label = cx.reshape(cx.cast(is_label, dtype), &shape);
     Ok([reduced(cx, loss, reduction)?, is_label])
 }
 
-/// Targets that are probabilities, in the type of the logits.
+/// `target`, in the type of the logits if it holds probabilities.
 fn like_logits(cx: &Cx, target: Value, logits: Value) -> Value {
     if cx.dtype(target).is_float() { cx.cast(target, cx.dtype(logits)) } else { target }
 }
 
-/// `x` through the linear layer, float32 at least.
+/// `x @ linear.T + bias`; halves are computed in float32.
 fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
     let dtype = match cx.dtype(x) {
         DType::F16 | DType::BF16 => DType::F32,
@@ -262,36 +272,24 @@ fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
     cx.gemm(wide(x), wide(linear), bias.map(wide), options)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the op's signature")]
-fn linear_cross_entropy(
-    cx: &Cx,
-    x: Value,
-    linear: Value,
-    target: Value,
-    bias: Option<Value>,
-    weight: Option<Value>,
-    reduction: String,
-    ignore_index: i64,
-    smoothing: f64,
-    _chunk: i64,
-    _policy: String,
-    _accumulator: DType,
-    _retain: bool,
-    _input_grad: bool,
-    _weight_grad: bool,
-    _bias_grad: bool,
-) -> Lowered<[Option<Value>; 4]> {
-    let dtype = cx.dtype(x);
-    let logits = logits(cx, x, linear, bias);
-    let reduction = match reduction.as_str() {
-        "mean" => 1,
-        "sum" => 2,
-        _ => 0,
+/// [`cross_entropy_loss`] of a linear layer's results.
+fn linear_cross_entropy(cx: &Cx, args: LinearCrossEntropyArgs) -> Lowered<[Option<Value>; 4]> {
+    let dtype = cx.dtype(args.input);
+    let logits = logits(cx, args.input, args.linear_weight, args.linear_bias);
+    let args = CrossEntropyArgs {
+        weight: args.weight.map(|w| cx.cast(w, cx.dtype(logits))),
+        target: like_logits(cx, args.target, logits),
+        input: logits,
+        reduction: match args.reduction.as_deref() {
+            Some("mean") => 1,
+            Some("sum") => 2,
+            _ => 0,
+        },
+        ignore_index: args.ignore_index,
+        label_smoothing: args.label_smoothing.unwrap_or(0.0),
     };
-    let weight = weight.map(|w| cx.cast(w, cx.dtype(logits)));
-    let target = like_logits(cx, target, logits);
-    let loss = cross_entropy_loss(cx, logits, target, weight, reduction, ignore_index, smoothing)?;
-    // Gradients are no outputs of an exported program; without them PyTorch returns empty tensors.
+    let loss = cross_entropy_loss(cx, args)?;
+    // An exported program computes no gradients: PyTorch returns empty tensors for them.
     let empty = |i: usize| {
         let meta = cx.recorded(i).filter(|m| m.sizes.contains(&Expr::int(0)))?;
         Some(cx.full(&meta.sizes, 0, meta.dtype))

@@ -1,215 +1,129 @@
-//! Quantisation: numbers to small integers and back.
+//! Quantisation: floats to small integers and back.
 
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::_fake_quantize_learnable_per_channel_affine,
-        |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64, _: f64| {
-            fake_quantize(cx, x, s, rounded(cx, z, min, max), Some(axis), min, max)
-        }
-    ),
-    op!(
-        aten::_fake_quantize_learnable_per_tensor_affine,
-        |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64, _: f64| {
-            fake_quantize(cx, x, s, rounded(cx, z, min, max), None, min, max)
-        }
-    ),
-    op!(aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams, |cx: &Cx,
-                                                                          x: Value,
-                                                                          s: Value,
-                                                                          z: Value,
-                                                                          enabled: Value,
-                                                                          min: i64,
-                                                                          max: i64|
-     -> Lowered<Outputs> {
-        let quantized = fake_quantize(cx, x, s, z, None, min, max)?;
-        let enabled = cx.not(cx.equal(first(cx, enabled), 0));
-        // Switched off, nothing is out of range.
-        let within = within(cx, x, s, z, None, min, max);
-        Ok([
-            Some(cx.select(enabled, quantized, x)),
-            within.map(|mask| cx.or(mask, cx.not(enabled))),
-        ]
-        .into())
-    }),
-    op!(
-        aten::fake_quantize_per_channel_affine,
-        |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64| {
-            fake_quantize(cx, x, s, z, Some(axis), min, max)
-        }
-    ),
-    op!(aten::fake_quantize_per_channel_affine_cachemask, |cx: &Cx,
-                                                           x: Value,
-                                                           s: Value,
-                                                           z: Value,
-                                                           axis: i64,
-                                                           min: i64,
-                                                           max: i64|
-     -> Lowered<Outputs> {
-        Ok([
-            Some(fake_quantize(cx, x, s, z, Some(axis), min, max)?),
-            within(cx, x, s, z, Some(axis), min, max),
-        ]
-        .into())
-    }),
-    op!(
-        aten::fake_quantize_per_tensor_affine,
-        |cx: &Cx, x: Value, s: f64, z: i64, min: i64, max: i64| {
-            let (s, z) = numbers(cx, s, z);
-            fake_quantize(cx, x, s, z, None, min, max)
-        }
-    ),
-    op!(
-        aten::fake_quantize_per_tensor_affine_tensor_qparams,
-        |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64| {
-            fake_quantize(cx, x, s, z, None, min, max)
-        }
-    ),
-    op!(aten::fake_quantize_per_tensor_affine_cachemask, |cx: &Cx,
-                                                          x: Value,
-                                                          s: f64,
-                                                          z: i64,
-                                                          min: i64,
-                                                          max: i64|
-     -> Lowered<Outputs> {
-        let (s, z) = numbers(cx, s, z);
-        Ok([Some(fake_quantize(cx, x, s, z, None, min, max)?), within(cx, x, s, z, None, min, max)]
-            .into())
-    }),
+    op!(aten::_fake_quantize_learnable_per_channel_affine, fake_quantize_learnable),
+    op!(aten::_fake_quantize_learnable_per_tensor_affine, fake_quantize_learnable),
+    op!(aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams, fake_quantize),
+    op!(aten::fake_quantize_per_channel_affine, fake_quantize),
+    op!(aten::fake_quantize_per_channel_affine_cachemask, fake_quantize),
+    op!(aten::fake_quantize_per_tensor_affine, fake_quantize),
+    op!(aten::fake_quantize_per_tensor_affine_tensor_qparams, fake_quantize),
+    op!(aten::fake_quantize_per_tensor_affine_cachemask, fake_quantize),
     op!(quantized_decomposed::_choose_qparams_per_token_asymmetric_impl, per_token_asymmetric),
     op!(quantized_decomposed::choose_qparams_tensor, choose_qparams),
     op!(quantized_decomposed::choose_qparams_per_token, per_token_symmetric),
     op!(quantized_decomposed::choose_qparams_per_token_asymmetric, per_token_asymmetric),
     op!(quantized_decomposed::choose_qparams_symmetric_tensor, choose_qparams_symmetric),
-    op!(quantized_decomposed::convert_element_type_no_fuse, |cx: &Cx,
-                                                             x: Value,
-                                                             dtype: DType|
-     -> Lowered {
-        Ok(cx.cast(x, dtype))
-    }),
-    op!(
-        quantized_decomposed::dequantize_per_channel,
-        |cx: &Cx,
-         q: Value,
-         s: Value,
-         z: Option<Value>,
-         axis: i64,
-         _: i64,
-         _: i64,
-         _: DType,
-         _: Option<DType>| { dequantize(cx, q, s, z, Some(axis)) }
-    ),
-    op!(quantized_decomposed::dequantize_per_channel_group, |cx: &Cx,
-                                                             q: Value,
-                                                             s: Value,
-                                                             z: Option<Value>,
-                                                             _: i64,
-                                                             _: i64,
-                                                             _: DType,
-                                                             group: i64,
-                                                             _: DType|
-     -> Lowered {
-        let shape = cx.shape(q);
-        let (groups, s, z) = grouped(cx, q, s, z, group);
-        Ok(cx.reshape(affine(cx, groups, s, z)?, &shape))
-    }),
-    op!(
-        quantized_decomposed::dequantize_per_tensor,
-        |cx: &Cx, q: Value, s: f64, z: i64, _: i64, _: i64, _: DType, _: Option<DType>| {
-            let (s, z) = numbers(cx, s, z);
-            dequantize(cx, q, s, Some(z), None)
-        }
-    ),
-    op!(
-        quantized_decomposed::dequantize_per_tensor_tensor,
-        |cx: &Cx, q: Value, s: Value, z: Value, _: i64, _: i64, _: DType, _: Option<DType>| {
-            dequantize(cx, q, s, Some(z), None)
-        }
-    ),
-    op!(
-        quantized_decomposed::dequantize_per_tensor_tensor2,
-        |cx: &Cx, q: Value, s: Value, z: Value, _: Value, _: Value, _: DType, _: Option<DType>| {
-            dequantize(cx, q, s, Some(z), None)
-        }
-    ),
-    op!(
-        quantized_decomposed::dequantize_per_token,
-        |cx: &Cx, q: Value, s: Value, z: Value, _: i64, _: i64, _: DType, _: DType| {
-            affine(cx, q, s, Some(z))
-        }
-    ),
-    op!(
-        quantized_decomposed::fake_quant_per_channel,
-        |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64| {
-            fake_quantize(cx, x, s, z, Some(axis), min, max)
-        }
-    ),
-    op!(
-        quantized_decomposed::quantize_per_channel,
-        |cx: &Cx, x: Value, s: Value, z: Value, axis: i64, min: i64, max: i64, dtype: DType| {
-            quantize(cx, x, s, z, Some(axis), (min, max), dtype)
-        }
-    ),
-    op!(quantized_decomposed::quantize_per_channel_group, |cx: &Cx,
-                                                           x: Value,
-                                                           s: Value,
-                                                           z: Value,
-                                                           min: i64,
-                                                           max: i64,
-                                                           dtype: DType,
-                                                           group: i64|
-     -> Lowered {
-        let shape = cx.shape(x);
-        let (groups, s, z) = grouped(cx, x, s, Some(z), group);
-        let levels = levels(cx, groups, s, z, min, max);
-        Ok(cx.reshape(cx.cast(levels, dtype), &shape))
-    }),
-    op!(
-        quantized_decomposed::quantize_per_tensor,
-        |cx: &Cx, x: Value, s: f64, z: i64, min: i64, max: i64, dtype: DType| {
-            let (s, z) = numbers(cx, s, z);
-            quantize(cx, x, s, z, None, (min, max), dtype)
-        }
-    ),
-    op!(
-        quantized_decomposed::quantize_per_tensor_tensor,
-        |cx: &Cx, x: Value, s: Value, z: Value, min: i64, max: i64, dtype: DType| {
-            quantize(cx, x, s, z, None, (min, max), dtype)
-        }
-    ),
-    op!(quantized_decomposed::quantize_per_tensor_tensor2, |cx: &Cx,
-                                                            x: Value,
-                                                            s: Value,
-                                                            z: Value,
-                                                            min: Value,
-                                                            max: Value,
-                                                            dtype: DType|
-     -> Lowered {
-        let x = cx.cast(x, DType::F32);
-        let s = cx.cast(first(cx, s), DType::F32);
-        let level = cx.add(cx.round(cx.div(x, s)), cx.cast(first(cx, z), DType::F32));
-        let bound = |v| cx.cast(first(cx, v), DType::F32);
-        Ok(cx.cast(cx.minimum(cx.maximum(level, bound(min)), bound(max)), dtype))
-    }),
-    op!(quantized_decomposed::quantize_per_token, |cx: &Cx,
-                                                   x: Value,
-                                                   s: Value,
-                                                   z: Value,
-                                                   min: i64,
-                                                   max: i64,
-                                                   dtype: DType|
-     -> Lowered {
-        Ok(cx.cast(levels(cx, x, s, Some(z), min, max), dtype))
-    }),
+    op!(quantized_decomposed::convert_element_type_no_fuse, convert_element_type),
+    op!(quantized_decomposed::dequantize_per_channel, dequantize_per_channel),
+    op!(quantized_decomposed::dequantize_per_channel_group, dequantize_per_channel_group),
+    op!(quantized_decomposed::dequantize_per_tensor, dequantize_per_tensor),
+    op!(quantized_decomposed::dequantize_per_tensor_tensor, dequantize_per_tensor),
+    op!(quantized_decomposed::dequantize_per_tensor_tensor2, dequantize_per_tensor),
+    op!(quantized_decomposed::dequantize_per_token, dequantize_per_token),
+    op!(quantized_decomposed::fake_quant_per_channel, fake_quant_per_channel),
+    op!(quantized_decomposed::quantize_per_channel, quantize_per_channel),
+    op!(quantized_decomposed::quantize_per_channel_group, quantize_per_channel_group),
+    op!(quantized_decomposed::quantize_per_tensor, quantize_per_tensor),
+    op!(quantized_decomposed::quantize_per_tensor_tensor, quantize_per_tensor),
+    op!(quantized_decomposed::quantize_per_tensor_tensor2, quantize_per_tensor_in_range),
+    op!(quantized_decomposed::quantize_per_token, quantize_per_token),
 ];
 
-/// Scale and zero point as constants.
-fn numbers(cx: &Cx, scale: f64, zero_point: i64) -> (Value, Value) {
-    (cx.scalar(scale, DType::F32), cx.scalar(zero_point, DType::I64))
+arguments! {
+    /// What fake quantisations take: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
+    struct FakeQuantizeArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        fake_quant_enabled: Option<Value>,
+        axis: Option<i64>,
+        quant_min: i64,
+        quant_max: i64,
+        grad_factor: Ignored,
+    }
+
+    /// What quantisations take with `scale` and `zero_point` of the tensor.
+    struct QuantizePerTensorArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        quant_min: i64,
+        quant_max: i64,
+        dtype: DType,
+    }
+
+    /// What [`quantize_per_tensor_in_range`] takes.
+    struct QuantizeInRangeArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        quant_min: Value,
+        quant_max: Value,
+        dtype: DType,
+    }
+
+    /// What quantisations take with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
+    /// of `group_size` elements of a row.
+    struct QuantizeRowsArgs {
+        input: Value,
+        scales: Value,
+        zero_points: Value,
+        axis: Option<i64>,
+        quant_min: i64,
+        quant_max: i64,
+        dtype: Option<DType>,
+        group_size: Option<i64>,
+    }
+
+    /// What dequantisations take with `scale` and `zero_point` of the tensor.
+    struct DequantizePerTensorArgs {
+        input: Value,
+        scale: Value,
+        zero_point: Value,
+        quant_min: Ignored,
+        quant_max: Ignored,
+        dtype: Ignored,
+        out_dtype: Ignored,
+    }
+
+    /// What dequantisations take with scales and zero points of channels, tokens or groups.
+    struct DequantizeRowsArgs {
+        input: Value,
+        scales: Value,
+        zero_points: Option<Value>,
+        axis: Option<i64>,
+        quant_min: Ignored,
+        quant_max: Ignored,
+        dtype: Ignored,
+        group_size: Option<i64>,
+        out_dtype: Ignored,
+        output_dtype: Ignored,
+    }
+}
+
+/// How numbers become integers: `clamp(round(x / scale + zero_point), min, max)`. With an axis, scale and zero point are vectors
+/// along it.
+#[derive(Clone, Copy)]
+struct Mapping {
+    scale: Value,
+    zero_point: Value,
+    axis: Option<i64>,
+    min: i64,
+    max: i64,
+}
+
+impl Mapping {
+    /// Scale and zero point so that they broadcast with `x`.
+    fn broadcast(&self, cx: &Cx, x: Value) -> Lowered<(Value, Value)> {
+        let along = |v| along_axis(cx, x, v, self.axis);
+        Ok((along(self.scale)?, along(self.zero_point)?))
+    }
 }
 
 /// The one element of a tensor, 0-d.
@@ -217,7 +131,7 @@ fn first(cx: &Cx, v: Value) -> Value {
     cx.reshape(v, &[])
 }
 
-/// A zero point that was learnt, as an integer.
+/// A zero point of floats rounded and clamped to the range, as int64.
 fn rounded(cx: &Cx, zero_point: Value, min: i64, max: i64) -> Value {
     if !cx.dtype(zero_point).is_float() {
         return zero_point;
@@ -226,7 +140,7 @@ fn rounded(cx: &Cx, zero_point: Value, min: i64, max: i64) -> Value {
     cx.cast(held, DType::I64)
 }
 
-/// The range of a type that `QuantizeLinear` gives, before opset 21 too.
+/// The range of a type that `QuantizeLinear` supports in all opsets.
 fn range(dtype: DType) -> Option<(i64, i64)> {
     match dtype {
         DType::I8 => Some((-128, 127)),
@@ -244,19 +158,12 @@ fn along_axis(cx: &Cx, x: Value, parameter: Value, axis: Option<i64>) -> Lowered
     Ok(cx.unsqueeze(parameter, &behind))
 }
 
-/// `QuantizeLinear`, held to the range where that is less than the type's; for other types its formula.
-fn quantize(
-    cx: &Cx,
-    x: Value,
-    scale: Value,
-    zero_point: Value,
-    axis: Option<i64>,
-    (min, max): (i64, i64),
-    dtype: DType,
-) -> Lowered {
+/// `clamp(round(x / scale) + zero_point)`: `QuantizeLinear`, clamped if the range is less than the type's; the formula for types that
+/// it does not support.
+fn quantize(cx: &Cx, x: Value, mapping: &Mapping, dtype: DType) -> Lowered {
+    let &Mapping { scale, zero_point, axis, min, max } = mapping;
     let (Some(full), false) = (range(dtype), cx.dtype(zero_point).is_float()) else {
-        let (scale, zero_point) =
-            (along_axis(cx, x, scale, axis)?, along_axis(cx, x, zero_point, axis)?);
+        let (scale, zero_point) = mapping.broadcast(cx, x)?;
         let x = cx.cast(x, DType::F32);
         let level = cx.round(cx.div(x, cx.cast(scale, DType::F32)));
         let level = cx.add(level, cx.cast(zero_point, DType::F32));
@@ -279,7 +186,7 @@ fn quantize(
     Ok(cx.clamp(result, above, below))
 }
 
-/// `DequantizeLinear`; for types that it does not take, its formula. Gives the recorded type.
+/// `(q - zero_point) * scale` in the recorded type: `DequantizeLinear`; the formula for types that it does not support.
 fn dequantize(
     cx: &Cx,
     q: Value,
@@ -327,14 +234,15 @@ fn levels(cx: &Cx, x: Value, scale: Value, zero_point: Option<Value>, min: i64, 
     cx.clamp(cx.round(level), Some(Scalar::Int(min)), Some(Scalar::Int(max)))
 }
 
-/// Groups of the last dimension as rows, with one scale and zero point each.
+/// `x` with each group of its last dimension as a row, and the scale and zero point of each row as columns.
 fn grouped(
     cx: &Cx,
     x: Value,
     scale: Value,
     zero_point: Option<Value>,
-    group: i64,
-) -> (Value, Value, Option<Value>) {
+    group: Option<i64>,
+) -> Lowered<(Value, Value, Option<Value>)> {
+    let group = group.ok_or_else(|| LowerError::unsupported("groups of no size"))?;
     let group = match cx.dim(x, -1).as_int() {
         Some(last) if group > last => last,
         _ => group,
@@ -342,54 +250,139 @@ fn grouped(
     let rows = cx.numel(x).floor_div(&Expr::int(group));
     let column = |v| cx.reshape(v, &[rows.clone(), Expr::int(1)]);
     let groups = cx.reshape(x, &[rows.clone(), Expr::int(group)]);
-    (groups, column(scale), zero_point.map(column))
+    Ok((groups, column(scale), zero_point.map(column)))
 }
 
-/// `QuantizeLinear` and `DequantizeLinear` where the range is that of bytes, else the formula.
-fn fake_quantize(
-    cx: &Cx,
-    x: Value,
-    scale: Value,
-    zero_point: Value,
-    axis: Option<i64>,
-    min: i64,
-    max: i64,
-) -> Lowered {
+/// The nearest number that a quantised tensor can hold, `(clamp(round(x / scale + zero_point)) - zero_point) * scale`:
+/// `QuantizeLinear` and `DequantizeLinear` if the range is that of a byte, else the formula.
+fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
+    let &Mapping { scale, zero_point, axis, min, max } = mapping;
     let given = cx.dtype(x);
     let bytes = [DType::I8, DType::U8];
     let fitting = bytes.into_iter().find(|&d| range(d) == Some((min, max)));
     if let (Some(dtype), false) = (fitting, cx.dtype(zero_point).is_float()) {
-        let q = quantize(cx, x, scale, zero_point, axis, (min, max), dtype)?;
+        let q = quantize(cx, x, mapping, dtype)?;
         return Ok(cx.cast(dequantize(cx, q, scale, Some(zero_point), axis)?, given));
     }
-    let (scale, zero_point) =
-        (along_axis(cx, x, scale, axis)?, along_axis(cx, x, zero_point, axis)?);
+    let (scale, zero_point) = mapping.broadcast(cx, x)?;
     let level = levels(cx, x, scale, Some(zero_point), min, max);
     affine(cx, level, scale, Some(zero_point))
 }
 
-/// Where an element is not held at the range's ends; nothing if nobody asks.
-fn within(
-    cx: &Cx,
-    x: Value,
-    scale: Value,
-    zero_point: Value,
-    axis: Option<i64>,
-    min: i64,
-    max: i64,
-) -> Option<Value> {
-    if !cx.is_used(1) {
-        return None;
-    }
-    let parameter = |v| along_axis(cx, x, v, axis).ok();
-    let (scale, zero_point) = (parameter(scale)?, parameter(zero_point)?);
+/// Where an element is inside the range, so that it is not clamped.
+fn within(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
+    let (scale, zero_point) = mapping.broadcast(cx, x)?;
     let x = cx.cast(x, DType::F32);
     let scaled = cx.mul(x, cx.reciprocal(cx.cast(scale, DType::F32)));
     let level = cx.round(cx.add(scaled, cx.cast(zero_point, DType::F32)));
-    Some(cx.and(cx.greater_or_equal(level, min), cx.less_or_equal(level, max)))
+    Ok(cx.and(cx.greater_or_equal(level, mapping.min), cx.less_or_equal(level, mapping.max)))
 }
 
-/// What was worked out, in the types and shapes recorded.
+/// [`nearest_quantized`], and [`within`] if used. If fake quantisation is disabled at run time, the input and a mask of true.
+fn fake_quantize(cx: &Cx, args: FakeQuantizeArgs) -> Lowered<Outputs> {
+    let FakeQuantizeArgs { input, scale, zero_point, axis, quant_min, quant_max, .. } = args;
+    let mapping = Mapping { scale, zero_point, axis, min: quant_min, max: quant_max };
+    let result = nearest_quantized(cx, input, &mapping)?;
+    let enabled = args.fake_quant_enabled.map(|e| cx.not(cx.equal(first(cx, e), 0)));
+    let mask = cx.is_used(1).then(|| within(cx, input, &mapping)).transpose()?;
+    let result = enabled.map_or(result, |e| cx.select(e, result, input));
+    let mask = mask.map(|mask| enabled.map_or(mask, |e| cx.or(mask, cx.not(e))));
+    Ok([Some(result), mask].into())
+}
+
+/// [`fake_quantize`] with a zero point that was learnt: rounded and clamped to the range.
+fn fake_quantize_learnable(cx: &Cx, mut args: FakeQuantizeArgs) -> Lowered<Outputs> {
+    args.zero_point = rounded(cx, args.zero_point, args.quant_min, args.quant_max);
+    fake_quantize(cx, args)
+}
+
+/// [`nearest_quantized`] of channels.
+fn fake_quant_per_channel(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    nearest_quantized(cx, args.input, &args.mapping())
+}
+
+impl QuantizeRowsArgs {
+    fn mapping(&self) -> Mapping {
+        Mapping {
+            scale: self.scales,
+            zero_point: self.zero_points,
+            axis: self.axis,
+            min: self.quant_min,
+            max: self.quant_max,
+        }
+    }
+
+    /// The type of the result; none of ops that have no such parameter.
+    fn result_type(&self) -> Lowered<DType> {
+        self.dtype.ok_or_else(|| LowerError::unsupported("no type to quantise to"))
+    }
+}
+
+/// `clamp(round(x / scale) + zero_point)` with one scale and zero point.
+fn quantize_per_tensor(cx: &Cx, args: QuantizePerTensorArgs) -> Lowered {
+    let QuantizePerTensorArgs { input, scale, zero_point, quant_min, quant_max, dtype } = args;
+    let mapping = Mapping { scale, zero_point, axis: None, min: quant_min, max: quant_max };
+    quantize(cx, input, &mapping, dtype)
+}
+
+/// [`quantize_per_tensor`] with a range that is only known at run time.
+fn quantize_per_tensor_in_range(cx: &Cx, args: QuantizeInRangeArgs) -> Lowered {
+    let x = cx.cast(args.input, DType::F32);
+    let float = |v| cx.cast(first(cx, v), DType::F32);
+    let scale = float(args.scale);
+    let level = cx.add(cx.round(cx.div(x, scale)), float(args.zero_point));
+    let above = cx.maximum(level, float(args.quant_min));
+    Ok(cx.cast(cx.minimum(above, float(args.quant_max)), args.dtype))
+}
+
+/// `clamp(round(x / scale) + zero_point)` with a scale and zero point for each channel.
+fn quantize_per_channel(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    quantize(cx, args.input, &args.mapping(), args.result_type()?)
+}
+
+/// [`levels`] with a scale and zero point for each group of a row.
+fn quantize_per_channel_group(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    let (x, z) = (args.input, Some(args.zero_points));
+    let (groups, s, z) = grouped(cx, x, args.scales, z, args.group_size)?;
+    let levels = levels(cx, groups, s, z, args.quant_min, args.quant_max);
+    Ok(cx.reshape(cx.cast(levels, args.result_type()?), &cx.shape(x)))
+}
+
+/// [`levels`] with a scale and zero point for each row.
+fn quantize_per_token(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
+    let (s, z) = (args.scales, Some(args.zero_points));
+    let levels = levels(cx, args.input, s, z, args.quant_min, args.quant_max);
+    Ok(cx.cast(levels, args.result_type()?))
+}
+
+/// `(q - zero_point) * scale` with one scale and zero point.
+fn dequantize_per_tensor(cx: &Cx, args: DequantizePerTensorArgs) -> Lowered {
+    dequantize(cx, args.input, args.scale, Some(args.zero_point), None)
+}
+
+/// `(q - zero_point) * scale` with a scale and zero point for each channel.
+fn dequantize_per_channel(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
+    dequantize(cx, args.input, args.scales, args.zero_points, args.axis)
+}
+
+/// `(q - zero_point) * scale` with a scale and zero point for each group of a row.
+fn dequantize_per_channel_group(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
+    let q = args.input;
+    let (groups, s, z) = grouped(cx, q, args.scales, args.zero_points, args.group_size)?;
+    Ok(cx.reshape(affine(cx, groups, s, z)?, &cx.shape(q)))
+}
+
+/// `(q - zero_point) * scale` with a scale and zero point for each row.
+fn dequantize_per_token(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
+    affine(cx, args.input, args.scales, args.zero_points)
+}
+
+/// `x` as another type.
+fn convert_element_type(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    Ok(cx.cast(x, dtype))
+}
+
+/// Scale and zero point in their recorded types and shapes.
 fn cast_to_recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
     let fit = |i: usize, v: Value| match cx.recorded(i) {
         Some(meta) => cx.reshape(cx.cast(v, meta.dtype), &meta.sizes),
@@ -399,15 +392,16 @@ fn cast_to_recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
     Ok([fit(0, scale), fit(1, zero_point)])
 }
 
-/// The least and the largest element, 0 among them; over the last dimension or over all.
+/// The smallest and the largest of the elements and 0, over `axes` or over all.
 fn extremes(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     let x = cx.cast(x, DType::F32);
-    let low = cx.reduce("ReduceMin", x, axes, !axes.is_empty());
-    let high = cx.reduce("ReduceMax", x, axes, !axes.is_empty());
+    let low = cx.reduce(Reduction::Min, x, axes, !axes.is_empty());
+    let high = cx.reduce(Reduction::Max, x, axes, !axes.is_empty());
     (cx.minimum(low, 0.0), cx.maximum(high, 0.0))
 }
 
-/// Scale and zero point that map the elements onto the range (`determine_qparams` of torch.ao.quantization).
+/// Scale and zero point that map the range of the elements onto `min..=max`: `scale = (high - low) / (max - min)`,
+/// `zero_point = min - round(low / scale)` (`determine_qparams` of torch.ao.quantization).
 fn choose_qparams(
     cx: &Cx,
     x: Value,
@@ -423,6 +417,7 @@ fn choose_qparams(
     cast_to_recorded(cx, [scale, held])
 }
 
+/// [`choose_qparams`] with a zero point in the middle of the range: `scale = 2 max|x| / (max - min)`.
 fn choose_qparams_symmetric(
     cx: &Cx,
     x: Value,
@@ -438,19 +433,20 @@ fn choose_qparams_symmetric(
     cast_to_recorded(cx, [scale, cx.scalar(middle, DType::I64)])
 }
 
+/// For each row, `scale = max|x| / 127` and a zero point of 0.
 fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
     let last = cx.rank(x).saturating_sub(1);
     let x = match cx.dtype(x) {
         DType::F16 => cx.cast(x, DType::F32),
         _ => x,
     };
-    let largest = cx.reduce("ReduceMax", cx.abs(x), &[last], true);
+    let largest = cx.reduce(Reduction::Max, cx.abs(x), &[last], true);
     let scale = cx.div(cx.maximum(largest, 1e-5), 127.0);
     let zeros = cx.full(&cx.shape(scale), 0, cx.dtype(scale));
     cast_to_recorded(cx, [scale, zeros])
 }
 
-/// As XNNPACK does: the zero point from the end of the range whose error is smaller.
+/// [`choose_qparams`] of each row for int8. Like XNNPACK, it takes the zero point from the end of the range that has the smaller error.
 fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
     let (min, max) = (-128.0, 127.0);
     let (low, high) = extremes(cx, x, &[cx.rank(x).saturating_sub(1)]);

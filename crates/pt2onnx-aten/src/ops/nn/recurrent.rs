@@ -1,94 +1,97 @@
 //! Recurrent networks: whole sequences as `LSTM`, `GRU` and `RNN`, and single cells.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{
+    AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::Outputs,
+    op::op,
+};
+use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_thnn_fused_gru_cell, fused_gru_cell),
     op!(aten::_thnn_fused_lstm_cell, fused_lstm_cell),
-    op!(aten::gru_input, |cx: &Cx,
-                          x: Value,
-                          h: Value,
-                          p: Vec<Value>,
-                          b: bool,
-                          n: i64,
-                          d: f64,
-                          t: bool,
-                          two: bool,
-                          first: bool| {
-        sequence(cx, Kind::Gru, x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    op!(aten::gru_cell, |cx: &Cx,
-                         x: Value,
-                         h: Value,
-                         wi: Value,
-                         wh: Value,
-                         bi: Option<Value>,
-                         bh: Option<Value>|
-     -> Lowered {
-        Ok(gru_gates(cx, linear(cx, x, wi, bi), linear(cx, h, wh, bh), h))
-    }),
-    op!(aten::lstm_input, |cx: &Cx,
-                           x: Value,
-                           h: Vec<Value>,
-                           p: Vec<Value>,
-                           b: bool,
-                           n: i64,
-                           d: f64,
-                           t: bool,
-                           two: bool,
-                           first: bool| {
-        sequence(cx, Kind::Lstm, x, h, p, b, n, dropout(d, t, n)?, two, first)
-    }),
+    op!(aten::gru_input, gru),
+    op!(aten::gru_cell, gru_cell),
+    op!(aten::lstm_input, lstm),
     op!(aten::lstm_cell, lstm_cell),
     op!(aten::mkldnn_rnn_layer, mkldnn_rnn_layer),
-    op!(aten::rnn_relu_input, |cx: &Cx,
-                               x: Value,
-                               h: Value,
-                               p: Vec<Value>,
-                               b: bool,
-                               n: i64,
-                               d: f64,
-                               t: bool,
-                               two: bool,
-                               first: bool| {
-        sequence(cx, Kind::Rnn("Relu"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    op!(aten::rnn_relu_cell, |cx: &Cx,
-                              x: Value,
-                              h: Value,
-                              wi: Value,
-                              wh: Value,
-                              bi: Option<Value>,
-                              bh: Option<Value>|
-     -> Lowered {
-        Ok(cx.relu(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
-    }),
-    op!(aten::rnn_tanh_input, |cx: &Cx,
-                               x: Value,
-                               h: Value,
-                               p: Vec<Value>,
-                               b: bool,
-                               n: i64,
-                               d: f64,
-                               t: bool,
-                               two: bool,
-                               first: bool| {
-        sequence(cx, Kind::Rnn("Tanh"), x, vec![h], p, b, n, dropout(d, t, n)?, two, first)
-    }),
-    op!(aten::rnn_tanh_cell, |cx: &Cx,
-                              x: Value,
-                              h: Value,
-                              wi: Value,
-                              wh: Value,
-                              bi: Option<Value>,
-                              bh: Option<Value>|
-     -> Lowered {
-        Ok(cx.tanh(cx.add(linear(cx, x, wi, bi), linear(cx, h, wh, bh))))
-    }),
+    op!(aten::rnn_relu_input, rnn_relu),
+    op!(aten::rnn_relu_cell, rnn_relu_cell),
+    op!(aten::rnn_tanh_input, rnn_tanh),
+    op!(aten::rnn_tanh_cell, rnn_tanh_cell),
 ];
 
+arguments! {
+    /// What whole sequences take. `params` holds for each layer and direction the weights of input and hidden state, then their biases.
+    struct SequenceArgs {
+        input: Value,
+        hx: States,
+        params: Vec<Value>,
+        has_biases: bool,
+        num_layers: i64,
+        dropout: f64,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    }
+
+    /// What single cells take.
+    struct CellArgs {
+        input: Value,
+        hx: States,
+        w_ih: Value,
+        w_hh: Value,
+        b_ih: Option<Value>,
+        b_hh: Option<Value>,
+    }
+
+    /// What [`mkldnn_rnn_layer`] takes.
+    struct MkldnnArgs {
+        input: Value,
+        weight0: Value,
+        weight1: Value,
+        weight2: Value,
+        weight3: Value,
+        hx_: Value,
+        cx_: Value,
+        reverse: bool,
+        batch_sizes: Vec<i64>,
+        mode: i64,
+        hidden_size: Ignored,
+        num_layers: Ignored,
+        has_biases: bool,
+        bidirectional: Ignored,
+        batch_first: bool,
+        train: Ignored,
+    }
+}
+
+/// The states that a network starts with: the hidden state and, of an LSTM, the cell state.
+#[derive(Debug, Clone)]
+struct States(Vec<Value>);
+
+impl FromArg for States {
+    fn accepts(ty: &ParamType) -> bool {
+        Value::accepts(ty) || Vec::<Value>::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::Tensors(_) => Vec::from_arg(cx, arg).map(States),
+            _ => Value::from_arg(cx, arg).map(|state| States(vec![state])),
+        }
+    }
+}
+
+impl States {
+    /// The first of them.
+    fn hidden(&self) -> Lowered {
+        self.0.first().copied().ok_or_else(|| LowerError::unsupported("a cell without a state"))
+    }
+}
+
+/// The kinds of networks.
 #[derive(Clone, Copy)]
 enum Kind {
     Lstm,
@@ -98,7 +101,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Where PyTorch has ONNX's gates: it orders them input, forget, cell, output (ONNX: input, output, forget, cell) and
+    /// Where PyTorch's weights have the gates in ONNX's order. PyTorch orders them input, forget, cell, output (ONNX: input, output, forget, cell) and
     /// reset, update, new (ONNX: update, reset, new).
     fn gates(self) -> &'static [i64] {
         match self {
@@ -109,30 +112,47 @@ impl Kind {
     }
 }
 
-/// Refuses dropout between layers.
-fn dropout(p: f64, train: bool, layers: i64) -> Lowered<()> {
-    match train && p > 0.0 && layers > 1 {
-        true => Err(LowerError::unsupported(
-            "dropout between layers: export the model after `model.eval()`",
-        )),
-        false => Ok(()),
-    }
+/// One direction of a layer, or both.
+struct Layer<'a> {
+    kind: Kind,
+    /// The states that it starts with.
+    start: &'a [Value],
+    /// Of each direction.
+    weights: &'a [Value],
+    /// How many weights a direction has.
+    each: usize,
+    direction: &'static str,
 }
 
-/// One node for each layer. Its result is `(time, directions, batch, hidden)`, the directions side by side in PyTorch's.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn sequence(
-    cx: &Cx,
-    kind: Kind,
-    x: Value,
-    start: Vec<Value>,
-    weights: Vec<Value>,
-    has_biases: bool,
-    layers: i64,
-    _dropout: (),
-    bidirectional: bool,
-    batch_first: bool,
-) -> Lowered<Outputs> {
+/// Long short-term memory: the results, and the last hidden and cell state of each layer.
+fn lstm(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
+    sequence(cx, Kind::Lstm, args)
+}
+
+/// Gated recurrent units: the results, and the last state of each layer.
+fn gru(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
+    sequence(cx, Kind::Gru, args)
+}
+
+/// A recurrent network with `relu`: the results, and the last state of each layer.
+fn rnn_relu(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
+    sequence(cx, Kind::Rnn("Relu"), args)
+}
+
+/// A recurrent network with `tanh`: the results, and the last state of each layer.
+fn rnn_tanh(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
+    sequence(cx, Kind::Rnn("Tanh"), args)
+}
+
+/// One node for each layer. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has the directions side by side.
+fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
+    let SequenceArgs { input: x, params: weights, has_biases, bidirectional, .. } = args;
+    let (start, layers, batch_first) = (args.hx.0, args.num_layers, args.batch_first);
+    if args.train && args.dropout > 0.0 && layers > 1 {
+        return Err(LowerError::unsupported(
+            "dropout between layers: export the model after `model.eval()`",
+        ));
+    }
     let directions = 1 + usize::from(bidirectional);
     let direction = if bidirectional { "bidirectional" } else { "forward" };
     let each = if has_biases { 4 } else { 2 };
@@ -151,7 +171,7 @@ fn sequence(
         let first = Expr::int((layer * directions) as i64);
         let end = Expr::int(((layer + 1) * directions) as i64);
         let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
-        let outputs = one_layer(cx, kind, x, &start, weights, each, direction)?;
+        let outputs = one_layer(cx, x, &Layer { kind, start: &start, weights, each, direction })?;
         let all = outputs[0];
         x = if bidirectional {
             let [time, _, batch, hidden] = <[Expr; 4]>::try_from(cx.shape(all).to_vec())
@@ -171,15 +191,8 @@ fn sequence(
 }
 
 /// All results, and the last of each state.
-fn one_layer(
-    cx: &Cx,
-    kind: Kind,
-    x: Value,
-    start: &[Value],
-    weights: &[Value],
-    each: usize,
-    direction: &'static str,
-) -> Lowered<Vec<Value>> {
+fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
+    let &Layer { kind, start, weights, each, direction } = layer;
     let hidden = weights.get(1).and_then(|&w| cx.dim(w, 1).as_int());
     let hidden = hidden
         .ok_or_else(|| LowerError::unsupported("a recurrent layer of dynamic hidden size"))?;
@@ -234,42 +247,25 @@ fn one_layer(
     Ok(outputs.to_vec())
 }
 
-/// One layer in one direction, as PyTorch's decomposition of `lstm` gives; what the last output is to be is for gradients.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn mkldnn_rnn_layer(
-    cx: &Cx,
-    x: Value,
-    w_ih: Value,
-    w_hh: Value,
-    b_ih: Value,
-    b_hh: Value,
-    h: Value,
-    c: Value,
-    reverse: bool,
-    batch_sizes: Vec<i64>,
-    mode: i64,
-    _hidden_size: i64,
-    _layers: i64,
-    has_biases: bool,
-    _bidirectional: bool,
-    batch_first: bool,
-    _train: bool,
-) -> Lowered<Outputs> {
-    // 2 stands for LSTM. The decomposition puts time first by itself.
-    if mode != 2 || batch_first || !batch_sizes.is_empty() {
+/// An LSTM of one layer and direction, as PyTorch decomposes `lstm`. The last output is only for gradients.
+fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
+    // Mode 2 is LSTM. The decomposition puts time first itself.
+    if args.mode != 2 || args.batch_first || !args.batch_sizes.is_empty() {
         return Err(LowerError::unsupported(
             "a layer other than an LSTM, of packed sequences, or with the batch first",
         ));
     }
-    let direction = if reverse { "reverse" } else { "forward" };
-    let weights = [w_ih, w_hh, b_ih, b_hh];
-    let each = if has_biases { 4 } else { 2 };
+    let direction = if args.reverse { "reverse" } else { "forward" };
+    let weights = [args.weight0, args.weight1, args.weight2, args.weight3];
+    let each = if args.has_biases { 4 } else { 2 };
     let state = |s: Value| match cx.rank(s) {
         2 => cx.unsqueeze(s, &[0]),
         _ => s,
     };
-    let start = [state(h), state(c)];
-    let outputs = one_layer(cx, Kind::Lstm, x, &start, &weights[..each], each, direction)?;
+    let start = [state(args.hx_), state(args.cx_)];
+    let weights = &weights[..each];
+    let layer = Layer { kind: Kind::Lstm, start: &start, weights, each, direction };
+    let outputs = one_layer(cx, args.input, &layer)?;
     let recorded = |i: usize, v: Value| match cx.recorded(i) {
         Some(meta) => cx.reshape(v, &meta.sizes),
         None => v,
@@ -293,14 +289,14 @@ fn linear(cx: &Cx, x: Value, w: Value, b: Option<Value>) -> Value {
     b.map_or(product, |b| cx.add(product, b))
 }
 
-/// The gates, side by side in the last dimension.
+/// `n` gates, which are side by side in the last dimension.
 fn gates(cx: &Cx, all: Value, n: i64) -> Vec<Value> {
     let axis = cx.rank(all).saturating_sub(1);
     let hidden = cx.dim(all, -1).floor_div(&Expr::int(n));
     cx.split(all, axis, &vec![hidden; n as usize])
 }
 
-/// The next hidden and cell state.
+/// The next hidden and cell state: `c' = f * c + i * g`, `h' = o * tanh(c')` with `i, f, g, o` from `all`.
 fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
     let gates = gates(cx, all, 4);
     let (input, forget, output) =
@@ -309,23 +305,42 @@ fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
     [cx.mul(output, cx.tanh(c)), c]
 }
 
-fn lstm_cell(
-    cx: &Cx,
-    x: Value,
-    state: Vec<Value>,
-    w_ih: Value,
-    w_hh: Value,
-    b_ih: Option<Value>,
-    b_hh: Option<Value>,
-) -> Lowered<[Value; 2]> {
-    let [h, c] = state.as_slice() else {
+/// One step of an LSTM: the next hidden and cell state.
+fn lstm_cell(cx: &Cx, args: CellArgs) -> Lowered<[Value; 2]> {
+    let [h, c] = args.hx.0[..] else {
         return Err(LowerError::unsupported("an LSTM cell without two states"));
     };
-    let all = cx.add(linear(cx, x, w_ih, b_ih), linear(cx, *h, w_hh, b_hh));
-    Ok(lstm_gates(cx, all, *c))
+    let [input, hidden] = args.gates(cx, h);
+    Ok(lstm_gates(cx, cx.add(input, hidden), c))
 }
 
-/// `n + z * (h - n)`, where `n = tanh(i_n + r * h_n)`.
+impl CellArgs {
+    /// The linear layers of input and hidden state.
+    fn gates(&self, cx: &Cx, h: Value) -> [Value; 2] {
+        [linear(cx, self.input, self.w_ih, self.b_ih), linear(cx, h, self.w_hh, self.b_hh)]
+    }
+}
+
+/// One step of a GRU.
+fn gru_cell(cx: &Cx, args: CellArgs) -> Lowered {
+    let h = args.hx.hidden()?;
+    let [input, hidden] = args.gates(cx, h);
+    Ok(gru_gates(cx, input, hidden, h))
+}
+
+/// One step of a recurrent network with `relu`.
+fn rnn_relu_cell(cx: &Cx, args: CellArgs) -> Lowered {
+    let [input, hidden] = args.gates(cx, args.hx.hidden()?);
+    Ok(cx.relu(cx.add(input, hidden)))
+}
+
+/// One step of a recurrent network with `tanh`.
+fn rnn_tanh_cell(cx: &Cx, args: CellArgs) -> Lowered {
+    let [input, hidden] = args.gates(cx, args.hx.hidden()?);
+    Ok(cx.tanh(cx.add(input, hidden)))
+}
+
+/// The next state `n + z * (h - n)`, where `n = tanh(i_n + r * h_n)`.
 fn gru_gates(cx: &Cx, input: Value, hidden: Value, h: Value) -> Value {
     let (i, g) = (gates(cx, input, 3), gates(cx, hidden, 3));
     let (r, z) = (cx.sigmoid(cx.add(i[0], g[0])), cx.sigmoid(cx.add(i[1], g[1])));
@@ -333,6 +348,7 @@ fn gru_gates(cx: &Cx, input: Value, hidden: Value, h: Value) -> Value {
     cx.add(n, cx.mul(z, cx.sub(h, n)))
 }
 
+/// [`lstm_cell`] of gates that are computed already.
 fn fused_lstm_cell(
     cx: &Cx,
     input: Value,
@@ -347,6 +363,7 @@ fn fused_lstm_cell(
     Ok([Some(h), Some(c), None].into())
 }
 
+/// [`gru_cell`] of gates that are computed already.
 fn fused_gru_cell(
     cx: &Cx,
     input: Value,

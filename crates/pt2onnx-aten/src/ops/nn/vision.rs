@@ -1,6 +1,6 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -8,52 +8,58 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(torchvision::deform_conv2d, deform_conv),
     op!(torchvision::nms, nms),
-    op!(torchvision::ps_roi_align, ps_roi_align),
+    op!(torchvision::ps_roi_align, ps_roi_align, aligned = true),
     op!(torchvision::ps_roi_pool, ps_roi_pool),
-    op!(torchvision::roi_align, |cx: &Cx,
-                                 x: Value,
-                                 rois: Value,
-                                 scale: f64,
-                                 h: i64,
-                                 w: i64,
-                                 sampling: i64,
-                                 aligned: bool| {
-        roi_align(cx, x, rois, scale, [h, w], sampling, aligned)
-    }),
+    op!(torchvision::roi_align, roi_align),
     op!(torchvision::roi_pool, roi_pool),
 ];
 
-/// `DeformConv`.
-#[expect(clippy::too_many_arguments, reason = "torchvision's signature")]
-fn deform_conv(
-    cx: &Cx,
-    x: Value,
-    weight: Value,
-    offset: Value,
-    mask: Value,
-    bias: Value,
-    stride_h: i64,
-    stride_w: i64,
-    pad_h: i64,
-    pad_w: i64,
-    dilation_h: i64,
-    dilation_w: i64,
-    groups: i64,
-    offset_groups: i64,
-    use_mask: bool,
-) -> Lowered {
-    let options = attrs::DeformConv {
-        strides: Some(vec![stride_h, stride_w]),
-        pads: Some(vec![pad_h, pad_w, pad_h, pad_w]),
-        dilations: Some(vec![dilation_h, dilation_w]),
-        group: groups,
-        offset_group: offset_groups,
-        ..Default::default()
-    };
-    Ok(cx.deform_conv(x, weight, offset, bias, use_mask.then_some(mask), options))
+arguments! {
+    /// What [`deform_conv`] takes.
+    struct DeformConvArgs {
+        input: Value,
+        weight: Value,
+        offset: Value,
+        mask: Value,
+        bias: Value,
+        stride_h: i64,
+        stride_w: i64,
+        pad_h: i64,
+        pad_w: i64,
+        dilation_h: i64,
+        dilation_w: i64,
+        groups: i64,
+        offset_groups: i64,
+        use_mask: bool,
+    }
+
+    /// What [`roi_align`] takes: images, and regions `(image, x1, y1, x2, y2)`.
+    struct RoiAlignArgs {
+        input: Value,
+        rois: Value,
+        spatial_scale: f64,
+        pooled_height: i64,
+        pooled_width: i64,
+        sampling_ratio: i64,
+        aligned: bool,
+    }
 }
 
-/// `NonMaxSuppression` of one class: numbers of the boxes kept, by falling score.
+/// A convolution that reads each element at an offset of its own: `DeformConv`.
+fn deform_conv(cx: &Cx, args: DeformConvArgs) -> Lowered {
+    let options = attrs::DeformConv {
+        strides: Some(vec![args.stride_h, args.stride_w]),
+        pads: Some(vec![args.pad_h, args.pad_w, args.pad_h, args.pad_w]),
+        dilations: Some(vec![args.dilation_h, args.dilation_w]),
+        group: args.groups,
+        offset_group: args.offset_groups,
+        ..Default::default()
+    };
+    let mask = args.use_mask.then_some(args.mask);
+    Ok(cx.deform_conv(args.input, args.weight, args.offset, args.bias, mask, options))
+}
+
+/// The indices of the boxes that are kept, by descending score: `NonMaxSuppression` of one class.
 fn nms(cx: &Cx, boxes: Value, scores: Value, threshold: f64) -> Lowered {
     let all = cx.unsqueeze(cx.cast(boxes, DType::F32), &[0]);
     let scores = cx.unsqueeze(cx.cast(scores, DType::F32), &[0, 1]);
@@ -67,36 +73,29 @@ fn nms(cx: &Cx, boxes: Value, scores: Value, threshold: f64) -> Lowered {
     Ok(numbers)
 }
 
-/// The corners of `(image, x1, y1, x2, y2)`, and the number of the image.
+/// The corners `(x1, y1, x2, y2)` of each region, and the index of its image.
 fn regions(cx: &Cx, rois: Value) -> (Value, Value) {
     let corners = cx.slice(rois, 1, &Expr::int(1), &Expr::int(5), 1);
     let image = cx.cast(cx.take(rois, 1, &Expr::int(0)), DType::I64);
     (corners, image)
 }
 
-/// `RoiAlign`.
-fn roi_align(
-    cx: &Cx,
-    x: Value,
-    rois: Value,
-    scale: f64,
-    [output_height, output_width]: [i64; 2],
-    sampling_ratio: i64,
-    aligned: bool,
-) -> Lowered {
-    let (corners, image) = regions(cx, rois);
+/// The mean of samples in each bin of each region: `RoiAlign`.
+fn roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered {
+    let (corners, image) = regions(cx, args.rois);
+    let half_pixel = if args.aligned { "half_pixel" } else { "output_half_pixel" };
     let options = attrs::RoiAlign {
-        output_height,
-        output_width,
-        sampling_ratio: sampling_ratio.max(0),
-        spatial_scale: scale as f32,
-        coordinate_transformation_mode: if aligned { "half_pixel" } else { "output_half_pixel" },
+        output_height: args.pooled_height,
+        output_width: args.pooled_width,
+        sampling_ratio: args.sampling_ratio.max(0),
+        spatial_scale: args.spatial_scale as f32,
+        coordinate_transformation_mode: half_pixel,
         mode: "avg",
     };
-    Ok(cx.roi_align(x, corners, image, options))
+    Ok(cx.roi_align(args.input, corners, image, options))
 }
 
-/// `MaxRoiPool`; where the largest elements stand is not known of it.
+/// The largest element of each bin of each region: `MaxRoiPool`, which does not give their indices.
 fn roi_pool(
     cx: &Cx,
     x: Value,
@@ -109,17 +108,10 @@ fn roi_pool(
     Ok(cx.max_roi_pool(x, rois, &[height, width], options).into())
 }
 
-/// Each bin of a region from channels of its own: [`roi_align`] of all channels, of which each bin's are taken.
-fn ps_roi_align(
-    cx: &Cx,
-    x: Value,
-    rois: Value,
-    scale: f64,
-    height: i64,
-    width: i64,
-    sampling_ratio: i64,
-) -> Lowered<Outputs> {
-    let pooled = roi_align(cx, x, rois, scale, [height, width], sampling_ratio, true)?;
+/// [`roi_align`] of which each bin has channels of its own: of all channels, those of the bin are gathered.
+fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
+    let (x, height, width) = (args.input, args.pooled_height, args.pooled_width);
+    let pooled = roi_align(cx, args)?;
     let bins = Expr::int(height * width);
     let regions = cx.dim(pooled, 0);
     let channels = cx.dim(x, 1).floor_div(&bins);
@@ -133,7 +125,8 @@ fn ps_roi_align(
     Ok(cx.reshape(taken, &sizes).into())
 }
 
-/// Means over the pixels of each bin, from channels of its own: sums by products with the bins' rows and columns.
+/// The mean of the pixels of each bin of each region, where each bin has channels of its own. Sums are products with 0-1 matrices that
+/// say which rows and columns are in which bin.
 fn ps_roi_pool(
     cx: &Cx,
     x: Value,

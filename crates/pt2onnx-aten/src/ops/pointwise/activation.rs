@@ -3,8 +3,8 @@
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, op::op};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
 
@@ -19,47 +19,25 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::glu, glu),
     op!(aten::hardshrink, hardshrink),
     op!(aten::hardsigmoid, hardsigmoid),
-    op!(aten::hardswish, |cx: &Cx, x: Value| -> Lowered { Ok(cx.hard_swish(x)) }),
+    op!(aten::hardswish, hardswish),
     op!(aten::hardtanh, hardtanh),
     op!(aten::leaky_relu, leaky_relu),
     op!(aten::log_sigmoid, log_sigmoid),
-    op!(aten::log_sigmoid_forward, |cx: &Cx, x: Value| -> Lowered<[Value; 2]> {
-        Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
-    }),
-    op!(
-        aten::log_softmax_int,
-        log_softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)
-    ),
-    op!(aten::mish, |cx: &Cx, x: Value| -> Lowered { Ok(cx.mish(x)) }),
+    op!(aten::log_sigmoid_forward, log_sigmoid_forward),
+    op!(aten::log_softmax_int, log_softmax, complex = log_softmax_complex),
+    op!(aten::mish, mish),
     op!(aten::prelu, prelu),
-    op!(aten::relu, |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) }),
-    op!(aten::relu6, |cx: &Cx, x: Value| { hardtanh(cx, x, Scalar::Int(0), Scalar::Int(6)) }),
+    op!(aten::relu, relu),
+    op!(aten::relu6, hardtanh, min_val = 0, max_val = 6),
     op!(aten::rrelu, rrelu),
     op!(aten::rrelu_with_noise_functional, rrelu_with_noise),
     op!(aten::selu, selu),
     op!(aten::silu, silu, complex = silu_complex),
-    op!(
-        aten::softmax_int,
-        softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)
-    ),
+    op!(aten::softmax_int, softmax, complex = softmax_complex),
     op!(aten::softplus, softplus),
     op!(aten::softshrink, softshrink),
-    op!(
-        aten::special_log_softmax,
-        log_softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)
-    ),
-    op!(
-        aten::special_softmax,
-        softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)
-    ),
+    op!(aten::special_log_softmax, log_softmax, complex = log_softmax_complex),
+    op!(aten::special_softmax, softmax, complex = softmax_complex),
     op!(aten::threshold, threshold),
 ];
 
@@ -81,6 +59,21 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
         }
     };
     Ok(cx.gelu(x, attrs::Gelu { approximate }))
+}
+
+/// `max(x, 0)`.
+fn relu(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.relu(x))
+}
+
+/// `x tanh(log(1 + e^x))`.
+fn mish(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.mish(x))
+}
+
+/// `x relu6(x + 3) / 6`.
+fn hardswish(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.hard_swish(x))
 }
 
 /// `relu6(x + 3) / 6`.
@@ -207,6 +200,11 @@ fn rrelu_with_noise(
     Ok([cx.mul(x, slope), slope])
 }
 
+/// `log(sigmoid(x))`, and `e^-|x|`, which the backward pass reads.
+fn log_sigmoid_forward(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
+}
+
 /// `-softplus(-x)`.
 fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.neg(cx.softplus(cx.neg(x))))
@@ -247,8 +245,16 @@ fn log_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     Ok(at_least_1d(cx, x, over))
 }
 
+fn softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
+    softmax_of_complex(cx, x, dim, false)
+}
+
+fn log_softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
+    softmax_of_complex(cx, x, dim, true)
+}
+
 /// `exp(x - m) / sum(exp(x - m))`, `m` the largest real part; of the logarithm, `x - m` less the logarithm of the sum.
-fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
+fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     let x = x.cast(cx, dtype);
     // Computed in a real type where one is given.
@@ -264,11 +270,11 @@ fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
         [] => v,
         _ => cx.reduce(op, v, &axes, true),
     };
-    let re = cx.sub(x.re, along("ReduceMax", x.re));
+    let re = cx.sub(x.re, along(Reduction::Max, x.re));
     let im = cx.expand(x.imag(cx), &cx.shape(x.re));
     let x = Complex::new(re, im);
     let e = x.exp(cx);
-    let sum = e.map(|v| along("ReduceSum", v));
+    let sum = e.map(|v| along(Reduction::Sum, v));
     Ok(cx.pairs(match logarithm {
         true => x.sub(cx, sum.log(cx)),
         false => e.div(cx, sum),
@@ -281,7 +287,7 @@ fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let soft = softmax(cx, x, dim, None)?;
     let largest = match cx.rank(x) {
         0 => x,
-        _ => cx.reduce("ReduceMax", x, &[cx.axis(x, dim)?], true),
+        _ => cx.reduce(Reduction::Max, x, &[cx.axis(x, dim)?], true),
     };
     let masked = cx.equal(largest, f64::NEG_INFINITY);
     Ok(cx.select(masked, 0.0, soft))

@@ -1,6 +1,6 @@
 //! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
 
-use crate::math::elementary::{atan2, hypot, pow, power, trunc_of};
+use crate::math::elementary::{self, pow, power, trunc_of};
 use crate::math::precision::{compute_type, wide2};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
@@ -14,8 +14,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::add_Tensor, add, complex = add_complex),
     op!(aten::addcdiv, addcdiv, complex = addcdiv_complex),
     op!(aten::addcmul, addcmul, complex = addcmul_complex),
-    op!(aten::arctan2, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)),
-    op!(aten::atan2, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)),
+    op!(aten::arctan2, atan2),
+    op!(aten::atan2, atan2),
     op!(aten::div_Scalar, div, complex = div_complex),
     op!(aten::div_Scalar_mode, div_mode),
     op!(aten::div_Tensor, div, complex = div_complex),
@@ -32,14 +32,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::fmod_Scalar, fmod),
     op!(aten::fmod_Tensor, fmod),
     op!(aten::heaviside, heaviside),
-    op!(aten::hypot, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, hypot)),
+    op!(aten::hypot, hypot),
     op!(aten::lerp_Scalar, lerp, complex = lerp_complex),
     op!(aten::lerp_Tensor, lerp, complex = lerp_complex),
-    op!(
-        aten::logaddexp,
-        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, log_add_exp),
-        complex = logaddexp_complex
-    ),
+    op!(aten::logaddexp, logaddexp, complex = logaddexp_complex),
     op!(aten::logaddexp2, logaddexp2),
     op!(aten::mul_Scalar, mul, complex = mul_complex),
     op!(aten::mul_Tensor, mul, complex = mul_complex),
@@ -252,6 +248,21 @@ fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, DType::F64)
 }
 
+/// The angle of the point `(x, y)`, from `-pi` to `pi`.
+fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
+    wide2(cx, y, x, |y, x| elementary::atan2(cx, y, x))
+}
+
+/// `sqrt(a^2 + b^2)`.
+fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| elementary::hypot(cx, a, b))
+}
+
+/// `log(e^a + e^b)`.
+fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| log_add_exp(cx, a, b))
+}
+
 /// The larger plus the softplus of minus the distance; equal infinities are at distance 0.
 fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
     let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
@@ -331,13 +342,4 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     }
     let step = cx.cast(cx.greater(x, 0), dtype);
     Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
-}
-
-fn on_floats(
-    cx: &Cx,
-    a: TensorOrScalar,
-    b: TensorOrScalar,
-    f: fn(&Cx, Value, Value) -> Value,
-) -> Lowered {
-    wide2(cx, a, b, |a, b| f(cx, a, b))
 }

@@ -8,20 +8,10 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::clamp, clamp),
     op!(aten::clamp_Tensor, clamp),
-    op!(aten::clamp_max, |cx: &Cx, x: Value, max: TensorOrScalar| clamp(cx, x, None, Some(max))),
-    op!(aten::clamp_max_Tensor, |cx: &Cx, x: Value, max: TensorOrScalar| clamp(
-        cx,
-        x,
-        None,
-        Some(max)
-    )),
-    op!(aten::clamp_min, |cx: &Cx, x: Value, min: TensorOrScalar| clamp(cx, x, Some(min), None)),
-    op!(aten::clamp_min_Tensor, |cx: &Cx, x: Value, min: TensorOrScalar| clamp(
-        cx,
-        x,
-        Some(min),
-        None
-    )),
+    op!(aten::clamp_max, clamp_max),
+    op!(aten::clamp_max_Tensor, clamp_max),
+    op!(aten::clamp_min, clamp_min),
+    op!(aten::clamp_min_Tensor, clamp_min),
     op!(aten::clip, clamp),
     op!(aten::clip_Tensor, clamp),
     op!(aten::eq_Scalar, equal, complex = equal_complex),
@@ -37,34 +27,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::gt_Scalar, greater),
     op!(aten::gt_Tensor, greater),
     op!(aten::isclose, isclose, complex = isclose_complex),
-    op!(
-        aten::isfinite,
-        isfinite,
-        complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.imag(cx))?))
-        }
-    ),
-    op!(
-        aten::isinf,
-        |cx: &Cx, x: Value| isinf(cx, x, true, true),
-        complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.imag(cx), true, true)?))
-        }
-    ),
-    op!(
-        aten::isnan,
-        isnan,
-        complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.imag(cx))?))
-        }
-    ),
-    op!(aten::isneginf, |cx: &Cx, x: Value| isinf(cx, x, true, false)),
-    op!(aten::isposinf, |cx: &Cx, x: Value| isinf(cx, x, false, true)),
-    op!(
-        aten::isreal,
-        |cx: &Cx, x: Value| all(cx, x, true),
-        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.imag(cx), 0.0)) }
-    ),
+    op!(aten::isfinite, isfinite),
+    op!(aten::isinf, isinf),
+    op!(aten::isnan, isnan),
+    op!(aten::isneginf, isneginf),
+    op!(aten::isposinf, isposinf),
+    op!(aten::isreal, isreal),
     op!(aten::le_Scalar, less_or_equal),
     op!(aten::le_Tensor, less_or_equal),
     op!(aten::less_Scalar, less),
@@ -208,32 +176,51 @@ fn isclose_complex(
     Ok(cx.or(equal, near))
 }
 
-/// The same truth for all elements.
-fn all(cx: &Cx, x: Value, truth: bool) -> Lowered {
-    Ok(cx.full(&cx.shape(x), truth, DType::Bool))
-}
-
-/// `|x| < inf`, which NaN is not.
-fn isfinite(cx: &Cx, x: Value) -> Lowered {
+/// `f` of floats; of other types the same truth for all elements.
+fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
     match cx.dtype(x).is_float() {
-        true => Ok(cx.less(cx.abs(x), f64::INFINITY)),
-        false => all(cx, x, true),
+        true => f(x),
+        false => cx.full(&cx.shape(x), others, DType::Bool),
     }
 }
 
-fn isinf(cx: &Cx, x: Value, detect_negative: bool, detect_positive: bool) -> Lowered {
-    let signs = attrs::IsInf { detect_negative, detect_positive };
-    match cx.dtype(x).is_float() {
-        true => Ok(cx.is_inf(x, signs)),
-        false => all(cx, x, false),
-    }
+/// Whether neither part is infinite or NaN: `|x| < inf`, which NaN is not.
+fn isfinite(cx: &Cx, x: Complex) -> Lowered {
+    let finite = |x| of_floats(cx, x, true, |x| cx.less(cx.abs(x), f64::INFINITY));
+    let re = finite(x.re);
+    Ok(x.im.map_or(re, |im| cx.and(re, finite(im))))
 }
 
-fn isnan(cx: &Cx, x: Value) -> Lowered {
-    match cx.dtype(x).is_float() {
-        true => Ok(cx.is_nan(x)),
-        false => all(cx, x, false),
-    }
+/// Whether a part is infinite.
+fn isinf(cx: &Cx, x: Complex) -> Lowered {
+    let infinite = |x| of_floats(cx, x, false, |x| cx.is_inf(x, Default::default()));
+    let re = infinite(x.re);
+    Ok(x.im.map_or(re, |im| cx.or(re, infinite(im))))
+}
+
+/// Whether a part is NaN.
+fn isnan(cx: &Cx, x: Complex) -> Lowered {
+    let nan = |x| of_floats(cx, x, false, |x| cx.is_nan(x));
+    let re = nan(x.re);
+    Ok(x.im.map_or(re, |im| cx.or(re, nan(im))))
+}
+
+fn isneginf(cx: &Cx, x: Value) -> Lowered {
+    let signs = attrs::IsInf { detect_positive: false, ..Default::default() };
+    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
+}
+
+fn isposinf(cx: &Cx, x: Value) -> Lowered {
+    let signs = attrs::IsInf { detect_negative: false, ..Default::default() };
+    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
+}
+
+/// Whether the imaginary part is 0.
+fn isreal(cx: &Cx, x: Complex) -> Lowered {
+    Ok(match x.im {
+        None => cx.full(&cx.shape(x.re), true, DType::Bool),
+        Some(im) => cx.equal(im, 0.0),
+    })
 }
 
 fn minimum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
@@ -276,6 +263,14 @@ fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
         true => cx.select(cx.or(cx.less(a, b), cx.is_nan(b)), a, b),
         false => smaller(cx, a, b),
     })
+}
+
+fn clamp_max(cx: &Cx, x: Value, max: TensorOrScalar) -> Lowered {
+    clamp(cx, x, None, Some(max))
+}
+
+fn clamp_min(cx: &Cx, x: Value, min: TensorOrScalar) -> Lowered {
+    clamp(cx, x, Some(min), None)
 }
 
 /// `x` held between two bounds, of which the upper one counts where they cross. Bounds take part in type promotion.

@@ -15,7 +15,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::special_erfcx, erfcx),
     op!(aten::special_erfinv, erfinv),
     op!(aten::special_log_ndtr, log_ndtr),
-    op!(aten::special_ndtr, |cx: &Cx, x: Value| -> Lowered { Ok(wide(cx, x, |x| ndtr_of(cx, x))) }),
+    op!(aten::special_ndtr, ndtr),
     op!(aten::special_ndtri, ndtri),
     op!(aten::special_spherical_bessel_j0, spherical_bessel_j0),
     op!(aten::special_xlog1py, xlog1py),
@@ -31,6 +31,11 @@ pub(crate) static OPS: &[AtenOp] = &[
 
 fn erfc(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| erfc_of(cx, x)))
+}
+
+/// The distribution function of the normal distribution.
+fn ndtr(cx: &Cx, x: Value) -> Lowered {
+    Ok(wide(cx, x, |x| ndtr_of(cx, x)))
 }
 
 /// Of negative `x`, `2 e^(x^2) - erfcx(-x)`.

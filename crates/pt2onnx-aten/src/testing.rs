@@ -1,0 +1,64 @@
+//! Checks beside the translations: a call in, the ONNX nodes out.
+
+use crate::{Detail, Options, Registry, lower};
+use pt2onnx_fx::{passes, text};
+
+/// Holds what a call becomes against the text of the ONNX graph. `cargo insta review`, or `INSTA_UPDATE=always`, writes the text.
+///
+/// ```ignore
+/// check!("aten.relu(x: f32[s0, 8]) -> f32[s0, 8]", @"...");
+/// ```
+macro_rules! check {
+    ($call:literal, @$expected:literal) => {
+        insta::assert_snapshot!($crate::testing::translated($call), @$expected)
+    };
+}
+
+pub(crate) use check;
+
+/// The graph that a call becomes, before any pass over it; or why there is none.
+pub(crate) fn translated(call: &str) -> String {
+    let mut program = match text::parse_call(call) {
+        Ok(program) => program,
+        Err(error) => return error.to_string(),
+    };
+    if let Err(error) = passes::prepare(&mut program) {
+        return error.to_string();
+    }
+    let options = Options { metadata: Detail::None, ..Options::default() };
+    match lower(&program, &Registry::default(), options) {
+        Ok(mut lowering) => {
+            lowering.model.assign_names();
+            let text = lowering.model.to_string();
+            text.split_once("main_graph ").map(|(_, graph)| graph.to_owned()).unwrap_or(text)
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_call_and_what_it_becomes() {
+        check!("aten.add.Tensor(x: f32[s0, 8], y: i64[8], alpha = 2) -> f32[s0, 8]", @"
+        (float[s0,8] x, int64[8] y) => (float[s0,8] add)
+        <
+          float val_0 = {2.0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (y)
+          val_2 = Mul (val_1, val_0)
+          add = Add (x, val_2)
+        }
+        ");
+        check!("aten.no_such_op(x: f32[2]) -> f32[2]", @"
+        parts of the program cannot be translated:
+          aten.no_such_op.default (node `no_such_op`): no translation is registered for aten.no_such_op.default
+        ");
+        check!("aten.add.Tensor(x: f32[2)", @"
+        expected `,` or `]`, found `)` (line 1, column 25)
+            aten.add.Tensor(x: f32[2)
+                                    ^
+        ");
+    }
+}
