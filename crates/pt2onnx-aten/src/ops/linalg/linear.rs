@@ -282,3 +282,47 @@ fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowere
     let product = x.matmul(cx, transposed);
     Ok(bias.map_or(product, |bias| product.add(cx, bias)).value(cx))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn beta_zero_forgets_what_is_added() {
+        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], beta = 0, alpha = 2) -> f32[s0, 3]", @"
+        (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
+        {
+          addmm = Gemm <alpha: float = 2.0> (a, b)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_layer_of_matrices_is_a_gemm_others_are_products() {
+        check!("aten.linear(x: f32[s0, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 3]", @"
+        (float[s0,2] x, float[3,2] weight, float[3] bias) => (float[s0,3] linear)
+        {
+          linear = Gemm <transB: int = 1> (x, weight, bias)
+        }
+        ");
+        check!("aten.linear(x: f32[s0, 4, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 4, 3]", @"
+        (float[s0,4,2] x, float[3,2] weight, float[3] bias) => (float[s0,4,3] linear)
+        {
+          val_0 = Transpose <perm: ints = [1, 0]> (weight)
+          val_1 = MatMul (x, val_0)
+          linear = Add (val_1, bias)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_chain_of_products_takes_the_cheapest_order() {
+        check!("aten.linalg_multi_dot([a: f32[10, 1], b: f32[1, 10], c: f32[10, 1]]) -> f32[10, 1]", @"
+        (float[10,1] a, float[1,10] b, float[10,1] c) => (float[10,1] linalg_multi_dot)
+        {
+          val_0 = MatMul (b, c)
+          linalg_multi_dot = MatMul (a, val_0)
+        }
+        ");
+    }
+}

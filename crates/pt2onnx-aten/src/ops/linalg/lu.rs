@@ -155,3 +155,73 @@ fn logdet(cx: &Cx, a: Complex) -> Lowered {
         Some(_) => Ok(Complex::new(log, sign.angle(cx)).value(cx)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn determinants_of_float32_are_an_operator() {
+        check!("aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]", @"
+        (float[s0,3,3] x) => (float[s0] linalg_det)
+        {
+          linalg_det = Det (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn no_pivots_no_permutation() {
+        check!("aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])", @"
+        (float[1,1] x) => (float[0] linalg_lu_0, float[1,1] linalg_lu_1, float[1,1] linalg_lu_2)
+        <
+          float val_0 = {0.0},
+          int64[1] val_1 = {0},
+          int64[1,1] val_2 = {0},
+          float val_3 = {1.0},
+          int64[2] val_4 = {1, 1},
+          int64 val_5 = {1},
+          int64[2] val_6 = {0, 1},
+          bool val_7 = {1},
+          int64[1] val_8 = {1},
+          int64 val_9 = {-1}
+        >
+        {
+          val_10 = Expand (val_0, val_1)
+          val_38, val_39, val_40 = Loop <body: graph = body (int64 val_11, bool val_12, float[1,1] val_13, int64[1,1] val_14) => (bool val_36, float[1,1] val_32, int64[1,1] val_37, int32 val_35)
+          {
+            val_15 = Unsqueeze (val_11, val_1)
+            val_16 = Reshape (val_15, val_4)
+            val_17 = Gather <axis: int = 1> (val_13, val_15)
+            val_18 = Gather <axis: int = 0> (val_13, val_15)
+            val_19 = Gather <axis: int = 1> (val_18, val_15)
+            val_20 = Greater (val_2, val_15)
+            val_21 = Abs (val_19)
+            val_22 = Equal (val_21, val_0)
+            val_23 = Where (val_22, val_3, val_19)
+            val_24 = Div (val_17, val_23)
+            val_25 = Where (val_20, val_24, val_0)
+            val_26 = Greater (val_1, val_15)
+            val_27 = Where (val_26, val_18, val_0)
+            val_28 = Mul (val_25, val_27)
+            val_29 = Sub (val_13, val_28)
+            val_30 = Where (val_20, val_25, val_17)
+            val_31 = Equal (val_1, val_15)
+            val_32 = Where (val_31, val_30, val_29)
+            val_33 = Add (val_16, val_5)
+            val_34 = Cast <to: int = 6> (val_33)
+            val_35 = Squeeze (val_34, val_6)
+            val_36 = Identity (val_7)
+            val_37 = Identity (val_14)
+          }> (val_5, val_7, x, val_2)
+          val_41 = Squeeze (val_39, val_8)
+          val_42 = Trilu <upper: int = 0> (val_38, val_9)
+          val_43 = Equal (val_2, val_1)
+          val_44 = Cast <to: int = 1> (val_43)
+          linalg_lu_2 = Trilu (val_38)
+          linalg_lu_1 = Add (val_42, val_44)
+          linalg_lu_0 = Expand (val_0, val_1)
+        }
+        ");
+    }
+}

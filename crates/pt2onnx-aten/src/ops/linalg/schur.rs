@@ -51,3 +51,22 @@ fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let phase = lead.conj(cx).over(cx, cx.mul(lead.abs(cx), length));
     Ok([values.value(cx), v.mul(cx, phase).value(cx)])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn empty_matrices_have_complex_eigenvalues() {
+        check!("aten.linalg_eigvals(x: f32[0, 0]) -> c64[0]", @"
+        (float[0,0] x) => (float[0,2] linalg_eigvals)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {0, 2}
+        >
+        {
+          linalg_eigvals = Expand (val_0, val_1)
+        }
+        ");
+    }
+}

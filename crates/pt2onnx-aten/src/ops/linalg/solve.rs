@@ -134,3 +134,39 @@ fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lower
     let x = solve(cx, square, column).0;
     Ok(x.map(|x| cx.reshape(x, &shape)).value(cx))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn a_triangular_system_is_a_loop_over_rows() {
+        check!("aten.linalg_solve_triangular(a: f32[2, 2], b: f32[2, 1], upper = False) -> f32[2, 1]", @"
+        (float[2,2] a, float[2,1] b) => (float[2,1] linalg_solve_triangular)
+        <
+          int64[2,1] val_0 = {0, 1},
+          int64[1] val_1 = {0},
+          float val_2 = {0.0},
+          bool val_3 = {1},
+          int64 val_4 = {2}
+        >
+        {
+          linalg_solve_triangular = Loop <body: graph = body (int64 val_5, bool val_6, float[2,1] val_7) => (bool val_19, float[2,1] val_18)
+          {
+            val_8 = Unsqueeze (val_5, val_1)
+            val_9 = Gather <axis: int = 1> (a, val_8)
+            val_10 = Gather <axis: int = 0> (val_7, val_8)
+            val_11 = Gather <axis: int = 0> (val_9, val_8)
+            val_12 = Div (val_10, val_11)
+            val_13 = Greater (val_0, val_8)
+            val_14 = Where (val_13, val_9, val_2)
+            val_15 = Mul (val_14, val_12)
+            val_16 = Sub (val_7, val_15)
+            val_17 = Equal (val_0, val_8)
+            val_18 = Where (val_17, val_12, val_16)
+            val_19 = Identity (val_3)
+          }> (val_4, val_3, b)
+        }
+        ");
+    }
+}
