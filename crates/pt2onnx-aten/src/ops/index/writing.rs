@@ -34,7 +34,7 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     if size.as_int() == Some(1) {
         return Ok(cx.unsqueeze(cx.expand(source, &inner), &[axis]));
     }
-    // Broadcast, a source of fewer dimensions needs none of its own here.
+    // A source of fewer dimensions broadcasts without a dimension for `axis`.
     let behind = inner.len() - axis;
     let slab = match cx.rank(source).checked_sub(behind) {
         Some(before @ 1..) => cx.unsqueeze(source, &[before]),
@@ -49,7 +49,7 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     let mut one = cx.shape(x);
     one[axis] = Expr::int(1);
     let slab = cx.expand(slab, &one);
-    // Behind the last element, -1, nothing follows; else what follows starts one on, counted from the same side.
+    // Nothing follows the last element, -1. Else what follows starts at `index + 1`, counted from the same side.
     let next = match index.as_int() {
         Some(-1) => Expr::int(i64::MAX),
         _ => &index + 1,
@@ -103,9 +103,9 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
 
 /// A range of a dimension.
 struct Range {
-    /// Counted as given: what lies before is `x[:start]`.
+    /// Counted as given: what comes before it is `x[:start]`.
     start: Expr,
-    /// What lies behind (in steps of 1) is `x[end:]`.
+    /// With steps of 1, what comes after it is `x[end:]`.
     end: Expr,
     length: Expr,
 }
@@ -139,7 +139,7 @@ impl Range {
             1 => span,
             _ => (span + (step - 1)).floor_div(&Expr::int(step)),
         };
-        // `Slice` holds bounds to the size just so: as they are, they serve where they cannot cross.
+        // `Slice` clamps bounds in the same way: given ones can stay if end is not before start.
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
         match ordered && to != *size {
             true => Range { start, end, length },
@@ -148,7 +148,7 @@ impl Range {
     }
 }
 
-/// What comes before `start` in `x`, `source`, and what comes from `end` on.
+/// A `Concat` of `x[:start]`, `source` and `x[end:]` along `axis`.
 fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Expr) -> Lowered {
     let size = cx.dim(x, axis as i64);
     let bound = |e: &Expr| cx.sizes(std::slice::from_ref(e));

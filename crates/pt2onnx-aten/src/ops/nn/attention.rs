@@ -101,6 +101,7 @@ struct Settings {
 }
 
 impl AttentionArgs {
+    /// [`attend`] with these arguments.
     fn attend(&self, cx: &Cx) -> Lowered<Attention> {
         let settings = Settings {
             mask: self.attn_mask.or(self.attn_bias),

@@ -81,6 +81,7 @@ struct Options {
     output_padding: Option<Vec<i64>>,
 }
 
+/// Zeros around the input.
 enum Padding {
     /// Begin and end.
     Known(Vec<(i64, i64)>),

@@ -302,6 +302,7 @@ fn fake_quant_per_channel(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
 }
 
 impl QuantizeRowsArgs {
+    /// How these arguments map numbers to integers.
     fn mapping(&self) -> Mapping {
         Mapping {
             scale: self.scales,

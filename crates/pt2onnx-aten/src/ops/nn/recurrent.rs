@@ -101,8 +101,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Where PyTorch's weights have the gates in ONNX's order. PyTorch orders them input, forget, cell, output (ONNX: input, output, forget, cell) and
-    /// reset, update, new (ONNX: update, reset, new).
+    /// Where PyTorch's weights have the gates that ONNX has first, second, and so on. PyTorch orders an LSTM's gates input, forget, cell,
+    /// output (ONNX: input, output, forget, cell) and a GRU's gates reset, update, new (ONNX: update, reset, new).
     fn gates(self) -> &'static [i64] {
         match self {
             Kind::Lstm => &[0, 3, 1, 2],
