@@ -116,8 +116,7 @@ fn what_is_given_goes_before_what_is_built_in() {
 #[test]
 fn complex_variants() {
     let mut registry = Registry::with(TABLE);
-    let conjugate =
-        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(Complex { re: x.re, im: cx.neg(x.im) })) };
+    let conjugate = |cx: &Cx, x: Complex| -> Lowered { Ok(x.conj(cx).value(cx)) };
     registry.register_complex(SCHEMA, conjugate).unwrap();
     let kinds = registry.functions("mylib::squash");
     assert!(matches!(kinds[..], [_, Translation::Registered { is_complex: true, .. }]));

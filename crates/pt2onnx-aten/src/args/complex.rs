@@ -1,11 +1,12 @@
-//! Parameters that are complex tensors.
+//! Parameters that are real or complex tensors.
 
 use super::{FromArg, operand::number};
-use crate::{Complex, Cx, ParamType, TensorOrScalar, complex::Paired};
+use crate::{Cx, ParamType, TensorOrScalar, complex::Mode, math::complex::Complex};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
+/// Where complex tensors take part, a number becomes constants of float64, which the op casts to the type of its result.
 impl FromArg for Complex {
     const TAKES_COMPLEX: bool = true;
 
@@ -14,39 +15,35 @@ impl FromArg for Complex {
     }
 
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
-            let value = Value::from_arg(cx, arg)?;
-            return Ok(if cx.is_complex(name) { cx.parts(value) } else { cx.real(value) });
-        }
-        match number(cx, arg) {
-            // The other operand says how wide: parts of numbers are float32, which promotion then widens.
-            Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))) => {
-                let number = |x: f64| cx.scalar(x, DType::F32);
-                Ok(Complex { re: number(re), im: number(im) })
+        match (number(cx, arg), arg) {
+            (Some(TensorOrScalar::Scalar(number)), _) if cx.mode() == Mode::Complex => {
+                let (re, im) = match number {
+                    Scalar::Complex(re, im) => (re, im),
+                    real => (real.to_f64(), 0.0),
+                };
+                Ok(Complex::number(cx, number, DType::F64).with_pairs(cx.vector(&[re, im])))
             }
-            _ => Ok(cx.real(Value::from_arg(cx, arg)?)),
+            (_, Argument::Tensor(name) | Argument::OptionalTensor(Some(name)))
+                if cx.is_complex(name) =>
+            {
+                Ok(cx.parts(Value::from_arg(cx, arg)?))
+            }
+            _ => Ok(Value::from_arg(cx, arg)?.into()),
         }
     }
 }
 
-impl FromArg for Paired {
+impl FromArg for Vec<Complex> {
     const TAKES_COMPLEX: bool = true;
 
     fn accepts(ty: &ParamType) -> bool {
-        TensorOrScalar::accepts(ty)
+        ty.is_list_of(&["Tensor"])
     }
 
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        let pairs = match (number(cx, arg), arg) {
-            (Some(TensorOrScalar::Scalar(Scalar::Complex(re, im))), _) => {
-                Some(cx.vector(&[re, im]))
-            }
-            (Some(TensorOrScalar::Scalar(number)), _) => Some(cx.vector(&[number.to_f64(), 0.0])),
-            (None, Argument::Tensor(name)) if cx.is_complex(name) => {
-                Some(Value::from_arg(cx, arg)?)
-            }
-            _ => None,
+        let Argument::Tensors(names) = arg else {
+            return Err("a list of tensors is wanted".to_owned());
         };
-        Ok(Self { pairs, parts: Complex::from_arg(cx, arg)? })
+        names.iter().map(|n| Complex::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
     }
 }

@@ -225,7 +225,7 @@ impl<'a> Driver<'a> {
             Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
             Complexity::ByParts => {
                 let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
-                let pair = |(re, im)| Some(self.context().pairs(Complex { re: re?, im: im? }));
+                let pair = |(re, im)| Some(self.context().pairs(Complex::new(re?, im?)));
                 Ok(Outputs(re.0.into_iter().zip(im.0).map(pair).collect()))
             }
         }

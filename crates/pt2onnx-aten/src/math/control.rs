@@ -1,8 +1,9 @@
-//! `Loop` for lowerings: values carried from step to step.
+//! `Loop` and `Scan` for lowerings: values carried from step to step.
 
 use crate::Cx;
-use pt2onnx_ir::{Type, Value};
-use pt2onnx_tensor::DType;
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
 
 /// Steps `body` at most `trips` times (any number of times where that is `None`). `body` is given the number of the step and
 /// the carried values, and gives whether to go on (`None`: yes) and the values to carry; their types stay what they are.
@@ -34,4 +35,69 @@ pub(crate) fn repeat(
 pub(crate) fn any(cx: &Cx, x: Value) -> Value {
     let count = cx.reduce("ReduceSum", cx.cast(x, DType::I64), &[], false);
     cx.greater(count, 0)
+}
+
+/// `initial`, then what `step` makes of the state and of each slice of `inputs` along `axis`: all states but the first.
+/// States have the shape of the first input's slices; vectors among the inputs give one number per slice.
+pub(crate) fn scan(
+    cx: &Cx,
+    axis: usize,
+    inputs: &[Value],
+    initial: &[Scalar],
+    step: impl FnOnce(&[Value], &[Value]) -> Vec<Value>,
+) -> Vec<Value> {
+    let dims = cx.shape(inputs[0]);
+    let slice: Vec<Expr> =
+        dims.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d.clone()).collect();
+    let state = |v: &Value| Type::tensor(cx.dtype(*v), slice.clone());
+    let (mut given, mut types): (Vec<Value>, Vec<Type>) = inputs
+        .iter()
+        .zip(initial)
+        .map(|(v, s)| (cx.full(&slice, *s, cx.dtype(*v)), state(v)))
+        .unzip();
+    let n = given.len();
+    let mut axes = Vec::with_capacity(n);
+    for v in inputs {
+        let vector = cx.rank(*v) < dims.len();
+        given.push(*v);
+        types.push(if vector { Type::tensor(cx.dtype(*v), []) } else { state(v) });
+        axes.push(if vector { 0 } else { axis as i64 });
+    }
+    let body = cx.region(&types, |values| {
+        let (states, slices) = values.split_at(n);
+        let next = step(states, slices);
+        // A region's outputs are values of their own.
+        let copies: Vec<Value> = next.iter().map(|&v| cx.identity(v)).collect();
+        next.into_iter().chain(copies).collect()
+    });
+    let options = attrs::Scan {
+        scan_input_axes: Some(axes),
+        scan_output_axes: Some(vec![axis as i64; n]),
+        ..Default::default()
+    };
+    let found = cx.scan_op(2 * n, &given, body, n as i64, options);
+    for (i, &value) in found.iter().enumerate() {
+        let ty = match i.checked_sub(n) {
+            Some(j) => Type::tensor(cx.dtype(inputs[j]), dims.clone()),
+            None => types[i].clone(),
+        };
+        cx.set_type(value, ty);
+    }
+    found.into_iter().skip(n).collect()
+}
+
+/// All slices of `x` along its first dimension combined one after the other.
+pub(crate) fn fold(
+    cx: &Cx,
+    x: Value,
+    initial: Scalar,
+    step: impl FnOnce(Value, Value) -> Value,
+) -> Value {
+    let slice = cx.shape(x).split_first().map(|(_, rest)| rest.to_vec()).unwrap_or_default();
+    let ty = Type::tensor(cx.dtype(x), slice.clone());
+    let body = cx.region(&[ty.clone(), ty.clone()], |values| vec![step(values[0], values[1])]);
+    let start = cx.full(&slice, initial, cx.dtype(x));
+    let found = cx.scan_op(1, &[start, x], body, 1, attrs::Scan::default());
+    cx.set_type(found[0], ty);
+    found[0]
 }

@@ -1,12 +1,17 @@
 //! What families of ops share: formulas and algorithms over ONNX operators.
 
+pub(crate) mod bessel;
 pub(crate) mod coefficients;
-pub(crate) mod complex_math;
+pub(crate) mod complex;
 pub(crate) mod control;
+pub(crate) mod distance;
+pub(crate) mod elementary;
+pub(crate) mod erf;
+pub(crate) mod gamma;
 pub(crate) mod index;
 pub(crate) mod matrix;
-pub(crate) mod num;
 pub(crate) mod precision;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+pub(crate) mod sort;
 pub(crate) mod window;

@@ -2,7 +2,7 @@
 
 use crate::{Cx, Lowered, TensorOrScalar};
 use pt2onnx_ir::Value;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Scalar};
 
 /// The type that PyTorch's CPU kernels compute `dtype` in (`at::opmath_type`), a float.
 pub(crate) fn compute_type(cx: &Cx, dtype: DType) -> DType {
@@ -76,5 +76,18 @@ pub(crate) fn smallest(dtype: DType) -> f64 {
         DType::F16 => 2f64.powi(-24),
         DType::BF16 => 2f64.powi(-133),
         _ => f32::from_bits(1).into(),
+    }
+}
+
+/// A bound, held to what an integer type has.
+pub(crate) fn in_range(bound: Scalar, dtype: DType) -> Scalar {
+    let width = dtype.bits() as u32;
+    match dtype.is_int() && width < 64 {
+        true if dtype.is_unsigned() => Scalar::Int(bound.to_i64().clamp(0, (1 << width) - 1)),
+        true => {
+            let half = 1i64 << (width - 1);
+            Scalar::Int(bound.to_i64().clamp(-half, half - 1))
+        }
+        false => bound,
     }
 }

@@ -1,7 +1,6 @@
 //! `Loop` over steps with a state of real and complex tensors.
 
-use crate::Cx;
-use crate::math::num::Num;
+use crate::{Complex, Cx};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -9,16 +8,16 @@ use pt2onnx_tensor::DType;
 /// What a step gives.
 pub(crate) struct Step {
     /// The state after it.
-    pub state: Vec<Num>,
+    pub state: Vec<Complex>,
     /// What all steps collect.
-    pub collected: Vec<Num>,
+    pub collected: Vec<Complex>,
     /// Whether to go on; without it, to the last step.
     pub go_on: Option<Value>,
 }
 
 impl Step {
     /// A step that only changes the state.
-    pub fn state(state: Vec<Num>) -> Self {
+    pub fn state(state: Vec<Complex>) -> Self {
         Self { state, collected: Vec::new(), go_on: None }
     }
 }
@@ -29,9 +28,9 @@ impl Step {
 pub(crate) fn iterate(
     cx: &Cx,
     count: &Expr,
-    start: &[Num],
-    body: impl FnOnce(Value, &[Num]) -> Step,
-) -> (Vec<Num>, Vec<Num>) {
+    start: &[Complex],
+    body: impl FnOnce(Value, &[Complex]) -> Step,
+) -> (Vec<Complex>, Vec<Complex>) {
     let initial: Vec<Value> = start.iter().flat_map(|n| n.parts()).collect();
     let types: Vec<Type> =
         initial.iter().map(|&v| Type::tensor(cx.dtype(v), cx.shape(v))).collect();
@@ -93,16 +92,16 @@ pub(crate) fn iterate(
     let collected = collected
         .iter()
         .filter_map(|(complex, _)| {
-            Some(Num { re: turned.next()?, im: if *complex { turned.next() } else { None } })
+            Some(Complex::new(turned.next()?, if *complex { turned.next() } else { None }))
         })
         .collect();
     (regroup(start, last), collected)
 }
 
 /// Parts put together as those of `like` are.
-fn regroup(like: &[Num], parts: &[Value]) -> Vec<Num> {
+fn regroup(like: &[Complex], parts: &[Value]) -> Vec<Complex> {
     let mut parts = parts.iter().copied();
     like.iter()
-        .filter_map(|n| Some(Num { re: parts.next()?, im: n.im.and_then(|_| parts.next()) }))
+        .filter_map(|n| Some(Complex::new(parts.next()?, n.im.and_then(|_| parts.next()))))
         .collect()
 }

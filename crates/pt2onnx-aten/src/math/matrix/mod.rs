@@ -1,26 +1,35 @@
 //! Linear algebra that ONNX has no operators for: loops over columns and over rotations, for real and complex matrices
 //! with any batch dimensions.
 
+pub(crate) mod cholesky;
+pub(crate) mod inverse;
 pub(crate) mod iterate;
+pub(crate) mod jacobi;
+pub(crate) mod ldl;
+pub(crate) mod lu;
+pub(crate) mod pivots;
+pub(crate) mod qr;
+pub(crate) mod schur;
+pub(crate) mod svd;
+pub(crate) mod triangular;
 
-use crate::Cx;
-use crate::math::num::Num;
+use crate::{Complex, Cx};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// Rows of a matrix.
-pub(crate) fn rows_of(cx: &Cx, a: Num) -> Expr {
+pub(crate) fn rows_of(cx: &Cx, a: Complex) -> Expr {
     cx.dim(a.re, -2)
 }
 
 /// Columns of a matrix.
-pub(crate) fn columns_of(cx: &Cx, a: Num) -> Expr {
+pub(crate) fn columns_of(cx: &Cx, a: Complex) -> Expr {
     cx.dim(a.re, -1)
 }
 
 /// All dimensions but the last two.
-pub(crate) fn batch_of(cx: &Cx, a: Num) -> Vec<Expr> {
+pub(crate) fn batch_of(cx: &Cx, a: Complex) -> Vec<Expr> {
     let mut shape = cx.shape(a.re);
     shape.truncate(shape.len().saturating_sub(2));
     shape
@@ -57,17 +66,17 @@ pub(crate) fn unit(cx: &Cx, m: &Expr, n: &Expr, dtype: DType) -> Value {
 }
 
 /// Row `k` (a vector of one index), as a matrix of one row.
-pub(crate) fn row(cx: &Cx, a: Num, k: Value) -> Num {
+pub(crate) fn row(cx: &Cx, a: Complex, k: Value) -> Complex {
     a.map(|x| cx.gather(x, k, cx.rank(x) - 2))
 }
 
 /// Column `k` (a vector of one index), as a matrix of one column.
-pub(crate) fn column(cx: &Cx, a: Num, k: Value) -> Num {
+pub(crate) fn column(cx: &Cx, a: Complex, k: Value) -> Complex {
     a.map(|x| cx.gather(x, k, cx.rank(x) - 1))
 }
 
 /// The diagonal of a matrix, as a vector: where the indices are equal, summed up over the rows.
-pub(crate) fn diagonal(cx: &Cx, a: Num) -> Num {
+pub(crate) fn diagonal(cx: &Cx, a: Complex) -> Complex {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);
     let mask = cx.equal(count_rows(cx, &m), cx.iota(&n));
@@ -78,23 +87,23 @@ pub(crate) fn diagonal(cx: &Cx, a: Num) -> Num {
 }
 
 /// What is above the diagonal and on it; with `upper` false, below and on it. `k` shifts the diagonal.
-pub(crate) fn triangle(cx: &Cx, a: Num, upper: bool, k: i64) -> Num {
+pub(crate) fn triangle(cx: &Cx, a: Complex, upper: bool, k: i64) -> Complex {
     let k = (k != 0).then(|| cx.scalar(k, DType::I64));
     a.map(|x| cx.trilu(x, k, attrs::Trilu { upper }))
 }
 
 /// A new last dimension of 1.
-pub(crate) fn as_column(cx: &Cx, a: Num) -> Num {
+pub(crate) fn as_column(cx: &Cx, a: Complex) -> Complex {
     a.map(|x| cx.unsqueeze(x, &[cx.rank(x)]))
 }
 
 /// Without the last dimension, which is 1.
-pub(crate) fn as_vector(cx: &Cx, a: Num) -> Num {
+pub(crate) fn as_vector(cx: &Cx, a: Complex) -> Complex {
     a.map(|x| cx.squeeze(x, &[cx.rank(x) - 1]))
 }
 
 /// The columns of `a` that `order`, a vector for each matrix, lists.
-pub(crate) fn pick_columns(cx: &Cx, a: Num, order: Value) -> Num {
+pub(crate) fn pick_columns(cx: &Cx, a: Complex, order: Value) -> Complex {
     let rank = cx.rank(a.re);
     let mut shape = cx.shape(a.re);
     if let Some(last) = shape.last_mut() {

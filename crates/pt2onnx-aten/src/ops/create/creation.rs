@@ -1,59 +1,27 @@
 //! Tensors from nothing but sizes and numbers.
 
-use crate::math::reduce::{folded, product};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Mode, op::op};
+use crate::math::control::fold;
+use crate::math::elementary::spaced;
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
+    complex::Mode, op::op,
+};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::arange,
-        |cx: &Cx, end: TensorOrScalar, dtype: Option<DType>| {
-            arange(cx, Scalar::Int(0).into(), end, Scalar::Int(1).into(), dtype)
-        },
-        parts
-    ),
-    op!(
-        aten::arange_start,
-        |cx: &Cx, start: TensorOrScalar, end: TensorOrScalar, dtype: Option<DType>| {
-            arange(cx, start, end, Scalar::Int(1).into(), dtype)
-        },
-        parts
-    ),
+    op!(aten::arange, arange, parts, start = 0, step = 1),
+    op!(aten::arange_start, arange, parts, step = 1),
     op!(aten::arange_start_step, arange, parts),
-    op!(
-        aten::empty_memory_format,
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::empty_like,
-        |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 0),
-        parts
-    ),
-    op!(
-        aten::empty_permuted,
-        |cx: &Cx, size: Vec<Expr>, _: Vec<i64>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::empty_strided,
-        |cx: &Cx, size: Vec<Expr>, _: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(aten::eye, |cx: &Cx, n: Expr, _: Option<DType>| eye(cx, n.clone(), n), parts),
-    op!(aten::eye_m, |cx: &Cx, n: Expr, m: Expr, _: Option<DType>| eye(cx, n, m), parts),
-    op!(
-        aten::fill_Scalar,
-        |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
-        parts
-    ),
-    op!(
-        aten::fill_Tensor,
-        |cx: &Cx, x: Value, value: TensorOrScalar| full_like(cx, x, value, None),
-        parts
-    ),
+    op!(aten::empty_memory_format, filled, parts, value = 0),
+    op!(aten::empty_like, filled_like, parts, value = 0),
+    op!(aten::empty_permuted, empty_strided, parts),
+    op!(aten::empty_strided, empty_strided, parts),
+    op!(aten::eye, eye, parts),
+    op!(aten::eye_m, eye, parts),
+    op!(aten::fill_Scalar, fill, parts),
+    op!(aten::fill_Tensor, fill, parts),
     op!(aten::full, full, parts),
     op!(aten::full_like, full_like, parts),
     op!(aten::hash_tensor, hash_tensor),
@@ -65,97 +33,107 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex),
     op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex),
     op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex),
-    op!(
-        aten::new_empty,
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::new_empty_strided,
-        |cx: &Cx, _: Value, size: Vec<Expr>, _: Vec<Expr>, dtype: Option<DType>| filled(
-            cx, size, dtype, 0
-        ),
-        parts
-    ),
-    op!(
-        aten::new_full,
-        |cx: &Cx, _: Value, size: Vec<Expr>, value: TensorOrScalar, dtype: Option<DType>| full(
-            cx, size, value, dtype
-        ),
-        parts
-    ),
-    op!(
-        aten::new_ones,
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
-        parts
-    ),
-    op!(
-        aten::new_zeros,
-        |cx: &Cx, _: Value, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::ones,
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 1),
-        parts
-    ),
-    op!(
-        aten::ones_like,
-        |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 1),
-        parts
-    ),
-    op!(
-        aten::scalar_tensor,
-        |cx: &Cx, value: TensorOrScalar, dtype: Option<DType>| full(cx, vec![], value, dtype),
-        parts
-    ),
-    op!(aten::tril_indices, |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
-        triangle(cx, rows, columns, |i, j| j - i <= offset)
-    }),
-    op!(aten::triu_indices, |cx: &Cx, rows: i64, columns: i64, offset: i64, _: Option<DType>| {
-        triangle(cx, rows, columns, |i, j| j - i >= offset)
-    }),
-    op!(
-        aten::vander,
-        |cx: &Cx, x: Value, n: Option<Expr>, increasing: bool| vander(cx, x, n, increasing),
-        complex = vander_complex
-    ),
-    op!(aten::zero, |cx: &Cx, x: Value| filled(cx, cx.shape(x), None, 0), parts),
-    op!(
-        aten::zeros,
-        |cx: &Cx, size: Vec<Expr>, dtype: Option<DType>| filled(cx, size, dtype, 0),
-        parts
-    ),
-    op!(
-        aten::zeros_like,
-        |cx: &Cx, x: Value, dtype: Option<DType>| filled(cx, cx.shape(x), dtype, 0),
-        parts
-    ),
+    op!(aten::new_empty, new_filled, parts, value = 0),
+    op!(aten::new_empty_strided, new_empty_strided, parts),
+    op!(aten::new_full, new_full, parts),
+    op!(aten::new_ones, new_filled, parts, value = 1),
+    op!(aten::new_zeros, new_filled, parts, value = 0),
+    op!(aten::ones, filled, parts, value = 1),
+    op!(aten::ones_like, filled_like, parts, value = 1),
+    op!(aten::scalar_tensor, scalar_tensor, parts),
+    op!(aten::tril_indices, tril_indices),
+    op!(aten::triu_indices, triu_indices),
+    op!(aten::vander, vander, complex = vander_complex),
+    op!(aten::zero, zero, parts),
+    op!(aten::zeros, filled, parts, value = 0),
+    op!(aten::zeros_like, filled_like, parts, value = 0),
 ];
 
-/// The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
-fn filled(cx: &Cx, size: Vec<Expr>, _: Option<DType>, value: i64) -> Lowered {
+/// `value` everywhere. The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
+fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
     // Imaginary parts are zeros, whatever the number.
     let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
     Ok(cx.full(&size, value, cx.out_dtype()?))
 }
 
-fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Option<DType>) -> Lowered {
+/// [`filled`] with the sizes of `x`.
+fn filled_like(cx: &Cx, x: Value, dtype: Ignored, value: i64) -> Lowered {
+    filled(cx, cx.shape(x), dtype, value)
+}
+
+/// [`filled`] with the type of another tensor.
+fn new_filled(cx: &Cx, _: Ignored, size: Vec<Expr>, dtype: Ignored, value: i64) -> Lowered {
+    filled(cx, size, dtype, value)
+}
+
+/// Zeros for what PyTorch leaves undefined. Strides mean nothing to ONNX.
+fn empty_strided(cx: &Cx, size: Vec<Expr>, _strides: Ignored, dtype: Ignored) -> Lowered {
+    filled(cx, size, dtype, 0)
+}
+
+/// [`empty_strided`] with the type of another tensor.
+fn new_empty_strided(
+    cx: &Cx,
+    _: Ignored,
+    size: Vec<Expr>,
+    strides: Ignored,
+    dtype: Ignored,
+) -> Lowered {
+    empty_strided(cx, size, strides, dtype)
+}
+
+/// Zeros in the place of `x`.
+fn zero(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.full(&cx.shape(x), 0, cx.out_dtype()?))
+}
+
+/// A number, of any kind, everywhere.
+fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Ignored) -> Lowered {
     Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &size))
 }
 
-fn full_like(cx: &Cx, x: Value, value: TensorOrScalar, _: Option<DType>) -> Lowered {
-    Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &cx.shape(x)))
+/// [`full`] with the sizes of `x`.
+fn full_like(cx: &Cx, x: Value, value: TensorOrScalar, dtype: Ignored) -> Lowered {
+    full(cx, cx.shape(x), value, dtype)
+}
+
+/// [`full`] with the type of another tensor.
+fn new_full(
+    cx: &Cx,
+    _: Ignored,
+    size: Vec<Expr>,
+    value: TensorOrScalar,
+    dtype: Ignored,
+) -> Lowered {
+    full(cx, size, value, dtype)
+}
+
+/// [`full`] in the place of `x`.
+fn fill(cx: &Cx, x: Value, value: TensorOrScalar) -> Lowered {
+    full(cx, cx.shape(x), value, Ignored::default())
+}
+
+/// A 0-d tensor.
+fn scalar_tensor(cx: &Cx, value: TensorOrScalar, dtype: Ignored) -> Lowered {
+    full(cx, vec![], value, dtype)
+}
+
+arguments! {
+    /// What ranges of numbers take.
+    struct ArangeArgs {
+        start: TensorOrScalar,
+        end: TensorOrScalar,
+        step: TensorOrScalar,
+        dtype: Ignored,
+    }
+
+    /// What the identity matrix takes: rows and columns.
+    struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Ignored }
 }
 
 /// `start + step * i` for each `i` below the length. ONNX's `Range` adds up floats, so those are computed from integers.
-fn arange(
-    cx: &Cx,
-    start: TensorOrScalar,
-    end: TensorOrScalar,
-    step: TensorOrScalar,
-    _: Option<DType>,
-) -> Lowered {
+fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
+    let ArangeArgs { start, end, step, .. } = args;
     let dtype = cx.out_dtype()?;
     let whole = |t: &TensorOrScalar| {
         matches!(t, TensorOrScalar::Scalar(Scalar::Int(_)) | TensorOrScalar::SymInt(_))
@@ -178,8 +156,9 @@ fn arange(
     Ok(cx.cast(cx.add(start, cx.mul(cx.cast(index, wide), step)), dtype))
 }
 
-/// The identity matrix: where row and column are the same.
-fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
+/// The identity matrix: ones where row and column are the same.
+fn eye(cx: &Cx, args: EyeArgs) -> Lowered {
+    let (columns, rows) = (args.m.unwrap_or_else(|| args.n.clone()), args.n);
     let dtype = cx.out_dtype()?;
     if cx.mode() == Mode::Part(1) {
         return Ok(cx.full(&[rows, columns], 0, dtype));
@@ -189,36 +168,13 @@ fn eye(cx: &Cx, rows: Expr, columns: Expr) -> Lowered {
     Ok(cx.cast(same, dtype))
 }
 
-/// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
-pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType) -> Value {
-    let wide = match dtype {
-        DType::F64 => DType::F64,
-        d if d.is_float() => DType::F32,
-        _ => DType::F64,
-    };
-    let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
-    let vector = |v| cx.reshape(v, &[Expr::int(1)]);
-    if steps <= 1 {
-        let only = cx.cast(vector(low), dtype);
-        return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };
-    }
-    let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
-    let (near, far) = (steps / 2, steps - steps / 2);
-    let count = |n: i64| cx.cast(cx.iota(&Expr::int(n)), wide);
-    let first = cx.add(low, cx.mul(count(near), step));
-    // steps - 1 - i, for the places i of the second half.
-    let back = cx.sub(cx.scalar(far - 1, wide), count(far));
-    let second = cx.sub(high, cx.mul(back, step));
-    let all = if near == 0 { second } else { cx.concat(&[first, second], 0) };
-    cx.cast(all, dtype)
-}
-
+/// `steps` numbers from `start` to `end` at equal distances.
 fn linspace(
     cx: &Cx,
     start: TensorOrScalar,
     end: TensorOrScalar,
     steps: i64,
-    _: Option<DType>,
+    _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
@@ -240,13 +196,23 @@ fn logspace(
     end: TensorOrScalar,
     steps: i64,
     base: f64,
-    _: Option<DType>,
+    _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let wide = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 };
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
     let powers = spaced(cx, low, high, steps, wide);
     Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
+}
+
+/// The places of a matrix on and below a diagonal.
+fn tril_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
+    triangle(cx, rows, columns, |i, j| j - i <= offset)
+}
+
+/// The places of a matrix on and above a diagonal.
+fn triu_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
+    triangle(cx, rows, columns, |i, j| j - i >= offset)
 }
 
 /// Rows and columns of the chosen elements of a matrix.
@@ -303,7 +269,7 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     let mut shape = vec![Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))];
     shape.extend(kept.iter().map(|&a| cx.dim(x, a as i64)));
     let rows = cx.reshape(moved, &shape);
-    let found = folded(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
+    let found = fold(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
     Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
 }
 
@@ -343,13 +309,13 @@ fn logspace_complex(
     end: Complex,
     steps: i64,
     base: f64,
-    _: Option<DType>,
+    _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let re = spaced(cx, start.re, end.re, steps, dtype);
-    let im = spaced(cx, start.im, end.im, steps, dtype);
+    let im = spaced(cx, start.imag(cx), end.imag(cx), steps, dtype);
     let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
-    Ok(cx.pairs(Complex { re: cx.mul(length, cx.cos(angle)), im: cx.mul(length, cx.sin(angle)) }))
+    Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }
 
 /// Powers as running products.
@@ -366,20 +332,21 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
         }
     };
     let dtype = cx.out_dtype()?;
-    let part = |v: Value| cx.expand(cx.cast(v, dtype), &vector);
-    let x = Complex { re: part(x.re), im: part(x.im) };
-    let mut power = Complex { re: cx.full(&vector, 1, dtype), im: cx.full(&vector, 0, dtype) };
+    let x = x.cast(cx, dtype).complex(cx).expand(cx, &vector);
+    let mut power = Complex::new(cx.full(&vector, 1, dtype), cx.full(&vector, 0, dtype));
     let mut columns = Vec::new();
     for _ in 0..n {
         columns.push(power);
-        power = product(cx, power, x);
+        power = power.mul(cx, x);
     }
     if !increasing {
         columns.reverse();
     }
-    let stack = |pick: fn(&Complex) -> Value| {
-        let all: Vec<Value> = columns.iter().map(|c| cx.unsqueeze(pick(c), &[last])).collect();
+    let stack = |parts: Vec<Value>| {
+        let all: Vec<Value> = parts.iter().map(|&v| cx.unsqueeze(v, &[last])).collect();
         cx.concat(&all, last)
     };
-    Ok(cx.pairs(Complex { re: stack(|c| c.re), im: stack(|c| c.im) }))
+    let re = stack(columns.iter().map(|c| c.re).collect());
+    let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
+    Ok(cx.pairs(Complex::new(re, im)))
 }

@@ -1,187 +1,152 @@
 //! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
 
-use crate::math::reduce::top_k;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, op::op};
+use crate::math::sort::top_k;
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, complex::Mode, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::bernoulli, |cx: &Cx, p: Value| bernoulli(cx, p, p)),
-    op!(aten::bernoulli_Tensor, bernoulli),
+    op!(aten::bernoulli, bernoulli),
+    op!(aten::bernoulli_Tensor, bernoulli_tensor),
     op!(aten::bernoulli_p, bernoulli_p),
-    op!(aten::cauchy, |cx: &Cx, x: Value, median: f64, sigma: f64| {
-        shaped(cx, x, |u| {
-            let angle = cx.mul(cx.sub(u, 0.5), std::f64::consts::PI);
-            cx.add(cx.mul(cx.tan(angle), sigma), median)
-        })
-    }),
-    op!(aten::exponential, |cx: &Cx, x: Value, lambda: f64| {
-        shaped(cx, x, |u| cx.div(cx.log(one_minus(cx, u)), -lambda))
-    }),
-    op!(aten::geometric, |cx: &Cx, x: Value, p: f64| {
-        shaped(cx, x, |u| {
-            let tries = cx.ceil(cx.div(cx.log(one_minus(cx, u)), (1.0 - p).ln()));
-            cx.maximum(tries, 1.0)
-        })
-    }),
-    op!(aten::log_normal, |cx: &Cx, x: Value, mean: f64, std: f64| -> Lowered {
-        let dtype = cx.dtype(x);
-        Ok(cx.exp(scaled(cx, normal(cx, &cx.shape(x), dtype), mean, std)))
-    }),
+    op!(aten::cauchy, cauchy),
+    op!(aten::exponential, exponential),
+    op!(aten::geometric, geometric),
+    op!(aten::log_normal, log_normal),
     op!(aten::multinomial, multinomial),
-    op!(aten::normal_Tensor_Tensor, |cx: &Cx, mean: Value, std: Value| {
-        normal_of(cx, mean.into(), std.into())
-    }),
-    op!(aten::normal_Tensor_float, |cx: &Cx, mean: Value, std: Scalar| {
-        normal_of(cx, mean.into(), std.into())
-    }),
-    op!(aten::normal_float_Tensor, |cx: &Cx, mean: Scalar, std: Value| {
-        normal_of(cx, mean.into(), std.into())
-    }),
-    op!(aten::normal_float_float, |cx: &Cx,
-                                   mean: f64,
-                                   std: f64,
-                                   size: Vec<Expr>,
-                                   _: Option<DType>|
-     -> Lowered {
-        Ok(scaled(cx, normal(cx, &size, cx.out_dtype()?), mean, std))
-    }),
-    op!(
-        aten::normal_functional,
-        |cx: &Cx, x: Value, mean: f64, std: f64| -> Lowered {
-            Ok(scaled(cx, normal(cx, &cx.shape(x), cx.out_dtype()?), mean, std))
-        },
-        parts
-    ),
-    op!(
-        aten::rand,
-        |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
-            Ok(uniform(cx, &size, cx.out_dtype()?))
-        },
-        parts
-    ),
-    op!(
-        aten::rand_generator,
-        |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
-            Ok(uniform(cx, &size, cx.out_dtype()?))
-        },
-        parts
-    ),
-    op!(
-        aten::rand_like,
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            generate_like(cx, "RandomUniform", "RandomUniformLike", x)
-        },
-        parts
-    ),
-    op!(
-        aten::rand_like_generator,
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered {
-            generate_like(cx, "RandomUniform", "RandomUniformLike", x)
-        },
-        parts
-    ),
-    op!(aten::randint, |cx: &Cx, high: Expr, size: Vec<Expr>, _: Option<DType>| integers(
-        cx,
-        &Expr::int(0),
-        &high,
-        &size
-    )),
-    op!(aten::randint_generator, |cx: &Cx, high: Expr, size: Vec<Expr>, _: Option<DType>| {
-        integers(cx, &Expr::int(0), &high, &size)
-    }),
-    op!(aten::randint_low, |cx: &Cx, low: Expr, high: Expr, size: Vec<Expr>, _: Option<DType>| {
-        integers(cx, &low, &high, &size)
-    }),
-    op!(aten::randint_low_generator, |cx: &Cx,
-                                      low: Expr,
-                                      high: Expr,
-                                      size: Vec<Expr>,
-                                      _: Option<DType>| {
-        integers(cx, &low, &high, &size)
-    }),
-    op!(aten::randint_like, |cx: &Cx, x: Value, high: Expr, _: Option<DType>| integers(
-        cx,
-        &Expr::int(0),
-        &high,
-        &cx.shape(x)
-    )),
-    op!(aten::randint_like_generator, |cx: &Cx, x: Value, high: Expr, _: Option<DType>| {
-        integers(cx, &Expr::int(0), &high, &cx.shape(x))
-    }),
-    op!(aten::randint_like_low_dtype, |cx: &Cx,
-                                       x: Value,
-                                       low: Expr,
-                                       high: Expr,
-                                       _: Option<DType>| {
-        integers(cx, &low, &high, &cx.shape(x))
-    }),
-    op!(
-        aten::randint_like_low_generator_dtype,
-        |cx: &Cx, x: Value, low: Expr, high: Expr, _: Option<DType>| integers(
-            cx,
-            &low,
-            &high,
-            &cx.shape(x)
-        )
-    ),
-    op!(
-        aten::randn,
-        |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
-            Ok(normal(cx, &size, cx.out_dtype()?))
-        },
-        parts
-    ),
-    op!(
-        aten::randn_generator,
-        |cx: &Cx, size: Vec<Expr>, _: Option<DType>| -> Lowered {
-            Ok(normal(cx, &size, cx.out_dtype()?))
-        },
-        parts
-    ),
-    op!(
-        aten::randn_like,
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
-        parts
-    ),
-    op!(
-        aten::randn_like_generator,
-        |cx: &Cx, x: Value, _: Option<DType>| -> Lowered { normal_like(cx, x) },
-        parts
-    ),
-    op!(aten::random, |cx: &Cx, x: Value| {
-        // Up to what the type holds exactly.
-        let most: i64 = match cx.dtype(x) {
-            DType::Bool => 2,
-            DType::F16 => (1 << 11) + 1,
-            DType::BF16 => (1 << 8) + 1,
-            DType::F32 => (1 << 24) + 1,
-            DType::F64 => (1 << 53) + 1,
-            DType::I8 => 1 << 7,
-            DType::U8 => 1 << 8,
-            DType::I16 => 1 << 15,
-            DType::I32 => 1 << 31,
-            _ => i64::MAX,
-        };
-        integers(cx, &Expr::int(0), &Expr::int(most), &cx.shape(x))
-    }),
-    op!(aten::random_to, |cx: &Cx, x: Value, high: i64| integers(
-        cx,
-        &Expr::int(0),
-        &Expr::int(high),
-        &cx.shape(x)
-    )),
+    op!(aten::normal_Tensor_Tensor, normal_of),
+    op!(aten::normal_Tensor_float, normal_of),
+    op!(aten::normal_float_Tensor, normal_of),
+    op!(aten::normal_float_float, normal_of_size),
+    op!(aten::normal_functional, normal_functional, parts),
+    op!(aten::rand, rand, parts),
+    op!(aten::rand_generator, rand, parts),
+    op!(aten::rand_like, rand_like, parts),
+    op!(aten::rand_like_generator, rand_like, parts),
+    op!(aten::randint, randint, low = 0),
+    op!(aten::randint_generator, randint, low = 0),
+    op!(aten::randint_low, randint),
+    op!(aten::randint_low_generator, randint),
+    op!(aten::randint_like, randint, low = 0),
+    op!(aten::randint_like_generator, randint, low = 0),
+    op!(aten::randint_like_low_dtype, randint),
+    op!(aten::randint_like_low_generator_dtype, randint),
+    op!(aten::randn, randn, parts),
+    op!(aten::randn_generator, randn, parts),
+    op!(aten::randn_like, randn_like, parts),
+    op!(aten::randn_like_generator, randn_like, parts),
+    op!(aten::random, random),
+    op!(aten::random_to, random_to),
     op!(aten::randperm, randperm),
     op!(aten::randperm_generator, randperm),
-    op!(
-        aten::uniform,
-        |cx: &Cx, x: Value, from: f64, to: f64| -> Lowered {
-            Ok(scaled(cx, uniform(cx, &cx.shape(x), cx.dtype(x)), from, to - from))
-        },
-        parts
-    ),
+    op!(aten::uniform, uniform, parts),
 ];
+
+arguments! {
+    /// What random integers take: sizes, or a tensor of that shape.
+    struct RandintArgs {
+        input: Option<Value>,
+        low: Expr,
+        high: Expr,
+        size: Option<Vec<Expr>>,
+        dtype: Ignored,
+    }
+}
+
+/// Integers from `low` to `high`, `high` excluded.
+fn randint(cx: &Cx, args: RandintArgs) -> Lowered {
+    let like = args.input.map(|x| cx.shape(x).to_vec());
+    let size = args.size.or(like).unwrap_or_default();
+    integers(cx, &args.low, &args.high, &size)
+}
+
+/// Integers up to what the type of `x` holds exactly.
+fn random(cx: &Cx, x: Value) -> Lowered {
+    let most: i64 = match cx.dtype(x) {
+        DType::Bool => 2,
+        DType::F16 => (1 << 11) + 1,
+        DType::BF16 => (1 << 8) + 1,
+        DType::F32 => (1 << 24) + 1,
+        DType::F64 => (1 << 53) + 1,
+        DType::I8 => 1 << 7,
+        DType::U8 => 1 << 8,
+        DType::I16 => 1 << 15,
+        DType::I32 => 1 << 31,
+        _ => i64::MAX,
+    };
+    random_to(cx, x, most)
+}
+
+/// Integers from 0 to `high`, `high` excluded, in the shape of `x`.
+fn random_to(cx: &Cx, x: Value, high: i64) -> Lowered {
+    integers(cx, &Expr::int(0), &Expr::int(high), &cx.shape(x))
+}
+
+/// Uniform numbers between 0 and 1.
+fn rand(cx: &Cx, size: Vec<Expr>, _: Ignored) -> Lowered {
+    Ok(uniform_of(cx, &size, cx.out_dtype()?))
+}
+
+/// [`rand`] in the shape of `x`.
+fn rand_like(cx: &Cx, x: Value, _: Ignored) -> Lowered {
+    generate_like(cx, "RandomUniform", "RandomUniformLike", x)
+}
+
+/// Numbers of the standard normal distribution.
+fn randn(cx: &Cx, size: Vec<Expr>, _: Ignored) -> Lowered {
+    Ok(normal_numbers(cx, &size, cx.out_dtype()?))
+}
+
+/// [`randn`] in the shape of `x`.
+fn randn_like(cx: &Cx, x: Value, _: Ignored) -> Lowered {
+    match cx.mode() {
+        Mode::Real => generate_like(cx, "RandomNormal", "RandomNormalLike", x),
+        _ => Ok(normal_numbers(cx, &cx.shape(x), cx.out_dtype()?)),
+    }
+}
+
+/// Uniform numbers from `from` to `to`, in the shape of `x`.
+fn uniform(cx: &Cx, x: Value, from: f64, to: f64) -> Lowered {
+    Ok(scaled(cx, uniform_of(cx, &cx.shape(x), cx.dtype(x)), from, to - from))
+}
+
+/// Normal numbers in the shape of `x`.
+fn normal_functional(cx: &Cx, x: Value, mean: f64, std: f64) -> Lowered {
+    Ok(scaled(cx, normal_numbers(cx, &cx.shape(x), cx.out_dtype()?), mean, std))
+}
+
+/// Normal numbers.
+fn normal_of_size(cx: &Cx, mean: f64, std: f64, size: Vec<Expr>, _: Ignored) -> Lowered {
+    Ok(scaled(cx, normal_numbers(cx, &size, cx.out_dtype()?), mean, std))
+}
+
+/// Numbers whose logarithms are normal: `e^(mean + std * n)`.
+fn log_normal(cx: &Cx, x: Value, mean: f64, std: f64) -> Lowered {
+    let dtype = cx.dtype(x);
+    Ok(cx.exp(scaled(cx, normal_numbers(cx, &cx.shape(x), dtype), mean, std)))
+}
+
+/// Numbers of the Cauchy distribution, `median + sigma tan(pi (u - 1/2))` of uniform `u`.
+fn cauchy(cx: &Cx, x: Value, median: f64, sigma: f64) -> Lowered {
+    shaped(cx, x, |u| {
+        let angle = cx.mul(cx.sub(u, 0.5), std::f64::consts::PI);
+        cx.add(cx.mul(cx.tan(angle), sigma), median)
+    })
+}
+
+/// Numbers of the exponential distribution, `-log(1 - u) / lambda` of uniform `u`.
+fn exponential(cx: &Cx, x: Value, lambda: f64) -> Lowered {
+    shaped(cx, x, |u| cx.div(cx.log(one_minus(cx, u)), -lambda))
+}
+
+/// How many tries until one succeeds: `ceil(log(1 - u) / log(1 - p))` of uniform `u`, 1 at least.
+fn geometric(cx: &Cx, x: Value, p: f64) -> Lowered {
+    shaped(cx, x, |u| {
+        let tries = cx.ceil(cx.div(cx.log(one_minus(cx, u)), (1.0 - p).ln()));
+        cx.maximum(tries, 1.0)
+    })
+}
 
 /// ONNX draws float16, float32 and float64 only.
 fn drawn(dtype: DType) -> DType {
@@ -225,7 +190,7 @@ fn onnx_type(dtype: DType) -> (std::borrow::Cow<'static, str>, pt2onnx_ir::Attri
     ("dtype".into(), number.into())
 }
 
-/// [`uniform`] or [`normal`] numbers of `x`'s shape in the recorded type.
+/// [`uniform_of`] or [`normal_numbers`] numbers of `x`'s shape in the recorded type.
 fn generate_like(cx: &Cx, fixed: &'static str, like: &'static str, x: Value) -> Lowered {
     let dtype = cx.out_dtype()?;
     let dims = cx.shape(x);
@@ -239,24 +204,16 @@ fn generate_like(cx: &Cx, fixed: &'static str, like: &'static str, x: Value) -> 
 }
 
 /// From 0 to 1, 1 excluded.
-fn uniform(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
+fn uniform_of(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
     generate(cx, "RandomUniform", "RandomUniformLike", dims, dtype)
 }
 
 /// The standard normal distribution. Of complex numbers each part has half of the variance.
-fn normal(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
+fn normal_numbers(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
     let drawn = generate(cx, "RandomNormal", "RandomNormalLike", dims, dtype);
     match cx.mode() {
         Mode::Part(_) => cx.mul(drawn, std::f64::consts::FRAC_1_SQRT_2),
         _ => drawn,
-    }
-}
-
-/// [`normal`] numbers of `x`'s shape.
-fn normal_like(cx: &Cx, x: Value) -> Lowered {
-    match cx.mode() {
-        Mode::Real => generate_like(cx, "RandomNormal", "RandomNormalLike", x),
-        _ => Ok(normal(cx, &cx.shape(x), cx.out_dtype()?)),
     }
 }
 
@@ -268,7 +225,7 @@ fn scaled(cx: &Cx, x: Value, shift: f64, scale: f64) -> Value {
 fn shaped(cx: &Cx, x: Value, from: impl FnOnce(Value) -> Value) -> Lowered {
     let dtype = cx.out_dtype()?;
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    Ok(cx.cast(from(uniform(cx, &cx.shape(x), wide)), dtype))
+    Ok(cx.cast(from(uniform_of(cx, &cx.shape(x), wide)), dtype))
 }
 
 fn one_minus(cx: &Cx, u: Value) -> Value {
@@ -277,20 +234,26 @@ fn one_minus(cx: &Cx, u: Value) -> Value {
 
 /// Ones with the probabilities `p`, of `x`'s type. Not by `Bernoulli`: the function that ONNX defines it by, which runtimes
 /// without a kernel use, gives ones where the uniform numbers are larger than `p` (onnx 1.23), zeros and ones exchanged.
-fn bernoulli(cx: &Cx, x: Value, p: Value) -> Lowered {
+fn bernoulli_tensor(cx: &Cx, x: Value, p: Value) -> Lowered {
     let p = cx.to_float(p);
     let wide = cx.cast(p, drawn(cx.dtype(p)));
-    let u = uniform(cx, &cx.shape(x), cx.dtype(wide));
+    let u = uniform_of(cx, &cx.shape(x), cx.dtype(wide));
     Ok(cx.cast(cx.less(u, wide), cx.dtype(x)))
 }
 
 fn bernoulli_p(cx: &Cx, x: Value, p: f64) -> Lowered {
-    bernoulli(cx, x, cx.scalar(p, DType::F32))
+    bernoulli_tensor(cx, x, cx.scalar(p, DType::F32))
 }
 
+/// Ones with the probabilities `p`, of the same type.
+fn bernoulli(cx: &Cx, p: Value) -> Lowered {
+    bernoulli_tensor(cx, p, p)
+}
+
+/// Normal numbers of these means and standard deviations.
 fn normal_of(cx: &Cx, mean: TensorOrScalar, std: TensorOrScalar) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let noise = normal(cx, &cx.out_shape()?, dtype);
+    let noise = normal_numbers(cx, &cx.out_shape()?, dtype);
     let (mean, std) = (cx.as_tensor(&mean, dtype), cx.as_tensor(&std, dtype));
     Ok(cx.add(cx.mul(noise, std), mean))
 }
@@ -298,7 +261,7 @@ fn normal_of(cx: &Cx, mean: TensorOrScalar, std: TensorOrScalar) -> Lowered {
 /// `low + floor(u * (high - low))`, in doubles.
 fn integers(cx: &Cx, low: &Expr, high: &Expr, dims: &[Expr]) -> Lowered {
     let span = cx.cast(cx.size(&(high - low)), DType::F64);
-    let steps = cx.cast(cx.mul(uniform(cx, dims, DType::F64), span), DType::I64);
+    let steps = cx.cast(cx.mul(uniform_of(cx, dims, DType::F64), span), DType::I64);
     let found = match low.as_int() {
         Some(0) => steps,
         _ => cx.add(steps, cx.size(low)),
@@ -307,8 +270,8 @@ fn integers(cx: &Cx, low: &Expr, high: &Expr, dims: &[Expr]) -> Lowered {
 }
 
 /// The order of random numbers.
-fn randperm(cx: &Cx, n: Expr, _: Option<DType>) -> Lowered {
-    let keys = uniform(cx, std::slice::from_ref(&n), DType::F64);
+fn randperm(cx: &Cx, n: Expr, _: Ignored) -> Lowered {
+    let keys = uniform_of(cx, std::slice::from_ref(&n), DType::F64);
     let [_, order] = top_k(cx, keys, &n, 0, true, true);
     Ok(cx.cast(order, cx.out_dtype()?))
 }
@@ -330,7 +293,7 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     };
     let dtype = cx.dtype(weights);
     if !replacement {
-        let u = one_minus(cx, uniform(cx, &cx.shape(weights), dtype));
+        let u = one_minus(cx, uniform_of(cx, &cx.shape(weights), dtype));
         let keys = cx.div(cx.log(u), weights);
         let [_, indices] = top_k(cx, keys, &n, last, true, true);
         return Ok(indices);
@@ -339,7 +302,7 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let all = cx.slice(sums, last, &(cx.dim(sums, -1) - 1), &cx.dim(sums, -1), 1);
     let mut dims = cx.shape(weights);
     dims[last] = n;
-    let drawn = cx.mul(uniform(cx, &dims, dtype), all);
+    let drawn = cx.mul(uniform_of(cx, &dims, dtype), all);
     let passed = cx.less_or_equal(cx.unsqueeze(sums, &[last]), cx.unsqueeze(drawn, &[rank]));
     Ok(cx.reduce("ReduceSum", cx.cast(passed, DType::I64), &[rank], false))
 }

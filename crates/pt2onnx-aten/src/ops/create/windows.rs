@@ -1,65 +1,68 @@
 //! Window functions, computed here: their lengths are known at export.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::bartlett_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, bartlett)),
-    op!(
-        aten::bartlett_window_periodic,
-        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| window(cx, n, periodic, bartlett)
-    ),
-    op!(aten::blackman_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, blackman)),
-    op!(
-        aten::blackman_window_periodic,
-        |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| window(cx, n, periodic, blackman)
-    ),
-    op!(aten::hamming_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(
-        t, 0.54, 0.46
-    ))),
-    op!(aten::hamming_window_periodic, |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
-        window(cx, n, periodic, |t| raised(t, 0.54, 0.46))
-    }),
-    op!(
-        aten::hamming_window_periodic_alpha,
-        |cx: &Cx, n: i64, periodic: bool, alpha: f64, _: Option<DType>| {
-            window(cx, n, periodic, |t| raised(t, alpha, 0.46))
-        }
-    ),
-    op!(
-        aten::hamming_window_periodic_alpha_beta,
-        |cx: &Cx, n: i64, periodic: bool, alpha: f64, beta: f64, _: Option<DType>| {
-            window(cx, n, periodic, |t| raised(t, alpha, beta))
-        }
-    ),
-    op!(aten::hann_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| raised(
-        t, 0.5, 0.5
-    ))),
-    op!(aten::hann_window_periodic, |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
-        window(cx, n, periodic, |t| raised(t, 0.5, 0.5))
-    }),
-    op!(aten::kaiser_window, |cx: &Cx, n: i64, _: Option<DType>| window(cx, n, true, |t| kaiser(
-        t, 12.0
-    ))),
-    op!(aten::kaiser_window_beta, |cx: &Cx,
-                                   n: i64,
-                                   periodic: bool,
-                                   beta: f64,
-                                   _: Option<DType>| {
-        window(cx, n, periodic, |t| kaiser(t, beta))
-    }),
-    op!(aten::kaiser_window_periodic, |cx: &Cx, n: i64, periodic: bool, _: Option<DType>| {
-        window(cx, n, periodic, |t| kaiser(t, 12.0))
-    }),
+    op!(aten::bartlett_window, bartlett, periodic = true),
+    op!(aten::bartlett_window_periodic, bartlett),
+    op!(aten::blackman_window, blackman, periodic = true),
+    op!(aten::blackman_window_periodic, blackman),
+    op!(aten::hamming_window, hamming, periodic = true),
+    op!(aten::hamming_window_periodic, hamming),
+    op!(aten::hamming_window_periodic_alpha, hamming),
+    op!(aten::hamming_window_periodic_alpha_beta, hamming),
+    op!(aten::hann_window, hann, periodic = true),
+    op!(aten::hann_window_periodic, hann),
+    op!(aten::kaiser_window, kaiser, periodic = true),
+    op!(aten::kaiser_window_beta, kaiser),
+    op!(aten::kaiser_window_periodic, kaiser),
 ];
 
+arguments! {
+    /// What windows take. `alpha` and `beta` are the window's shape.
+    struct WindowArgs {
+        window_length: i64,
+        periodic: bool,
+        alpha: Option<f64>,
+        beta: Option<f64>,
+        dtype: Ignored,
+    }
+}
+
+fn bartlett(cx: &Cx, args: WindowArgs) -> Lowered {
+    window(cx, &args, |t| 1.0 - (2.0 * t - 1.0).abs())
+}
+
+fn blackman(cx: &Cx, args: WindowArgs) -> Lowered {
+    window(cx, &args, |t| 0.42 - 0.5 * (2.0 * PI * t).cos() + 0.08 * (4.0 * PI * t).cos())
+}
+
+fn hamming(cx: &Cx, args: WindowArgs) -> Lowered {
+    window(cx, &args, |t| raised(t, args.alpha.unwrap_or(0.54), args.beta.unwrap_or(0.46)))
+}
+
+fn hann(cx: &Cx, args: WindowArgs) -> Lowered {
+    window(cx, &args, |t| raised(t, 0.5, 0.5))
+}
+
+/// `I0(beta sqrt(1 - (2t - 1)^2)) / I0(beta)`.
+fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
+    let beta = args.beta.unwrap_or(12.0);
+    window(cx, &args, |t| {
+        let off = 2.0 * t - 1.0;
+        bessel_i0(beta * (1.0 - off * off).max(0.0).sqrt()) / bessel_i0(beta)
+    })
+}
+
 /// `shape(t)` at `n` places from 0 to 1, without the last one where the window is periodic.
-fn window(cx: &Cx, n: i64, periodic: bool, shape: impl Fn(f64) -> f64) -> Lowered {
+fn window(cx: &Cx, args: &WindowArgs, shape: impl Fn(f64) -> f64) -> Lowered {
+    let n = args.window_length;
     if !(0..=1 << 24).contains(&n) {
         return Err(LowerError::unsupported("a window of that length"));
     }
-    let last = if periodic { n } else { n - 1 };
+    let last = if args.periodic { n } else { n - 1 };
     let at = |i: i64| {
         if n == 1 { 1.0 } else { shape(i as f64 / last as f64) }
     };
@@ -71,22 +74,9 @@ fn window(cx: &Cx, n: i64, periodic: bool, shape: impl Fn(f64) -> f64) -> Lowere
     })
 }
 
-fn bartlett(t: f64) -> f64 {
-    1.0 - (2.0 * t - 1.0).abs()
-}
-
-fn blackman(t: f64) -> f64 {
-    0.42 - 0.5 * (2.0 * PI * t).cos() + 0.08 * (4.0 * PI * t).cos()
-}
-
-/// Hann's and Hamming's windows: a raised cosine.
+/// A raised cosine, `alpha - beta cos(2 pi t)`.
 fn raised(t: f64, alpha: f64, beta: f64) -> f64 {
     alpha - beta * (2.0 * PI * t).cos()
-}
-
-fn kaiser(t: f64, beta: f64) -> f64 {
-    let off = 2.0 * t - 1.0;
-    bessel_i0(beta * (1.0 - off * off).max(0.0).sqrt()) / bessel_i0(beta)
 }
 
 /// The modified Bessel function of order 0 by its power series, `sum (x^2/4)^k / k!^2`.

@@ -70,22 +70,17 @@ fn columns(cx: &Cx, x: Value) -> Lowered<Outputs> {
     Ok(Outputs(columns.map(checked).collect()))
 }
 
-/// True where the real or the imaginary part is not 0.
-fn either(cx: &Cx, x: Complex) -> Value {
-    cx.or(cx.cast(x.re, DType::Bool), cx.cast(x.im, DType::Bool))
-}
-
 /// [`nonzero`] of complex numbers.
 fn nonzero_complex(cx: &Cx, x: Complex) -> Lowered {
-    nonzero(cx, either(cx, x))
+    nonzero(cx, x.truth(cx))
 }
 
 /// [`nonzero_static`] of complex numbers.
 fn nonzero_static_complex(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered {
-    nonzero_static(cx, either(cx, x), size, fill)
+    nonzero_static(cx, x.truth(cx), size, fill)
 }
 
 /// [`columns`] of complex numbers.
 fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
-    columns(cx, either(cx, x))
+    columns(cx, x.truth(cx))
 }

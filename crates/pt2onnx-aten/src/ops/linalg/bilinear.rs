@@ -1,12 +1,12 @@
 //! Products of three tensors.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value};
 
 pub(crate) static OPS: &[AtenOp] =
     &[op!(aten::_trilinear, trilinear), op!(aten::bilinear, bilinear)];
 
-/// `a @ W[o] @ b` for each `o`, and a bias: an `Einsum`.
+/// `y[o] = a @ weight[o] @ b + bias[o]`, by `Einsum`.
 fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> Lowered {
     let shape = cx.out_shape()?;
     if cx.numel(a).as_int() == Some(0) || cx.numel(b).as_int() == Some(0) {
@@ -22,25 +22,29 @@ fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> 
     Ok(bias.map_or(product, |bias| cx.add(product, bias)))
 }
 
-/// The product of all three, given dimensions of size 1 to broadcast by, summed over some.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn trilinear(
-    cx: &Cx,
-    a: Value,
-    b: Value,
-    c: Value,
-    expand_a: Vec<i64>,
-    expand_b: Vec<i64>,
-    expand_c: Vec<i64>,
-    sum: Vec<i64>,
-    _unroll_dim: i64,
-) -> Lowered {
+arguments! {
+    /// What `_trilinear` takes.
+    struct TrilinearArgs {
+        i1: Value,
+        i2: Value,
+        i3: Value,
+        expand1: Vec<i64>,
+        expand2: Vec<i64>,
+        expand3: Vec<i64>,
+        sumdim: Vec<i64>,
+        unroll_dim: Ignored,
+    }
+}
+
+/// `sum(i1 * i2 * i3)` over `sumdim`, after each factor got new dimensions of size 1 at its `expand`.
+fn trilinear(cx: &Cx, args: TrilinearArgs) -> Lowered {
     let axes = |dims: &[i64]| -> Vec<usize> {
         dims.iter().filter_map(|&d| usize::try_from(d).ok()).collect()
     };
-    let spread = |x, dims: &[i64]| cx.unsqueeze(x, &axes(dims));
-    let product = cx.mul(cx.mul(spread(a, &expand_a), spread(b, &expand_b)), spread(c, &expand_c));
-    Ok(match axes(&sum).as_slice() {
+    let expand = |x, dims: &[i64]| cx.unsqueeze(x, &axes(dims));
+    let first = cx.mul(expand(args.i1, &args.expand1), expand(args.i2, &args.expand2));
+    let product = cx.mul(first, expand(args.i3, &args.expand3));
+    Ok(match axes(&args.sumdim).as_slice() {
         [] => product,
         axes => cx.reduce("ReduceSum", product, axes, false),
     })

@@ -1,12 +1,8 @@
 //! Contractions by labels: `Einsum`.
 
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::axis_of, op::op};
 
-pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::einsum, einsum, complex = einsum),
-    op!(aten::tensordot, tensordot, complex = tensordot),
-];
+pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 
 /// The letters of both alphabets, as ONNX takes them for labels.
 fn letters() -> impl Iterator<Item = char> {
@@ -78,7 +74,7 @@ impl Equation {
     }
 
     /// One `Einsum` of real operands; of complex ones, one by one, as products of two are bilinear.
-    fn emit(&self, cx: &Cx, operands: &[Num]) -> Lowered<Num> {
+    fn emit(&self, cx: &Cx, operands: &[Complex]) -> Lowered<Complex> {
         if operands.iter().all(|o| o.im.is_none()) {
             let terms: Vec<&[char]> = self.terms.iter().map(Vec::as_slice).collect();
             let values: Vec<_> = operands.iter().map(|o| o.re).collect();
@@ -114,14 +110,14 @@ impl Equation {
     }
 }
 
-fn einsum(cx: &Cx, equation: String, operands: Vec<Num>, _path: Option<Vec<i64>>) -> Lowered {
+fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i64>>) -> Lowered {
     let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
     let equation = Equation::parse(&equation, &ranks)?;
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 
 /// Sums over pairs of dimensions; what is left of `a` comes before what is left of `b`.
-fn tensordot(cx: &Cx, a: Num, b: Num, dims_a: Vec<i64>, dims_b: Vec<i64>) -> Lowered {
+fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>) -> Lowered {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let all: Vec<char> = letters().take(rank_a + rank_b).collect();
     if all.len() < rank_a + rank_b || dims_a.len() != dims_b.len() {

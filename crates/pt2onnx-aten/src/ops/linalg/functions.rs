@@ -1,43 +1,30 @@
 //! Functions of matrices.
 
+use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
-use crate::math::num::Num;
-use crate::ops::linalg::eigen;
-use crate::ops::linalg::solve::inverse;
-use crate::{AtenOp, Cx, Lowered, op::op};
-use pt2onnx_ir::Value;
+use crate::math::shape::has_no_elements;
+use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use std::f64::consts::PI;
 
-pub(in super::super) static OPS: &[AtenOp] = &[
-    op!(aten::linalg_matrix_exp, matrix_exp, complex = matrix_exp),
-    op!(aten::linalg_matrix_power, matrix_power, complex = matrix_power),
-    op!(aten::linalg_matrix_sqrth, matrix_sqrth, complex = matrix_sqrth),
-    op!(aten::linalg_vander, vander, complex = vander),
-    op!(aten::matrix_exp, matrix_exp, complex = matrix_exp),
-    op!(aten::matrix_power, matrix_power, complex = matrix_power),
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::linalg_matrix_exp, matrix_exp),
+    op!(aten::linalg_matrix_power, matrix_power),
+    op!(aten::linalg_matrix_sqrth, matrix_sqrth),
+    op!(aten::linalg_vander, vander),
+    op!(aten::matrix_exp, matrix_exp),
+    op!(aten::matrix_power, matrix_power),
 ];
 
-/// The angle of `x + iy`.
-pub(crate) fn angle(cx: &Cx, x: Value, y: Value) -> Value {
-    // atan(y / x) is right where x > 0; left of it, half a turn more, towards the side of y.
-    let zero = cx.equal(x, 0.0);
-    let slope = cx.atan(cx.div(y, cx.select(zero, 1.0, x)));
-    let half = cx.select(cx.less(y, 0.0), -PI, PI);
-    let turned = cx.select(cx.less(x, 0.0), cx.add(slope, half), slope);
-    let upright = cx.mul(cx.sign(y), PI / 2.0);
-    cx.select(zero, upright, turned)
-}
-
 /// Squares and products, as many as the bits of `n` take.
-fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
+fn matrix_power(cx: &Cx, a: Complex, n: i64) -> Lowered {
     let (mut left, mut square) = (n.unsigned_abs(), a);
     if n < 0 {
         square = inverse(cx, a).0;
     }
-    let mut result: Option<Num> = None;
+    let mut result: Option<Complex> = None;
     while left > 0 {
         if left & 1 == 1 {
             result = Some(result.map_or(square, |r| r.matmul(cx, square)));
@@ -50,7 +37,7 @@ fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
     let result = result.unwrap_or_else(|| {
         let n = rows_of(cx, a);
         let one = identity(cx, &n, cx.dtype(a.re));
-        let wide = Num::from(cx.expand(one, &cx.shape(a.re)));
+        let wide = Complex::from(cx.expand(one, &cx.shape(a.re)));
         a.im.map_or(wide, |_| wide.complex(cx))
     });
     Ok(result.value(cx))
@@ -58,9 +45,9 @@ fn matrix_power(cx: &Cx, a: Num, n: i64) -> Lowered {
 
 /// `exp(A / 2^s)` by Taylor's series, squared s times. With norms below 1/2 after scaling, 18 terms leave less than 1e-21 of
 /// it, 10 less than 2e-11 (the remainder is below 2 |A|^(n+1) / (n+1)!).
-fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
+fn matrix_exp(cx: &Cx, a: Complex) -> Lowered {
     let given = cx.dtype(a.re);
-    if cx.shape(a.re).iter().any(|d| d.as_int() == Some(0)) {
+    if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
     // Sums and squares of half precision would lose it all.
@@ -75,11 +62,11 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     let two = cx.scalar(2.0, dtype);
     let small = a.over(cx, cx.pow(two, halvings));
     let n = rows_of(cx, a);
-    let one = Num::from(identity(cx, &n, dtype));
+    let one = Complex::from(identity(cx, &n, dtype));
     // Horner: 1 + A/1 (1 + A/2 (1 + ..)).
     let terms = if dtype == DType::F64 { 18 } else { 10 };
     let whole = {
-        let wide = Num::from(cx.expand(one.re, &shape_with(&batch_of(cx, a), &[&n, &n])));
+        let wide = Complex::from(cx.expand(one.re, &shape_with(&batch_of(cx, a), &[&n, &n])));
         a.im.map_or(wide, |_| wide.complex(cx))
     };
     let (state, _) = iterate(cx, &Expr::int(terms), &[whole], |step, state| {
@@ -105,19 +92,19 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
 }
 
 /// The root of a positive Hermitian matrix: roots of its eigenvalues.
-fn matrix_sqrth(cx: &Cx, a: Num) -> Lowered {
-    if cx.shape(a.re).iter().any(|d| d.as_int() == Some(0)) {
+fn matrix_sqrth(cx: &Cx, a: Complex) -> Lowered {
+    if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));
     }
     let rank = cx.rank(a.re);
-    let (values, vectors) = eigen::eigh(cx, eigen::hermitian(cx, a, false), true);
+    let (values, vectors) = eigh(cx, hermitian(cx, a, false), true);
     let v = vectors.unwrap_or(a);
     let roots = cx.unsqueeze(cx.sqrt(cx.relu(values)), &[rank - 2]);
     Ok(v.times(cx, roots).matmul(cx, v.adjoint(cx)).value(cx))
 }
 
 /// Powers 0 to n - 1 of each element, one more a step.
-fn vander(cx: &Cx, x: Num, n: Option<Expr>) -> Lowered {
+fn vander(cx: &Cx, x: Complex, n: Option<Expr>) -> Lowered {
     let dtype = cx.out_dtype()?;
     // A 0-d tensor counts as a vector.
     let x = match cx.rank(x.re) {
@@ -131,7 +118,7 @@ fn vander(cx: &Cx, x: Num, n: Option<Expr>) -> Lowered {
         _ => x,
     };
     let n = n.unwrap_or_else(|| cx.dim(x.re, -1));
-    let one = Num::from(cx.full(&cx.shape(x.re), 1, dtype));
+    let one = Complex::from(cx.full(&cx.shape(x.re), 1, dtype));
     let one = x.im.map_or(one, |_| one.complex(cx));
     let (_, powers) = iterate(cx, &n, &[one], |_, state| Step {
         state: vec![state[0].mul(cx, x)],

@@ -1,40 +1,39 @@
 //! Products of matrices and vectors.
 
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_int_mm, int_mm),
-    op!(aten::addbmm, addbmm, complex = addbmm),
-    op!(aten::addmm, addmm, complex = addmm),
-    op!(aten::addmv, addmv, complex = addmv),
-    op!(aten::addr, addr, complex = addr),
-    op!(aten::baddbmm, baddbmm, complex = baddbmm),
-    op!(aten::bmm, matmul, complex = matmul),
+    op!(aten::addbmm, addbmm),
+    op!(aten::addmm, addmm),
+    op!(aten::addmv, addmv),
+    op!(aten::addr, addr),
+    op!(aten::baddbmm, baddbmm),
+    op!(aten::bmm, matmul),
     op!(aten::bmm_dtype, matmul_dtype),
-    op!(aten::chain_matmul, multi_dot, complex = multi_dot),
-    op!(aten::cross, cross, complex = cross),
-    op!(aten::dot, matmul, complex = matmul),
-    op!(aten::ger, outer, complex = outer),
-    op!(aten::inner, inner, complex = inner),
-    op!(aten::kron, kron, complex = kron),
-    op!(aten::linalg_cross, linalg_cross, complex = linalg_cross),
-    op!(aten::linalg_matmul, matmul, complex = matmul),
-    op!(aten::linalg_multi_dot, multi_dot, complex = multi_dot),
-    op!(aten::linalg_vecdot, vecdot, complex = vecdot),
+    op!(aten::chain_matmul, multi_dot),
+    op!(aten::cross, cross),
+    op!(aten::dot, matmul),
+    op!(aten::ger, outer),
+    op!(aten::inner, inner),
+    op!(aten::kron, kron),
+    op!(aten::linalg_cross, linalg_cross),
+    op!(aten::linalg_matmul, matmul),
+    op!(aten::linalg_multi_dot, multi_dot),
+    op!(aten::linalg_vecdot, vecdot),
     op!(aten::linear, linear, complex = linear_complex),
-    op!(aten::matmul, matmul, complex = matmul),
-    op!(aten::mm, matmul, complex = matmul),
+    op!(aten::matmul, matmul),
+    op!(aten::mm, matmul),
     op!(aten::mm_dtype, matmul_dtype),
-    op!(aten::mv, matmul, complex = matmul),
-    op!(aten::outer, outer, complex = outer),
-    op!(aten::vdot, vdot, complex = vdot),
+    op!(aten::mv, matmul),
+    op!(aten::outer, outer),
+    op!(aten::vdot, vdot),
 ];
 
-fn matmul(cx: &Cx, a: Num, b: Num) -> Lowered {
+fn matmul(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(a.matmul(cx, b).value(cx))
 }
 
@@ -49,7 +48,7 @@ fn int_mm(cx: &Cx, a: Value, b: Value) -> Lowered {
 }
 
 /// `beta * c + alpha * product`. As in PyTorch, `c` does not count where `beta` is 0, whatever it holds.
-fn accumulate(cx: &Cx, c: Num, product: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
     let product = product.scale(cx, alpha);
     let sum = match beta.to_f64() == 0.0 && !matches!(beta, Scalar::Complex(..)) {
         true => product,
@@ -59,7 +58,7 @@ fn accumulate(cx: &Cx, c: Num, product: Num, beta: Scalar, alpha: Scalar) -> Low
 }
 
 /// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which not every double is.
-fn addmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
     let factors = [alpha, beta].map(Scalar::to_f64);
     let exact = cx.dtype(a.re) != DType::F64 || factors.iter().all(|&f| f64::from(f as f32) == f);
     let real = c.im.or(a.im).or(b.im).is_none() && cx.dtype(a.re).is_float();
@@ -79,22 +78,22 @@ fn addmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowere
     Ok(cx.gemm(a.re, b.re, c, options))
 }
 
-fn addmv(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addmv(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
 }
 
-fn baddbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+fn baddbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
 }
 
 /// The products of all batches added up.
-fn addbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
     let sum = a.matmul(cx, b).map(|x| cx.reduce("ReduceSum", x, &[0], false));
     accumulate(cx, c, sum, beta, alpha)
 }
 
 /// `beta * c + alpha * outer(a, b)`; of bools, disjunction and conjunction.
-fn addr(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addr(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
     if cx.out_dtype()? == DType::Bool {
         let holds = |x: Value, factor: Scalar| match factor.to_bool() {
             true => x,
@@ -108,7 +107,7 @@ fn addr(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered
     accumulate(cx, c, outer_product(cx, a, b), beta, alpha)
 }
 
-fn outer_product(cx: &Cx, a: Num, b: Num) -> Num {
+fn outer_product(cx: &Cx, a: Complex, b: Complex) -> Complex {
     let column = a.map(|x| cx.unsqueeze(x, &[1]));
     column.bilinear(cx, b, |x, y| times(cx, x, y))
 }
@@ -122,23 +121,23 @@ fn times(cx: &Cx, x: Value, y: Value) -> Value {
 }
 
 /// Both in the recorded type.
-fn promoted(cx: &Cx, a: Num, b: Num) -> Lowered<(Num, Num)> {
+fn promoted(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
     Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
 }
 
-fn outer(cx: &Cx, a: Num, b: Num) -> Lowered {
+fn outer(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promoted(cx, a, b)?;
     Ok(outer_product(cx, a, b).value(cx))
 }
 
 /// `sum_i conj(a_i) * b_i`.
-fn vdot(cx: &Cx, a: Num, b: Num) -> Lowered {
+fn vdot(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(a.conj(cx).matmul(cx, b).value(cx))
 }
 
 /// Sums of products along the last dimensions of both.
-fn inner(cx: &Cx, a: Num, b: Num) -> Lowered {
+fn inner(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (ranks, last) = ([cx.rank(a.re), cx.rank(b.re)], cx.rank(b.re).saturating_sub(1));
     match ranks {
         [0, _] | [_, 0] => Ok(a.bilinear(cx, b, |x, y| times(cx, x, y)).value(cx)),
@@ -155,11 +154,11 @@ fn inner(cx: &Cx, a: Num, b: Num) -> Lowered {
 }
 
 /// Every element of `a` times all of `b`, block by block.
-fn kron(cx: &Cx, a: Num, b: Num) -> Lowered {
+fn kron(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promoted(cx, a, b)?;
     let rank = cx.rank(a.re).max(cx.rank(b.re));
     // Dimension i of a becomes 2i, of b 2i + 1; what either lacks in front is 1.
-    let spread = |x: Num, odd: usize| {
+    let spread = |x: Complex, odd: usize| {
         let lead = rank - cx.rank(x.re);
         let ones = (0..2 * rank).filter(|i| i % 2 != odd || i / 2 < lead);
         let ones: Vec<usize> = ones.collect();
@@ -171,7 +170,7 @@ fn kron(cx: &Cx, a: Num, b: Num) -> Lowered {
 }
 
 /// `sum conj(a) * b` along `dim`, both broadcast.
-fn vecdot(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
+fn vecdot(cx: &Cx, a: Complex, b: Complex, dim: i64) -> Lowered {
     let rank = cx.rank(a.re).max(cx.rank(b.re));
     let product = a.conj(cx).mul(cx, b);
     let axis = crate::cx::axis_of(rank, dim)?;
@@ -179,11 +178,11 @@ fn vecdot(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
     Ok(sum.value(cx))
 }
 
-fn linalg_cross(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
+fn linalg_cross(cx: &Cx, a: Complex, b: Complex, dim: i64) -> Lowered {
     let rank = cx.rank(a.re).max(cx.rank(b.re));
     // Dimensions broadcast, the one of the vectors counts from the end.
     let behind = rank - crate::cx::axis_of(rank, dim)?;
-    let turned = |x: Num, order: [i64; 3]| -> Lowered<Num> {
+    let turned = |x: Complex, order: [i64; 3]| -> Lowered<Complex> {
         let axis = cx.rank(x.re).checked_sub(behind);
         let axis = axis.ok_or_else(|| LowerError::unsupported("a cross product of numbers"))?;
         Ok(x.map(|x| cx.gather(x, cx.ints(&order), axis)))
@@ -196,7 +195,7 @@ fn linalg_cross(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
 }
 
 /// Without `dim`, along the first dimension of size 3.
-fn cross(cx: &Cx, a: Num, b: Num, dim: Option<i64>) -> Lowered {
+fn cross(cx: &Cx, a: Complex, b: Complex, dim: Option<i64>) -> Lowered {
     let shape = cx.out_shape()?;
     let three = || shape.iter().position(|d| d.as_int() == Some(3));
     let dim = dim.or_else(|| three().map(|i| i as i64));
@@ -205,7 +204,7 @@ fn cross(cx: &Cx, a: Num, b: Num, dim: Option<i64>) -> Lowered {
 }
 
 /// The product of all matrices, where sizes are known in the order that takes the least multiplications.
-fn multi_dot(cx: &Cx, matrices: Vec<Num>) -> Lowered {
+fn multi_dot(cx: &Cx, matrices: Vec<Complex>) -> Lowered {
     let sizes: Option<Vec<i64>> = matrices
         .iter()
         .map(|m| cx.dim(m.re, 0).as_int())
@@ -222,7 +221,7 @@ fn multi_dot(cx: &Cx, matrices: Vec<Num>) -> Lowered {
     Ok(chain(cx, &matrices, sizes.as_deref())?.value(cx))
 }
 
-fn chain(cx: &Cx, matrices: &[Num], sizes: Option<&[i64]>) -> Lowered<Num> {
+fn chain(cx: &Cx, matrices: &[Complex], sizes: Option<&[i64]>) -> Lowered<Complex> {
     match matrices {
         [] => Err(LowerError::unsupported("a product of no matrices")),
         [one] => Ok(*one),
@@ -266,10 +265,10 @@ fn linear(cx: &Cx, x: Value, weight: Value, bias: Option<Value>) -> Lowered {
     {
         return Ok(cx.gemm(x, weight, bias, attrs::Gemm { trans_b: true, ..Default::default() }));
     }
-    linear_complex(cx, x.into(), weight.into(), bias.map(Num::from))
+    linear_complex(cx, x.into(), weight.into(), bias.map(Complex::from))
 }
 
-fn linear_complex(cx: &Cx, x: Num, weight: Num, bias: Option<Num>) -> Lowered {
+fn linear_complex(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowered {
     if cx.dim(weight.re, -1).as_int() == Some(0) {
         // ONNX Runtime's fusions fail on products over nothing.
         let (shape, dtype) = (cx.out_shape()?, cx.out_dtype()?);

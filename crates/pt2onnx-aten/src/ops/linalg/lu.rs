@@ -1,159 +1,33 @@
-//! LU factors with partial pivoting, and determinants.
+//! LU factors with partial pivoting, systems that they solve, and determinants.
 
-use crate::math::matrix::iterate::{Step, iterate};
-use crate::math::matrix::{
-    batch_of, column, columns_of, count_rows, diagonal, row, rows_of, shape_with, smaller,
-    triangle, unit,
-};
-use crate::math::num::Num;
-use crate::ops::linalg::solve::triangular;
-use crate::{AtenOp, Cx, Lowered, cx::Outputs, op::op};
-use pt2onnx_ir::{Value, attrs};
+use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
+use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
+use crate::math::matrix::{diagonal, rows_of};
+use crate::math::shape::has_no_elements;
+use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
+use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
-pub(in super::super) static OPS: &[AtenOp] = &[
-    op!(aten::_linalg_det, det_lu, complex = det_lu),
-    op!(aten::_linalg_slogdet, slogdet_lu, complex = slogdet_lu),
-    op!(aten::_lu_with_info, lu_with_info, complex = lu_with_info),
-    op!(aten::det, det, complex = det),
-    op!(aten::linalg_det, det, complex = det),
-    op!(aten::linalg_lu, linalg_lu, complex = linalg_lu),
-    op!(aten::linalg_lu_factor, lu_factor, complex = lu_factor),
-    op!(aten::linalg_lu_factor_ex, lu_factor_ex, complex = lu_factor_ex),
-    op!(aten::linalg_lu_solve, linalg_lu_solve, complex = linalg_lu_solve),
-    op!(aten::linalg_slogdet, slogdet, complex = slogdet),
-    op!(aten::logdet, logdet, complex = logdet),
-    op!(aten::lu_solve, lu_solve, complex = lu_solve),
-    op!(aten::lu_unpack, lu_unpack, complex = lu_unpack),
-    op!(aten::slogdet, slogdet, complex = slogdet),
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_linalg_det, det_lu),
+    op!(aten::_linalg_slogdet, slogdet_lu),
+    op!(aten::_lu_with_info, lu_with_info),
+    op!(aten::det, det),
+    op!(aten::linalg_det, det),
+    op!(aten::linalg_lu, linalg_lu),
+    op!(aten::linalg_lu_factor, lu_factor),
+    op!(aten::linalg_lu_factor_ex, lu_factor_ex),
+    op!(aten::linalg_lu_solve, linalg_lu_solve),
+    op!(aten::linalg_slogdet, slogdet),
+    op!(aten::logdet, logdet),
+    op!(aten::lu_solve, lu_solve),
+    op!(aten::lu_unpack, lu_unpack),
+    op!(aten::slogdet, slogdet),
 ];
 
-/// `A[permutation] = L @ U`.
-pub(crate) struct Lu {
-    /// L below the diagonal (which is 1), U on it and above.
-    pub packed: Num,
-    /// For each row of the factors, which of the matrix it was.
-    pub permutation: Value,
-    /// For each step, the row it was exchanged with, counted from 1; int32.
-    pub pivots: Value,
-}
-
-/// What looks for the largest element: as LAPACK, of complex ones the sum of both parts' absolute values.
-pub(crate) fn magnitude(cx: &Cx, a: Num) -> Value {
-    match a.im {
-        None => cx.abs(a.re),
-        Some(im) => cx.add(cx.abs(a.re), cx.abs(im)),
-    }
-}
-
-/// For each row, which one comes there when row `k` and the row with the largest element of `column` from `k` on change
-/// places; and that row.
-pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Num) -> (Value, Value) {
-    let axis = cx.rank(column.re) as i64 - 2;
-    let behind = cx.select(cx.less(rows, k), -1.0, magnitude(cx, column));
-    let options = attrs::ArgMax { axis, ..Default::default() };
-    let largest = cx.arg_max(behind, options);
-    let swapped = cx.select(cx.equal(rows, largest), k, rows);
-    (cx.select(cx.equal(rows, k), largest, swapped), largest)
-}
-
-/// The rows of `a` in that order.
-pub(crate) fn reorder(cx: &Cx, a: Num, order: Value) -> Num {
-    let axis = cx.rank(a.re) as i64 - 2;
-    let order = cx.expand(order, &cx.shape(a.re));
-    a.map(|x| cx.gather_elements(x, order, attrs::GatherElements { axis }))
-}
-
-/// Gaussian elimination, one column a step.
-pub(crate) fn factors(cx: &Cx, a: Num, pivot: bool) -> Lu {
-    let (m, n) = (rows_of(cx, a), columns_of(cx, a));
-    let (rows, columns) = (count_rows(cx, &m), cx.iota(&n));
-    let steps = smaller(cx, &m, &n);
-    let in_order = cx.expand(rows, &shape_with(&batch_of(cx, a), &[&m, &Expr::int(1)]));
-    let one = cx.scalar(1, cx.dtype(a.re));
-    let (state, collected) = iterate(cx, &steps, &[a, in_order.into()], |k, state| {
-        let (mut a, mut permutation) = (state[0], state[1]);
-        // (.., 1, 1)
-        let chosen = match pivot {
-            true => {
-                let (order, largest) = exchange(cx, rows, k, column(cx, a, k));
-                a = reorder(cx, a, order);
-                permutation = reorder(cx, permutation, order);
-                largest
-            }
-            false => {
-                let ones = vec![Expr::int(1); cx.rank(a.re)];
-                let shape = shape_with(&batch_of(cx, a), &[&Expr::int(1), &Expr::int(1)]);
-                cx.expand(cx.reshape(k, &ones), &shape)
-            }
-        };
-        let (column, row) = (column(cx, a, k), row(cx, a, k));
-        let pivot = crate::math::matrix::column(cx, row, k);
-        let below = cx.greater(rows, k);
-        // Where all is zero, there is nothing to eliminate.
-        let zero = cx.equal(magnitude(cx, pivot), 0.0);
-        let divisor = Num::from(one).select(cx, zero, pivot);
-        let factor = column.div(cx, divisor).keep(cx, below);
-        let behind = row.keep(cx, cx.greater(columns, k));
-        let updated = a.sub(cx, factor.mul(cx, behind));
-        let stored = factor.select(cx, below, column);
-        let a = stored.select(cx, cx.equal(columns, k), updated);
-        let rank = cx.rank(chosen);
-        let counted = cx.cast(cx.add(chosen, 1), DType::I32);
-        Step {
-            state: vec![a, permutation],
-            collected: vec![cx.squeeze(counted, &[rank - 2, rank - 1]).into()],
-            go_on: None,
-        }
-    });
-    let permutation = state[1].re;
-    Lu {
-        packed: state[0],
-        permutation: cx.squeeze(permutation, &[cx.rank(permutation) - 1]),
-        pivots: collected[0].re,
-    }
-}
-
-/// L and U apart.
-fn unpack(cx: &Cx, packed: Num) -> (Num, Num) {
-    let (m, n) = (rows_of(cx, packed), columns_of(cx, packed));
-    let k = smaller(cx, &m, &n);
-    let rank = cx.rank(packed.re);
-    let cut = |a: Num, axis: usize| a.map(|x| cx.slice(x, axis, &Expr::int(0), &k, 1));
-    let lower = triangle(cx, cut(packed, rank - 1), false, -1);
-    let ones = unit(cx, &m, &k, cx.dtype(packed.re));
-    let upper = triangle(cx, cut(packed, rank - 2), true, 0);
-    (lower.add(cx, ones.into()), upper)
-}
-
-/// P with `A = P @ L @ U`: ones where a row came from.
-fn permutation_matrix(cx: &Cx, permutation: Value, dtype: DType) -> Value {
-    let rank = cx.rank(permutation);
-    let rows = count_rows(cx, &cx.dim(permutation, -1));
-    let from = cx.unsqueeze(permutation, &[rank - 1]);
-    cx.cast(cx.equal(rows, from), dtype)
-}
-
-/// The order of rows that `pivots` lead to, one exchange after the other.
-fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
-    let numbers = count_rows(cx, rows);
-    let mut shape = cx.shape(pivots);
-    let steps = shape.pop().unwrap_or(Expr::int(0));
-    let start = cx.expand(numbers, &shape_with(&shape, &[rows, &Expr::int(1)]));
-    let rank = cx.rank(start);
-    let (state, _) = iterate(cx, &steps, &[start.into()], |k, state| {
-        let pivot = cx.sub(cx.cast(cx.gather(pivots, k, rank - 2), DType::I64), 1);
-        let pivot = cx.unsqueeze(pivot, &[rank - 1]);
-        let swapped = cx.select(cx.equal(numbers, pivot), k, numbers);
-        let order = cx.select(cx.equal(numbers, k), pivot, swapped);
-        Step::state(vec![reorder(cx, state[0], order)])
-    });
-    cx.squeeze(state[0].re, &[rank - 1])
-}
-
-fn linalg_lu(cx: &Cx, a: Num, pivot: bool) -> Lowered<Outputs> {
+fn linalg_lu(cx: &Cx, a: Complex, pivot: bool) -> Lowered<Outputs> {
     let lu = factors(cx, a, pivot);
     let (l, u) = unpack(cx, lu.packed);
     let dtype = cx.dtype(a.re);
@@ -170,52 +44,37 @@ fn linalg_lu(cx: &Cx, a: Num, pivot: bool) -> Lowered<Outputs> {
 }
 
 /// A real tensor, complex if `a` is.
-fn like(cx: &Cx, x: Value, a: Num) -> Num {
+fn like(cx: &Cx, x: Value, a: Complex) -> Complex {
     match a.im {
-        Some(_) => Num::from(x).complex(cx),
+        Some(_) => Complex::from(x).complex(cx),
         None => x.into(),
     }
 }
 
 /// The first step whose pivot is zero, counted from 1, or 0; int32.
-fn info(cx: &Cx, packed: Num) -> Value {
-    let zeros = cx.equal(magnitude(cx, diagonal(cx, packed)), 0.0);
+fn info(cx: &Cx, packed: Complex) -> Value {
+    let zeros = cx.equal(cabs1(cx, diagonal(cx, packed)), 0.0);
     first_of(cx, zeros)
 }
 
-/// The first place in the last dimension that is true, counted from 1, or 0 where none is; int32.
-pub(crate) fn first_of(cx: &Cx, flags: Value) -> Value {
-    let rank = cx.rank(flags);
-    let mut shape = cx.shape(flags);
-    shape.pop();
-    if cx.dim(flags, -1).as_int() == Some(0) {
-        return cx.full(&shape, 0, DType::I32);
-    }
-    let flags = cx.cast(flags, DType::I32);
-    let options = attrs::ArgMax { axis: rank as i64 - 1, keepdims: false, ..Default::default() };
-    let first = cx.cast(cx.add(cx.arg_max(flags, options), 1), DType::I32);
-    let any = cx.reduce("ReduceMax", flags, &[rank - 1], false);
-    cx.mul(first, any)
-}
-
-fn lu_factor(cx: &Cx, a: Num, pivot: bool) -> Lowered<[Value; 2]> {
+fn lu_factor(cx: &Cx, a: Complex, pivot: bool) -> Lowered<[Value; 2]> {
     let lu = factors(cx, a, pivot);
     Ok([lu.packed.value(cx), lu.pivots])
 }
 
-fn lu_factor_ex(cx: &Cx, a: Num, pivot: bool, _check_errors: bool) -> Lowered<[Value; 3]> {
+fn lu_factor_ex(cx: &Cx, a: Complex, pivot: bool, _check_errors: bool) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, pivot);
     let info = info(cx, lu.packed);
     Ok([lu.packed.value(cx), lu.pivots, info])
 }
 
-fn lu_with_info(cx: &Cx, a: Num, pivot: bool, check_errors: bool) -> Lowered<[Value; 3]> {
+fn lu_with_info(cx: &Cx, a: Complex, pivot: bool, check_errors: bool) -> Lowered<[Value; 3]> {
     lu_factor_ex(cx, a, pivot, check_errors)
 }
 
 fn lu_unpack(
     cx: &Cx,
-    packed: Num,
+    packed: Complex,
     pivots: Value,
     _unpack_data: bool,
     _unpack_pivots: bool,
@@ -235,139 +94,59 @@ fn lu_unpack(
             cx.full(&sizes, 0, cx.dtype(packed.re))
         })
     };
-    let data = |i: usize, x: Num| match wanted(i) {
+    let data = |i: usize, x: Complex| match wanted(i) {
         true => Some(x.value(cx)),
         false => empty(i),
     };
     Ok(Outputs(smallvec![p.or_else(|| empty(0)), data(1, l), data(2, u)]))
 }
 
-/// `A X = B`, `A^H X = B` with `adjoint`; `X A = B` if not `left`.
 fn linalg_lu_solve(
     cx: &Cx,
-    packed: Num,
+    packed: Complex,
     pivots: Value,
-    b: Num,
+    b: Complex,
     left: bool,
     adjoint: bool,
 ) -> Lowered {
-    let order = permutation_of(cx, pivots, &rows_of(cx, packed));
-    let p: Num = permutation_matrix(cx, order, cx.dtype(packed.re)).into();
-    // X A = B is A^H X^H = B^H.
-    let b = if left { b } else { b.adjoint(cx) };
-    let x = match adjoint == left {
-        false => {
-            let y = triangular(cx, packed, p.transpose(cx).matmul(cx, b), false, true);
-            triangular(cx, packed, y, true, false)
-        }
-        // A^H = U^H L^H P^T
-        true => {
-            let y = triangular(cx, packed.adjoint(cx), b, false, false);
-            p.matmul(cx, triangular(cx, packed.adjoint(cx), y, true, true))
-        }
-    };
-    let x = if left { x } else { x.adjoint(cx) };
-    Ok(x.value(cx))
+    Ok(lu::solve(cx, packed, pivots, b, left, adjoint).value(cx))
 }
 
-fn lu_solve(cx: &Cx, b: Num, packed: Num, pivots: Value) -> Lowered {
+fn lu_solve(cx: &Cx, b: Complex, packed: Complex, pivots: Value) -> Lowered {
     linalg_lu_solve(cx, packed, pivots, b, true, false)
 }
 
-/// 1 or -1: whether the exchanges are an even number.
-fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
-    let steps = cx.dim(lu.pivots, -1);
-    let own = cx.cast(cx.add(cx.iota(&steps), 1), DType::I32);
-    let moved = cx.cast(cx.not(cx.equal(lu.pivots, own)), DType::I64);
-    let count = cx.reduce("ReduceSum", moved, &[cx.rank(moved) - 1], false);
-    let odd = cx.mod_(count, cx.scalar(2, DType::I64), attrs::Mod::default());
-    cx.cast(cx.sub(1, cx.mul(odd, 2)), dtype)
-}
-
-/// The product along the last dimension.
-fn product(cx: &Cx, a: Num) -> Num {
-    let last = cx.rank(a.re) - 1;
-    match a.im {
-        None => cx.reduce("ReduceProd", a.re, &[last], false).into(),
-        Some(_) => {
-            let n = cx.dim(a.re, -1);
-            let mut shape = cx.shape(a.re);
-            shape.pop();
-            let one = cx.full(&shape, 1, cx.dtype(a.re));
-            let start = Num::from(one).complex(cx);
-            let (state, _) = iterate(cx, &n, &[start], |k, state| {
-                let factor = as_number(cx, a, k);
-                Step::state(vec![state[0].mul(cx, factor)])
-            });
-            state[0]
-        }
-    }
-}
-
-/// Element `k` of each vector.
-fn as_number(cx: &Cx, a: Num, k: Value) -> Num {
-    let last = cx.rank(a.re) - 1;
-    a.map(|x| cx.squeeze(cx.gather(x, k, last), &[last]))
-}
-
 /// `Det` of float32, which is what ONNX Runtime computes; otherwise the product of U's diagonal.
-fn det(cx: &Cx, a: Num) -> Lowered {
-    let empty = cx.shape(a.re).iter().any(|d| d.as_int() == Some(0));
+fn det(cx: &Cx, a: Complex) -> Lowered {
+    let empty = has_no_elements(&cx.shape(a.re));
     if a.im.is_none() && cx.dtype(a.re) == DType::F32 && !empty {
         return Ok(cx.det(a.re));
     }
     let lu = factors(cx, a, true);
-    Ok(det_of(cx, &lu).value(cx))
+    Ok(determinant(cx, &lu).value(cx))
 }
 
-fn det_of(cx: &Cx, lu: &Lu) -> Num {
-    let product = product(cx, diagonal(cx, lu.packed));
-    let sign = parity(cx, lu, cx.dtype(lu.packed.re));
-    product.times(cx, sign)
-}
-
-fn det_lu(cx: &Cx, a: Num) -> Lowered<[Value; 3]> {
+fn det_lu(cx: &Cx, a: Complex) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, true);
-    Ok([det_of(cx, &lu).value(cx), lu.packed.value(cx), lu.pivots])
+    Ok([determinant(cx, &lu).value(cx), lu.packed.value(cx), lu.pivots])
 }
 
-/// Sign (of complex ones, the direction) and logarithm of the absolute value.
-fn sign_and_log(cx: &Cx, lu: &Lu) -> (Num, Value) {
-    let diagonal = diagonal(cx, lu.packed);
-    let size = diagonal.abs(cx);
-    let last = cx.rank(size) - 1;
-    let direction = match diagonal.im {
-        None => cx.sign(diagonal.re).into(),
-        Some(_) => {
-            let zero = cx.equal(size, 0.0);
-            diagonal.over(cx, cx.select(zero, 1.0, size))
-        }
-    };
-    let sign = product(cx, direction).times(cx, parity(cx, lu, cx.dtype(size)));
-    let log = cx.reduce("ReduceSum", cx.log(size), &[last], false);
-    (sign, log)
-}
-
-fn slogdet(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
+fn slogdet(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let (sign, log) = sign_and_log(cx, &factors(cx, a, true));
     Ok([sign.value(cx), log])
 }
 
-fn slogdet_lu(cx: &Cx, a: Num) -> Lowered<[Value; 4]> {
+fn slogdet_lu(cx: &Cx, a: Complex) -> Lowered<[Value; 4]> {
     let lu = factors(cx, a, true);
     let (sign, log) = sign_and_log(cx, &lu);
     Ok([sign.value(cx), log, lu.packed.value(cx), lu.pivots])
 }
 
 /// The sum of logarithms; of a negative determinant NaN, of complex ones with the angle as imaginary part.
-fn logdet(cx: &Cx, a: Num) -> Lowered {
+fn logdet(cx: &Cx, a: Complex) -> Lowered {
     let (sign, log) = sign_and_log(cx, &factors(cx, a, true));
     match sign.im {
         None => Ok(cx.select(cx.less(sign.re, 0.0), f64::NAN, log)),
-        Some(im) => {
-            let angle = crate::ops::linalg::functions::angle(cx, sign.re, im);
-            let both = Num { re: log, im: Some(angle) };
-            Ok(both.value(cx))
-        }
+        Some(_) => Ok(Complex::new(log, sign.angle(cx)).value(cx)),
     }
 }

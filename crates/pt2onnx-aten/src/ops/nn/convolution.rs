@@ -1,8 +1,7 @@
 //! Convolutions and transposed convolutions.
 
-use crate::math::num::Num;
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -36,10 +35,10 @@ arguments! {
     /// What convolutions take: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
     /// `(in, out / groups, ..)`), and one number, or one for each spatial dimension, of everything else.
     struct ConvArgs {
-        input: Num,
-        weight: Num,
+        input: Complex,
+        weight: Complex,
         kernel_size: Ignored,
-        bias: Option<Num>,
+        bias: Option<Complex>,
         stride: Vec<i64>,
         padding: Vec<i64>,
         dilation: Option<Vec<i64>>,
@@ -53,9 +52,9 @@ arguments! {
 
     /// What convolutions take whose padding has a name.
     struct ConvModeArgs {
-        input: Num,
-        weight: Num,
-        bias: Option<Num>,
+        input: Complex,
+        weight: Complex,
+        bias: Option<Complex>,
         stride: Vec<i64>,
         padding: String,
         dilation: Vec<i64>,
@@ -140,17 +139,18 @@ fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
 }
 
 /// A convolution of real or complex tensors: `(a + bi) * (c + di) = (a*c - b*d) + (a*d + b*c) i`.
-fn convolve(cx: &Cx, tensors: Tensors<Num>, options: &Options) -> Lowered {
+fn convolve(cx: &Cx, tensors: Tensors<Complex>, options: &Options) -> Lowered {
     let Tensors { input: x, weight, bias } = tensors;
     let part = |input, weight, bias| emit(cx, Tensors { input, weight, bias }, options);
     let (re, im) = (bias.map(|b| b.re), bias.and_then(|b| b.im));
-    let (Some(x_im), Some(weight_im)) = (x.im, weight.im) else {
+    if x.im.or(weight.im).is_none() {
         return part(x.re, weight.re, re);
-    };
-    let result = Num {
-        re: cx.sub(part(x.re, weight.re, re)?, part(x_im, weight_im, None)?),
-        im: Some(cx.add(part(x.re, weight_im, im)?, part(x_im, weight.re, None)?)),
-    };
+    }
+    let (x_im, weight_im) = (x.imag(cx), weight.imag(cx));
+    let result = Complex::new(
+        cx.sub(part(x.re, weight.re, re)?, part(x_im, weight_im, None)?),
+        cx.add(part(x.re, weight_im, im)?, part(x_im, weight.re, None)?),
+    );
     Ok(result.value(cx))
 }
 

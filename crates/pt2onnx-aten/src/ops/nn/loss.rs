@@ -1,9 +1,8 @@
 //! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs. All take a reduction: 0
 //! for none, 1 for the mean, 2 for the sum.
 
-use crate::math::num::Num;
-use crate::math::reduce::{difference, magnitude, reduced};
-use crate::ops::reduce::norms::{pairwise_distance, pairwise_distance_complex};
+use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
+use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::Value;
 
@@ -36,9 +35,9 @@ arguments! {
 
     /// What [`triplet_margin_loss`] takes.
     struct TripletMarginArgs {
-        anchor: Num,
-        positive: Num,
-        negative: Num,
+        anchor: Complex,
+        positive: Complex,
+        negative: Complex,
         margin: f64,
         p: f64,
         eps: f64,
@@ -55,7 +54,7 @@ fn l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
 
 /// `|x - y|`
 fn l1_loss_complex(cx: &Cx, x: Complex, y: Complex, reduction: i64) -> Lowered {
-    reduced(cx, magnitude(cx, difference(cx, x, y)), reduction)
+    reduced(cx, x.sub(cx, y).abs(cx), reduction)
 }
 
 /// `(x - y)^2`
@@ -228,9 +227,8 @@ fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
 fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
     let TripletMarginArgs { anchor, positive, negative, p, eps, .. } = args;
     let is_complex = [anchor, positive, negative].iter().any(|x| x.im.is_some());
-    let complex = |x: Num| x.im.map_or_else(|| cx.real(x.re), |im| Complex { re: x.re, im });
-    let distance = |a: Num, b: Num| match is_complex {
-        true => pairwise_distance_complex(cx, complex(a), complex(b), p, eps, false),
+    let distance = |a: Complex, b: Complex| match is_complex {
+        true => pairwise_distance_complex(cx, a, b, p, eps, false),
         false => pairwise_distance(cx, a.re, b.re, p, eps, false),
     };
     let near = distance(anchor, positive)?;

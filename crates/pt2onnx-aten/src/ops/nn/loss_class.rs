@@ -1,6 +1,7 @@
 //! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label margins.
 
-use crate::math::reduce::{along, gather_elements, reduce, reduced, total};
+use crate::math::reduce::{as_axis, reduce, reduced, total};
+use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -160,7 +161,7 @@ fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
     let classes = cx.dim(x, axis as i64);
     let dtype = cx.dtype(x);
     let weighted = |v: Value| match weight {
-        Some(w) => cx.mul(v, along(cx, w, rank, axis)),
+        Some(w) => cx.mul(v, as_axis(cx, w, axis, rank)),
         None => v,
     };
     let count = || cx.cast(cx.size(&classes), dtype);

@@ -393,18 +393,7 @@ fn complex_rms_norm(
     let rank = cx.rank(x.re);
     let axes: Vec<usize> = (rank.saturating_sub(normalized_shape.len())..rank).collect();
     let mean = |v| cx.reduce("ReduceMean", v, &axes, true);
-    let times = |a: Complex, b: Complex| Complex {
-        re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
-        im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),
-    };
-    let square = times(x, x);
-    let (a, b) = (cx.add(mean(square.re), eps), mean(square.im));
-    // The root's parts are sqrt((r + a) / 2) and, with the sign of b, sqrt((r - a) / 2); 1 / z is conj(z) / |z|^2.
-    let r = cx.sqrt(cx.add(cx.mul(a, a), cx.mul(b, b)));
-    let half = |v| cx.sqrt(cx.mul(v, 0.5));
-    let (re, im) = (half(cx.add(r, a)), half(cx.sub(r, a)));
-    let im = cx.select(cx.less(b, 0.0), im, cx.neg(im));
-    let inverse = Complex { re: cx.div(re, r), im: cx.div(im, r) };
-    let result = times(x, inverse);
-    Ok(cx.pairs(weight.map_or(result, |w| times(result, w))))
+    let root = x.mul(cx, x).map(mean).shift(cx, eps).sqrt(cx);
+    let result = x.mul(cx, root.reciprocal(cx));
+    Ok(weight.map_or(result, |w| result.mul(cx, w)).value(cx))
 }

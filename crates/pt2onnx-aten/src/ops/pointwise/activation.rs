@@ -1,8 +1,9 @@
 //! Activations, pointwise and over one dimension.
 
-use crate::math::complex_math as math;
-use crate::ops::pointwise::comparison::in_range;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::math::elementary::expm1_of;
+use crate::math::erf::ndtr_of;
+use crate::math::precision::in_range;
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
@@ -18,47 +19,25 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::glu, glu),
     op!(aten::hardshrink, hardshrink),
     op!(aten::hardsigmoid, hardsigmoid),
-    op!(aten::hardswish, |cx: &Cx, x: Value| -> Lowered { Ok(cx.hard_swish(x)) }),
+    op!(aten::hardswish, hardswish),
     op!(aten::hardtanh, hardtanh),
     op!(aten::leaky_relu, leaky_relu),
     op!(aten::log_sigmoid, log_sigmoid),
-    op!(aten::log_sigmoid_forward, |cx: &Cx, x: Value| -> Lowered<[Value; 2]> {
-        Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
-    }),
-    op!(
-        aten::log_softmax_int,
-        log_softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)
-    ),
-    op!(aten::mish, |cx: &Cx, x: Value| -> Lowered { Ok(cx.mish(x)) }),
+    op!(aten::log_sigmoid_forward, log_sigmoid_forward),
+    op!(aten::log_softmax_int, log_softmax, complex = log_softmax_complex),
+    op!(aten::mish, mish),
     op!(aten::prelu, prelu),
-    op!(aten::relu, |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) }),
-    op!(aten::relu6, |cx: &Cx, x: Value| { hardtanh(cx, x, Scalar::Int(0), Scalar::Int(6)) }),
+    op!(aten::relu, relu),
+    op!(aten::relu6, hardtanh, min_val = 0, max_val = 6),
     op!(aten::rrelu, rrelu),
     op!(aten::rrelu_with_noise_functional, rrelu_with_noise),
     op!(aten::selu, selu),
     op!(aten::silu, silu, complex = silu_complex),
-    op!(
-        aten::softmax_int,
-        softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)
-    ),
+    op!(aten::softmax_int, softmax, complex = softmax_complex),
     op!(aten::softplus, softplus),
     op!(aten::softshrink, softshrink),
-    op!(
-        aten::special_log_softmax,
-        log_softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, true)
-    ),
-    op!(
-        aten::special_softmax,
-        softmax,
-        complex =
-            |cx: &Cx, x: Complex, dim: i64, _: Option<DType>| softmax_complex(cx, x, dim, false)
-    ),
+    op!(aten::special_log_softmax, log_softmax, complex = log_softmax_complex),
+    op!(aten::special_softmax, softmax, complex = softmax_complex),
     op!(aten::threshold, threshold),
 ];
 
@@ -66,7 +45,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
         "none" if cx.dtype(x) == DType::F64 => {
-            return Ok(cx.mul(x, crate::ops::pointwise::special::ndtr_of(cx, x)));
+            return Ok(cx.mul(x, ndtr_of(cx, x)));
         }
         "tanh" if cx.dtype(x) == DType::F64 => {
             let cube = cx.mul(cx.mul(cx.mul(x, x), x), 0.044715);
@@ -80,6 +59,21 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
         }
     };
     Ok(cx.gelu(x, attrs::Gelu { approximate }))
+}
+
+/// `max(x, 0)`.
+fn relu(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.relu(x))
+}
+
+/// `x tanh(log(1 + e^x))`.
+fn mish(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.mish(x))
+}
+
+/// `x relu6(x + 3) / 6`.
+fn hardswish(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.hard_swish(x))
 }
 
 /// `relu6(x + 3) / 6`.
@@ -98,7 +92,7 @@ fn silu(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::mul(cx, x, math::sigmoid(cx, x))))
+    Ok(cx.pairs(x.mul(cx, x.sigmoid(cx))))
 }
 
 /// `scale * x` of positive `x`, else `scale * alpha * (exp(input_scale * x) - 1)`. The operator's attributes are float32, so
@@ -109,7 +103,7 @@ fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> 
         let elu = cx.elu(x, attrs::Elu { alpha: alpha as f32 });
         return Ok(cx.mul(elu, scale));
     }
-    let curve = cx.mul(crate::ops::pointwise::unary::expm1_of(cx, cx.mul(x, input_scale)), alpha);
+    let curve = cx.mul(expm1_of(cx, cx.mul(x, input_scale)), alpha);
     Ok(cx.mul(cx.select(cx.greater(x, 0.0), x, curve), scale))
 }
 
@@ -206,6 +200,11 @@ fn rrelu_with_noise(
     Ok([cx.mul(x, slope), slope])
 }
 
+/// `log(sigmoid(x))`, and `e^-|x|`, which the backward pass reads.
+fn log_sigmoid_forward(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    Ok([log_sigmoid(cx, x)?, cx.exp(cx.neg(cx.abs(x)))])
+}
+
 /// `-softplus(-x)`.
 fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.neg(cx.softplus(cx.neg(x))))
@@ -246,10 +245,18 @@ fn log_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     Ok(at_least_1d(cx, x, over))
 }
 
+fn softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
+    softmax_of_complex(cx, x, dim, false)
+}
+
+fn log_softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
+    softmax_of_complex(cx, x, dim, true)
+}
+
 /// `exp(x - m) / sum(exp(x - m))`, `m` the largest real part; of the logarithm, `x - m` less the logarithm of the sum.
-fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
+fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let x = math::map(x, |v| cx.cast(v, dtype));
+    let x = x.cast(cx, dtype);
     // Computed in a real type where one is given.
     if !cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
         let f = if logarithm { log_softmax } else { softmax };
@@ -264,13 +271,13 @@ fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
         _ => cx.reduce(op, v, &axes, true),
     };
     let re = cx.sub(x.re, along("ReduceMax", x.re));
-    let im = cx.expand(x.im, &cx.shape(x.re));
-    let x = Complex { re, im };
-    let e = math::exp(cx, x);
-    let sum = math::map(e, |v| along("ReduceSum", v));
+    let im = cx.expand(x.imag(cx), &cx.shape(x.re));
+    let x = Complex::new(re, im);
+    let e = x.exp(cx);
+    let sum = e.map(|v| along("ReduceSum", v));
     Ok(cx.pairs(match logarithm {
-        true => math::sub(cx, x, math::log(cx, sum)),
-        false => math::div(cx, e, sum),
+        true => x.sub(cx, sum.log(cx)),
+        false => e.div(cx, sum),
     }))
 }
 

@@ -1,13 +1,11 @@
 //! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
 
-use crate::math::complex_math as math;
-use crate::math::control::{any, repeat};
-use crate::math::precision::wide2;
-use crate::math::precision::{compute_type, largest, smallest};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, complex::Paired, op::op};
+use crate::math::elementary::{self, pow, power, trunc_of};
+use crate::math::precision::{compute_type, wide2};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::LN_2;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_add_relu_Scalar, add_relu),
@@ -16,8 +14,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::add_Tensor, add, complex = add_complex),
     op!(aten::addcdiv, addcdiv, complex = addcdiv_complex),
     op!(aten::addcmul, addcmul, complex = addcmul_complex),
-    op!(aten::arctan2, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)),
-    op!(aten::atan2, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, atan2)),
+    op!(aten::arctan2, atan2),
+    op!(aten::atan2, atan2),
     op!(aten::div_Scalar, div, complex = div_complex),
     op!(aten::div_Scalar_mode, div_mode),
     op!(aten::div_Tensor, div, complex = div_complex),
@@ -34,14 +32,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::fmod_Scalar, fmod),
     op!(aten::fmod_Tensor, fmod),
     op!(aten::heaviside, heaviside),
-    op!(aten::hypot, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, hypot)),
+    op!(aten::hypot, hypot),
     op!(aten::lerp_Scalar, lerp, complex = lerp_complex),
     op!(aten::lerp_Tensor, lerp, complex = lerp_complex),
-    op!(
-        aten::logaddexp,
-        |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| on_floats(cx, a, b, log_add_exp),
-        complex = logaddexp_complex
-    ),
+    op!(aten::logaddexp, logaddexp, complex = logaddexp_complex),
     op!(aten::logaddexp2, logaddexp2),
     op!(aten::mul_Scalar, mul, complex = mul_complex),
     op!(aten::mul_Tensor, mul, complex = mul_complex),
@@ -63,89 +57,79 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::true_divide_Tensor, div, complex = div_complex),
 ];
 
-/// Both in the type of the result, parts apart.
-pub(crate) fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
+/// Both in the type of the result.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
-    Ok((math::map(a, |v| cx.cast(v, dtype)), math::map(b, |v| cx.cast(v, dtype))))
+    Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
 }
 
-fn add_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
-    sum_complex(cx, a, b, alpha, |cx, a, b| cx.add(a, b))
+/// `a + alpha * b`: of real/imaginary pairs at once where both came as such, else part by part.
+fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
+        return Ok(cx.add(a, b));
+    }
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.add(cx, b.scale(cx, alpha))))
 }
 
-fn sub_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
-    sum_complex(cx, a, b, alpha, |cx, a, b| cx.sub(a, b))
+/// `a - alpha * b`, as [`add_complex`].
+fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+    if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
+        return Ok(cx.sub(a, b));
+    }
+    let (a, b) = promote_complex(cx, a, b)?;
+    Ok(cx.pairs(a.sub(cx, b.scale(cx, alpha))))
 }
 
-fn rsub_complex(cx: &Cx, a: Paired, b: Paired, alpha: Scalar) -> Lowered {
+/// `b - alpha * a`.
+fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
     sub_complex(cx, b, a, alpha)
 }
 
-/// `f(a, alpha * b)` of each part, of both at once where that can be.
-fn sum_complex(
-    cx: &Cx,
-    a: Paired,
-    b: Paired,
-    alpha: Scalar,
-    f: fn(&Cx, Value, Value) -> Value,
-) -> Lowered {
-    if let (Some(a), Some(b), false) = (a.pairs, b.pairs, matches!(alpha, Scalar::Complex(..))) {
-        let dtype = cx.out_dtype()?;
-        let scaled = cx.mul(cx.cast(b, dtype), alpha);
-        return Ok(f(cx, cx.cast(a, dtype), scaled));
-    }
-    let (a, b) = promote_complex(cx, a.parts, b.parts)?;
-    let b = scaled(cx, b, alpha);
-    Ok(cx.pairs(Complex { re: f(cx, a.re, b.re), im: f(cx, a.im, b.im) }))
-}
-
-/// `alpha * c`; `alpha` may be complex.
-fn scaled(cx: &Cx, c: Complex, alpha: Scalar) -> Complex {
-    match alpha {
-        Scalar::Complex(re, im) => Complex {
-            re: cx.sub(cx.mul(c.re, re), cx.mul(c.im, im)),
-            im: cx.add(cx.mul(c.re, im), cx.mul(c.im, re)),
-        },
-        real => math::scale(cx, c, real),
-    }
+/// `a` and `alpha * b` as real/imaginary pairs, if both came as such and `alpha` is real.
+fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered<Option<(Value, Value)>> {
+    let pairs = a.given_pairs().zip(b.given_pairs());
+    let Some((a, b)) = pairs.filter(|_| !matches!(alpha, Scalar::Complex(..))) else {
+        return Ok(None);
+    };
+    let dtype = cx.out_dtype()?;
+    Ok(Some((cx.cast(a, dtype), cx.mul(cx.cast(b, dtype), alpha))))
 }
 
 fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::mul(cx, a, b)))
+    Ok(cx.pairs(a.mul(cx, b)))
 }
 
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::div(cx, a, b)))
+    Ok(cx.pairs(a.div(cx, b)))
 }
 
 /// Squares, roots and reciprocals as such, which are more exact than by logarithms.
 fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let a = math::map(a, |v| cx.cast(v, dtype));
-    let (re, im) = match exponent {
-        Scalar::Complex(re, im) => (re, im),
-        real => (real.to_f64(), 0.0),
+    let a = a.cast(cx, dtype);
+    let exponent = match exponent {
+        Scalar::Complex(re, 0.0) => Scalar::Float(re),
+        other => other,
     };
-    let power = match (re, im) {
-        (1.0, 0.0) => a,
-        (2.0, 0.0) => math::mul(cx, a, a),
-        (3.0, 0.0) => math::mul(cx, math::mul(cx, a, a), a),
-        (0.5, 0.0) => math::sqrt(cx, a),
-        (-1.0, 0.0) => math::reciprocal(cx, a),
-        _ => {
-            let number = |x: f64| cx.scalar(x, dtype);
-            let exponent = Complex { re: number(re), im: number(im) };
-            math::pow(cx, a, exponent)
-        }
+    let complex = matches!(exponent, Scalar::Complex(..));
+    let power = match exponent.to_f64() {
+        _ if complex => a.pow(cx, Complex::number(cx, exponent, dtype)),
+        1.0 => a,
+        2.0 => a.mul(cx, a),
+        3.0 => a.mul(cx, a).mul(cx, a),
+        0.5 => a.sqrt(cx),
+        -1.0 => a.reciprocal(cx),
+        _ => a.pow(cx, Complex::number(cx, exponent, dtype)),
     };
     Ok(cx.pairs(power))
 }
 
 fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(math::pow(cx, a, b)))
+    Ok(cx.pairs(a.pow(cx, b)))
 }
 
 /// `a + alpha * b`; of bools, the disjunction.
@@ -197,7 +181,7 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
             }
             let wide = |v| cx.cast(v, compute_type(cx, dtype));
             let quotient = cx.div(wide(a), wide(b));
-            Ok(cx.cast(crate::ops::pointwise::unary::trunc_of(cx, quotient), dtype))
+            Ok(cx.cast(trunc_of(cx, quotient), dtype))
         }
         Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
     }
@@ -259,108 +243,24 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.select(other_sign, cx.add(rest, b), rest))
 }
 
-/// `a` to the power `b`, in their common type. ONNX Runtime computes integer powers through doubles: known ones stay exact as
-/// products.
-pub(crate) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let dtype = cx.result_type(&[a.clone(), b.clone()]);
-    power(cx, &a, &b, dtype)
-}
-
-fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lowered {
-    let base = cx.as_tensor(a, dtype);
-    let TensorOrScalar::Scalar(exponent) = b else {
-        let exponent = cx.as_tensor(b, dtype);
-        return Ok(match dtype.is_float() {
-            true => cx.pow(base, exponent),
-            false => integer_power(cx, base, exponent),
-        });
-    };
-    let number = exponent.to_f64();
-    if dtype.is_float() {
-        return Ok(match number {
-            1.0 => base,
-            2.0 => cx.mul(base, base),
-            0.5 => cx.sqrt(base),
-            -1.0 => cx.reciprocal(base),
-            -0.5 => cx.reciprocal(cx.sqrt(base)),
-            _ => cx.pow(base, *exponent),
-        });
-    }
-    match u32::try_from(exponent.to_i64()) {
-        Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
-        Ok(n) => Ok(known_power(cx, base, n)),
-        Err(_) => {
-            Err(LowerError::unsupported("integers to negative integer powers are not integers"))
-        }
-    }
-}
-
-/// By squaring.
-fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
-    match n {
-        1 => base,
-        _ => {
-            let half = known_power(cx, base, n / 2);
-            let square = cx.mul(half, half);
-            if n % 2 == 1 { cx.mul(square, base) } else { square }
-        }
-    }
-}
-
-/// By squaring in a loop over the exponent's bits, exact and wrapping as in PyTorch: ONNX leaves overflow open, and ONNX
-/// Runtime computes in doubles. Of negative exponents only 1 and -1 leave whole numbers, all others 0.
-fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
-    let dtype = cx.dtype(base);
-    let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
-    let base = match dtype.is_unsigned() {
-        true => base,
-        false => {
-            let unit = cx.equal(cx.abs(base), 1);
-            let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
-            cx.select(vanishes, 0, base)
-        }
-    };
-    let start =
-        [cx.full(&shape, 1, dtype), cx.expand(base, &shape), cx.expand(cx.abs(exponent), &shape)];
-    let last = repeat(cx, None, &start, |_, carried| {
-        let two = cx.scalar(2, dtype);
-        let odd = cx.cast(cx.mod_(carried[2], two, attrs::Mod::default()), DType::Bool);
-        let rest = cx.div(carried[2], two);
-        let power = cx.select(odd, cx.mul(carried[0], carried[1]), carried[0]);
-        let square = cx.mul(carried[1], carried[1]);
-        let go_on = any(cx, cx.cast(rest, DType::Bool));
-        (Some(go_on), vec![power, square, rest])
-    });
-    last[0]
-}
-
 /// Like `pow`, in float64.
 fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, DType::F64)
 }
 
-/// `sqrt(a^2 + b^2)`; of float32 and narrower in float64, where squares neither overflow nor vanish.
-pub(crate) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
-    let dtype = cx.dtype(a);
-    let square = |v| {
-        let wide = cx.cast(v, DType::F64);
-        cx.mul(wide, wide)
-    };
-    cx.cast(cx.sqrt(cx.add(square(a), square(b))), dtype)
+/// The angle of the point `(x, y)`, from `-pi` to `pi`.
+fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
+    wide2(cx, y, x, |y, x| elementary::atan2(cx, y, x))
 }
 
-/// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has
-/// the other sign, zeros included, which its reciprocal shows. Of zeros, whose signs count, tiny numbers stand instead, of
-/// infinities the largest ones.
-pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
-    let dtype = cx.dtype(x);
-    let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
-    let tiny = between(cx.reciprocal(x), smallest(dtype));
-    let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
-    let angle = cx.atan(cx.div(between(y, largest(dtype)), x));
-    let upper = cx.less(cx.reciprocal(angle), 0.0);
-    let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
-    cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
+/// `sqrt(a^2 + b^2)`.
+fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| elementary::hypot(cx, a, b))
+}
+
+/// `log(e^a + e^b)`.
+fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    wide2(cx, a, b, |a, b| log_add_exp(cx, a, b))
 }
 
 /// The larger plus the softplus of minus the distance; equal infinities are at distance 0.
@@ -373,14 +273,9 @@ fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     let ordered = cx.greater_or_equal(a.re, b.re);
-    let choose = |a: Complex, b: Complex| Complex {
-        re: cx.select(ordered, a.re, b.re),
-        im: cx.select(ordered, a.im, b.im),
-    };
-    let (large, small) = (choose(a, b), choose(b, a));
-    let power = math::exp(cx, math::sub(cx, small, large));
-    let sum = math::log(cx, math::shift(cx, power, 1));
-    Ok(cx.pairs(math::add(cx, sum, large)))
+    let (large, small) = (a.select(cx, ordered, b), b.select(cx, ordered, a));
+    let sum = small.sub(cx, large).exp(cx).shift(cx, 1).log(cx);
+    Ok(cx.pairs(sum.add(cx, large)))
 }
 
 fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
@@ -404,8 +299,7 @@ fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
 fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {
     let (x, end) = promote_complex(cx, x, end)?;
     let (weight, _) = promote_complex(cx, weight, x)?;
-    let part = math::mul(cx, weight, math::sub(cx, end, x));
-    Ok(cx.pairs(math::add(cx, x, part)))
+    Ok(cx.pairs(x.add(cx, weight.mul(cx, end.sub(cx, x)))))
 }
 
 fn promote3(cx: &Cx, x: Value, a: Value, b: Value) -> [Value; 3] {
@@ -430,14 +324,14 @@ fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
 
 fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let (x, a) = promote_complex(cx, x, scaled(cx, a, value))?;
-    Ok(cx.pairs(math::add(cx, x, math::mul(cx, a, b))))
+    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    Ok(cx.pairs(x.add(cx, a.mul(cx, b))))
 }
 
 fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let (x, a) = promote_complex(cx, x, scaled(cx, a, value))?;
-    Ok(cx.pairs(math::add(cx, x, math::div(cx, a, b))))
+    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    Ok(cx.pairs(x.add(cx, a.div(cx, b))))
 }
 
 /// 0 below 0, 1 above, `values` at it.
@@ -448,13 +342,4 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     }
     let step = cx.cast(cx.greater(x, 0), dtype);
     Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
-}
-
-fn on_floats(
-    cx: &Cx,
-    a: TensorOrScalar,
-    b: TensorOrScalar,
-    f: fn(&Cx, Value, Value) -> Value,
-) -> Lowered {
-    wide2(cx, a, b, |a, b| f(cx, a, b))
 }

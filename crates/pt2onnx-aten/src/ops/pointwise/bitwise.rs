@@ -32,37 +32,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::bitwise_xor_Scalar, xor),
     op!(aten::bitwise_xor_Scalar_Tensor, xor),
     op!(aten::bitwise_xor_Tensor, xor),
-    op!(aten::gcd, |cx: &Cx, a: TensorOrScalar, b: TensorOrScalar| -> Lowered {
-        let (a, b) = cx.promote(a, b);
-        Ok(gcd(cx, a, b))
-    }),
+    op!(aten::gcd, gcd),
     op!(aten::lcm, lcm),
-    op!(
-        aten::logical_and,
-        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.and(truth(cx, a), truth(cx, b))) },
-        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
-            Ok(cx.and(truth_complex(cx, a), truth_complex(cx, b)))
-        }
-    ),
-    op!(
-        aten::logical_not,
-        |cx: &Cx, x: Value| -> Lowered { Ok(cx.not(truth(cx, x))) },
-        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.not(truth_complex(cx, x))) }
-    ),
-    op!(
-        aten::logical_or,
-        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.or(truth(cx, a), truth(cx, b))) },
-        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
-            Ok(cx.or(truth_complex(cx, a), truth_complex(cx, b)))
-        }
-    ),
-    op!(
-        aten::logical_xor,
-        |cx: &Cx, a: Value, b: Value| -> Lowered { Ok(cx.xor(truth(cx, a), truth(cx, b))) },
-        complex = |cx: &Cx, a: Complex, b: Complex| -> Lowered {
-            Ok(cx.xor(truth_complex(cx, a), truth_complex(cx, b)))
-        }
-    ),
+    op!(aten::logical_and, logical_and),
+    op!(aten::logical_not, logical_not),
+    op!(aten::logical_or, logical_or),
+    op!(aten::logical_xor, logical_xor),
 ];
 
 /// One operator for bools, another for the bits of integers.
@@ -153,16 +128,34 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.bitwise_xor(shift(cx.bitwise_xor(a, sign)), sign))
 }
 
-fn truth(cx: &Cx, x: Value) -> Value {
-    cx.cast(x, DType::Bool)
+/// Whether both numbers are not 0.
+fn logical_and(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    Ok(cx.and(a.truth(cx), b.truth(cx)))
 }
 
-fn truth_complex(cx: &Cx, x: Complex) -> Value {
-    cx.or(truth(cx, x.re), truth(cx, x.im))
+/// Whether one number or both are not 0.
+fn logical_or(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    Ok(cx.or(a.truth(cx), b.truth(cx)))
+}
+
+/// Whether exactly one number is not 0.
+fn logical_xor(cx: &Cx, a: Complex, b: Complex) -> Lowered {
+    Ok(cx.xor(a.truth(cx), b.truth(cx)))
+}
+
+/// Whether the number is 0.
+fn logical_not(cx: &Cx, x: Complex) -> Lowered {
+    Ok(cx.not(x.truth(cx)))
+}
+
+/// The greatest common divisor.
+fn gcd(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    Ok(divisor_of(cx, a, b))
 }
 
 /// Euclid's algorithm on all elements at once, until all remainders are 0.
-fn gcd(cx: &Cx, a: Value, b: Value) -> Value {
+fn divisor_of(cx: &Cx, a: Value, b: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(b));
     let start = [a, b].map(|v| cx.expand(cx.abs(v), &shape));
     let last = repeat(cx, None, &start, |_, pair| {
@@ -182,7 +175,7 @@ fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let dtype = cx.dtype(a);
     let wide = if dtype.bits() < 32 { DType::I32 } else { dtype };
     let (a, b) = (cx.cast(a, wide), cx.cast(b, wide));
-    let divisor = gcd(cx, a, b);
+    let divisor = divisor_of(cx, a, b);
     let divisor = cx.select(cx.equal(divisor, 0), 1, divisor);
     Ok(cx.cast(cx.abs(cx.mul(cx.div(a, divisor), b)), dtype))
 }

@@ -1,5 +1,6 @@
 //! Comparisons, choices by a condition, the larger and the smaller of values.
 
+use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -7,20 +8,10 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::clamp, clamp),
     op!(aten::clamp_Tensor, clamp),
-    op!(aten::clamp_max, |cx: &Cx, x: Value, max: TensorOrScalar| clamp(cx, x, None, Some(max))),
-    op!(aten::clamp_max_Tensor, |cx: &Cx, x: Value, max: TensorOrScalar| clamp(
-        cx,
-        x,
-        None,
-        Some(max)
-    )),
-    op!(aten::clamp_min, |cx: &Cx, x: Value, min: TensorOrScalar| clamp(cx, x, Some(min), None)),
-    op!(aten::clamp_min_Tensor, |cx: &Cx, x: Value, min: TensorOrScalar| clamp(
-        cx,
-        x,
-        Some(min),
-        None
-    )),
+    op!(aten::clamp_max, clamp_max),
+    op!(aten::clamp_max_Tensor, clamp_max),
+    op!(aten::clamp_min, clamp_min),
+    op!(aten::clamp_min_Tensor, clamp_min),
     op!(aten::clip, clamp),
     op!(aten::clip_Tensor, clamp),
     op!(aten::eq_Scalar, equal, complex = equal_complex),
@@ -36,33 +27,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::gt_Scalar, greater),
     op!(aten::gt_Tensor, greater),
     op!(aten::isclose, isclose, complex = isclose_complex),
-    op!(
-        aten::isfinite,
-        isfinite,
-        complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.and(isfinite(cx, x.re)?, isfinite(cx, x.im)?))
-        }
-    ),
-    op!(
-        aten::isinf,
-        |cx: &Cx, x: Value| isinf(cx, x, true, true),
-        complex = |cx: &Cx, x: Complex| -> Lowered {
-            Ok(cx.or(isinf(cx, x.re, true, true)?, isinf(cx, x.im, true, true)?))
-        }
-    ),
-    op!(
-        aten::isnan,
-        isnan,
-        complex =
-            |cx: &Cx, x: Complex| -> Lowered { Ok(cx.or(isnan(cx, x.re)?, isnan(cx, x.im)?)) }
-    ),
-    op!(aten::isneginf, |cx: &Cx, x: Value| isinf(cx, x, true, false)),
-    op!(aten::isposinf, |cx: &Cx, x: Value| isinf(cx, x, false, true)),
-    op!(
-        aten::isreal,
-        |cx: &Cx, x: Value| all(cx, x, true),
-        complex = |cx: &Cx, x: Complex| -> Lowered { Ok(cx.equal(x.im, 0.0)) }
-    ),
+    op!(aten::isfinite, isfinite),
+    op!(aten::isinf, isinf),
+    op!(aten::isnan, isnan),
+    op!(aten::isneginf, isneginf),
+    op!(aten::isposinf, isposinf),
+    op!(aten::isreal, isreal),
     op!(aten::le_Scalar, less_or_equal),
     op!(aten::le_Tensor, less_or_equal),
     op!(aten::less_Scalar, less),
@@ -97,8 +67,18 @@ fn not_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 }
 
 fn equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (re, im) = (cx.promote(a.re, b.re), cx.promote(a.im, b.im));
-    Ok(cx.and(cx.equal(re.0, re.1), cx.equal(im.0, im.1)))
+    let (a, b) = promote_complex(cx, a, b);
+    Ok(equal_numbers(cx, a, b))
+}
+
+/// Both in the type that PyTorch computes in.
+fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
+    let dtype = cx.result_type(&[a.re.into(), b.re.into()]);
+    (a.cast(cx, dtype), b.cast(cx, dtype))
+}
+
+fn equal_numbers(cx: &Cx, a: Complex, b: Complex) -> Value {
+    cx.and(cx.equal(a.re, b.re), cx.equal(a.imag(cx), b.imag(cx)))
 }
 
 fn not_equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
@@ -187,46 +167,60 @@ fn isclose_complex(
     atol: f64,
     equal_nan: bool,
 ) -> Lowered {
-    use crate::math::complex_math as math;
-    let (re, im) = (cx.promote(a.re, b.re), cx.promote(a.im, b.im));
-    let equal = cx.and(cx.equal(re.0, re.1), cx.equal(im.0, im.1));
-    let nan = |re, im| cx.or(cx.is_nan(re), cx.is_nan(im));
-    let equal = match equal_nan {
-        true => cx.or(equal, cx.and(nan(re.0, im.0), nan(re.1, im.1))),
-        false => equal,
-    };
-    let (a, b) = (Complex { re: re.0, im: im.0 }, Complex { re: re.1, im: im.1 });
-    let bound = cx.add(cx.mul(math::abs(cx, b), rtol), atol);
-    let near = within(cx, math::abs(cx, math::sub(cx, a, b)), bound);
+    let (a, b) = promote_complex(cx, a, b);
+    let equal = equal_numbers(cx, a, b);
+    let nan = |c: Complex| cx.or(cx.is_nan(c.re), cx.is_nan(c.imag(cx)));
+    let equal = if equal_nan { cx.or(equal, cx.and(nan(a), nan(b))) } else { equal };
+    let bound = cx.add(cx.mul(b.abs(cx), rtol), atol);
+    let near = within(cx, a.sub(cx, b).abs(cx), bound);
     Ok(cx.or(equal, near))
 }
 
-/// The same truth for all elements.
-fn all(cx: &Cx, x: Value, truth: bool) -> Lowered {
-    Ok(cx.full(&cx.shape(x), truth, DType::Bool))
-}
-
-/// `|x| < inf`, which NaN is not.
-fn isfinite(cx: &Cx, x: Value) -> Lowered {
+/// `f` of floats; of other types the same truth for all elements.
+fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
     match cx.dtype(x).is_float() {
-        true => Ok(cx.less(cx.abs(x), f64::INFINITY)),
-        false => all(cx, x, true),
+        true => f(x),
+        false => cx.full(&cx.shape(x), others, DType::Bool),
     }
 }
 
-fn isinf(cx: &Cx, x: Value, detect_negative: bool, detect_positive: bool) -> Lowered {
-    let signs = attrs::IsInf { detect_negative, detect_positive };
-    match cx.dtype(x).is_float() {
-        true => Ok(cx.is_inf(x, signs)),
-        false => all(cx, x, false),
-    }
+/// Whether neither part is infinite or NaN: `|x| < inf`, which NaN is not.
+fn isfinite(cx: &Cx, x: Complex) -> Lowered {
+    let finite = |x| of_floats(cx, x, true, |x| cx.less(cx.abs(x), f64::INFINITY));
+    let re = finite(x.re);
+    Ok(x.im.map_or(re, |im| cx.and(re, finite(im))))
 }
 
-fn isnan(cx: &Cx, x: Value) -> Lowered {
-    match cx.dtype(x).is_float() {
-        true => Ok(cx.is_nan(x)),
-        false => all(cx, x, false),
-    }
+/// Whether a part is infinite.
+fn isinf(cx: &Cx, x: Complex) -> Lowered {
+    let infinite = |x| of_floats(cx, x, false, |x| cx.is_inf(x, Default::default()));
+    let re = infinite(x.re);
+    Ok(x.im.map_or(re, |im| cx.or(re, infinite(im))))
+}
+
+/// Whether a part is NaN.
+fn isnan(cx: &Cx, x: Complex) -> Lowered {
+    let nan = |x| of_floats(cx, x, false, |x| cx.is_nan(x));
+    let re = nan(x.re);
+    Ok(x.im.map_or(re, |im| cx.or(re, nan(im))))
+}
+
+fn isneginf(cx: &Cx, x: Value) -> Lowered {
+    let signs = attrs::IsInf { detect_positive: false, ..Default::default() };
+    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
+}
+
+fn isposinf(cx: &Cx, x: Value) -> Lowered {
+    let signs = attrs::IsInf { detect_negative: false, ..Default::default() };
+    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
+}
+
+/// Whether the imaginary part is 0.
+fn isreal(cx: &Cx, x: Complex) -> Lowered {
+    Ok(match x.im {
+        None => cx.full(&cx.shape(x.re), true, DType::Bool),
+        Some(im) => cx.equal(im, 0.0),
+    })
 }
 
 fn minimum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
@@ -271,6 +265,14 @@ fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
+fn clamp_max(cx: &Cx, x: Value, max: TensorOrScalar) -> Lowered {
+    clamp(cx, x, None, Some(max))
+}
+
+fn clamp_min(cx: &Cx, x: Value, min: TensorOrScalar) -> Lowered {
+    clamp(cx, x, Some(min), None)
+}
+
 /// `x` held between two bounds, of which the upper one counts where they cross. Bounds take part in type promotion.
 fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrScalar>) -> Lowered {
     let operands: Vec<TensorOrScalar> =
@@ -295,17 +297,4 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
         Some(max) => smaller(cx, held, cx.as_tensor(&max, dtype)),
         None => held,
     })
-}
-
-/// A bound, held to what an integer type has.
-pub(crate) fn in_range(bound: Scalar, dtype: DType) -> Scalar {
-    let width = dtype.bits() as u32;
-    match dtype.is_int() && width < 64 {
-        true if dtype.is_unsigned() => Scalar::Int(bound.to_i64().clamp(0, (1 << width) - 1)),
-        true => {
-            let half = 1i64 << (width - 1);
-            Scalar::Int(bound.to_i64().clamp(-half, half - 1))
-        }
-        false => bound,
-    }
 }

@@ -1,8 +1,7 @@
 //! Ops on the representation of floats: sign, exponent, neighbours. By arithmetic, since ONNX got `BitCast` late.
 
-use crate::math::complex_math as math;
+use crate::math::elementary::signbit_of;
 use crate::math::precision::{epsilon, largest, smallest};
-use crate::ops::pointwise::unary::signbit_of;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
@@ -59,10 +58,8 @@ fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
 
 fn ldexp_complex(cx: &Cx, x: Complex, n: Complex) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let exponent = math::map(n, |v| cx.cast(v, dtype));
-    let power = math::exp(cx, math::scale(cx, exponent, std::f64::consts::LN_2));
-    let x = math::map(x, |v| cx.cast(v, dtype));
-    Ok(cx.pairs(math::mul(cx, x, power)))
+    let power = n.cast(cx, dtype).scale(cx, std::f64::consts::LN_2).exp(cx);
+    Ok(cx.pairs(x.cast(cx, dtype).mul(cx, power)))
 }
 
 fn power_of_two(cx: &Cx, n: Value) -> Value {

@@ -1,132 +1,279 @@
 //! Functions of one number, element by element: rounding, powers, logarithms, trigonometry.
 
-use crate::math::complex_math as math;
-use crate::math::precision::{double, largest, wide};
-use crate::ops::pointwise::arithmetic::atan2;
-use crate::ops::pointwise::arithmetic::pow;
+use crate::math::elementary::{
+    cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
+};
+use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
-use std::f64::consts::{LN_2, LN_10, PI};
-
-/// The ONNX operator of a function of floats; integers become floats.
-macro_rules! float {
-    ($op:ident) => {
-        |cx: &Cx, x: Value| -> Lowered { Ok(cx.$op(cx.to_float(x))) }
-    };
-}
-
-/// The function of [`math`] of that name.
-macro_rules! on_complex {
-    ($op:ident) => {
-        |cx: &Cx, x: Complex| -> Lowered { Ok(cx.pairs(math::$op(cx, x))) }
-    };
-}
+use std::f64::consts::{LN_2, PI};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_neg_view, neg, complex = neg),
     op!(aten::_neg_view_copy, neg, complex = neg),
-    op!(aten::abs, abs, complex = abs_complex),
-    op!(aten::absolute, abs, complex = abs_complex),
-    op!(aten::acos, float!(acos), complex = on_complex!(acos)),
-    op!(aten::acosh, float!(acosh), complex = on_complex!(acosh)),
-    op!(aten::angle, angle, complex = angle_complex),
-    op!(aten::arccos, float!(acos), complex = on_complex!(acos)),
-    op!(aten::arccosh, float!(acosh), complex = on_complex!(acosh)),
-    op!(aten::arcsin, float!(asin), complex = on_complex!(asin)),
-    op!(aten::arcsinh, float!(asinh), complex = on_complex!(asinh)),
-    op!(aten::arctan, float!(atan), complex = on_complex!(atan)),
-    op!(aten::arctanh, float!(atanh), complex = on_complex!(atanh)),
-    op!(aten::asin, float!(asin), complex = on_complex!(asin)),
-    op!(aten::asinh, float!(asinh), complex = on_complex!(asinh)),
-    op!(aten::atan, float!(atan), complex = on_complex!(atan)),
-    op!(aten::atanh, float!(atanh), complex = on_complex!(atanh)),
-    op!(aten::ceil, |cx: &Cx, x: Value| { of_floats(cx, x, |cx, x| cx.ceil(x)) }),
-    op!(aten::cos, float!(cos), complex = on_complex!(cos)),
-    op!(
-        aten::cosh,
-        |cx: &Cx, x: Value| -> Lowered { Ok(cosh_of(cx, cx.to_float(x))) },
-        complex = on_complex!(cosh)
-    ),
-    op!(aten::deg2rad, |cx: &Cx, x: Value| scaled(cx, x, PI / 180.0)),
-    op!(aten::erf, float!(erf)),
-    op!(aten::exp, float!(exp), complex = on_complex!(exp)),
-    op!(aten::exp2, exp2, complex = exp2_complex),
-    op!(aten::expm1, expm1, complex = on_complex!(expm1)),
-    op!(aten::fix, |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
-    op!(aten::floor, |cx: &Cx, x: Value| { of_floats(cx, x, |cx, x| cx.floor(x)) }),
+    op!(aten::abs, abs),
+    op!(aten::absolute, abs),
+    op!(aten::acos, acos),
+    op!(aten::acosh, acosh),
+    op!(aten::angle, angle),
+    op!(aten::arccos, acos),
+    op!(aten::arccosh, acosh),
+    op!(aten::arcsin, asin),
+    op!(aten::arcsinh, asinh),
+    op!(aten::arctan, atan),
+    op!(aten::arctanh, atanh),
+    op!(aten::asin, asin),
+    op!(aten::asinh, asinh),
+    op!(aten::atan, atan),
+    op!(aten::atanh, atanh),
+    op!(aten::ceil, ceil),
+    op!(aten::cos, cos),
+    op!(aten::cosh, cosh),
+    op!(aten::deg2rad, scaled, factor = PI / 180.0),
+    op!(aten::erf, erf),
+    op!(aten::exp, exp),
+    op!(aten::exp2, exp2),
+    op!(aten::expm1, expm1),
+    op!(aten::fix, trunc),
+    op!(aten::floor, floor),
     op!(aten::frac, frac),
-    op!(aten::log, float!(log), complex = on_complex!(log)),
-    op!(
-        aten::log10,
-        |cx: &Cx, x: Value| log_to_base(cx, x, LN_10),
-        complex = |cx: &Cx, x: Complex| log_to_base_complex(cx, x, LN_10)
-    ),
-    op!(aten::log1p, log1p, complex = log1p_complex),
-    op!(
-        aten::log2,
-        |cx: &Cx, x: Value| log_to_base(cx, x, LN_2),
-        complex = |cx: &Cx, x: Complex| log_to_base_complex(cx, x, LN_2)
-    ),
+    op!(aten::log, log),
+    op!(aten::log10, log_to_base, base = 10.0),
+    op!(aten::log1p, log1p),
+    op!(aten::log2, log_to_base, base = 2.0),
     op!(aten::logit, logit),
     op!(aten::nan_to_num, nan_to_num, parts),
     op!(aten::neg, neg, complex = neg),
     op!(aten::negative, neg, complex = neg),
     op!(aten::positive, same, complex = same),
-    op!(aten::rad2deg, |cx: &Cx, x: Value| scaled(cx, x, 180.0 / PI)),
-    op!(aten::reciprocal, float!(reciprocal), complex = on_complex!(reciprocal)),
-    op!(aten::round, |cx: &Cx, x: Value| { round(cx, x, 0) }),
+    op!(aten::rad2deg, scaled, factor = 180.0 / PI),
+    op!(aten::reciprocal, reciprocal),
+    op!(aten::round, round, decimals = 0),
     op!(aten::round_decimals, round),
-    op!(aten::rsqrt, rsqrt, complex = rsqrt_complex),
-    op!(aten::sgn, sign, complex = on_complex!(sgn)),
-    op!(aten::sigmoid, float!(sigmoid), complex = on_complex!(sigmoid)),
+    op!(aten::rsqrt, rsqrt),
+    op!(aten::sgn, sgn),
+    op!(aten::sigmoid, sigmoid),
     op!(aten::sign, sign),
     op!(aten::signbit, signbit),
-    op!(aten::sin, float!(sin), complex = on_complex!(sin)),
-    op!(aten::sinc, sinc, complex = sinc_complex),
-    op!(
-        aten::sinh,
-        |cx: &Cx, x: Value| -> Lowered { Ok(sinh_of(cx, cx.to_float(x))) },
-        complex = on_complex!(sinh)
-    ),
-    op!(aten::special_erf, float!(erf)),
-    op!(aten::special_exp2, exp2, complex = exp2_complex),
-    op!(aten::special_expit, float!(sigmoid), complex = on_complex!(sigmoid)),
-    op!(aten::special_expm1, expm1, complex = on_complex!(expm1)),
-    op!(aten::special_log1p, log1p, complex = log1p_complex),
+    op!(aten::sin, sin),
+    op!(aten::sinc, sinc),
+    op!(aten::sinh, sinh),
+    op!(aten::special_erf, erf),
+    op!(aten::special_exp2, exp2),
+    op!(aten::special_expit, sigmoid),
+    op!(aten::special_expm1, expm1),
+    op!(aten::special_log1p, log1p),
     op!(aten::special_logit, logit),
     op!(aten::special_round, round),
-    op!(aten::special_sinc, sinc, complex = sinc_complex),
-    op!(aten::sqrt, float!(sqrt), complex = on_complex!(sqrt)),
-    op!(
-        aten::square,
-        |cx: &Cx, x: Value| pow(cx, x.into(), Scalar::Int(2).into()),
-        complex = square_complex
-    ),
-    op!(
-        aten::tan,
-        |cx: &Cx, x: Value| -> Lowered { Ok(tan_of(cx, cx.to_float(x))) },
-        complex = on_complex!(tan)
-    ),
-    op!(aten::tanh, float!(tanh), complex = on_complex!(tanh)),
-    op!(aten::trunc, |cx: &Cx, x: Value| { of_floats(cx, x, trunc_of) }),
+    op!(aten::special_sinc, sinc),
+    op!(aten::sqrt, sqrt),
+    op!(aten::square, square),
+    op!(aten::tan, tan),
+    op!(aten::tanh, tanh),
+    op!(aten::trunc, trunc),
 ];
 
-fn same(_: &Cx, x: Value) -> Lowered {
-    Ok(x)
-}
-
-fn abs(cx: &Cx, x: Value) -> Lowered {
-    Ok(match cx.dtype(x) {
-        dtype if dtype.is_unsigned() || dtype == DType::Bool => x,
-        _ => cx.abs(x),
+/// `real` of a real tensor, whose integers become floats first, `complex` of a complex one.
+fn of_number(
+    cx: &Cx,
+    x: Complex,
+    real: impl FnOnce(Value) -> Value,
+    complex: impl FnOnce(Complex) -> Complex,
+) -> Lowered {
+    Ok(match x.im {
+        None => real(cx.to_float(x.re)),
+        Some(_) => complex(x).value(cx),
     })
 }
 
-/// The length of the pairs.
-fn abs_complex(cx: &Cx, pairs: Value) -> Lowered {
-    let last = cx.rank(pairs).saturating_sub(1);
-    Ok(cx.reduce("ReduceL2", pairs, &[last], false))
+/// As [`of_number`]; floats narrower than float32 are computed in float32.
+fn of_wide_number(
+    cx: &Cx,
+    x: Complex,
+    real: impl FnOnce(Value) -> Value,
+    complex: impl FnOnce(Complex) -> Complex,
+) -> Lowered {
+    of_number(cx, x, |x| wide(cx, x, real), complex)
+}
+
+fn acos(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.acos(x), |x| x.acos(cx))
+}
+
+fn acosh(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.acosh(x), |x| x.acosh(cx))
+}
+
+fn asin(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.asin(x), |x| x.asin(cx))
+}
+
+fn asinh(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.asinh(x), |x| x.asinh(cx))
+}
+
+fn atan(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.atan(x), |x| x.atan(cx))
+}
+
+fn atanh(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.atanh(x), |x| x.atanh(cx))
+}
+
+fn cos(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.cos(x), |x| x.cos(cx))
+}
+
+fn cosh(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cosh_of(cx, x), |x| x.cosh(cx))
+}
+
+fn exp(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.exp(x), |x| x.exp(cx))
+}
+
+fn log(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.log(x), |x| x.log(cx))
+}
+
+fn reciprocal(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.reciprocal(x), |x| x.reciprocal(cx))
+}
+
+fn sigmoid(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.sigmoid(x), |x| x.sigmoid(cx))
+}
+
+fn sin(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.sin(x), |x| x.sin(cx))
+}
+
+fn sinh(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| sinh_of(cx, x), |x| x.sinh(cx))
+}
+
+fn sqrt(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.sqrt(x), |x| x.sqrt(cx))
+}
+
+fn tan(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| tan_of(cx, x), |x| x.tan(cx))
+}
+
+fn tanh(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.tanh(x), |x| x.tanh(cx))
+}
+
+fn erf(cx: &Cx, x: Value) -> Lowered {
+    Ok(cx.erf(cx.to_float(x)))
+}
+
+/// `2^x`.
+fn exp2(cx: &Cx, x: Complex) -> Lowered {
+    of_number(cx, x, |x| cx.pow(2, x), |x| x.scale(cx, LN_2).exp(cx))
+}
+
+/// `e^x - 1`.
+fn expm1(cx: &Cx, x: Complex) -> Lowered {
+    of_wide_number(cx, x, |x| expm1_of(cx, x), |x| x.expm1(cx))
+}
+
+/// `1 / sqrt(x)`.
+fn rsqrt(cx: &Cx, x: Complex) -> Lowered {
+    of_wide_number(cx, x, |x| cx.reciprocal(cx.sqrt(x)), |x| x.sqrt(cx).reciprocal(cx))
+}
+
+/// `log(x) / log(base)`.
+fn log_to_base(cx: &Cx, x: Complex, base: f64) -> Lowered {
+    let scale = base.ln();
+    of_wide_number(cx, x, |x| cx.div(cx.log(x), scale), |x| x.log(cx).scale(cx, 1.0 / scale))
+}
+
+/// `log(1 + x)`.
+fn log1p(cx: &Cx, x: Complex) -> Lowered {
+    Ok(match x.im {
+        None => log1p_of(cx, x.re),
+        Some(_) => x.shift(cx, 1).log(cx).value(cx),
+    })
+}
+
+/// `sin(pi x) / (pi x)`, and 1 at 0.
+fn sinc(cx: &Cx, x: Complex) -> Lowered {
+    let real = |x| {
+        let angle = cx.mul(x, PI);
+        let quotient = cx.div(cx.sin(angle), angle);
+        cx.select(cx.equal(x, 0.0), 1.0, quotient)
+    };
+    let complex = |x: Complex| {
+        let angle = x.scale(cx, PI);
+        let one = cx.scalar(1, cx.dtype(x.re));
+        angle.sin(cx).div(cx, angle).select(cx, x.truth(cx), one)
+    };
+    of_wide_number(cx, x, real, complex)
+}
+
+fn square(cx: &Cx, x: Complex) -> Lowered {
+    match x.im {
+        None => pow(cx, x.re.into(), Scalar::Int(2).into()),
+        Some(_) => Ok(x.mul(cx, x).value(cx)),
+    }
+}
+
+/// `|x|`.
+fn abs(cx: &Cx, x: Complex) -> Lowered {
+    Ok(match cx.dtype(x.re) {
+        dtype if dtype.is_unsigned() || dtype == DType::Bool => x.re,
+        _ => x.abs(cx),
+    })
+}
+
+/// The angle of a complex number; of a real one 0, pi if it is negative, and NaN of NaN.
+fn angle(cx: &Cx, x: Complex) -> Lowered {
+    if x.im.is_some() {
+        return Ok(x.angle(cx));
+    }
+    let x = x.re;
+    let float = cx.to_float(x);
+    let dtype = cx.dtype(float);
+    if cx.dtype(x) == DType::Bool || cx.dtype(x).is_unsigned() {
+        return Ok(cx.full(&cx.shape(x), 0, dtype));
+    }
+    let angle = cx.select(cx.less(x, 0), PI, cx.scalar(0, dtype));
+    Ok(match cx.dtype(x).is_float() {
+        true => cx.select(cx.is_nan(x), x, angle),
+        false => angle,
+    })
+}
+
+/// -1, 0 or 1; of complex numbers `x / |x|`.
+fn sgn(cx: &Cx, x: Complex) -> Lowered {
+    match x.im {
+        None => sign(cx, x.re),
+        Some(_) => Ok(x.sgn(cx).value(cx)),
+    }
+}
+
+/// `f` of floats. Integers stay: nothing is left to round.
+fn of_floats(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
+    Ok(if cx.dtype(x).is_float() { f(x) } else { x })
+}
+
+fn ceil(cx: &Cx, x: Value) -> Lowered {
+    of_floats(cx, x, |x| cx.ceil(x))
+}
+
+fn floor(cx: &Cx, x: Value) -> Lowered {
+    of_floats(cx, x, |x| cx.floor(x))
+}
+
+/// Rounded towards zero.
+fn trunc(cx: &Cx, x: Value) -> Lowered {
+    of_floats(cx, x, |x| trunc_of(cx, x))
+}
+
+fn same(_: &Cx, x: Value) -> Lowered {
+    Ok(x)
 }
 
 /// ONNX negates no unsigned integers; they wrap.
@@ -148,31 +295,6 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// Whether the sign is negative, that of zeros, too, which their reciprocal shows. (The sign of NaN counts as positive.)
-pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::Bool => cx.full(&cx.shape(x), false, DType::Bool),
-        dtype if dtype.is_int() => cx.less(x, 0),
-        _ => {
-            let shown = cx.select(cx.equal(x, 0.0), cx.reciprocal(x), x);
-            cx.less(shown, 0.0)
-        }
-    }
-}
-
-/// Of integers nothing is left to round.
-fn of_floats(cx: &Cx, x: Value, f: fn(&Cx, Value) -> Value) -> Lowered {
-    Ok(if cx.dtype(x).is_float() { f(cx, x) } else { x })
-}
-
-/// Towards zero.
-pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x).is_float() {
-        true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
-        false => x,
-    }
-}
-
 /// What `trunc` takes away.
 fn frac(cx: &Cx, x: Value) -> Lowered {
     let one = cx.scalar(1, cx.dtype(x));
@@ -190,115 +312,6 @@ fn round(cx: &Cx, x: Value, decimals: i64) -> Lowered {
         1.. => wide(cx, x, |x| cx.div(cx.round(cx.mul(x, scale)), scale)),
         _ => wide(cx, x, |x| cx.mul(cx.round(cx.div(x, scale)), scale)),
     })
-}
-
-fn square_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::mul(cx, x, x)))
-}
-
-fn rsqrt(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| cx.reciprocal(cx.sqrt(x))))
-}
-
-fn rsqrt_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::reciprocal(cx, math::sqrt(cx, x))))
-}
-
-fn exp2(cx: &Cx, x: Value) -> Lowered {
-    let x = cx.to_float(x);
-    Ok(cx.pow(2, x))
-}
-
-fn exp2_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::exp(cx, math::scale(cx, x, LN_2))))
-}
-
-fn expm1(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| expm1_of(cx, x)))
-}
-
-/// `tanh(x / 2) (e^x + 1)`: nothing cancels.
-pub(crate) fn expm1_of(cx: &Cx, x: Value) -> Value {
-    cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
-}
-
-fn log_to_base(cx: &Cx, x: Value, log_of_base: f64) -> Lowered {
-    Ok(wide(cx, x, |x| cx.div(cx.log(x), log_of_base)))
-}
-
-fn log_to_base_complex(cx: &Cx, x: Complex, log_of_base: f64) -> Lowered {
-    Ok(cx.pairs(math::scale(cx, math::log(cx, x), 1.0 / log_of_base)))
-}
-
-fn log1p(cx: &Cx, x: Value) -> Lowered {
-    Ok(log1p_of(cx, x))
-}
-
-/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
-/// (W. Kahan) near zero.
-pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
-    if cx.dtype(x) != DType::F64 {
-        let x = cx.to_float(x);
-        let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
-        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
-    }
-    let u = cx.add(x, 1);
-    let log = cx.log(u);
-    let rounded = cx.sub(u, 1);
-    let exact = cx.or(cx.equal(rounded, 0.0), cx.greater(x, 1.0));
-    let better = cx.mul(log, cx.div(x, rounded));
-    let plain = cx.select(cx.equal(rounded, 0.0), x, log);
-    cx.select(exact, plain, better)
-}
-
-fn log1p_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(math::log(cx, math::shift(cx, x, 1))))
-}
-
-/// `sin(pi x) / (pi x)`, and 1 at 0.
-fn sinc(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| {
-        let angle = cx.mul(x, PI);
-        let quotient = cx.div(cx.sin(angle), angle);
-        cx.select(cx.equal(x, 0.0), 1.0, quotient)
-    }))
-}
-
-fn sinc_complex(cx: &Cx, x: Complex) -> Lowered {
-    let angle = math::scale(cx, x, PI);
-    let quotient = math::div(cx, math::sin(cx, angle), angle);
-    let zero = cx.and(cx.equal(x.re, 0.0), cx.equal(x.im, 0.0));
-    Ok(cx.pairs(Complex {
-        re: cx.select(zero, 1.0, quotient.re),
-        im: cx.select(zero, 0.0, quotient.im),
-    }))
-}
-
-/// `Tan`; of float64, for which runtimes lack it, `sin / cos`.
-pub(crate) fn tan_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => cx.div(cx.sin(x), cx.cos(x)),
-        _ => cx.tan(x),
-    }
-}
-
-/// `Cosh`; of float64, for which runtimes lack it, `(e^x + e^-x) / 2`.
-pub(crate) fn cosh_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => {
-            let power = cx.exp(x);
-            cx.mul(cx.add(power, cx.reciprocal(power)), 0.5)
-        }
-        _ => cx.cosh(x),
-    }
-}
-
-/// `Sinh`; of float64, for which runtimes lack it, `tanh cosh`.
-pub(crate) fn sinh_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x) {
-        DType::F64 => cx.mul(cx.tanh(x), cosh_of(cx, x)),
-        _ => cx.sinh(x),
-    }
 }
 
 fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
@@ -345,22 +358,4 @@ fn nan_to_num(
     };
     let held = cx.clamp(finite, bound(neginf, -max), bound(posinf, max));
     Ok(cx.select(cx.is_nan(x), nan.unwrap_or(0.0), held))
-}
-
-/// 0, or pi of negative numbers.
-fn angle(cx: &Cx, x: Value) -> Lowered {
-    let float = cx.to_float(x);
-    let dtype = cx.dtype(float);
-    if cx.dtype(x) == DType::Bool || cx.dtype(x).is_unsigned() {
-        return Ok(cx.full(&cx.shape(x), 0, dtype));
-    }
-    let angle = cx.select(cx.less(x, 0), PI, cx.scalar(0, dtype));
-    Ok(match cx.dtype(x).is_float() {
-        true => cx.select(cx.is_nan(x), x, angle),
-        false => angle,
-    })
-}
-
-fn angle_complex(cx: &Cx, x: Complex) -> Lowered {
-    Ok(atan2(cx, x.im, x.re))
 }

@@ -1,132 +1,36 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
-use crate::math::reduce::{
-    Extreme, along, angle, highest, lowest, magnitude, neighbours, product, reduce, running,
+use crate::math::control::scan;
+use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce};
+use crate::{
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op::op,
 };
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
-use pt2onnx_ir::Value;
+use pt2onnx_fx::graph::Argument;
+use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
-    op!(aten::cummax, |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Max, x, dim)),
-    op!(aten::cummin, |cx: &Cx, x: Value, dim: i64| cumulative_extreme(cx, Extreme::Min, x, dim)),
+    op!(aten::cummax, cummax),
+    op!(aten::cummin, cummin),
     op!(aten::cumprod, cumprod, complex = cumprod_complex),
     op!(aten::cumsum, cumsum, parts),
-    op!(
-        aten::cumulative_trapezoid_dx,
-        |cx: &Cx, y: Value, dx: Scalar, dim: i64| {
-            let (areas, axis) = areas(cx, y, Spacing::Number(dx), dim)?;
-            Ok(cumulated(cx, areas, axis))
-        },
-        parts
-    ),
-    op!(
-        aten::cumulative_trapezoid_x,
-        |cx: &Cx, y: Value, x: Value, dim: i64| {
-            let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
-            Ok(cumulated(cx, areas, axis))
-        },
-        complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-            by_parts(cx, y, x, |y, x| {
-                let (areas, axis) = areas(cx, y, Spacing::Points(x), dim)?;
-                Ok(cumulated(cx, areas, axis))
-            })
-        }
-    ),
+    op!(aten::cumulative_trapezoid_dx, cumulative_trapezoid, parts),
+    op!(aten::cumulative_trapezoid_x, cumulative_trapezoid, complex = cumulative_trapezoid_complex),
     op!(aten::diff, diff, parts),
-    op!(
-        aten::gradient_array,
-        |cx: &Cx, x: Value, dims: Vec<i64>, order: i64| {
-            gradient(cx, x, vec![], Some(dims), order)
-        },
-        parts
-    ),
-    op!(
-        aten::gradient_scalararray,
-        |cx: &Cx, x: Value, spacing: Scalar, dims: Vec<i64>, order: i64| {
-            gradient(cx, x, vec![Spacing::Number(spacing)], Some(dims), order)
-        },
-        parts
-    ),
-    op!(
-        aten::gradient_scalarint,
-        |cx: &Cx, x: Value, spacing: Option<Scalar>, dim: Option<i64>, order: i64| {
-            gradient(
-                cx,
-                x,
-                spacing.into_iter().map(Spacing::Number).collect(),
-                dim.map(|d| vec![d]),
-                order,
-            )
-        },
-        parts
-    ),
-    op!(
-        aten::gradient_scalarrayarray,
-        |cx: &Cx, x: Value, spacing: Vec<f64>, dims: Vec<i64>, order: i64| {
-            gradient(cx, x, numbers(spacing), Some(dims), order)
-        },
-        parts
-    ),
-    op!(
-        aten::gradient_scalarrayint,
-        |cx: &Cx, x: Value, spacing: Vec<f64>, dim: Option<i64>, order: i64| {
-            gradient(cx, x, numbers(spacing), dim.map(|d| vec![d]), order)
-        },
-        parts
-    ),
-    op!(aten::gradient_tensorarray, |cx: &Cx,
-                                     x: Value,
-                                     spacing: Vec<Value>,
-                                     dims: Vec<i64>,
-                                     order: i64| {
-        gradient(cx, x, spacing.into_iter().map(Spacing::Points).collect(), Some(dims), order)
-    }),
-    op!(aten::gradient_tensorarrayint, |cx: &Cx,
-                                        x: Value,
-                                        spacing: Vec<Value>,
-                                        dim: Option<i64>,
-                                        order: i64| {
-        gradient(
-            cx,
-            x,
-            spacing.into_iter().map(Spacing::Points).collect(),
-            dim.map(|d| vec![d]),
-            order,
-        )
-    }),
+    op!(aten::gradient_array, gradient, parts),
+    op!(aten::gradient_scalararray, gradient, parts),
+    op!(aten::gradient_scalarint, gradient, parts),
+    op!(aten::gradient_scalarrayarray, gradient, parts),
+    op!(aten::gradient_scalarrayint, gradient, parts),
+    op!(aten::gradient_tensorarray, gradient),
+    op!(aten::gradient_tensorarrayint, gradient),
     op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
-    op!(
-        aten::trapezoid_dx,
-        |cx: &Cx, y: Value, dx: Scalar, dim: i64| trapezoid(cx, y, Spacing::Number(dx), dim),
-        parts
-    ),
-    op!(
-        aten::trapezoid_x,
-        |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim),
-        complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-            by_parts(cx, y, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))
-        }
-    ),
-    op!(
-        aten::trapz_dx,
-        |cx: &Cx, y: Value, dx: f64, dim: i64| trapezoid(
-            cx,
-            y,
-            Spacing::Number(Scalar::Float(dx)),
-            dim
-        ),
-        parts
-    ),
-    op!(
-        aten::trapz_x,
-        |cx: &Cx, y: Value, x: Value, dim: i64| trapezoid(cx, y, Spacing::Points(x), dim),
-        complex = |cx: &Cx, y: Complex, x: Complex, dim: i64| {
-            by_parts(cx, y, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))
-        }
-    ),
+    op!(aten::trapezoid_dx, trapezoid, parts),
+    op!(aten::trapezoid_x, trapezoid, complex = trapezoid_complex),
+    op!(aten::trapz_dx, trapezoid, parts),
+    op!(aten::trapz_x, trapezoid, complex = trapezoid_complex),
 ];
 
 /// `CumSum` along `axis`.
@@ -134,42 +38,54 @@ fn cumulated(cx: &Cx, x: Value, axis: usize) -> Value {
     cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
 }
 
-/// `CumSum` in the recorded type; a 0-d tensor is its own sum.
-fn cumsum(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
+/// The sums of the first 1, 2, .. elements along `dim`, in the recorded type.
+fn cumsum(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axis = cx.axis(x, dim)?;
     Ok(if cx.rank(x) == 0 { x } else { cumulated(cx, x, axis) })
 }
 
-/// Products by a `Scan`: `CumProd` is newer than what most runtimes know.
-fn cumprod(cx: &Cx, x: Value, dim: i64, _: Option<DType>) -> Lowered {
+/// The products of the first 1, 2, .. elements along `dim`, in the recorded type. `Scan` multiplies: few runtimes have
+/// `CumProd`.
+fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
         return Ok(x);
     }
     let found =
-        running(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
+        scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
     Ok(found[0])
 }
 
-fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _: Option<DType>) -> Lowered {
+/// [`cumprod`] of complex numbers.
+fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _dtype: Ignored) -> Lowered {
     let dtype = cx.out_dtype()?;
     let shape = cx.shape(x.re);
-    let (re, im) = (cx.cast(x.re, dtype), cx.expand(cx.cast(x.im, dtype), &shape));
-    let axis = cx.axis(re, dim)?;
+    let x = x.cast(cx, dtype).complex(cx);
+    let axis = cx.axis(x.re, dim)?;
     if shape.is_empty() {
-        return Ok(cx.pairs(Complex { re, im }));
+        return Ok(cx.pairs(x));
     }
-    let found = running(cx, axis, &[re, im], &[Scalar::Int(1), Scalar::Int(0)], |a, b| {
-        let of = |v: &[Value]| Complex { re: v[0], im: v[1] };
-        let c = product(cx, of(a), of(b));
-        vec![c.re, c.im]
+    let start = [Scalar::Int(1), Scalar::Int(0)];
+    let found = scan(cx, axis, &x.parts(), &start, |product, factor| {
+        let of = |v: &[Value]| Complex::new(v[0], v[1]);
+        of(product).mul(cx, of(factor)).parts()
     });
-    Ok(cx.pairs(Complex { re: found[0], im: found[1] }))
+    Ok(cx.pairs(Complex::new(found[0], found[1])))
 }
 
-/// The extreme so far and where it was last met; once there was a NaN, that.
+/// The largest of the first 1, 2, .. elements along `dim`, and its index.
+fn cummax(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
+    cumulative_extreme(cx, Extreme::Max, x, dim)
+}
+
+/// The smallest of the first 1, 2, .. elements along `dim`, and its index.
+fn cummin(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
+    cumulative_extreme(cx, Extreme::Min, x, dim)
+}
+
+/// The extreme so far and the index of its last occurrence; from the first NaN on, NaN.
 fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -184,7 +100,7 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
         Extreme::Min => highest(kind),
     };
     let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
-    let found = running(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
+    let found = scan(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
         let better = match of {
             Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
             Extreme::Min => cx.less_or_equal(slice[0], state[0]),
@@ -195,51 +111,39 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
     Ok([cx.cast(found[0], dtype), found[1]])
 }
 
-/// What `f` gives of complex `y` and `x`, given that it is linear in both.
-fn by_parts(cx: &Cx, y: Complex, x: Complex, f: impl Fn(Value, Value) -> Lowered) -> Lowered {
-    let like = |part: Value, whole: Value| cx.expand(part, &cx.shape(whole));
-    let (y_im, x_im) = (like(y.im, y.re), like(x.im, x.re));
-    Ok(cx.pairs(Complex {
-        re: cx.sub(f(y.re, x.re)?, f(y_im, x_im)?),
-        im: cx.add(f(y.re, x_im)?, f(y_im, x.re)?),
-    }))
-}
-
-/// `m + log(exp(a - m) + exp(b - m))` with `m` the larger real part, slice by slice.
-fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
-    let axis = cx.axis(x.re, dim)?;
-    if cx.rank(x.re) == 0 {
-        return Ok(cx.pairs(x));
-    }
-    let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
-    let found = running(cx, axis, &[x.re, x.im], &start, |state, slice| {
-        let most = cx.maximum(state[0], slice[0]);
-        let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
-        let exp = |re, im| {
-            let length = cx.exp(cx.sub(re, finite));
-            [cx.mul(length, cx.cos(im)), cx.mul(length, cx.sin(im))]
-        };
-        let (a, b) = (exp(state[0], state[1]), exp(slice[0], slice[1]));
-        let sum = Complex { re: cx.add(a[0], b[0]), im: cx.add(a[1], b[1]) };
-        vec![cx.add(cx.log(magnitude(cx, sum)), finite), angle(cx, sum)]
-    });
-    Ok(cx.pairs(Complex { re: found[0], im: found[1] }))
-}
-
-/// A `Scan` of `ReduceLogSumExp` over the state and the next slice.
+/// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of `ReduceLogSumExp` over the result so far and the
+/// next slice.
 fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    let found = running(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
+    let found = scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
         let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
         vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
     });
     Ok(found[0])
 }
 
-/// Differences of neighbours along `dim`, `n` times over; of bools, whether they differ.
+/// [`logcumsumexp`] of complex numbers: `m + log(exp(a - m) + exp(b - m))`, where `a` is the result so far, `b` the next slice
+/// and `m` the larger real part.
+fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
+    let axis = cx.axis(x.re, dim)?;
+    if cx.rank(x.re) == 0 {
+        return Ok(cx.pairs(x));
+    }
+    let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
+    let found = scan(cx, axis, &x.complex(cx).parts(), &start, |state, slice| {
+        let most = cx.maximum(state[0], slice[0]);
+        let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
+        let exp = |v: &[Value]| Complex::new(cx.sub(v[0], finite), v[1]).exp(cx);
+        exp(state).add(cx, exp(slice)).log(cx).shift(cx, finite).parts()
+    });
+    Ok(cx.pairs(Complex::new(found[0], found[1])))
+}
+
+/// Differences of neighbours along `dim`, taken `n` times; of bools, whether they differ. `prepend` and `append` come before
+/// and behind the input.
 fn diff(
     cx: &Cx,
     x: Value,
@@ -257,7 +161,7 @@ fn diff(
     let nothing_left = cx.constraints().prove_ge(&Expr::int(n), &size);
     if nothing_left {
         let nothing = cx.slice(result, axis, &Expr::int(0), &Expr::int(0), 1);
-        cx.set_type(nothing, pt2onnx_ir::Type::tensor(dtype, cx.out_shape()?));
+        cx.set_type(nothing, Type::tensor(dtype, cx.out_shape()?));
         return Ok(nothing);
     }
     for _ in 0..n {
@@ -273,19 +177,48 @@ fn diff(
     Ok(result)
 }
 
-/// How far apart the samples are.
+/// Where samples are.
+#[derive(Debug, Clone, Copy)]
 enum Spacing {
-    /// All as far.
-    Number(Scalar),
-    /// Where they are.
+    /// They are this far apart.
+    Number(f64),
+    /// At these points.
     Points(Value),
 }
 
-fn numbers(spacing: Vec<f64>) -> Vec<Spacing> {
-    spacing.into_iter().map(|s| Spacing::Number(Scalar::Float(s))).collect()
+impl FromArg for Spacing {
+    fn accepts(ty: &ParamType) -> bool {
+        Value::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::Tensor(_) => Value::from_arg(cx, arg).map(Spacing::Points),
+            _ => f64::from_arg(cx, arg).map(Spacing::Number),
+        }
+    }
 }
 
-/// Areas of the trapezoids under `y`, in the recorded type.
+/// Where samples are along each dimension, or along all.
+#[derive(Debug, Clone)]
+struct Spacings(Vec<Spacing>);
+
+impl FromArg for Spacings {
+    fn accepts(ty: &ParamType) -> bool {
+        f64::accepts(ty) || Vec::<f64>::accepts(ty) || Vec::<Value>::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        Ok(Self(match arg {
+            Argument::Tensors(_) => {
+                Vec::from_arg(cx, arg)?.into_iter().map(Spacing::Points).collect()
+            }
+            _ => Vec::from_arg(cx, arg)?.into_iter().map(Spacing::Number).collect(),
+        }))
+    }
+}
+
+/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type; and their axis.
 fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize)> {
     let axis = cx.axis(y, dim)?;
     let dtype = cx.out_dtype()?;
@@ -293,14 +226,14 @@ fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize
     let [left, right] = neighbours(cx, wide, axis, 1);
     let sums = cx.add(left, right);
     match spacing {
-        Spacing::Number(dx) => Ok((cx.mul(sums, dx.to_f64() / 2.0), axis)),
+        Spacing::Number(dx) => Ok((cx.mul(sums, dx / 2.0), axis)),
         Spacing::Points(x) => {
             let x = cx.cast(x, dtype);
             let own = cx.rank(x);
             // A vector of points lies along `dim`; other shapes broadcast.
             let (widths, axis) = if own == 1 {
                 let [a, b] = neighbours(cx, x, 0, 1);
-                (along(cx, cx.sub(b, a), rank, axis), axis)
+                (as_axis(cx, cx.sub(b, a), axis, rank), axis)
             } else {
                 let own_axis = cx.axis(x, dim)?;
                 let [a, b] = neighbours(cx, x, own_axis, 1);
@@ -311,6 +244,7 @@ fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize
     }
 }
 
+/// The integral of `y` along `dim`, by the trapezoidal rule.
 fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     if cx.dim(y, dim).as_int() == Some(0) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
@@ -319,25 +253,48 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     Ok(reduce(cx, "ReduceSum", areas, &[axis], false))
 }
 
-/// Differences with both neighbours, at the edges with the one (`edge_order` 1) or the two next ones (2).
-fn gradient(
-    cx: &Cx,
-    x: Value,
-    spacing: Vec<Spacing>,
-    dims: Option<Vec<i64>>,
-    edge_order: i64,
-) -> Lowered<Vec<Value>> {
-    let axes = cx.axes(x, dims.as_deref())?;
-    let x = cx.cast(x, cx.out_dtype()?);
-    let one = Spacing::Number(Scalar::Int(1));
+/// [`trapezoid`] of complex numbers at complex points: it is bilinear in both.
+fn trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
+    Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
+}
+
+/// The integral of `y` from its first sample to each later one.
+fn cumulative_trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
+    let (areas, axis) = areas(cx, y, spacing, dim)?;
+    Ok(cumulated(cx, areas, axis))
+}
+
+/// [`cumulative_trapezoid`] of complex numbers at complex points: it is bilinear in both.
+fn cumulative_trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
+    let sums = y.try_bilinear(cx, x, |y, x| cumulative_trapezoid(cx, y, Spacing::Points(x), dim));
+    Ok(sums?.value(cx))
+}
+
+arguments! {
+    /// What `gradient` takes.
+    struct GradientArgs {
+        input: Value,
+        spacing: Option<Spacings>,
+        dim: Option<Vec<i64>>,
+        edge_order: i64,
+    }
+}
+
+/// The derivative along each of `dim`, estimated from the differences with both neighbours; at the edges, with one neighbour
+/// (`edge_order` 1) or the next two (2).
+fn gradient(cx: &Cx, args: GradientArgs) -> Lowered<Vec<Value>> {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let spacing = args.spacing.map_or_else(Vec::new, |s| s.0);
     let found = axes.iter().enumerate().map(|(i, &axis)| {
         let here = if spacing.len() == 1 { spacing.first() } else { spacing.get(i) };
-        gradient_along(cx, x, here.unwrap_or(&one), axis, edge_order)
+        gradient_along(cx, x, here.copied().unwrap_or(Spacing::Number(1.0)), axis, args.edge_order)
     });
     found.collect()
 }
 
-fn gradient_along(cx: &Cx, x: Value, spacing: &Spacing, axis: usize, edge_order: i64) -> Lowered {
+/// [`gradient`] along one dimension.
+fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: i64) -> Lowered {
     let (rank, n) = (cx.rank(x), cx.dim(x, axis as i64));
     let cut = |from: &Expr, to: &Expr| cx.slice(x, axis, from, to, 1);
     let at = |i: &Expr| cut(i, &(i + 1));
@@ -350,7 +307,6 @@ fn gradient_along(cx: &Cx, x: Value, spacing: &Spacing, axis: usize, edge_order:
     };
     let pieces = match spacing {
         Spacing::Number(h) => {
-            let h = h.to_f64();
             let step = |a, b, h: f64| cx.div(cx.sub(b, a), h);
             let inside = step(low, high, 2.0 * h);
             let dtype = cx.dtype(x);
@@ -370,9 +326,9 @@ fn gradient_along(cx: &Cx, x: Value, spacing: &Spacing, axis: usize, edge_order:
             }
         }
         Spacing::Points(points) => {
-            let points = cx.cast(*points, cx.dtype(x));
+            let points = cx.cast(points, cx.dtype(x));
             let [a, b] = neighbours(cx, points, 0, 1);
-            let widths = along(cx, cx.sub(b, a), rank, axis);
+            let widths = as_axis(cx, cx.sub(b, a), axis, rank);
             let width = |from: &Expr, to: &Expr| cx.slice(widths, axis, from, to, 1);
             let (d1, d2) = (width(&zero, &before), width(&one, &last));
             let both = cx.add(d1, d2);

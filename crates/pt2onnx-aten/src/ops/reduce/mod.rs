@@ -1,6 +1,7 @@
 //! Ops that reduce, accumulate, sort and search along dimensions.
 
 pub(crate) mod cumulative;
+pub(crate) mod histograms;
 pub(crate) mod norms;
 pub(crate) mod reduction;
 pub(crate) mod searching;
@@ -12,6 +13,7 @@ use crate::AtenOp;
 
 pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     cumulative::OPS,
+    histograms::OPS,
     norms::OPS,
     reduction::OPS,
     searching::OPS,

@@ -1,195 +1,106 @@
-//! Norms and distances. Of complex numbers, those of their magnitudes.
+//! Norms and distances. Of complex numbers, those of their absolute values.
 
-use crate::math::num::Num;
-use crate::math::reduce::{Extreme, all_axes, difference, extreme, is_empty, magnitude, reduce};
-use crate::ops::linalg::svd::singular_values;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_distance_complex};
+use crate::math::matrix::svd::singular_values;
+use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
+use crate::{
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments,
+    cx::axis_of, op::op,
+};
+use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_cdist_forward, |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(
-        cx, a, b, p
-    )),
-    op!(aten::_euclidean_dist, |cx: &Cx, a: Value, b: Value| cdist(cx, a, b, 2.0)),
+    op!(aten::_cdist_forward, cdist),
+    op!(aten::_euclidean_dist, cdist, p = 2.0),
     op!(aten::_pdist_forward, pdist),
-    op!(aten::cdist, |cx: &Cx, a: Value, b: Value, p: f64, _: Option<i64>| cdist(cx, a, b, p)),
+    op!(aten::cdist, cdist),
     op!(aten::cosine_similarity, cosine_similarity),
-    op!(
-        aten::dist,
-        |cx: &Cx, a: Value, b: Value, p: Scalar| -> Lowered {
-            let (a, b) = cx.promote(a, b);
-            let off = cx.sub(a, b);
-            Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
-        },
-        complex = |cx: &Cx, a: Complex, b: Complex, p: Scalar| -> Lowered {
-            let off = magnitude(cx, difference(cx, a, b));
-            Ok(norm(cx, off, p.to_f64(), &all_axes(cx, off), false))
-        }
-    ),
-    op!(aten::frobenius_norm_dim, frobenius_norm, complex = frobenius_norm),
-    op!(aten::linalg_matrix_norm, matrix_norm_number, complex = matrix_norm_number),
-    op!(aten::linalg_matrix_norm_str_ord, matrix_norm_name, complex = matrix_norm_name),
-    op!(aten::linalg_norm, linalg_norm, complex = linalg_norm),
-    op!(aten::linalg_norm_ord_str, linalg_norm_name, complex = linalg_norm_name),
-    op!(aten::linalg_vector_norm, vector_norm, complex = vector_norm),
-    op!(aten::norm_Scalar, norm_of_all, complex = norm_of_all),
-    op!(aten::norm_ScalarOpt_dim, norm_dim, complex = norm_dim),
-    op!(aten::norm_ScalarOpt_dim_dtype, norm_dim_dtype, complex = norm_dim_dtype),
-    op!(aten::norm_ScalarOpt_dtype, norm_dtype, complex = norm_dtype),
-    op!(aten::norm_except_dim, |cx: &Cx, v: Value, p: i64, dim: i64| -> Lowered {
-        let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
-        let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
-        Ok(norm(cx, v, p as f64, &axes, kept.is_some()))
-    }),
-    op!(
-        aten::nuclear_norm,
-        |cx: &Cx, x: Num, keepdim: bool| {
-            matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
-        },
-        complex = |cx: &Cx, x: Num, keepdim: bool| {
-            matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &[-2, -1], keepdim)
-        }
-    ),
-    op!(aten::nuclear_norm_dim, nuclear_norm, complex = nuclear_norm),
+    op!(aten::dist, dist, complex = dist_complex),
+    op!(aten::frobenius_norm_dim, vector_norm),
+    op!(aten::linalg_matrix_norm, matrix_norm),
+    op!(aten::linalg_matrix_norm_str_ord, matrix_norm),
+    op!(aten::linalg_norm, linalg_norm),
+    op!(aten::linalg_norm_ord_str, matrix_norm),
+    op!(aten::linalg_vector_norm, vector_norm),
+    op!(aten::norm_Scalar, vector_norm, keepdim = false),
+    op!(aten::norm_ScalarOpt_dim, vector_norm),
+    op!(aten::norm_ScalarOpt_dim_dtype, vector_norm),
+    op!(aten::norm_ScalarOpt_dtype, vector_norm, keepdim = false),
+    op!(aten::norm_except_dim, norm_except_dim),
+    op!(aten::nuclear_norm, matrix_norm, ord = "nuc"),
+    op!(aten::nuclear_norm_dim, matrix_norm, ord = "nuc"),
     op!(aten::pairwise_distance, pairwise_distance, complex = pairwise_distance_complex),
     op!(aten::pdist, pdist),
-    op!(aten::renorm, renorm, complex = renorm),
+    op!(aten::renorm, renorm),
 ];
 
-/// `|x|` of complex numbers; of real ones, they themselves, whose sign no norm looks at.
-fn magnitudes(cx: &Cx, x: Num) -> Value {
-    match x.im {
-        Some(im) => magnitude(cx, Complex { re: x.re, im }),
-        None => x.re,
+arguments! {
+    /// What norms take. `p` and `ord` are two names for the order, which is 2 if neither is given.
+    struct NormArgs {
+        input: Complex,
+        p: Option<Order>,
+        ord: Option<Order>,
+        dim: Option<Vec<i64>>,
+        keepdim: bool,
+        dtype: Ignored,
     }
 }
 
-fn two(p: Option<Scalar>) -> Scalar {
-    p.unwrap_or(Scalar::Int(2))
-}
-
-fn norm_of_all(cx: &Cx, x: Num, p: Scalar) -> Lowered {
-    vector_norm(cx, x, p, None, false, None)
-}
-
-fn norm_dtype(cx: &Cx, x: Num, p: Option<Scalar>, dtype: DType) -> Lowered {
-    vector_norm(cx, x, two(p), None, false, Some(dtype))
-}
-
-fn norm_dim(cx: &Cx, x: Num, p: Option<Scalar>, dims: Vec<i64>, keepdim: bool) -> Lowered {
-    vector_norm(cx, x, two(p), Some(dims), keepdim, None)
-}
-
-fn norm_dim_dtype(
-    cx: &Cx,
-    x: Num,
-    p: Option<Scalar>,
-    dims: Vec<i64>,
-    keepdim: bool,
-    dtype: DType,
-) -> Lowered {
-    vector_norm(cx, x, two(p), Some(dims), keepdim, Some(dtype))
-}
-
-fn frobenius_norm(cx: &Cx, x: Num, dims: Vec<i64>, keepdim: bool) -> Lowered {
-    vector_norm(cx, x, Scalar::Int(2), Some(dims), keepdim, None)
-}
-
-fn nuclear_norm(cx: &Cx, x: Num, dims: Vec<i64>, keepdim: bool) -> Lowered {
-    matrix_norm(cx, x, &Order::Name("nuc".to_owned()), &dims, keepdim)
-}
-
-fn matrix_norm_number(
-    cx: &Cx,
-    x: Num,
-    ord: Scalar,
-    dims: Vec<i64>,
-    keepdim: bool,
-    _: Option<DType>,
-) -> Lowered {
-    matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim)
-}
-
-fn matrix_norm_name(
-    cx: &Cx,
-    x: Num,
-    ord: String,
-    dims: Vec<i64>,
-    keepdim: bool,
-    _: Option<DType>,
-) -> Lowered {
-    matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
-}
-
-fn linalg_norm_name(
-    cx: &Cx,
-    x: Num,
-    ord: String,
-    dims: Option<Vec<i64>>,
-    keepdim: bool,
-    _: Option<DType>,
-) -> Lowered {
-    let dims = dims.unwrap_or_else(|| vec![-2, -1]);
-    matrix_norm(cx, x, &Order::Name(ord), &dims, keepdim)
-}
-
-/// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
-fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
-    let dtype = cx.dtype(x);
-    let sum = |v| reduce(cx, "ReduceSum", v, axes, keepdim);
-    if p == 0.0 {
-        return sum(cx.cast(cx.cast(x, DType::Bool), dtype));
-    }
-    if axes.is_empty() {
-        return cx.abs(x);
-    }
-    if p == 2.0 {
-        reduce(cx, "ReduceL2", x, axes, keepdim)
-    } else if p == 1.0 {
-        reduce(cx, "ReduceL1", x, axes, keepdim)
-    } else if p == f64::INFINITY {
-        extreme(cx, Extreme::Max, cx.abs(x), axes, keepdim)
-    } else if p == f64::NEG_INFINITY {
-        extreme(cx, Extreme::Min, cx.abs(x), axes, keepdim)
-    } else {
-        // Of an even power, the sign is lost anyway.
-        let even = p > 0.0 && p % 2.0 == 0.0;
-        let base = if even { x } else { cx.abs(x) };
-        cx.pow(sum(cx.pow(base, p)), 1.0 / p)
-    }
-}
-
-/// [`norm`] in the recorded type, over `dims` or all dimensions.
-fn vector_norm(
-    cx: &Cx,
-    x: Num,
-    ord: Scalar,
-    dims: Option<Vec<i64>>,
-    keepdim: bool,
-    _: Option<DType>,
-) -> Lowered {
-    let x = cx.cast(magnitudes(cx, x), cx.out_dtype()?);
-    let axes = cx.axes(x, dims.as_deref())?;
-    let p = ord.to_f64();
-    if p.is_infinite() && is_empty(cx, x, &axes) {
-        let value = if p > 0.0 { 0.0 } else { f64::INFINITY };
-        return Ok(cx.full(&cx.out_shape()?, value, cx.dtype(x)));
-    }
-    Ok(norm(cx, x, p, &axes, keepdim))
-}
-
-/// What a matrix norm is called.
+/// The order of a norm.
+#[derive(Debug, Clone, PartialEq)]
 enum Order {
     Number(f64),
     Name(String),
 }
 
-/// Frobenius' norm; the largest or smallest sum of rows or columns; the nuclear and spectral norms by singular values.
-fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Lowered {
+impl FromArg for Order {
+    fn accepts(ty: &ParamType) -> bool {
+        f64::accepts(ty) || String::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::String(name) => Ok(Order::Name(name.to_string())),
+            _ => f64::from_arg(cx, arg).map(Order::Number),
+        }
+    }
+}
+
+/// `|x|` of complex numbers. Real ones stay as they are: no norm looks at the sign.
+fn magnitudes(cx: &Cx, x: Complex) -> Value {
+    match x.im {
+        Some(_) => x.abs(cx),
+        None => x.re,
+    }
+}
+
+/// `sum(|x|^p)^(1/p)` in the recorded type; the other orders are those of [`norm`].
+fn vector_norm(cx: &Cx, args: NormArgs) -> Lowered {
+    let x = args.input.cast(cx, cx.out_dtype()?);
+    let axes = cx.axes(x.re, args.dim.as_deref())?;
+    let p = match args.p.or(args.ord) {
+        None => 2.0,
+        Some(Order::Number(p)) => p,
+        Some(Order::Name(name)) => {
+            return Err(LowerError::unsupported(format!("there is no vector norm `{name}`")));
+        }
+    };
+    if p.is_infinite() && is_empty_along(cx, x.re, &axes) {
+        let value = if p > 0.0 { 0.0 } else { f64::INFINITY };
+        return Ok(cx.full(&cx.out_shape()?, value, cx.dtype(x.re)));
+    }
+    Ok(complex_norm(cx, x, p, &axes, args.keepdim))
+}
+
+/// The norm of matrices: the Frobenius norm (`fro`), the largest (1, inf) or smallest (-1, -inf) sum of columns or rows, the
+/// sum (`nuc`), the largest (2) or the smallest (-2) of the singular values.
+fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
+    let (x, keepdim) = (args.input, args.keepdim);
     let dtype = cx.out_dtype()?;
-    let &[rows, columns] = dims else {
+    let &[rows, columns] = args.dim.as_deref().unwrap_or(&[-2, -1]) else {
         return Err(LowerError::unsupported("matrix norms are over two dimensions"));
     };
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
@@ -202,19 +113,19 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
         let order: Vec<usize> =
             (0..rank).filter(|&a| a != rows && a != columns).chain([rows, columns]).collect();
         let part = |v: Value| cx.transpose(cx.cast(v, dtype), &order);
-        let matrix = Num { re: part(x.re), im: x.im.map(part) };
+        let matrix = x.map(part);
         let values = singular_values(cx, matrix);
-        let found = match is_empty(cx, values, &[rank - 2]) {
+        let found = match is_empty_along(cx, values, &[rank - 2]) {
             // No values: their sum and, as PyTorch has it, the largest of them are 0.
             true => cx.reduce("ReduceSum", values, &[rank - 2], false),
             false => reduce(cx, op, values, &[rank - 2], false),
         };
         cx.unsqueeze(found, &[rows, columns])
     };
-    let found = match ord {
+    let ord = args.ord.ok_or_else(|| LowerError::unsupported("a matrix norm without an order"))?;
+    let found = match &ord {
         Order::Name(name) if name == "fro" => {
-            let x = cx.cast(magnitudes(cx, x), dtype);
-            return Ok(reduce(cx, "ReduceL2", x, &[rows, columns], keepdim));
+            return Ok(complex_norm(cx, x.cast(cx, dtype), 2.0, &[rows, columns], keepdim));
         }
         Order::Name(name) if name == "nuc" => singular("ReduceSum"),
         Order::Number(p) if *p == 1.0 => sums(rows, columns, Extreme::Max),
@@ -230,31 +141,47 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
     Ok(if keepdim { found } else { cx.squeeze(found, &[rows, columns]) })
 }
 
-/// Of a matrix where `ord` is given with two dimensions, else of a vector.
-fn linalg_norm(
-    cx: &Cx,
-    x: Num,
-    ord: Option<Scalar>,
-    dims: Option<Vec<i64>>,
-    keepdim: bool,
-    dtype: Option<DType>,
-) -> Lowered {
-    let Some(ord) = ord else {
-        return vector_norm(cx, x, Scalar::Int(2), dims, keepdim, dtype);
-    };
-    let dims = dims.unwrap_or_else(|| match cx.rank(x.re) {
-        2 => vec![-2, -1],
-        _ => vec![-1],
-    });
-    match dims.as_slice() {
-        [_, _] => matrix_norm(cx, x, &Order::Number(ord.to_f64()), &dims, keepdim),
-        _ => vector_norm(cx, x, ord, Some(dims), keepdim, dtype),
+/// A vector norm, or a matrix norm if an order is given and the dimensions are two.
+fn linalg_norm(cx: &Cx, args: NormArgs) -> Lowered {
+    if args.ord.is_none() {
+        return vector_norm(cx, args);
     }
+    let matrix = cx.rank(args.input.re) == 2;
+    let dim = args.dim.unwrap_or_else(|| if matrix { vec![-2, -1] } else { vec![-1] });
+    let is_matrix_norm = dim.len() == 2;
+    let args = NormArgs { dim: Some(dim), ..args };
+    if is_matrix_norm { matrix_norm(cx, args) } else { vector_norm(cx, args) }
 }
 
-/// Distances of each row of `a` to each row of `b`.
-fn cdist(cx: &Cx, a: Value, b: Value, p: f64) -> Lowered {
+/// The norm over all dimensions but `dim`; with `dim` -1, over all.
+fn norm_except_dim(cx: &Cx, v: Value, p: f64, dim: i64) -> Lowered {
+    let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
+    let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
+    Ok(norm(cx, v, p, &axes, kept.is_some()))
+}
+
+/// The norm of the difference of all elements.
+fn dist(cx: &Cx, a: Value, b: Value, p: f64) -> Lowered {
     let (a, b) = cx.promote(a, b);
+    let off = cx.sub(a, b);
+    Ok(norm(cx, off, p, &all_axes(cx, off), false))
+}
+
+/// [`dist`] of complex numbers.
+fn dist_complex(cx: &Cx, a: Complex, b: Complex, p: f64) -> Lowered {
+    let off = a.sub(cx, b);
+    Ok(complex_norm(cx, off, p, &all_axes(cx, off.re), false))
+}
+
+arguments! {
+    /// What distances between all rows take.
+    struct CdistArgs { x1: Value, x2: Value, p: f64, compute_mode: Ignored }
+}
+
+/// The distance of each row of `x1` to each row of `x2`.
+fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
+    let p = args.p;
+    let (a, b) = cx.promote(args.x1, args.x2);
     let (from, to) = (cx.rank(a) - 1, cx.rank(b) - 2);
     let off = cx.sub(cx.unsqueeze(a, &[from]), cx.unsqueeze(b, &[to]));
     let last = cx.rank(off) - 1;
@@ -264,7 +191,7 @@ fn cdist(cx: &Cx, a: Value, b: Value, p: f64) -> Lowered {
     Ok(norm(cx, off, p, &[last], false))
 }
 
-/// Distances of each row to each later one.
+/// The distance of each row to each later row.
 fn pdist(cx: &Cx, x: Value, p: f64) -> Lowered {
     let n = cx.dim(x, 0);
     let pairs = match n.as_int() {
@@ -286,42 +213,11 @@ fn pdist(cx: &Cx, x: Value, p: f64) -> Lowered {
     Ok(norm(cx, cx.sub(a, b), p, &[1], false))
 }
 
-/// `|a - b + eps|` over the last dimension.
-pub(crate) fn pairwise_distance(
-    cx: &Cx,
-    a: Value,
-    b: Value,
-    p: f64,
-    eps: f64,
-    keepdim: bool,
-) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    // Integers are subtracted as such.
-    let off = cx.add(cx.to_float(cx.sub(a, b)), eps);
-    let last = cx.rank(off).saturating_sub(1);
-    Ok(norm(cx, off, p, &[last], keepdim))
-}
-
-/// `|a - b + eps|` of complex rows.
-pub(crate) fn pairwise_distance_complex(
-    cx: &Cx,
-    a: Complex,
-    b: Complex,
-    p: f64,
-    eps: f64,
-    keepdim: bool,
-) -> Lowered {
-    let off = difference(cx, a, b);
-    let off = magnitude(cx, Complex { re: cx.add(off.re, eps), im: off.im });
-    let last = cx.rank(off).saturating_sub(1);
-    Ok(norm(cx, off, p, &[last], keepdim))
-}
-
-/// `sum(a / |a| * b / |b|)`, norms not below `eps`.
+/// `sum(a / |a| * b / |b|)` along `dim`, where norms below `eps` count as `eps`.
 fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(b));
-    let axis = crate::cx::axis_of(shape.len().max(1), dim)?;
+    let axis = axis_of(shape.len().max(1), dim)?;
     if shape.is_empty() {
         let unit = |v| cx.div(v, cx.maximum(cx.abs(v), eps));
         return Ok(cx.mul(unit(a), unit(b)));
@@ -339,13 +235,13 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
     Ok(reduce(cx, "ReduceSum", cx.mul(unit(a), unit(b)), &[axis], false))
 }
 
-/// Slices along `dim` that are longer than `most`, shortened to it.
-fn renorm(cx: &Cx, x: Num, p: Scalar, dim: i64, most: Scalar) -> Lowered {
+/// The slices along `dim`; those whose norm is above `most` are scaled to it.
+fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: f64) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
     let others: Vec<usize> = (0..cx.rank(x.re)).filter(|&a| a != axis).collect();
-    let length = norm(cx, magnitudes(cx, x), p.to_f64(), &others, true);
+    let length = complex_norm(cx, x, p, &others, true);
     let most = cx.scalar(most, cx.dtype(length));
     let scale = cx.div(most, cx.add(length, 1e-7));
     let scale = cx.select(cx.greater(length, most), scale, 1.0);
-    Ok(Num { re: cx.mul(x.re, scale), im: x.im.map(|im| cx.mul(im, scale)) }.value(cx))
+    Ok(x.times(cx, scale).value(cx))
 }

@@ -1,170 +1,97 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
-use crate::math::reduce::{
-    Extreme, angle, arg_extreme, extreme, flat, is_empty, magnitude, product, reduce,
-};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::arg_extreme;
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_aminmax, |cx: &Cx, x: Value| aminmax(cx, x, None, false)),
-    op!(aten::_aminmax_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-        aminmax(cx, x, Some(dim), keepdim)
-    }),
-    op!(
-        aten::all,
-        |cx: &Cx, x: Value| { truth(cx, Extreme::Min, x, None, false) },
-        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Min, nonzero(cx, x), None, false)
-    ),
-    op!(
-        aten::all_dim,
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-            truth(cx, Extreme::Min, x, Some(vec![dim]), keepdim)
-        },
-        complex = |cx: &Cx, x: Complex, dim: i64, keepdim: bool| truth(
-            cx,
-            Extreme::Min,
-            nonzero(cx, x),
-            Some(vec![dim]),
-            keepdim
-        )
-    ),
-    op!(
-        aten::all_dims,
-        |cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool| {
-            truth(cx, Extreme::Min, x, dims, keepdim)
-        },
-        complex = |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| truth(
-            cx,
-            Extreme::Min,
-            nonzero(cx, x),
-            dims,
-            keepdim
-        )
-    ),
-    op!(aten::amax, |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
-        extreme_of(cx, Extreme::Max, x, &dims, keepdim)
-    }),
-    op!(aten::amin, |cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool| {
-        extreme_of(cx, Extreme::Min, x, &dims, keepdim)
-    }),
+    op!(aten::_aminmax, aminmax, keepdim = false),
+    op!(aten::_aminmax_dim, aminmax),
+    op!(aten::all, all, keepdim = false),
+    op!(aten::all_dim, all),
+    op!(aten::all_dims, all),
+    op!(aten::amax, amax),
+    op!(aten::amin, amin),
     op!(aten::aminmax, aminmax),
-    op!(
-        aten::any,
-        |cx: &Cx, x: Value| truth(cx, Extreme::Max, x, None, false),
-        complex = |cx: &Cx, x: Complex| truth(cx, Extreme::Max, nonzero(cx, x), None, false)
-    ),
-    op!(
-        aten::any_dim,
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-            truth(cx, Extreme::Max, x, Some(vec![dim]), keepdim)
-        },
-        complex = |cx: &Cx, x: Complex, dim: i64, keepdim: bool| {
-            truth(cx, Extreme::Max, nonzero(cx, x), Some(vec![dim]), keepdim)
-        }
-    ),
-    op!(
-        aten::any_dims,
-        |cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool| {
-            truth(cx, Extreme::Max, x, dims, keepdim)
-        },
-        complex = |cx: &Cx, x: Complex, dims: Option<Vec<i64>>, keepdim: bool| {
-            truth(cx, Extreme::Max, nonzero(cx, x), dims, keepdim)
-        }
-    ),
-    op!(aten::argmax, |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
-        arg(cx, Extreme::Max, x, dim, keepdim)
-    }),
-    op!(aten::argmin, |cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool| {
-        arg(cx, Extreme::Min, x, dim, keepdim)
-    }),
-    op!(
-        aten::count_nonzero,
-        |cx: &Cx, x: Value, dim: Option<i64>| { count_nonzero(cx, x, dim.map(|d| vec![d])) },
-        complex = |cx: &Cx, x: Complex, dim: Option<i64>| {
-            count_nonzero(cx, nonzero(cx, x), dim.map(|d| vec![d]))
-        }
-    ),
-    op!(
-        aten::count_nonzero_dim_IntList,
-        |cx: &Cx, x: Value, dims: Vec<i64>| { count_nonzero(cx, x, Some(dims)) },
-        complex =
-            |cx: &Cx, x: Complex, dims: Vec<i64>| { count_nonzero(cx, nonzero(cx, x), Some(dims)) }
-    ),
+    op!(aten::any, any, keepdim = false),
+    op!(aten::any_dim, any),
+    op!(aten::any_dims, any),
+    op!(aten::argmax, argmax),
+    op!(aten::argmin, argmin),
+    op!(aten::count_nonzero, count_nonzero),
+    op!(aten::count_nonzero_dim_IntList, count_nonzero),
     op!(aten::logsumexp, logsumexp, complex = logsumexp_complex),
-    op!(aten::max, |cx: &Cx, x: Value| { extreme_of(cx, Extreme::Max, x, &[], false) }),
-    op!(aten::max_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-        extreme_with_index(cx, Extreme::Max, x, dim, keepdim)
-    }),
-    op!(
-        aten::mean,
-        |cx: &Cx, x: Value, dtype: Option<DType>| mean(cx, x, None, false, dtype),
-        parts
-    ),
+    op!(aten::max, amax, keepdim = false),
+    op!(aten::max_dim, max_dim),
+    op!(aten::mean, mean, parts, keepdim = false),
     op!(aten::mean_dim, mean, parts),
-    op!(aten::min, |cx: &Cx, x: Value| { extreme_of(cx, Extreme::Min, x, &[], false) }),
-    op!(aten::min_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| {
-        extreme_with_index(cx, Extreme::Min, x, dim, keepdim)
-    }),
+    op!(aten::min, amin, keepdim = false),
+    op!(aten::min_dim, min_dim),
     op!(aten::nanmean, nanmean, complex = nanmean_complex),
     op!(aten::nansum, nansum),
-    op!(
-        aten::prod,
-        |cx: &Cx, x: Value, _: Option<DType>| prod(cx, x, None, false),
-        complex = |cx: &Cx, x: Complex, _: Option<DType>| prod_complex(cx, x, None)
-    ),
-    op!(
-        aten::prod_dim_int,
-        |cx: &Cx, x: Value, dim: i64, keepdim: bool, _: Option<DType>| {
-            prod(cx, x, Some(dim), keepdim)
-        },
-        complex = |cx: &Cx, x: Complex, dim: i64, _: bool, _: Option<DType>| {
-            prod_complex(cx, x, Some(dim))
-        }
-    ),
+    op!(aten::prod, prod, complex = prod_complex, keepdim = false),
+    op!(aten::prod_dim_int, prod, complex = prod_complex),
     op!(aten::special_logsumexp, logsumexp, complex = logsumexp_complex),
-    op!(aten::sum, |cx: &Cx, x: Value, dtype: Option<DType>| sum(cx, x, None, false, dtype), parts),
+    op!(aten::sum, sum, parts, keepdim = false),
     op!(aten::sum_dim_IntList, sum, parts),
     op!(aten::sum_to_size, sum_to_size, parts),
     op!(aten::trace, trace, parts),
 ];
 
-/// `ReduceMean` in the recorded type; NaN of nothing.
-fn mean(cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool, _: Option<DType>) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
-    let axes = cx.axes(x, dims.as_deref())?;
-    if is_empty(cx, x, &axes) {
+arguments! {
+    /// What reductions of real tensors take. Without `dim`, they are over all dimensions.
+    struct ReduceArgs {
+        input: Value,
+        dim: Option<Vec<i64>>,
+        keepdim: bool,
+        dtype: Ignored,
+    }
+
+    /// What reductions of real and complex tensors take. Without `dim`, they are over all dimensions.
+    struct ComplexReduceArgs {
+        input: Complex,
+        dim: Option<Vec<i64>>,
+        keepdim: bool,
+        dtype: Ignored,
+    }
+}
+
+/// The mean in the recorded type; NaN of no elements.
+fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let axes = cx.axes(x, args.dim.as_deref())?;
+    if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
-    Ok(reduce(cx, "ReduceMean", x, &axes, keepdim))
+    Ok(reduce(cx, "ReduceMean", x, &axes, args.keepdim))
 }
 
-/// `ReduceSum` in the recorded type: integers and bools sum up as int64.
-fn sum(cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool, _: Option<DType>) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
-    let axes = cx.axes(x, dims.as_deref())?;
-    Ok(reduce(cx, "ReduceSum", x, &axes, keepdim))
+/// The sum in the recorded type: of integers and bools, int64.
+fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let axes = cx.axes(x, args.dim.as_deref())?;
+    Ok(reduce(cx, "ReduceSum", x, &axes, args.keepdim))
 }
 
-/// `ReduceProd` in the recorded type.
-fn prod(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
-    let x = cx.cast(x, cx.out_dtype()?);
-    let axes = cx.axes(x, dim.as_ref().map(std::slice::from_ref))?;
-    Ok(reduce(cx, "ReduceProd", x, &axes, keepdim))
+/// The product in the recorded type.
+fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let x = cx.cast(args.input, cx.out_dtype()?);
+    let axes = cx.axes(x, args.dim.as_deref())?;
+    Ok(reduce(cx, "ReduceProd", x, &axes, args.keepdim))
 }
 
-/// Halves of the dimension multiplied with each other until one element is left.
-fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
+/// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
+fn prod_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let shape = cx.shape(x.re);
-    let cast = |v: Value| cx.expand(cx.cast(v, dtype), &shape);
-    let mut x = Complex { re: cast(x.re), im: cast(x.im) };
-    let axis = match dim {
-        Some(dim) => cx.axis(x.re, dim)?,
-        None => {
-            x = Complex { re: flat(cx, x.re), im: flat(cx, x.im) };
+    let mut x = args.input.cast(cx, dtype);
+    let axis = match args.dim.as_deref() {
+        Some(&[dim]) => cx.axis(x.re, dim)?,
+        _ => {
+            x = x.map(|v| flat(cx, v));
             0
         }
     };
@@ -180,39 +107,30 @@ fn prod_complex(cx: &Cx, x: Complex, dim: Option<i64>) -> Lowered {
         ));
     };
     if n == 0 {
-        return Ok(cx.pairs(Complex { re: cx.full(&out, 1, dtype), im: cx.full(&out, 0, dtype) }));
+        return Ok(cx.pairs(cx.full(&out, 1, dtype).into()));
     }
     while n > 1 {
         let half = n / 2;
-        let cut = |from: i64, to: i64| {
-            let piece = |v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1);
-            Complex { re: piece(x.re), im: piece(x.im) }
-        };
+        let cut =
+            |from: i64, to: i64| x.map(|v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1));
         let (a, b) = (cut(0, half), cut(half, 2 * half));
-        let product = product(cx, a, b);
+        let product = a.mul(cx, b);
         x = if n % 2 == 0 {
             product
         } else {
             let rest = cut(n - 1, n);
-            Complex {
-                re: cx.concat(&[product.re, rest.re], axis),
-                im: cx.concat(&[product.im, rest.im], axis),
-            }
+            let join = |a, b| cx.concat(&[a, b], axis);
+            let im = product.im.zip(rest.im).map(|(a, b)| join(a, b));
+            Complex::new(join(product.re, rest.re), im)
         };
         n = half + n % 2;
     }
-    Ok(cx.pairs(Complex { re: cx.reshape(x.re, &out), im: cx.reshape(x.im, &out) }))
+    Ok(cx.pairs(x.map(|v| cx.reshape(v, &out))))
 }
 
-/// The sum of all that is no NaN.
-fn nansum(
-    cx: &Cx,
-    x: Value,
-    dims: Option<Vec<i64>>,
-    keepdim: bool,
-    dtype: Option<DType>,
-) -> Lowered {
-    sum(cx, without_nan(cx, x), dims, keepdim, dtype)
+/// The sum of all elements that are not NaN.
+fn nansum(cx: &Cx, args: ReduceArgs) -> Lowered {
+    sum(cx, ReduceArgs { input: without_nan(cx, args.input), ..args })
 }
 
 /// `x` with zeros for NaN.
@@ -220,47 +138,53 @@ fn without_nan(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), 0.0, x) } else { x }
 }
 
-/// The mean of all that is no NaN.
-fn nanmean(
-    cx: &Cx,
-    x: Value,
-    dims: Option<Vec<i64>>,
-    keepdim: bool,
-    dtype: Option<DType>,
-) -> Lowered {
-    let axes = cx.axes(x, dims.as_deref())?;
-    let numbers = cx.cast(cx.not(cx.is_nan(x)), cx.out_dtype()?);
-    let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
-    Ok(cx.div(nansum(cx, x, dims, keepdim, dtype)?, known))
+/// The mean of all elements that are not NaN.
+fn nanmean(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    let numbers = cx.cast(cx.not(cx.is_nan(args.input)), cx.out_dtype()?);
+    let known = reduce(cx, "ReduceSum", numbers, &axes, args.keepdim);
+    Ok(cx.div(nansum(cx, args)?, known))
 }
 
-fn nanmean_complex(
-    cx: &Cx,
-    x: Complex,
-    dims: Option<Vec<i64>>,
-    keepdim: bool,
-    _: Option<DType>,
-) -> Lowered {
-    let axes = cx.axes(x.re, dims.as_deref())?;
-    let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.im));
+/// [`nanmean`] of complex numbers, which are NaN if a part is.
+fn nanmean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    let (x, keepdim) = (args.input, args.keepdim);
+    let axes = cx.axes(x.re, args.dim.as_deref())?;
+    let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.imag(cx)));
     let numbers = cx.cast(cx.not(nan), cx.dtype(x.re));
     let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
     let part = |v| cx.div(reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim), known);
-    Ok(cx.pairs(Complex { re: part(x.re), im: part(x.im) }))
+    Ok(cx.pairs(x.map(part)))
 }
 
-fn extreme_of(cx: &Cx, of: Extreme, x: Value, dims: &[i64], keepdim: bool) -> Lowered {
-    let axes = cx.axes(x, Some(dims))?;
-    Ok(extreme(cx, of, x, &axes, keepdim))
+/// The largest element, or NaN.
+fn amax(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    Ok(extreme(cx, Extreme::Max, args.input, &axes, args.keepdim))
 }
 
-fn aminmax(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered<[Value; 2]> {
-    let axes = cx.axes(x, dim.as_ref().map(std::slice::from_ref))?;
-    // Without `dim`, `keepdim` keeps all dimensions.
-    Ok([Extreme::Min, Extreme::Max].map(|of| extreme(cx, of, x, &axes, keepdim)))
+/// The smallest element, or NaN.
+fn amin(cx: &Cx, args: ReduceArgs) -> Lowered {
+    let axes = cx.axes(args.input, args.dim.as_deref())?;
+    Ok(extreme(cx, Extreme::Min, args.input, &axes, args.keepdim))
 }
 
-/// The extreme along `dim` and the index of the first that is equal to it; a NaN is the extreme of all.
+/// The smallest and the largest element. Without `dim`, `keepdim` keeps all dimensions.
+fn aminmax(cx: &Cx, args: ReduceArgs) -> Lowered<[Value; 2]> {
+    Ok([amin(cx, args.clone())?, amax(cx, args)?])
+}
+
+/// The largest element along `dim`, or NaN, and the index of its first occurrence.
+fn max_dim(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Option<Value>; 2]> {
+    extreme_with_index(cx, Extreme::Max, x, dim, keepdim)
+}
+
+/// The smallest element along `dim`, or NaN, and the index of its first occurrence.
+fn min_dim(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Option<Value>; 2]> {
+    extreme_with_index(cx, Extreme::Min, x, dim, keepdim)
+}
+
+/// The extreme along `dim` and the index of its first occurrence, each if it is read.
 fn extreme_with_index(
     cx: &Cx,
     of: Extreme,
@@ -277,7 +201,17 @@ fn extreme_with_index(
     Ok([values, indices])
 }
 
-/// Index of the first extreme along `axis`. NaN counts as infinite.
+/// The index of the largest element, or of the first NaN.
+fn argmax(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
+    arg(cx, Extreme::Max, x, dim, keepdim)
+}
+
+/// The index of the smallest element, or of the first NaN.
+fn argmin(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
+    arg(cx, Extreme::Min, x, dim, keepdim)
+}
+
+/// The index of the first extreme along `axis`. NaN counts as infinite.
 fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
     let x = match (cx.dtype(x).is_float(), of) {
         (false, _) => x,
@@ -287,7 +221,7 @@ fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
     arg_extreme(cx, of, x, axis, keepdim)
 }
 
-/// `ArgMax` or `ArgMin`: the first of equals, along `dim` or over all elements.
+/// The index of the first extreme along `dim`, or among all elements.
 fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     let Some(dim) = dim else {
         let found = arg_of(cx, of, flat(cx, x), 0, false);
@@ -301,53 +235,58 @@ fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lower
     Ok(arg_of(cx, of, x, axis, keepdim))
 }
 
-/// Whether all (`Min`) or any (`Max`) elements are not zero; an empty list of dimensions is none of them. Of bytes, a byte.
-fn truth(cx: &Cx, of: Extreme, x: Value, dims: Option<Vec<i64>>, keepdim: bool) -> Lowered {
-    let axes = match dims.as_deref() {
+/// Whether all elements are not 0.
+fn all(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    truth(cx, Extreme::Min, args)
+}
+
+/// Whether an element is not 0.
+fn any(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    truth(cx, Extreme::Max, args)
+}
+
+/// The smallest or largest truth value. Here, an empty list of dimensions means none of them. Of bytes, a byte.
+fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
+    let x = args.input;
+    let axes = match args.dim.as_deref() {
         Some([]) => vec![],
-        dims => cx.axes(x, dims)?,
+        dims => cx.axes(x.re, dims)?,
     };
-    if is_empty(cx, x, &axes) {
+    if is_empty_along(cx, x.re, &axes) {
         return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
     }
-    let found = reduce(cx, of.reduction(), cx.cast(x, DType::Bool), &axes, keepdim);
+    let found = reduce(cx, of.reduction(), x.truth(cx), &axes, args.keepdim);
     Ok(cx.cast(found, cx.out_dtype()?))
 }
 
-/// Which complex numbers are not zero.
-fn nonzero(cx: &Cx, x: Complex) -> Value {
-    cx.or(cx.cast(x.re, DType::Bool), cx.cast(x.im, DType::Bool))
-}
-
-fn count_nonzero(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
-    let axes = cx.axes(x, dims.as_deref())?;
-    let ones = cx.cast(cx.cast(x, DType::Bool), DType::I64);
+/// How many elements are not 0.
+fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
+    let axes = cx.axes(x.re, dim.as_deref())?;
+    let ones = cx.cast(x.truth(cx), DType::I64);
     Ok(reduce(cx, "ReduceSum", ones, &axes, false))
 }
 
-/// `ReduceLogSumExp`; of nothing, minus infinity.
+/// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity.
 fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let x = cx.to_float(x);
     let axes = cx.axes(x, Some(&dims))?;
-    if is_empty(cx, x, &axes) {
+    if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
     Ok(reduce(cx, "ReduceLogSumExp", x, &axes, keepdim))
 }
 
-/// `m + log(sum(exp(x - m)))`, `m` the largest real part; the logarithm's parts are `log|z|` and the angle of `z`.
+/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part.
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
     let largest = reduce(cx, "ReduceMax", x.re, &axes, true);
-    let scale = cx.exp(cx.sub(x.re, largest));
-    let sum = |part| reduce(cx, "ReduceSum", cx.mul(scale, part), &axes, keepdim);
-    let (re, im) = (sum(cx.cos(x.im)), sum(cx.sin(x.im)));
+    let powers = Complex::new(cx.sub(x.re, largest), x.im).exp(cx);
+    let sum = powers.map(|part| reduce(cx, "ReduceSum", part, &axes, keepdim));
     let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
-    let sum = Complex { re, im };
-    Ok(cx.pairs(Complex { re: cx.add(cx.log(magnitude(cx, sum)), shift), im: angle(cx, sum) }))
+    Ok(cx.pairs(sum.log(cx).shift(cx, shift)))
 }
 
-/// Sums over the dimensions that `size` does not have, and over those where it has 1.
+/// The sum over the dimensions that `size` lacks, and over those where it has 1.
 fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     let shape = cx.shape(x);
     let lead = shape.len().checked_sub(size.len()).ok_or_else(|| {
@@ -360,7 +299,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }
 
-/// The sum of the diagonal: of every `columns + 1`th element.
+/// The sum of the diagonal: of every `columns + 1`-th element of the flattened matrix.
 fn trace(cx: &Cx, x: Value) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let (rows, columns) = (cx.dim(x, 0), cx.dim(x, 1));

@@ -1,100 +1,18 @@
-//! Where values belong and how often they occur: searching in sorted sequences, histograms, unique values, membership.
+//! Searching in sorted sequences, membership, unique elements.
 
 use crate::math::control::repeat;
-use crate::math::reduce::{all_axes, flat, gather_elements, neighbours, reduce, total};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::math::reduce::{neighbours, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::gather_elements;
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_histogramdd_bin_edges, |cx: &Cx,
-                                       x: Value,
-                                       bins: Vec<i64>,
-                                       range: Option<Vec<f64>>,
-                                       _: Option<Value>,
-                                       _: bool| {
-        all_edges(cx, rows(cx, x), &bins, range.as_deref())
-    }),
-    op!(aten::_histogramdd_from_bin_cts, |cx: &Cx,
-                                          x: Value,
-                                          bins: Vec<i64>,
-                                          range: Option<Vec<f64>>,
-                                          weight: Option<Value>,
-                                          density: bool|
-     -> Lowered {
-        let points = rows(cx, x);
-        let edges = all_edges(cx, points, &bins, range.as_deref())?;
-        Ok(histogram(cx, points, &edges, weight, density))
-    }),
-    op!(aten::_histogramdd_from_bin_tensors, |cx: &Cx,
-                                              x: Value,
-                                              bins: Vec<Value>,
-                                              weight: Option<Value>,
-                                              density: bool|
-     -> Lowered {
-        Ok(histogram(cx, rows(cx, x), &bins, weight, density))
-    }),
     op!(aten::_unique2, unique),
-    op!(aten::bincount, bincount),
-    op!(aten::bucketize_Scalar, |cx: &Cx,
-                                 x: TensorOrScalar,
-                                 boundaries: Value,
-                                 _: bool,
-                                 right: bool| {
-        search(cx, boundaries, x, right)
-    }),
-    op!(aten::bucketize_Tensor, |cx: &Cx,
-                                 x: TensorOrScalar,
-                                 boundaries: Value,
-                                 _: bool,
-                                 right: bool| {
-        search(cx, boundaries, x, right)
-    }),
-    op!(aten::histc, histc),
-    op!(aten::histogram_bin_ct, |cx: &Cx,
-                                 x: Value,
-                                 bins: i64,
-                                 range: Option<Vec<f64>>,
-                                 weight: Option<Value>,
-                                 density: bool|
-     -> Lowered<[Value; 2]> {
-        let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
-        let edges = vec![edges(cx, flat(cx, x), bins, range.as_deref())?];
-        let counts = histogram(cx, points, &edges, weight, density);
-        Ok([counts, edges[0]])
-    }),
-    op!(aten::histogram_bins_tensor, |cx: &Cx,
-                                      x: Value,
-                                      bins: Value,
-                                      weight: Option<Value>,
-                                      density: bool|
-     -> Lowered<[Value; 2]> {
-        let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
-        Ok([histogram(cx, points, &[bins], weight, density), bins])
-    }),
-    op!(aten::histogramdd, histogramdd),
-    op!(aten::histogramdd_TensorList_bins, |cx: &Cx,
-                                            x: Value,
-                                            bins: Vec<Value>,
-                                            _: Option<Vec<f64>>,
-                                            weight: Option<Value>,
-                                            density: bool|
-     -> Lowered<Vec<Value>> {
-        let counts = histogram(cx, rows(cx, x), &bins, weight, density);
-        Ok([counts].into_iter().chain(bins).collect())
-    }),
-    op!(aten::histogramdd_int_bins, |cx: &Cx,
-                                     x: Value,
-                                     bins: i64,
-                                     range: Option<Vec<f64>>,
-                                     weight: Option<Value>,
-                                     density: bool| {
-        let Some(n) = cx.dim(x, -1).as_int() else {
-            return Err(LowerError::unsupported("histograms of a dynamic number of dimensions"));
-        };
-        histogramdd(cx, x, vec![bins; n.max(0) as usize], range, weight, density)
-    }),
+    op!(aten::bucketize_Scalar, bucketize),
+    op!(aten::bucketize_Tensor, bucketize),
     op!(aten::isin_Scalar_Tensor, isin),
     op!(aten::isin_Tensor_Scalar, isin),
     op!(aten::isin_Tensor_Tensor, isin),
@@ -104,12 +22,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::unique_dim, unique_dim),
 ];
 
-/// Up to this many elements, comparing with each is cheaper than a search.
+/// Up to this many elements, comparing with each is cheaper than bisection.
 const COMPARED: i64 = 64;
 
-/// How many elements of the last dimension of `sorted` are not behind `x`: all that are smaller, or (`right`) not larger.
-/// Nothing is smaller than NaN, so that it belongs behind all.
-fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool) -> Lowered {
+/// The index in the last dimension of `sorted` where `x` belongs: the number of elements that are smaller than `x`, or with
+/// `right` not larger. No element is larger than NaN, so NaN belongs behind all.
+fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: bool) -> Value {
     let value = match &x {
         TensorOrScalar::Tensor(v) => *v,
         number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
@@ -124,10 +42,10 @@ fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool) -> Lowered {
         Some(..=COMPARED) => compare_all(cx, sorted, value, behind),
         _ => bisect(cx, sorted, value, &n, behind),
     };
-    Ok(cx.cast(found, cx.out_dtype()?))
+    cx.cast(found, if out_int32 { DType::I32 } else { DType::I64 })
 }
 
-/// Each value is compared with each element.
+/// [`search`] by comparing each value with each element.
 fn compare_all(
     cx: &Cx,
     sorted: Value,
@@ -143,7 +61,8 @@ fn compare_all(
     reduce(cx, "ReduceSum", cx.cast(before, DType::I64), &[last], false)
 }
 
-/// PyTorch's bisection, of all values at once: halves of the `n` elements until nothing is left between both ends.
+/// [`search`] by PyTorch's bisection, for all values at once: the `n` elements are halved until nothing is left between both
+/// ends.
 fn bisect(
     cx: &Cx,
     sorted: Value,
@@ -174,20 +93,38 @@ fn bisect(
     found.get(1).copied().unwrap_or(start)
 }
 
-fn searchsorted(
+/// The bin of each element of `x` between the sorted `boundaries`.
+fn bucketize(
     cx: &Cx,
-    sorted: Value,
     x: TensorOrScalar,
-    _out_int32: bool,
+    boundaries: Value,
+    out_int32: bool,
     right: bool,
-    side: Option<String>,
-    sorter: Option<Value>,
 ) -> Lowered {
-    let sorted = match sorter {
-        Some(order) => gather_elements(cx, sorted, order, cx.rank(sorted) - 1),
-        None => sorted,
+    Ok(search(cx, boundaries, x, right, out_int32))
+}
+
+arguments! {
+    /// What searches in sorted sequences take.
+    struct SearchArgs {
+        sorted_sequence: Value,
+        input: TensorOrScalar,
+        out_int32: bool,
+        right: bool,
+        side: Option<String>,
+        sorter: Option<Value>,
+    }
+}
+
+/// The index where each element of `input` belongs in the sorted sequence; `sorter` holds the order that sorts it.
+fn searchsorted(cx: &Cx, args: SearchArgs) -> Lowered {
+    let sequence = args.sorted_sequence;
+    let sorted = match args.sorter {
+        Some(order) => gather_elements(cx, sequence, order, cx.rank(sequence) - 1),
+        None => sequence,
     };
-    search(cx, sorted, x, right || side.as_deref() == Some("right"))
+    let right = args.right || args.side.as_deref() == Some("right");
+    Ok(search(cx, sorted, args.input, right, args.out_int32))
 }
 
 /// Whether each element is one of `among`.
@@ -195,7 +132,7 @@ fn isin(
     cx: &Cx,
     x: TensorOrScalar,
     among: TensorOrScalar,
-    _assume_unique: bool,
+    _assume_unique: Ignored,
     invert: bool,
 ) -> Lowered {
     let (x, among) = cx.promote(x, among);
@@ -205,165 +142,11 @@ fn isin(
     Ok(if invert { cx.not(found) } else { found })
 }
 
-/// Zeros of `size` (a vector of one) with `weights` added up at `indices`.
-fn counted(cx: &Cx, size: Value, indices: Value, weights: Value) -> Value {
-    let zeros = cx.emit1(
-        "Expand",
-        &[Some(cx.scalar(0, cx.dtype(weights))), Some(size)],
-        Default::default(),
-    );
-    let options = attrs::ScatterElements { axis: 0, reduction: "add" };
-    cx.scatter_elements(zeros, indices, weights, options)
-}
-
-/// As many bins as the largest number needs, at least `minlength`.
-fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lowered {
-    let x = cx.cast(x, DType::I64);
-    // In one list with `minlength - 1`, there is a largest of no numbers, too.
-    let least = cx.sizes(&[minlength - 1]);
-    let largest = cx.reduce("ReduceMax", cx.concat(&[x, least], 0), &[0], true);
-    let weights = match weights {
-        Some(w) => cx.cast(w, cx.out_dtype()?),
-        None => cx.full(&cx.shape(x), 1, DType::I64),
-    };
-    Ok(counted(cx, cx.add(largest, 1), x, weights))
-}
-
-/// `bins` of equal widths between `min` and `max`; where both are equal, between the smallest and the largest element.
-fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
-    let dtype = cx.dtype(x);
-    let wide = match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
-        _ => DType::F64,
-    };
-    let x = cx.cast(flat(cx, x), wide);
-    let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;
-    let place = cx.div(cx.mul(cx.sub(x, low), bins as f64), cx.sub(high, low));
-    let inside = cx.and(cx.greater_or_equal(x, low), cx.less_or_equal(x, high));
-    // The last bin has its upper edge, too; what lies outside is counted as nothing in the first.
-    let place = cx.minimum(cx.floor(place), (bins - 1) as f64);
-    let place = cx.cast(cx.select(inside, place, 0.0), DType::I64);
-    let counts = counted(cx, cx.ints(&[bins]), place, cx.cast(inside, wide));
-    Ok(cx.cast(counts, dtype))
-}
-
-/// The given range, or that of the elements; a half on both sides where it is empty.
-fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
-    let dtype = cx.dtype(x);
-    if min != max {
-        return Ok((cx.scalar(min, dtype), cx.scalar(max, dtype)));
-    }
-    if cx.numel(x).as_int() == Some(0) {
-        return Ok((cx.scalar(min - 1.0, dtype), cx.scalar(max + 1.0, dtype)));
-    }
-    let axes = all_axes(cx, x);
-    let (low, high) =
-        (reduce(cx, "ReduceMin", x, &axes, false), reduce(cx, "ReduceMax", x, &axes, false));
-    let same = cx.equal(low, high);
-    Ok((cx.select(same, cx.sub(low, 1.0), low), cx.select(same, cx.add(high, 1.0), high)))
-}
-
-/// `bins + 1` edges of equal distances.
-fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
-    let dtype = cx.dtype(x);
-    let (low, high) = match given {
-        Some([min, max]) if min == max => {
-            (cx.scalar(min - 0.5, dtype), cx.scalar(max + 0.5, dtype))
-        }
-        Some([min, max]) => (cx.scalar(*min, dtype), cx.scalar(*max, dtype)),
-        _ if cx.numel(x).as_int() == Some(0) => (cx.scalar(0.0, dtype), cx.scalar(1.0, dtype)),
-        _ => {
-            let axes = all_axes(cx, x);
-            let (low, high) = (
-                reduce(cx, "ReduceMin", x, &axes, false),
-                reduce(cx, "ReduceMax", x, &axes, false),
-            );
-            let same = cx.equal(low, high);
-            (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
-        }
-    };
-    Ok(crate::ops::create::creation::spaced(cx, low, high, bins + 1, dtype))
-}
-
-/// Points, one in each row.
-fn rows(cx: &Cx, x: Value) -> Value {
-    let n = cx.dim(x, -1);
-    let lead: Vec<Expr> =
-        cx.shape(x).split_last().map(|(_, lead)| lead.to_vec()).unwrap_or_default();
-    cx.reshape(x, &[Expr::product(lead), n])
-}
-
-/// The edges of each dimension; `range` holds both ends of each.
-fn all_edges(cx: &Cx, points: Value, bins: &[i64], range: Option<&[f64]>) -> Lowered<Vec<Value>> {
-    let one = |(i, &n): (usize, &i64)| {
-        let given = range.and_then(|r| r.get(2 * i..2 * i + 2));
-        edges(cx, cx.take(points, 1, &Expr::int(i as i64)), n, given)
-    };
-    bins.iter().enumerate().map(one).collect()
-}
-
-fn histogramdd(
-    cx: &Cx,
-    x: Value,
-    bins: Vec<i64>,
-    range: Option<Vec<f64>>,
-    weight: Option<Value>,
-    density: bool,
-) -> Lowered<Vec<Value>> {
-    let points = rows(cx, x);
-    let edges = all_edges(cx, points, &bins, range.as_deref())?;
-    let counts = histogram(cx, points, &edges, weight, density);
-    Ok([counts].into_iter().chain(edges).collect())
-}
-
-/// How many points (or how much of their weight) lie between the edges; the last edge belongs to the last bin.
-fn histogram(
-    cx: &Cx,
-    points: Value,
-    edges: &[Value],
-    weight: Option<Value>,
-    density: bool,
-) -> Value {
-    let dtype = cx.dtype(points);
-    let one = Expr::int(1);
-    let sizes: Vec<Expr> = edges.iter().map(|&e| cx.dim(e, 0) - 1).collect();
-    let mut place = cx.scalar(0, DType::I64);
-    let mut inside: Option<Value> = None;
-    for (i, (&edges, size)) in edges.iter().zip(&sizes).enumerate() {
-        let x = cx.slice(points, 1, &Expr::int(i as i64), &Expr::int(i as i64 + 1), 1);
-        let not_behind = cx.cast(cx.less_or_equal(edges, x), DType::I64);
-        let found = cx.sub(reduce(cx, "ReduceSum", not_behind, &[1], false), 1);
-        let x = cx.reshape(x, &[cx.dim(points, 0)]);
-        let (first, last) = (cx.take(edges, 0, &Expr::int(0)), cx.take(edges, 0, size));
-        let here = cx.and(cx.greater_or_equal(x, first), cx.less_or_equal(x, last));
-        let bin = cx.minimum(found, cx.size(&(size - &one)));
-        place = cx.add(cx.mul(place, cx.size(size)), bin);
-        inside = Some(inside.map_or(here, |before| cx.and(before, here)));
-    }
-    let inside = inside.unwrap_or_else(|| cx.scalar(true, DType::Bool));
-    let weights = match weight {
-        Some(w) => cx.select(inside, flat(cx, w), 0.0),
-        None => cx.cast(inside, dtype),
-    };
-    let place = cx.select(inside, place, 0);
-    let counts = counted(cx, cx.sizes(&[Expr::product(sizes.clone())]), place, weights);
-    let counts = cx.reshape(counts, &sizes);
-    if !density {
-        return counts;
-    }
-    let widths = edges.iter().enumerate().map(|(i, &e)| {
-        let [a, b] = neighbours(cx, e, 0, 1);
-        crate::math::reduce::along(cx, cx.sub(b, a), edges.len(), i)
-    });
-    let share = cx.div(counts, total(cx, counts));
-    widths.fold(share, |share, width| cx.div(share, width))
-}
-
-/// What the family of `unique` gives: values, the place of each element among them, how often each is met. PyTorch
-/// records sizes of outputs that nobody asked for, too: only those that are read are made.
+/// Unique elements, the index of each element of the input among them, and how often each occurs. Only outputs that are
+/// read are emitted.
 type UniqueOutputs = Lowered<[Option<Value>; 3]>;
 
-/// ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
+/// [`UniqueOutputs`] by ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
 fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     let dtype = cx.dtype(x);
     // Bools have no order in ONNX.
@@ -373,7 +156,7 @@ fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     [cx.cast(found[0], dtype), found[2], found[3]]
 }
 
-/// An output if it is read: `made` if it has a size, else what is empty.
+/// Output `i` if it is read: an empty vector if that is what PyTorch recorded, else what `made` emits.
 fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
     let empty = cx.recorded(i).is_some_and(|m| m.sizes == [Expr::int(0)]);
     cx.is_used(i).then(|| match empty {
@@ -382,7 +165,14 @@ fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
     })
 }
 
-fn unique(cx: &Cx, x: Value, _sorted: bool, _inverse: bool, _counts: bool) -> UniqueOutputs {
+/// The unique elements of all dimensions.
+fn unique(
+    cx: &Cx,
+    x: Value,
+    _sorted: Ignored,
+    _inverse: Ignored,
+    _counts: Ignored,
+) -> UniqueOutputs {
     let [values, inverse, counts] = unique_along(cx, x, None);
     Ok([
         Some(values),
@@ -391,25 +181,27 @@ fn unique(cx: &Cx, x: Value, _sorted: bool, _inverse: bool, _counts: bool) -> Un
     ])
 }
 
+/// The unique slices along `dim`.
 fn unique_dim(
     cx: &Cx,
     x: Value,
     dim: i64,
-    _sorted: bool,
-    _inverse: bool,
-    _counts: bool,
+    _sorted: Ignored,
+    _inverse: Ignored,
+    _counts: Ignored,
 ) -> UniqueOutputs {
     let axis = cx.axis(x, dim)?;
     let [values, inverse, counts] = unique_along(cx, x, Some(axis));
     Ok([Some(values), if_read(cx, 1, || inverse), if_read(cx, 2, || counts)])
 }
 
-/// The first of each run of equal elements (or slices along `dim`); the run each belongs to; the runs' lengths.
+/// The first of each run of equal elements (or slices along `dim`), the run that each element belongs to, and the runs'
+/// lengths.
 fn unique_consecutive(
     cx: &Cx,
     x: Value,
-    _inverse: bool,
-    _counts: bool,
+    _inverse: Ignored,
+    _counts: Ignored,
     dim: Option<i64>,
 ) -> UniqueOutputs {
     let shape = cx.shape(x);

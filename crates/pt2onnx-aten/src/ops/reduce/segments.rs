@@ -1,7 +1,7 @@
-//! Reductions over consecutive segments, and what a program reads out of tensors as numbers.
+//! Reductions over consecutive segments, and tensors of one element read as numbers.
 
-use crate::math::reduce::{highest, lowest, reduce};
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::math::reduce::{highest, lowest, neighbours, reduce};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -12,24 +12,28 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::segment_reduce, segment_reduce),
 ];
 
-/// The only element, 0-d: the driver binds it to the program's symbol.
+/// The only element, as a 0-d tensor. The driver binds it to the program's symbol.
 fn item(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.reshape(x, &[]))
 }
 
-/// Each element is added (multiplied, compared) to its segment's by `ScatterElements`.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn segment_reduce(
-    cx: &Cx,
-    data: Value,
-    how: String,
-    lengths: Option<Value>,
-    _indices: Option<Value>,
-    offsets: Option<Value>,
-    axis: i64,
-    _unsafe: bool,
-    initial: Option<Scalar>,
-) -> Lowered {
+arguments! {
+    /// What `segment_reduce` takes.
+    struct SegmentArgs {
+        data: Value,
+        reduce: String,
+        lengths: Option<Value>,
+        offsets: Option<Value>,
+        axis: i64,
+        r#unsafe: Ignored,
+        initial: Option<Scalar>,
+    }
+}
+
+/// Sums, means, products or extremes over consecutive segments of `axis`. The segments have the given lengths, or lie between
+/// the given offsets. `ScatterElements` reduces each element into the result of its segment.
+fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
+    let SegmentArgs { data, reduce: how, lengths, offsets, axis, initial, .. } = args;
     let axis = cx.axis(data, axis)?;
     let rank = cx.rank(data);
     // Narrow floats are summed up in float32.
@@ -47,7 +51,7 @@ fn segment_reduce(
         }
         (None, Some(offsets)) => {
             let offsets = cx.cast(offsets, DType::I64);
-            let [from, to] = crate::math::reduce::neighbours(cx, offsets, axis, 1);
+            let [from, to] = neighbours(cx, offsets, axis, 1);
             (cx.sub(to, from), to)
         }
         _ => {

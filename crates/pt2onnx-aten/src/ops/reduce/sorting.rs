@@ -1,91 +1,59 @@
-//! Order along a dimension: sorting, the k-th, medians, quantiles, the most frequent.
+//! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent element.
 
-use crate::math::reduce::{
-    Extreme, along, any_nan, arg_extreme, flat, gather_elements, reduce, sort, sorted_values, top_k,
-};
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::math::reduce::{Extreme, any_nan, as_axis, reduce};
+use crate::math::shape::flat;
+use crate::math::sort::{self, arg_extreme, gather_elements, sorted_values, top_k};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::argsort, |cx: &Cx, x: Value, dim: i64, descending: bool| -> Lowered {
-        Ok(sort(cx, x, cx.axis(x, dim)?, descending)[1])
-    }),
-    op!(aten::argsort_stable, |cx: &Cx,
-                               x: Value,
-                               _: bool,
-                               dim: i64,
-                               descending: bool|
-     -> Lowered { Ok(sort(cx, x, cx.axis(x, dim)?, descending)[1]) }),
-    op!(aten::kthvalue, |cx: &Cx,
-                         x: Value,
-                         k: Expr,
-                         dim: i64,
-                         keepdim: bool|
-     -> Lowered<[Value; 2]> {
-        let axis = cx.axis(x, dim)?;
-        Ok(kth(cx, x, &k, axis, keepdim))
-    }),
-    op!(aten::median, |cx: &Cx, x: Value| -> Lowered { Ok(median(cx, flat(cx, x), 0, false)[0]) }),
-    op!(aten::median_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
-        Ok(median(cx, x, cx.axis(x, dim)?, keepdim))
-    }),
+    op!(aten::argsort, argsort),
+    op!(aten::argsort_stable, argsort_stable),
+    op!(aten::kthvalue, kthvalue),
+    op!(aten::median, median_of_all),
+    op!(aten::median_dim, median),
     op!(aten::mode, mode),
-    op!(aten::msort, |cx: &Cx, x: Value| -> Lowered { Ok(sort(cx, x, 0, false)[0]) }),
-    op!(aten::nanmedian, |cx: &Cx, x: Value| -> Lowered {
-        Ok(nanmedian(cx, flat(cx, x), 0, false)[0])
-    }),
-    op!(aten::nanmedian_dim, |cx: &Cx, x: Value, dim: i64, keepdim: bool| -> Lowered<[Value; 2]> {
-        Ok(nanmedian(cx, x, cx.axis(x, dim)?, keepdim))
-    }),
-    op!(aten::nanquantile, |cx: &Cx,
-                            x: Value,
-                            q: Value,
-                            dim: Option<i64>,
-                            keepdim: bool,
-                            how: String| {
-        quantile(cx, x, q, dim, keepdim, &how, true)
-    }),
-    op!(aten::nanquantile_scalar, |cx: &Cx,
-                                   x: Value,
-                                   q: f64,
-                                   dim: Option<i64>,
-                                   keepdim: bool,
-                                   how: String| {
-        quantile(cx, x, cx.scalar(q, cx.dtype(x)), dim, keepdim, &how, true)
-    }),
-    op!(aten::quantile, |cx: &Cx,
-                         x: Value,
-                         q: Value,
-                         dim: Option<i64>,
-                         keepdim: bool,
-                         how: String| {
-        quantile(cx, x, q, dim, keepdim, &how, false)
-    }),
-    op!(aten::quantile_scalar, |cx: &Cx,
-                                x: Value,
-                                q: f64,
-                                dim: Option<i64>,
-                                keepdim: bool,
-                                how: String| {
-        quantile(cx, x, cx.scalar(q, cx.dtype(x)), dim, keepdim, &how, false)
-    }),
-    op!(aten::sort, |cx: &Cx, x: Value, dim: i64, descending: bool| -> Lowered<[Value; 2]> {
-        Ok(sort(cx, x, cx.axis(x, dim)?, descending))
-    }),
-    op!(aten::sort_stable, |cx: &Cx,
-                            x: Value,
-                            _: Option<bool>,
-                            dim: i64,
-                            descending: bool|
-     -> Lowered<[Value; 2]> {
-        Ok(sort(cx, x, cx.axis(x, dim)?, descending))
-    }),
+    op!(aten::msort, sort, dim = 0, descending = false),
+    op!(aten::nanmedian, nanmedian_of_all),
+    op!(aten::nanmedian_dim, nanmedian),
+    op!(aten::nanquantile, quantile, ignore_nan = true),
+    op!(aten::nanquantile_scalar, quantile, ignore_nan = true),
+    op!(aten::quantile, quantile, ignore_nan = false),
+    op!(aten::quantile_scalar, quantile, ignore_nan = false),
+    op!(aten::sort, sort),
+    op!(aten::sort_stable, sort_stable),
     op!(aten::topk, topk),
 ];
 
-/// `TopK`. A 0-d tensor is its own largest.
+/// The elements in order along `dim`, and the index of each. Elements that are equal keep their order.
+fn sort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered<[Value; 2]> {
+    Ok(sort::sort(cx, x, cx.axis(x, dim)?, descending))
+}
+
+/// [`sort`], which is stable anyway.
+fn sort_stable(
+    cx: &Cx,
+    x: Value,
+    _stable: Ignored,
+    dim: i64,
+    descending: bool,
+) -> Lowered<[Value; 2]> {
+    sort(cx, x, dim, descending)
+}
+
+/// The indices of [`sort`].
+fn argsort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered {
+    Ok(sort(cx, x, dim, descending)?[1])
+}
+
+/// [`argsort`], which is stable anyway.
+fn argsort_stable(cx: &Cx, x: Value, _stable: Ignored, dim: i64, descending: bool) -> Lowered {
+    argsort(cx, x, dim, descending)
+}
+
+/// The `k` largest (or smallest) elements along `dim`, and their indices: `TopK`. A 0-d tensor is returned as it is.
 fn topk(cx: &Cx, x: Value, k: Expr, dim: i64, largest: bool, sorted: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     Ok(match cx.rank(x) {
@@ -94,56 +62,70 @@ fn topk(cx: &Cx, x: Value, k: Expr, dim: i64, largest: bool, sorted: bool) -> Lo
     })
 }
 
-/// Without dimension `axis`, of which one element is left.
+/// Removes dimension `axis`, which has one element, unless `keepdim`.
 fn drop_axis(cx: &Cx, x: Value, axis: usize, keepdim: bool) -> Value {
     if keepdim { x } else { cx.squeeze(x, &[axis]) }
 }
 
-/// The `k`-th smallest, counted from 1: the last of the `k` smallest.
-fn kth(cx: &Cx, x: Value, k: &Expr, axis: usize, keepdim: bool) -> [Value; 2] {
+/// The `k`-th smallest element along `dim`, counted from 1, and its index: the last of the `k` smallest.
+fn kthvalue(cx: &Cx, x: Value, k: Expr, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
+    let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
-        return [x, cx.scalar(0, DType::I64)];
+        return Ok([x, cx.scalar(0, DType::I64)]);
     }
-    let last = k - 1;
-    top_k(cx, x, k, axis, false, true).map(|smallest| match keepdim {
-        true => cx.slice(smallest, axis, &last, k, 1),
+    let last = &k - 1;
+    Ok(top_k(cx, x, &k, axis, false, true).map(|smallest| match keepdim {
+        true => cx.slice(smallest, axis, &last, &k, 1),
         false => cx.take(smallest, axis, &last),
-    })
+    }))
 }
 
-/// The lower one of the two in the middle; the first NaN where there is one.
-fn median(cx: &Cx, x: Value, axis: usize, keepdim: bool) -> [Value; 2] {
+/// [`median`] of all elements.
+fn median_of_all(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    median(cx, flat(cx, x), 0, false)
+}
+
+/// The median along `dim` (of two in the middle, the lower one) and its index; the first NaN if there is one.
+fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
+    let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
-        return [x, cx.scalar(0, DType::I64)];
+        return Ok([x, cx.scalar(0, DType::I64)]);
     }
     let n = cx.dim(x, axis as i64);
     if n.as_int() == Some(0) {
         let nothing = cx.full(&[], f64::NAN, cx.dtype(x));
-        return [nothing, cx.scalar(0, DType::I64)];
+        return Ok([nothing, cx.scalar(0, DType::I64)]);
     }
     let k = (n + 1).floor_div(&Expr::int(2));
-    let [value, index] = kth(cx, x, &k, axis, keepdim);
+    let [value, index] = kthvalue(cx, x, k, dim, keepdim)?;
     if !cx.dtype(x).is_float() {
-        return [value, index];
+        return Ok([value, index]);
     }
     let nan = any_nan(cx, x, &[axis], keepdim);
     let first = arg_extreme(cx, Extreme::Max, cx.cast(cx.is_nan(x), DType::U8), axis, keepdim);
-    [cx.select(nan, f64::NAN, value), cx.select(nan, first, index)]
+    Ok([cx.select(nan, f64::NAN, value), cx.select(nan, first, index)])
 }
 
-/// The median of all that is no NaN: in ascending order NaN come last, so that it stands at half of the others' number.
-fn nanmedian(cx: &Cx, x: Value, axis: usize, keepdim: bool) -> [Value; 2] {
+/// [`nanmedian`] of all elements.
+fn nanmedian_of_all(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    nanmedian(cx, flat(cx, x), 0, false)
+}
+
+/// The median along `dim` of all elements that are not NaN, and its index. In ascending order NaN come last, so it is at
+/// index `(n - 1) / 2`, where n is the number of the other elements.
+fn nanmedian(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
+    let axis = cx.axis(x, dim)?;
     if !cx.dtype(x).is_float() || cx.rank(x) == 0 || cx.dim(x, axis as i64).as_int() == Some(0) {
-        return median(cx, x, axis, keepdim);
+        return median(cx, x, dim, keepdim);
     }
     let known = cx.cast(cx.not(cx.is_nan(x)), DType::I64);
     let known = reduce(cx, "ReduceSum", known, &[axis], true);
     let rank = cx.div(cx.maximum(cx.sub(known, 1), 0), 2);
-    sort(cx, x, axis, false)
-        .map(|sorted| drop_axis(cx, gather_elements(cx, sorted, rank, axis), axis, keepdim))
+    Ok(sort::sort(cx, x, axis, false)
+        .map(|sorted| drop_axis(cx, gather_elements(cx, sorted, rank, axis), axis, keepdim)))
 }
 
-/// The smallest of the most frequent elements, and where it stands last.
+/// The most frequent element along `dim` (of several, the smallest), and the index of its last occurrence.
 fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     let rank = cx.rank(x);
@@ -156,23 +138,30 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let counts = reduce(cx, "ReduceSum", cx.cast(equal, DType::I32), &[axis + 1], false);
     let most = arg_extreme(cx, Extreme::Max, counts, axis, true);
     let value = gather_elements(cx, sorted, most, axis);
-    let here = along(cx, cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64), rank, axis);
+    let here = as_axis(cx, cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64), axis, rank);
     let places = cx.select(cx.equal(x, value), here, 0);
     let index = reduce(cx, "ReduceMax", places, &[axis], keepdim);
     Ok([drop_axis(cx, value, axis, keepdim), index])
 }
 
-/// Between the two neighbours of `q * (n - 1)` in sorted order; `n` counts all, or what is no NaN.
-fn quantile(
-    cx: &Cx,
-    x: Value,
-    q: Value,
-    dim: Option<i64>,
-    keepdim: bool,
-    how: &str,
-    ignore_nan: bool,
-) -> Lowered {
+arguments! {
+    /// What quantiles take.
+    struct QuantileArgs {
+        input: Value,
+        q: TensorOrScalar,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: String,
+        ignore_nan: bool,
+    }
+}
+
+/// The `q`-quantiles: between the two neighbours of `q * (n - 1)` in sorted order, where `n` counts all elements, or those
+/// that are not NaN.
+fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
+    let QuantileArgs { input: x, q, dim, keepdim, interpolation: how, ignore_nan } = args;
     let dtype = cx.dtype(x);
+    let q = cx.as_tensor(&q, dtype);
     let rank = cx.rank(x);
     let (x, axis) = match dim {
         Some(dim) if rank > 0 => (x, cx.axis(x, dim)?),
@@ -196,14 +185,14 @@ fn quantile(
         true => gather_elements(cx, sorted, cx.cast(ranks, DType::I64), last),
         false => cx.gather(sorted, cx.cast(ranks, DType::I64), last),
     };
-    let found = match how {
+    let found = match how.as_str() {
         "lower" => at(cx.floor(ranks)),
         "higher" => at(cx.ceil(ranks)),
         "nearest" => at(cx.round(ranks)),
         "linear" | "midpoint" => {
             let below = cx.floor(ranks);
             let (low, high) = (at(below), at(cx.ceil(ranks)));
-            let weight = match how {
+            let weight = match how.as_str() {
                 "linear" => cx.sub(ranks, below),
                 _ => cx.scalar(0.5, dtype),
             };

@@ -1,57 +1,56 @@
-//! Variances and standard deviations, with their means; of complex numbers, the sums of their parts'.
+//! Variances and standard deviations, with their means. Those of complex numbers are the sums of both parts' variances.
 
-use crate::math::num::Num;
-use crate::math::reduce::{is_empty, reduce, size_of};
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::math::reduce::{is_empty_along, reduce, size_of};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::std, std_of_all, complex = std_of_all),
-    op!(aten::std_correction, std, complex = std),
-    op!(aten::std_dim, std_unbiased, complex = std_unbiased),
-    op!(aten::std_mean, std_mean_of_all, complex = std_mean_of_all),
-    op!(aten::std_mean_correction, std_mean, complex = std_mean),
-    op!(aten::std_mean_dim, std_mean_unbiased, complex = std_mean_unbiased),
-    op!(aten::var, var_of_all, complex = var_of_all),
-    op!(aten::var_correction, var, complex = var),
-    op!(aten::var_dim, var_unbiased, complex = var_unbiased),
-    op!(aten::var_mean, var_mean_of_all, complex = var_mean_of_all),
-    op!(aten::var_mean_correction, var_mean, complex = var_mean),
-    op!(aten::var_mean_dim, var_mean_unbiased, complex = var_mean_unbiased),
+    op!(aten::std, std, keepdim = false),
+    op!(aten::std_correction, std),
+    op!(aten::std_dim, std),
+    op!(aten::std_mean, std_mean, keepdim = false),
+    op!(aten::std_mean_correction, std_mean),
+    op!(aten::std_mean_dim, std_mean),
+    op!(aten::var, var, keepdim = false),
+    op!(aten::var_correction, var),
+    op!(aten::var_dim, var),
+    op!(aten::var_mean, var_mean, keepdim = false),
+    op!(aten::var_mean_correction, var_mean),
+    op!(aten::var_mean_dim, var_mean),
 ];
 
-/// The other overloads of `$name`: over all dimensions, and with a flag for the correction.
-macro_rules! overloads {
-    ($($name:ident, $of_all:ident, $unbiased:ident => $out:ty;)*) => {$(
-        fn $of_all(cx: &Cx, x: Num, unbiased: bool) -> Lowered<$out> {
-            $name(cx, x, None, correction(unbiased), false)
-        }
-
-        fn $unbiased(cx: &Cx, x: Num, dims: Option<Vec<i64>>, unbiased: bool, keepdim: bool) -> Lowered<$out> {
-            $name(cx, x, dims, correction(unbiased), keepdim)
-        }
-    )*};
-}
-overloads! {
-    std, std_of_all, std_unbiased => Value;
-    std_mean, std_mean_of_all, std_mean_unbiased => [Value; 2];
-    var, var_of_all, var_unbiased => Value;
-    var_mean, var_mean_of_all, var_mean_unbiased => [Value; 2];
+arguments! {
+    /// What variances take: over `dim`, or all dimensions, divided by the number of elements less the correction.
+    struct VarArgs {
+        input: Complex,
+        dim: Option<Vec<i64>>,
+        unbiased: Option<bool>,
+        correction: Option<f64>,
+        keepdim: bool,
+    }
 }
 
-fn correction(unbiased: bool) -> Option<Scalar> {
-    Some(Scalar::Int(unbiased.into()))
+impl VarArgs {
+    /// The correction: `unbiased` stands for 1, its opposite for 0; without either, 1.
+    fn correction(&self) -> f64 {
+        self.correction.unwrap_or_else(|| f64::from(self.unbiased.unwrap_or(true)))
+    }
+
+    /// The dimensions to reduce.
+    fn axes(&self, cx: &Cx) -> Lowered<Vec<usize>> {
+        cx.axes(self.input.re, self.dim.as_deref())
+    }
 }
 
-/// `sum((x - mean)^2) / (n - correction)` and the mean with all dimensions kept.
-fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) -> (Value, Num) {
-    let by = by.unwrap_or(Scalar::Int(1)).to_f64();
+/// `sum(|x - mean|^2) / max(0, n - correction)`, and the mean with all dimensions kept.
+fn variance(cx: &Cx, args: &VarArgs, axes: &[usize]) -> (Value, Complex) {
+    let (x, by, keepdim) = (args.input, args.correction(), args.keepdim);
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
     let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
-    let means = Num { re: mean(x.re), im: x.im.map(mean) };
+    let means = x.map(mean);
     let wide = matches!(dtype, DType::F32 | DType::F64);
     if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
         let off = cx.sub(x.re, means.re);
@@ -80,44 +79,35 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
     (cx.div(sum, freedom), means)
 }
 
-fn var(cx: &Cx, x: Num, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
-    let axes = cx.axes(x.re, dims.as_deref())?;
-    if is_empty(cx, x.re, &axes) {
+/// The variance; NaN of no elements.
+fn var(cx: &Cx, args: VarArgs) -> Lowered {
+    let axes = args.axes(cx)?;
+    if is_empty_along(cx, args.input.re, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?));
     }
-    Ok(variance(cx, x, &axes, by, keepdim).0)
+    Ok(variance(cx, &args, &axes).0)
 }
 
-fn std(cx: &Cx, x: Num, dims: Option<Vec<i64>>, by: Option<Scalar>, keepdim: bool) -> Lowered {
-    Ok(cx.sqrt(var(cx, x, dims, by, keepdim)?))
+/// The standard deviation: the root of the variance.
+fn std(cx: &Cx, args: VarArgs) -> Lowered {
+    Ok(cx.sqrt(var(cx, args)?))
 }
 
-fn var_mean(
-    cx: &Cx,
-    x: Num,
-    dims: Option<Vec<i64>>,
-    by: Option<Scalar>,
-    keepdim: bool,
-) -> Lowered<[Value; 2]> {
-    let axes = cx.axes(x.re, dims.as_deref())?;
-    if is_empty(cx, x.re, &axes) {
+/// The variance and the mean; NaN of no elements.
+fn var_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
+    let axes = args.axes(cx)?;
+    if is_empty_along(cx, args.input.re, &axes) {
         let nothing = || -> Lowered { Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.out_dtype()?)) };
-        let mean = Num { re: nothing()?, im: x.im.map(|_| nothing()).transpose()? };
+        let mean = args.input.try_map(|_| nothing())?;
         return Ok([nothing()?, mean.value(cx)]);
     }
-    let (var, means) = variance(cx, x, &axes, by, keepdim);
-    let drop = |m| if keepdim { m } else { cx.squeeze(m, &axes) };
-    let mean = Num { re: drop(means.re), im: means.im.map(drop) };
+    let (var, means) = variance(cx, &args, &axes);
+    let mean = means.map(|m| if args.keepdim { m } else { cx.squeeze(m, &axes) });
     Ok([var, mean.value(cx)])
 }
 
-fn std_mean(
-    cx: &Cx,
-    x: Num,
-    dims: Option<Vec<i64>>,
-    by: Option<Scalar>,
-    keepdim: bool,
-) -> Lowered<[Value; 2]> {
-    let [var, mean] = var_mean(cx, x, dims, by, keepdim)?;
+/// The standard deviation and the mean.
+fn std_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
+    let [var, mean] = var_mean(cx, args)?;
     Ok([cx.sqrt(var), mean])
 }

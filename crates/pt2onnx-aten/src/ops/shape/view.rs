@@ -1,6 +1,5 @@
 //! Reshaped, broadcast and permuted tensors.
 
-use crate::math::num::Num;
 use crate::math::shape::{axes_of, to_recorded};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
@@ -97,7 +96,7 @@ fn expand(cx: &Cx, x: Value, _: Ignored) -> Lowered {
 }
 
 /// Both parts broadcast to the shape of `other`.
-fn expand_as_complex(cx: &Cx, x: Num, other: Num) -> Lowered {
+fn expand_as_complex(cx: &Cx, x: Complex, other: Complex) -> Lowered {
     Ok(x.map(|part| cx.expand(part, &cx.shape(other.re))).value(cx))
 }
 
@@ -132,7 +131,7 @@ fn swap_last(cx: &Cx, x: Value) -> Lowered {
 
 /// The conjugate transpose of the last two dimensions.
 fn adjoint(cx: &Cx, x: Complex) -> Lowered {
-    Ok(cx.pairs(Complex { re: swap_last(cx, x.re)?, im: cx.neg(swap_last(cx, x.im)?) }))
+    Ok(x.try_map(|part| swap_last(cx, part))?.conj(cx).value(cx))
 }
 
 /// Dimensions `from` moved to places `to`; the others keep their order.

@@ -1,49 +1,59 @@
 //! Fourier transforms: `DFT`, one dimension after the other.
 
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, op::op};
+use crate::math::shape::has_no_elements;
+use crate::{
+    AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::axis_of,
+    op::op,
+};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_fft_c2c, fft_c2c, complex = fft_c2c),
-    op!(aten::_fft_c2r, fft_c2r, complex = fft_c2r),
-    op!(aten::_fft_r2c, fft_r2c, complex = fft_r2c),
-    op!(aten::fft_fft, one::<FFT>, complex = one::<FFT>),
-    op!(aten::fft_fft2, two::<FFT>, complex = two::<FFT>),
+    op!(aten::_fft_c2c, fft_c2c),
+    op!(aten::_fft_c2r, fft_c2r),
+    op!(aten::_fft_r2c, fft_r2c),
+    op!(aten::fft_fft, fft),
+    op!(aten::fft_fft2, fft),
     op!(aten::fft_fftfreq, fftfreq),
-    op!(aten::fft_fftn, many::<FFT>, complex = many::<FFT>),
+    op!(aten::fft_fftn, fft),
     op!(aten::fft_fftshift, fftshift, parts),
-    op!(aten::fft_hfft, one::<HFFT>, complex = one::<HFFT>),
-    op!(aten::fft_hfft2, two::<HFFT>, complex = two::<HFFT>),
-    op!(aten::fft_hfftn, many::<HFFT>, complex = many::<HFFT>),
-    op!(aten::fft_ifft, one::<IFFT>, complex = one::<IFFT>),
-    op!(aten::fft_ifft2, two::<IFFT>, complex = two::<IFFT>),
-    op!(aten::fft_ifftn, many::<IFFT>, complex = many::<IFFT>),
+    op!(aten::fft_hfft, hfft),
+    op!(aten::fft_hfft2, hfft),
+    op!(aten::fft_hfftn, hfft),
+    op!(aten::fft_ifft, ifft),
+    op!(aten::fft_ifft2, ifft),
+    op!(aten::fft_ifftn, ifft),
     op!(aten::fft_ifftshift, ifftshift, parts),
-    op!(aten::fft_ihfft, one::<IHFFT>, complex = one::<IHFFT>),
-    op!(aten::fft_ihfft2, two::<IHFFT>, complex = two::<IHFFT>),
-    op!(aten::fft_ihfftn, many::<IHFFT>, complex = many::<IHFFT>),
-    op!(aten::fft_irfft, one::<IRFFT>, complex = one::<IRFFT>),
-    op!(aten::fft_irfft2, two::<IRFFT>, complex = two::<IRFFT>),
-    op!(aten::fft_irfftn, many::<IRFFT>, complex = many::<IRFFT>),
-    op!(aten::fft_rfft, one::<RFFT>, complex = one::<RFFT>),
-    op!(aten::fft_rfft2, two::<RFFT>, complex = two::<RFFT>),
+    op!(aten::fft_ihfft, ihfft),
+    op!(aten::fft_ihfft2, ihfft),
+    op!(aten::fft_ihfftn, ihfft),
+    op!(aten::fft_irfft, irfft),
+    op!(aten::fft_irfft2, irfft),
+    op!(aten::fft_irfftn, irfft),
+    op!(aten::fft_rfft, rfft),
+    op!(aten::fft_rfft2, rfft),
     op!(aten::fft_rfftfreq, rfftfreq),
-    op!(aten::fft_rfftn, many::<RFFT>, complex = many::<RFFT>),
+    op!(aten::fft_rfftn, rfft),
 ];
 
-/// The functions of `torch.fft`.
-const FFT: u8 = 0;
-const IFFT: u8 = 1;
-const RFFT: u8 = 2;
-const IRFFT: u8 = 3;
-const HFFT: u8 = 4;
-const IHFFT: u8 = 5;
+/// The transforms of `torch.fft`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Fft,
+    Ifft,
+    /// Of a real signal: half of the result, as the other half mirrors it.
+    Rfft,
+    /// To a real signal.
+    Irfft,
+    /// Of a signal that mirrors itself, of which half is given: to a real result.
+    Hfft,
+    Ihfft,
+}
 
-/// A tensor as `DFT` takes it: floats, with a last dimension of 2 if complex, of 1 if real.
-#[derive(Clone, Copy)]
+/// A tensor as `DFT` takes it: floats, with a new last dimension of size 2 (real and imaginary parts) or 1 (real).
+#[derive(Debug, Clone, Copy)]
 struct Signal {
     value: Value,
     complex: bool,
@@ -52,7 +62,7 @@ struct Signal {
 impl FromArg for Signal {
     const TAKES_COMPLEX: bool = true;
 
-    fn accepts(ty: &crate::ParamType) -> bool {
+    fn accepts(ty: &ParamType) -> bool {
         Value::accepts(ty)
     }
 
@@ -71,8 +81,8 @@ impl Signal {
         cx.rank(self.value).saturating_sub(1)
     }
 
-    /// `DFT` along `axis`: of the signal cut or padded with zeros to `length`, if one is given; with `inverse`, divided by
-    /// the length.
+    /// `X[k] = sum_n x[n] exp(-2 pi i k n / N)` along `axis`, by `DFT`. The signal is cut or padded with zeros to `length` if
+    /// that is given. `inverse` is the transform with `exp(+2 pi i k n / N) / N`.
     fn dft(self, cx: &Cx, axis: usize, length: Option<&Expr>, inverse: bool) -> Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
@@ -81,7 +91,7 @@ impl Signal {
         self.emit(cx, axis, length, &to, 2, options)
     }
 
-    /// The first half of the transform of a real signal; the rest mirrors it.
+    /// The first half, `N / 2 + 1` bins, of the transform of a real signal.
     fn real_dft(self, cx: &Cx, axis: usize, length: Option<&Expr>) -> Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
@@ -90,7 +100,7 @@ impl Signal {
         self.emit(cx, axis, length, &half, 2, options)
     }
 
-    /// The real signal of `length` whose transform begins with this, divided by the length.
+    /// The real signal of `length` whose transform has this as its first half.
     fn to_real(self, cx: &Cx, axis: usize, length: &Expr) -> Signal {
         let complex = match self.complex {
             true => self.value,
@@ -142,7 +152,7 @@ impl Signal {
         }
     }
 
-    /// Times `n` to the power `halves / 2`.
+    /// The signal times `n^(halves / 2)`.
     fn times_power(self, cx: &Cx, n: &Expr, halves: i32) -> Signal {
         let dtype = cx.dtype(self.value);
         let value = match (halves, n.as_int()) {
@@ -166,7 +176,7 @@ impl Signal {
         Signal { value, ..self }
     }
 
-    /// As an output: complex ones are pairs already.
+    /// As an output of the op: complex signals as real/imaginary pairs, real ones without the last dimension.
     fn output(self, cx: &Cx) -> Value {
         match self.complex {
             true => self.value,
@@ -175,12 +185,12 @@ impl Signal {
     }
 }
 
-/// How many of `n` numbers are not given by the others in the transform of a real signal.
+/// `n / 2 + 1`: how many bins of the transform of a real signal of length `n` are independent.
 fn half(n: &Expr) -> Expr {
     n.floor_div(&Expr::int(2)) + 1
 }
 
-/// Cut, or padded with zeros, to `length` along `axis`.
+/// `x` cut, or padded with zeros, to `length` along `axis`.
 fn fit(cx: &Cx, x: Value, axis: usize, length: &Expr) -> Value {
     let size = cx.dim(x, axis as i64);
     let mut shape = cx.shape(x);
@@ -207,7 +217,7 @@ fn fit(cx: &Cx, x: Value, axis: usize, length: &Expr) -> Value {
     result
 }
 
-/// Halves of the power of `1 / n` that a transform is to be scaled by: PyTorch's `norm` of a forward or inverse one.
+/// `h` such that PyTorch's `norm` asks for a scale of `n^(-h / 2)`: 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
 fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
     match (norm.unwrap_or("backward"), forward) {
         ("backward", true) | ("forward", false) => Ok(0),
@@ -217,13 +227,21 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
     }
 }
 
-/// `kind` along `axes`, each cut or padded to its length if it has one. `halves`: see [`scaling`].
-fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halves: i32) -> Lowered {
-    let (Some(((last, last_length), others)), false) = (axes.split_last(), empty(cx, x)) else {
-        return match axes.is_empty() && matches!(kind, FFT | IFFT) {
+/// The transform along `axes`, each cut or padded to its length if it has one, scaled by `n^(-halves / 2)`.
+fn transform(
+    cx: &Cx,
+    kind: Kind,
+    x: Signal,
+    axes: &[(usize, Option<Expr>)],
+    halves: i32,
+) -> Lowered {
+    let (Some(((last, last_length), others)), false) =
+        (axes.split_last(), has_no_elements(&cx.shape(x.value)))
+    else {
+        return match axes.is_empty() && matches!(kind, Kind::Fft | Kind::Ifft) {
             true => Ok(match x.complex {
                 true => x.value,
-                false => cx.pairs(cx.real(x.output(cx))),
+                false => cx.pairs(x.output(cx).into()),
             }),
             // Nothing in, nothing out (ONNX Runtime refuses such transforms).
             false => nothing(cx),
@@ -237,23 +255,23 @@ fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halve
     };
     // The inverse operator divides by n already.
     let (signal, divided) = match kind {
-        FFT | IFFT => {
-            let inverse = kind == IFFT;
+        Kind::Fft | Kind::Ifft => {
+            let inverse = kind == Kind::Ifft;
             let n = last_length.as_ref();
             (each(x, inverse).dft(cx, *last, n, inverse), inverse)
         }
-        RFFT => {
+        Kind::Rfft => {
             let x = x.real_dft(cx, *last, last_length.as_ref());
             (each(x, false), false)
         }
         // conj(rfft(x)), as x is real
-        IHFFT => {
+        Kind::Ihfft => {
             let x = x.real_dft(cx, *last, last_length.as_ref());
             (each(x, false).conj(cx), false)
         }
         // A forward transform is the inverse of conjugates.
         _ => {
-            let x = if kind == HFFT { x.conj(cx) } else { x };
+            let x = if kind == Kind::Hfft { x.conj(cx) } else { x };
             let whole = (cx.dim(x.value, *last as i64) - 1) * 2;
             let length = last_length.clone().unwrap_or(whole);
             let real = each(x, true).to_real(cx, *last, &length);
@@ -266,12 +284,7 @@ fn transform(cx: &Cx, kind: u8, x: Signal, axes: &[(usize, Option<Expr>)], halve
     Ok(signal.times_power(cx, &n, raised - halves).output(cx))
 }
 
-/// Whether there certainly are no elements.
-fn empty(cx: &Cx, x: Signal) -> bool {
-    cx.shape(x.value).iter().any(|d| d.as_int() == Some(0))
-}
-
-/// An empty tensor of the recorded type.
+/// An empty tensor of the recorded shape and type.
 fn nothing(cx: &Cx) -> Lowered {
     let mut shape = cx.out_shape()?;
     if cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
@@ -280,78 +293,86 @@ fn nothing(cx: &Cx) -> Lowered {
     Ok(cx.full(&shape, 0, cx.out_dtype()?))
 }
 
-fn forward(kind: u8) -> bool {
-    matches!(kind, FFT | RFFT | HFFT)
+arguments! {
+    /// What transforms take: of one dimension `n`, of several `s`.
+    struct FftArgs {
+        input: Signal,
+        n: Option<Vec<Expr>>,
+        s: Option<Vec<Expr>>,
+        dim: Option<Vec<i64>>,
+        norm: Option<String>,
+    }
 }
 
-fn one<const KIND: u8>(
-    cx: &Cx,
-    x: Signal,
-    n: Option<Expr>,
-    dim: i64,
-    norm: Option<String>,
-) -> Lowered {
-    many::<KIND>(cx, x, n.map(|n| vec![n]), Some(vec![dim]), norm)
+fn fft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Fft, args)
 }
 
-fn two<const KIND: u8>(
-    cx: &Cx,
-    x: Signal,
-    s: Option<Vec<Expr>>,
-    dims: Vec<i64>,
-    norm: Option<String>,
-) -> Lowered {
-    many::<KIND>(cx, x, s, Some(dims), norm)
+fn ifft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Ifft, args)
 }
 
-/// Without `dims`, along the last ones, one for each length, or along all.
-fn many<const KIND: u8>(
-    cx: &Cx,
-    x: Signal,
-    s: Option<Vec<Expr>>,
-    dims: Option<Vec<i64>>,
-    norm: Option<String>,
-) -> Lowered {
+fn rfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Rfft, args)
+}
+
+fn irfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Irfft, args)
+}
+
+fn hfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Hfft, args)
+}
+
+fn ihfft(cx: &Cx, args: FftArgs) -> Lowered {
+    along_dims(cx, Kind::Ihfft, args)
+}
+
+/// [`transform`] along `dim`; without, along as many of the last dimensions as there are lengths, or along all.
+fn along_dims(cx: &Cx, kind: Kind, args: FftArgs) -> Lowered {
+    let (x, lengths) = (args.input, args.n.or(args.s));
     let rank = x.rank(cx);
-    let given = s.as_ref().map_or(rank, Vec::len).min(rank);
-    let dims = dims.unwrap_or_else(|| (rank - given..rank).map(|d| d as i64).collect());
+    let given = lengths.as_ref().map_or(rank, Vec::len).min(rank);
+    let dims = args.dim.unwrap_or_else(|| (rank - given..rank).map(|d| d as i64).collect());
     let length = |i: usize| {
-        let n = s.as_ref()?.get(i)?;
+        let n = lengths.as_ref()?.get(i)?;
         (n.as_int() != Some(-1)).then(|| n.clone())
     };
     let axes = dims.iter().enumerate();
-    let axes: Vec<(usize, Option<Expr>)> = axes
-        .map(|(i, &dim)| Ok((crate::cx::axis_of(rank, dim)?, length(i))))
-        .collect::<Lowered<_>>()?;
-    transform(cx, KIND, x, &axes, scaling(norm.as_deref(), forward(KIND))?)
+    let axes: Vec<(usize, Option<Expr>)> =
+        axes.map(|(i, &dim)| Ok((axis_of(rank, dim)?, length(i)))).collect::<Lowered<_>>()?;
+    let forward = matches!(kind, Kind::Fft | Kind::Rfft | Kind::Hfft);
+    transform(cx, kind, x, &axes, scaling(args.norm.as_deref(), forward)?)
 }
 
-/// Dimensions of the decomposed forms.
+/// Dimensions `dims` at their full lengths.
 fn whole(cx: &Cx, x: Signal, dims: &[i64]) -> Lowered<Vec<(usize, Option<Expr>)>> {
     let rank = x.rank(cx);
-    dims.iter().map(|&d| Ok((crate::cx::axis_of(rank, d)?, None))).collect()
+    dims.iter().map(|&d| Ok((axis_of(rank, d)?, None))).collect()
 }
 
-/// `normalization` of the decomposed forms: 0 none, 1 by the root of n, 2 by n.
+/// The form that PyTorch decomposes the others into. `normalization` is 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
 fn fft_c2c(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, forward: bool) -> Lowered {
-    let kind = if forward { FFT } else { IFFT };
+    let kind = if forward { Kind::Fft } else { Kind::Ifft };
     transform(cx, kind, x, &whole(cx, x, &dims)?, normalization as i32)
 }
 
+/// [`fft_c2c`] of a real signal; `onesided` gives the first half.
 fn fft_r2c(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, onesided: bool) -> Lowered {
-    let kind = if onesided { RFFT } else { FFT };
+    let kind = if onesided { Kind::Rfft } else { Kind::Fft };
     transform(cx, kind, x, &whole(cx, x, &dims)?, normalization as i32)
 }
 
+/// The inverse transform to a real signal of length `last` along the last of `dims`.
 fn fft_c2r(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, last: Expr) -> Lowered {
     let mut axes = whole(cx, x, &dims)?;
     if let Some((_, length)) = axes.last_mut() {
         *length = Some(last);
     }
-    transform(cx, IRFFT, x, &axes, normalization as i32)
+    transform(cx, Kind::Irfft, x, &axes, normalization as i32)
 }
 
-/// The second half moves to the front, of an odd number the smaller one.
+/// Moves the second half of each of `dims` to the front; of an odd size, it is the smaller half.
 fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     turn(cx, x, dims, |n| (n + 1).floor_div(&Expr::int(2)))
 }
@@ -361,7 +382,7 @@ fn ifftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     turn(cx, x, dims, |n| n.floor_div(&Expr::int(2)))
 }
 
-/// Along each of `dims`, what is behind `split` before what is in front of it.
+/// Along each of `dims`, the elements from `split` on, then those before it.
 fn turn(cx: &Cx, x: Value, dims: Option<Vec<i64>>, split: impl Fn(&Expr) -> Expr) -> Lowered {
     let mut result = x;
     for axis in cx.axes(x, dims.as_deref())? {
@@ -375,24 +396,26 @@ fn turn(cx: &Cx, x: Value, dims: Option<Vec<i64>>, split: impl Fn(&Expr) -> Expr
     Ok(result)
 }
 
-/// The frequencies of a transform's bins: `0, 1, .., -2, -1`, divided by `n * d`.
-fn fftfreq(cx: &Cx, n: Expr, d: f64, dtype: Option<DType>) -> Lowered {
+/// The frequencies of the bins of a transform: `0, 1, .., -2, -1`, divided by `n * d`.
+fn fftfreq(cx: &Cx, n: Expr, d: f64, _dtype: Ignored) -> Lowered {
     let positive = (&n + 1).floor_div(&Expr::int(2));
     let ends = [(Expr::int(0), positive.clone()), (positive - &n, Expr::int(0))];
     let [front, back] = ends.map(|(from, to)| numbers(cx, &from, &to));
-    frequencies(cx, cx.concat(&[front, back], 0), n, d, dtype)
+    frequencies(cx, cx.concat(&[front, back], 0), n, d)
 }
 
-/// The frequencies of the bins that a real signal's transform has.
-fn rfftfreq(cx: &Cx, n: Expr, d: f64, dtype: Option<DType>) -> Lowered {
-    frequencies(cx, numbers(cx, &Expr::int(0), &half(&n)), n, d, dtype)
+/// The frequencies of the bins of a real signal's transform: `0, 1, .. n / 2`, divided by `n * d`.
+fn rfftfreq(cx: &Cx, n: Expr, d: f64, _dtype: Ignored) -> Lowered {
+    frequencies(cx, numbers(cx, &Expr::int(0), &half(&n)), n, d)
 }
 
+/// `from, from + 1, .. to - 1`, int64.
 fn numbers(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     cx.range(cx.size(from), cx.size(to), cx.scalar(1, DType::I64))
 }
 
-fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64, _: Option<DType>) -> Lowered {
+/// `bins / (n * d)` in the recorded type.
+fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64) -> Lowered {
     let dtype = cx.out_dtype()?;
     let unit = match n.as_int() {
         Some(n) => cx.scalar(1.0 / (n as f64 * d), dtype),

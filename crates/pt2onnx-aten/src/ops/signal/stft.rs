@@ -1,19 +1,16 @@
 //! Short-time Fourier transforms.
 
-use crate::math::num::Num;
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
 
-pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::istft, istft, complex = istft),
-    op!(aten::stft, stft, complex = stft),
-    op!(aten::stft_center, stft_center, complex = stft_center),
-];
+pub(crate) static OPS: &[AtenOp] =
+    &[op!(aten::istft, istft), op!(aten::stft, stft, center = false), op!(aten::stft_center, stft)];
 
-/// Sizes of the frames.
+/// How a signal is cut into frames: their length, the distance between them, and whether only the first half of the bins
+/// is wanted.
 struct Frames {
     length: i64,
     hop: i64,
@@ -21,6 +18,7 @@ struct Frames {
 }
 
 impl Frames {
+    /// How many bins a transform of a frame has.
     fn bins(&self) -> i64 {
         match self.onesided {
             true => self.length / 2 + 1,
@@ -28,7 +26,7 @@ impl Frames {
         }
     }
 
-    /// `window` in the middle of a frame, zeros around it; without one, ones.
+    /// `window`, or ones, of that length in the middle of a frame, zeros around it.
     fn window(&self, cx: &Cx, window: Option<Value>, length: i64, dtype: DType) -> Lowered {
         if length > self.length || length < 1 {
             return Err(LowerError::unsupported("the window is longer than a frame"));
@@ -36,10 +34,7 @@ impl Frames {
         let window = match window {
             Some(window) => cx.cast(window, dtype),
             None if length == self.length => cx.full(&[Expr::int(length)], 1, dtype),
-            None => {
-                let ones = ramp(length, |_| 1.0)?;
-                cx.cast(cx.constant(ones), dtype)
-            }
+            None => cx.cast(cx.constant(ones(length)?), dtype),
         };
         let left = (self.length - length) / 2;
         let right = self.length - length - left;
@@ -68,32 +63,46 @@ impl Frames {
     }
 }
 
-fn ramp(n: i64, f: impl Fn(i64) -> f32) -> Lowered<Tensor> {
-    let elements: Vec<f32> = (0..n).map(f).collect();
-    Tensor::from_slice(vec![n.max(0) as usize], &elements)
-        .map_err(|e| LowerError::unsupported(e.to_string()))
+/// `n` ones, float32.
+fn ones(n: i64) -> Lowered<Tensor> {
+    let n = n.max(0) as usize;
+    Tensor::from_slice(vec![n], &vec![1f32; n]).map_err(|e| LowerError::unsupported(e.to_string()))
 }
 
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn stft(
-    cx: &Cx,
-    x: Num,
-    n_fft: i64,
-    hop: Option<i64>,
-    win_length: Option<i64>,
-    window: Option<Value>,
-    normalized: bool,
-    onesided: Option<bool>,
-    return_complex: Option<bool>,
-    align_to_window: Option<bool>,
-) -> Lowered {
-    let _ = return_complex;
-    if align_to_window == Some(true) {
+arguments! {
+    /// What `stft` takes.
+    struct StftArgs {
+        input: Complex,
+        n_fft: i64,
+        hop_length: Option<i64>,
+        win_length: Option<i64>,
+        window: Option<Value>,
+        center: bool,
+        pad_mode: Option<String>,
+        normalized: bool,
+        onesided: Option<bool>,
+        return_complex: Ignored,
+        align_to_window: Option<bool>,
+    }
+}
+
+/// `X[k, t] = sum_n window[n] x[t hop + n] exp(-2 pi i k n / n_fft)`; with `center`, of the signal padded by `n_fft / 2` at
+/// both ends; with `normalized`, divided by `sqrt(n_fft)`.
+fn stft(cx: &Cx, args: StftArgs) -> Lowered {
+    let StftArgs { input: x, n_fft, win_length, window, onesided, .. } = args;
+    let x = match args.center {
+        true => {
+            let mode = args.pad_mode.unwrap_or_else(|| "reflect".to_owned());
+            x.try_map(|x| centred(cx, x, n_fft / 2, &mode))?
+        }
+        false => x,
+    };
+    if args.align_to_window == Some(true) {
         return Err(LowerError::unsupported("frames aligned to the window"));
     }
     let frames = Frames {
         length: n_fft,
-        hop: hop.unwrap_or(n_fft / 4).max(1),
+        hop: args.hop_length.unwrap_or(n_fft / 4).max(1),
         onesided: onesided.unwrap_or(x.im.is_none()),
     };
     let dtype = cx.dtype(x.re);
@@ -115,13 +124,13 @@ fn stft(
         }
         false => by_operator(cx, x, window, &frames),
     };
-    if normalized {
+    if args.normalized {
         result = cx.mul(result, (n_fft as f64).powf(-0.5));
     }
     Ok(if single { cx.squeeze(result, &[0]) } else { result })
 }
 
-/// `Conv` of (batch, length): frames are what the kernels see. Gives (batch, bins, frames, 2).
+/// `Conv` of the signal (batch, length) with [`Frames::basis`]: (batch, bins, frames, 2).
 fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
     let options = attrs::Conv { strides: Some(vec![frames.hop]), ..Default::default() };
     let parts = cx.conv(cx.unsqueeze(x, &[1]), kernels, None, options);
@@ -130,8 +139,8 @@ fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
     cx.transpose(cx.reshape(parts, &apart), &[0, 2, 3, 1])
 }
 
-/// `STFT` of (batch, length), which gives (batch, frames, bins, 2).
-fn by_operator(cx: &Cx, x: Num, window: Value, frames: &Frames) -> Value {
+/// `STFT` of the signal (batch, length): (batch, bins, frames, 2).
+fn by_operator(cx: &Cx, x: Complex, window: Value, frames: &Frames) -> Value {
     let signal = match x.im {
         None => cx.unsqueeze(x.re, &[2]),
         Some(_) => x.value(cx),
@@ -149,40 +158,7 @@ fn by_operator(cx: &Cx, x: Num, window: Value, frames: &Frames) -> Value {
     cx.transpose(result, &[0, 2, 1, 3])
 }
 
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn stft_center(
-    cx: &Cx,
-    x: Num,
-    n_fft: i64,
-    hop: Option<i64>,
-    win_length: Option<i64>,
-    window: Option<Value>,
-    center: bool,
-    pad_mode: String,
-    normalized: bool,
-    onesided: Option<bool>,
-    return_complex: Option<bool>,
-    align_to_window: Option<bool>,
-) -> Lowered {
-    let x = match center {
-        true => x.try_map(|x| centred(cx, x, n_fft / 2, &pad_mode))?,
-        false => x,
-    };
-    stft(
-        cx,
-        x,
-        n_fft,
-        hop,
-        win_length,
-        window,
-        normalized,
-        onesided,
-        return_complex,
-        align_to_window,
-    )
-}
-
-/// `margin` more samples at both ends.
+/// `x` padded with `margin` samples at both ends.
 fn centred(cx: &Cx, x: Value, margin: i64, mode: &str) -> Lowered {
     let mode = match mode {
         "constant" => "constant",
@@ -199,26 +175,31 @@ fn centred(cx: &Cx, x: Value, margin: i64, mode: &str) -> Lowered {
     Ok(cx.pad(x, pads, None, last, attrs::Pad { mode }))
 }
 
-/// `ConvTranspose` with the inverse transform times the window adds the frames up; divided by what the squares of the
-/// windows add up to.
-#[expect(clippy::too_many_arguments, reason = "ATen's signature")]
-fn istft(
-    cx: &Cx,
-    x: Num,
-    n_fft: i64,
-    hop: Option<i64>,
-    win_length: Option<i64>,
-    window: Option<Value>,
-    center: bool,
-    normalized: bool,
-    onesided: Option<bool>,
-    length: Option<i64>,
-    return_complex: bool,
-) -> Lowered {
+arguments! {
+    /// What `istft` takes.
+    struct IstftArgs {
+        input: Complex,
+        n_fft: i64,
+        hop_length: Option<i64>,
+        win_length: Option<i64>,
+        window: Option<Value>,
+        center: bool,
+        normalized: bool,
+        onesided: Option<bool>,
+        length: Option<i64>,
+        return_complex: bool,
+    }
+}
+
+/// The signal whose [`stft`] this is: `sum_t window[n - t hop] f_t[n - t hop] / sum_t window[n - t hop]^2`, where `f_t` is the
+/// inverse transform of frame t. `ConvTranspose` adds up the frames; its kernels are the inverse transform times the window.
+fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
+    let IstftArgs { input: x, n_fft, window, center, length, return_complex, .. } = args;
     let (rank, dtype) = (cx.rank(x.re), cx.dtype(x.re));
     let rows = cx.dim(x.re, rank as i64 - 2);
-    let onesided = onesided.unwrap_or(rows != Expr::int(n_fft));
-    let frames = Frames { length: n_fft, hop: hop.unwrap_or(n_fft / 4).max(1), onesided };
+    let onesided = args.onesided.unwrap_or(rows != Expr::int(n_fft));
+    let hop = args.hop_length.unwrap_or(n_fft / 4).max(1);
+    let frames = Frames { length: n_fft, hop, onesided };
     let Some(im) = x.im else {
         return Err(LowerError::unsupported("istft of pairs that are not complex"));
     };
@@ -230,9 +211,9 @@ fn istft(
         true => cx.slice(x, rank - 2, &Expr::int(0), &Expr::int(frames.bins()), 1),
         false => x,
     };
-    let window = frames.window(cx, window, win_length.unwrap_or(n_fft), dtype)?;
+    let window = frames.window(cx, window, args.win_length.unwrap_or(n_fft), dtype)?;
     let n = n_fft as f64;
-    let scale = if normalized { n.powf(-0.5) } else { 1.0 / n };
+    let scale = if args.normalized { n.powf(-0.5) } else { 1.0 / n };
     // Of a half, what the other half mirrors counts twice.
     let twice = move |k: i64| match onesided && k > 0 && 2 * k != n_fft {
         true => 2.0 * scale,
@@ -290,6 +271,6 @@ fn istft(
     }
     // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
     let imaginary = finish(overlap(im, cx.neg(re)));
-    let both = Num { re: real, im: Some(imaginary) };
+    let both = Complex::new(real, imaginary);
     Ok(both.value(cx))
 }

@@ -1,0 +1,78 @@
+//! Norms of vectors, and distances between rows.
+
+use crate::math::reduce::{Extreme, extreme, reduce};
+use crate::{Complex, Cx, Lowered};
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
+
+/// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
+pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
+    let dtype = cx.dtype(x);
+    let sum = |v| reduce(cx, "ReduceSum", v, axes, keepdim);
+    if p == 0.0 {
+        return sum(cx.cast(cx.cast(x, DType::Bool), dtype));
+    }
+    if axes.is_empty() {
+        return cx.abs(x);
+    }
+    if p == 2.0 {
+        reduce(cx, "ReduceL2", x, axes, keepdim)
+    } else if p == 1.0 {
+        reduce(cx, "ReduceL1", x, axes, keepdim)
+    } else if p == f64::INFINITY {
+        extreme(cx, Extreme::Max, cx.abs(x), axes, keepdim)
+    } else if p == f64::NEG_INFINITY {
+        extreme(cx, Extreme::Min, cx.abs(x), axes, keepdim)
+    } else {
+        // Of an even power, the sign is lost anyway.
+        let even = p > 0.0 && p % 2.0 == 0.0;
+        let base = if even { x } else { cx.abs(x) };
+        cx.pow(sum(cx.pow(base, p)), 1.0 / p)
+    }
+}
+
+/// [`norm`] of numbers that may be complex. The 2-norm of complex ones is that of all parts, in float64, where squares of
+/// narrower floats neither overflow nor vanish.
+pub(crate) fn complex_norm(cx: &Cx, x: Complex, p: f64, axes: &[usize], keepdim: bool) -> Value {
+    if x.im.is_none() {
+        return norm(cx, x.re, p, axes, keepdim);
+    }
+    if p != 2.0 {
+        return norm(cx, x.abs(cx), p, axes, keepdim);
+    }
+    let last = cx.rank(x.re);
+    let all: Vec<usize> = axes.iter().copied().chain([last]).collect();
+    let length = reduce(cx, "ReduceL2", cx.cast(cx.pairs(x), DType::F64), &all, keepdim);
+    let length = if keepdim { cx.squeeze(length, &[last]) } else { length };
+    cx.cast(length, cx.dtype(x.re))
+}
+
+/// `|a - b + eps|` over the last dimension.
+pub(crate) fn pairwise_distance(
+    cx: &Cx,
+    a: Value,
+    b: Value,
+    p: f64,
+    eps: f64,
+    keepdim: bool,
+) -> Lowered {
+    let (a, b) = cx.promote(a, b);
+    // Integers are subtracted as such.
+    let off = cx.add(cx.to_float(cx.sub(a, b)), eps);
+    let last = cx.rank(off).saturating_sub(1);
+    Ok(norm(cx, off, p, &[last], keepdim))
+}
+
+/// `|a - b + eps|` of complex rows.
+pub(crate) fn pairwise_distance_complex(
+    cx: &Cx,
+    a: Complex,
+    b: Complex,
+    p: f64,
+    eps: f64,
+    keepdim: bool,
+) -> Lowered {
+    let off = a.sub(cx, b).shift(cx, eps);
+    let last = cx.rank(off.re).saturating_sub(1);
+    Ok(complex_norm(cx, off, p, &[last], keepdim))
+}

@@ -1,0 +1,223 @@
+//! Elementary functions of real numbers: signs, powers, logarithms, trigonometry, polynomials.
+
+use crate::math::control::{any, repeat};
+use crate::math::precision::{double, largest, smallest};
+use crate::{Cx, LowerError, Lowered, TensorOrScalar};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use std::f64::consts::PI;
+
+/// Whether the sign is negative, that of zeros, too, which their reciprocal shows. (The sign of NaN counts as positive.)
+pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::Bool => cx.full(&cx.shape(x), false, DType::Bool),
+        dtype if dtype.is_int() => cx.less(x, 0),
+        _ => {
+            let shown = cx.select(cx.equal(x, 0.0), cx.reciprocal(x), x);
+            cx.less(shown, 0.0)
+        }
+    }
+}
+
+/// Towards zero.
+pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x).is_float() {
+        true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
+        false => x,
+    }
+}
+
+/// `tanh(x / 2) (e^x + 1)`: nothing cancels.
+pub(crate) fn expm1_of(cx: &Cx, x: Value) -> Value {
+    cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
+}
+
+/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
+/// (W. Kahan) near zero.
+pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
+    if cx.dtype(x) != DType::F64 {
+        let x = cx.to_float(x);
+        let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
+        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
+    }
+    let u = cx.add(x, 1);
+    let log = cx.log(u);
+    let rounded = cx.sub(u, 1);
+    let exact = cx.or(cx.equal(rounded, 0.0), cx.greater(x, 1.0));
+    let better = cx.mul(log, cx.div(x, rounded));
+    let plain = cx.select(cx.equal(rounded, 0.0), x, log);
+    cx.select(exact, plain, better)
+}
+
+/// `Tan`; of float64, for which runtimes lack it, `sin / cos`.
+pub(crate) fn tan_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::F64 => cx.div(cx.sin(x), cx.cos(x)),
+        _ => cx.tan(x),
+    }
+}
+
+/// `Cosh`; of float64, for which runtimes lack it, `(e^x + e^-x) / 2`.
+pub(crate) fn cosh_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::F64 => {
+            let power = cx.exp(x);
+            cx.mul(cx.add(power, cx.reciprocal(power)), 0.5)
+        }
+        _ => cx.cosh(x),
+    }
+}
+
+/// `Sinh`; of float64, for which runtimes lack it, `tanh cosh`.
+pub(crate) fn sinh_of(cx: &Cx, x: Value) -> Value {
+    match cx.dtype(x) {
+        DType::F64 => cx.mul(cx.tanh(x), cosh_of(cx, x)),
+        _ => cx.sinh(x),
+    }
+}
+
+/// `a` to the power `b`, in their common type. ONNX Runtime computes integer powers through doubles: known ones stay exact as
+/// products.
+pub(crate) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let dtype = cx.result_type(&[a.clone(), b.clone()]);
+    power(cx, &a, &b, dtype)
+}
+
+pub(crate) fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lowered {
+    let base = cx.as_tensor(a, dtype);
+    let TensorOrScalar::Scalar(exponent) = b else {
+        let exponent = cx.as_tensor(b, dtype);
+        return Ok(match dtype.is_float() {
+            true => cx.pow(base, exponent),
+            false => integer_power(cx, base, exponent),
+        });
+    };
+    let number = exponent.to_f64();
+    if dtype.is_float() {
+        return Ok(match number {
+            1.0 => base,
+            2.0 => cx.mul(base, base),
+            0.5 => cx.sqrt(base),
+            -1.0 => cx.reciprocal(base),
+            -0.5 => cx.reciprocal(cx.sqrt(base)),
+            _ => cx.pow(base, *exponent),
+        });
+    }
+    match u32::try_from(exponent.to_i64()) {
+        Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
+        Ok(n) => Ok(known_power(cx, base, n)),
+        Err(_) => {
+            Err(LowerError::unsupported("integers to negative integer powers are not integers"))
+        }
+    }
+}
+
+/// By squaring.
+fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
+    match n {
+        1 => base,
+        _ => {
+            let half = known_power(cx, base, n / 2);
+            let square = cx.mul(half, half);
+            if n % 2 == 1 { cx.mul(square, base) } else { square }
+        }
+    }
+}
+
+/// By squaring in a loop over the exponent's bits, exact and wrapping as in PyTorch: ONNX leaves overflow open, and ONNX
+/// Runtime computes in doubles. Of negative exponents only 1 and -1 leave whole numbers, all others 0.
+fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
+    let dtype = cx.dtype(base);
+    let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
+    let base = match dtype.is_unsigned() {
+        true => base,
+        false => {
+            let unit = cx.equal(cx.abs(base), 1);
+            let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
+            cx.select(vanishes, 0, base)
+        }
+    };
+    let start =
+        [cx.full(&shape, 1, dtype), cx.expand(base, &shape), cx.expand(cx.abs(exponent), &shape)];
+    let last = repeat(cx, None, &start, |_, carried| {
+        let two = cx.scalar(2, dtype);
+        let odd = cx.cast(cx.mod_(carried[2], two, attrs::Mod::default()), DType::Bool);
+        let rest = cx.div(carried[2], two);
+        let power = cx.select(odd, cx.mul(carried[0], carried[1]), carried[0]);
+        let square = cx.mul(carried[1], carried[1]);
+        let go_on = any(cx, cx.cast(rest, DType::Bool));
+        (Some(go_on), vec![power, square, rest])
+    });
+    last[0]
+}
+
+/// `sqrt(a^2 + b^2)` as PyTorch has it: without overflow on the way. In the type of `a`.
+pub(crate) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
+    cx.cast(length(cx, a, b), cx.dtype(a))
+}
+
+/// `sqrt(a^2 + b^2)` in float64. Squares of narrower floats neither overflow nor vanish there; float64 itself is divided by
+/// the larger of `|a|` and `|b|` first, unless that is 0 or infinite.
+pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
+    let root = |a, b| cx.sqrt(cx.add(cx.mul(a, a), cx.mul(b, b)));
+    if cx.dtype(a) != DType::F64 {
+        return root(cx.cast(a, DType::F64), cx.cast(b, DType::F64));
+    }
+    let largest = cx.maximum(cx.abs(a), cx.abs(b));
+    let usable = cx.and(cx.greater(largest, 0.0), cx.less(largest, f64::INFINITY));
+    let scale = cx.select(usable, largest, 1.0);
+    cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
+}
+
+/// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has
+/// the other sign, zeros included, which its reciprocal shows. Of zeros, whose signs count, tiny numbers stand instead, of
+/// infinities the largest ones.
+pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
+    let dtype = cx.dtype(x);
+    let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
+    let tiny = between(cx.reciprocal(x), smallest(dtype));
+    let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
+    let angle = cx.atan(cx.div(between(y, largest(dtype)), x));
+    let upper = cx.less(cx.reciprocal(angle), 0.0);
+    let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
+    cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
+}
+
+/// The polynomial of these coefficients, the highest power's first, by Horner's scheme.
+pub(crate) fn polynomial(cx: &Cx, x: Value, coefficients: &[f64]) -> Value {
+    let Some((&first, rest)) = coefficients.split_first() else {
+        return cx.scalar(0, cx.dtype(x));
+    };
+    let start = cx.scalar(first, cx.dtype(x));
+    rest.iter().fold(start, |sum, &c| cx.add(cx.mul(sum, x), c))
+}
+
+/// `numerator(x) / denominator(x)`.
+pub(crate) fn rational(cx: &Cx, x: Value, numerator: &[f64], denominator: &[f64]) -> Value {
+    cx.div(polynomial(cx, x, numerator), polynomial(cx, x, denominator))
+}
+
+/// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
+pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType) -> Value {
+    let wide = match dtype {
+        DType::F64 => DType::F64,
+        d if d.is_float() => DType::F32,
+        _ => DType::F64,
+    };
+    let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
+    let vector = |v| cx.reshape(v, &[Expr::int(1)]);
+    if steps <= 1 {
+        let only = cx.cast(vector(low), dtype);
+        return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };
+    }
+    let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
+    let (near, far) = (steps / 2, steps - steps / 2);
+    let count = |n: i64| cx.cast(cx.iota(&Expr::int(n)), wide);
+    let first = cx.add(low, cx.mul(count(near), step));
+    // steps - 1 - i, for the places i of the second half.
+    let back = cx.sub(cx.scalar(far - 1, wide), count(far));
+    let second = cx.sub(high, cx.mul(back, step));
+    let all = if near == 0 { second } else { cx.concat(&[first, second], 0) };
+    cx.cast(all, dtype)
+}

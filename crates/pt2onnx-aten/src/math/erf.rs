@@ -1,0 +1,56 @@
+//! Error functions and the normal distribution.
+
+use crate::Cx;
+use crate::math::coefficients::*;
+use crate::math::elementary::polynomial;
+use crate::math::elementary::rational;
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+/// `e^(z^2) erfc(z)` of `z >= 0`, to the precision of `z`'s type.
+pub(crate) fn erfcx_positive(cx: &Cx, z: Value) -> Value {
+    let t = cx.reciprocal(cx.add(cx.mul(z, 0.5), 1));
+    let u = cx.sub(cx.mul(t, 2), 1);
+    let coefficients = match cx.dtype(z) {
+        DType::F64 => ERFCX_F64,
+        _ => ERFCX_F32,
+    };
+    cx.mul(t, cx.exp(polynomial(cx, u, coefficients)))
+}
+
+/// `e^(-z^2)`.
+pub(crate) fn bell(cx: &Cx, z: Value) -> Value {
+    cx.exp(cx.neg(cx.mul(z, z)))
+}
+
+/// `1 - erf(x)`: `e^(-x^2) erfcx(|x|)`, of negative `x` taken from 2. The relative error stays that of `erfcx`.
+pub(crate) fn erfc_of(cx: &Cx, x: Value) -> Value {
+    let z = cx.abs(x);
+    let tail = cx.mul(bell(cx, z), erfcx_positive(cx, z));
+    cx.select(cx.less(x, 0.0), cx.sub(2, tail), tail)
+}
+
+/// `erfc(-x / sqrt 2) / 2`.
+pub(crate) fn ndtr_of(cx: &Cx, x: Value) -> Value {
+    let t = cx.mul(x, -FRAC_1_SQRT_2);
+    cx.mul(erfc_of(cx, t), 0.5)
+}
+
+/// The normal quantile of a probability, given as its distance from 1/2 and from the nearer of 0 and 1: S. Moshier's `ndtri`
+/// (Cephes), relative error 1e-15.
+pub(crate) fn quantile(cx: &Cx, center: Value, tail: Value) -> Value {
+    let square = cx.mul(center, center);
+    let curve = cx.mul(square, rational(cx, square, NDTRI_P0, NDTRI_Q0));
+    let middle = cx.mul(cx.add(center, cx.mul(center, curve)), (2.0 * PI).sqrt());
+    let x = cx.sqrt(cx.mul(cx.log(tail), -2.0));
+    let z = cx.reciprocal(x);
+    let near = rational(cx, z, NDTRI_P1, NDTRI_Q1);
+    let far = rational(cx, z, NDTRI_P2, NDTRI_Q2);
+    let correction = cx.mul(z, cx.select(cx.less(x, 8.0), near, far));
+    let distance = cx.sub(cx.sub(x, cx.mul(cx.log(x), z)), correction);
+    let distance = cx.select(cx.equal(tail, 0.0), f64::INFINITY, distance);
+    let outer = cx.mul(distance, cx.sign(center));
+    // Cephes changes over at e^-2.
+    cx.select(cx.greater(tail, (-2f64).exp()), middle, outer)
+}

@@ -1,0 +1,64 @@
+//! Cholesky factors `A = L L^H`.
+
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::triangular::triangular;
+use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
+use crate::{Complex, Cx};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// L with `A = L L^H`, one column a step, of the lower triangle of `a`; and for each step whether the matrix was not
+/// positive there. With `stop`, such a step ends it, as LAPACK's: behind it, the matrix stays as it was.
+fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
+    let n = rows_of(cx, a);
+    let rows = count_rows(cx, &n);
+    let batch = batch_of(cx, a);
+    let shape = shape_with(&batch, &[&n]);
+    let mut start = vec![a];
+    if stop {
+        let one = Expr::int(1);
+        start.push(cx.full(&shape_with(&batch, &[&one, &one]), true, DType::Bool).into());
+    }
+    let (_, collected) = iterate(cx, &n, &start, |k, state| {
+        let left = column(cx, state[0], k);
+        let corner = row(cx, left, k).re;
+        let rank = cx.rank(corner);
+        let below = cx.greater_or_equal(rows, k);
+        let fine = cx.greater(corner, 0.0);
+        let mut l = left.over(cx, cx.sqrt(corner)).keep(cx, below);
+        let rest = state[0].sub(cx, l.mul(cx, l.adjoint(cx)));
+        let mut after = vec![rest];
+        if let Some(going) = state.get(1) {
+            let still = cx.and(going.re, fine);
+            after.push(still.into());
+            // The element that failed is stored, too.
+            let failed = cx.and(going.re, cx.equal(rows, k));
+            let untouched = left.select(cx, failed, column(cx, a, k)).keep(cx, below);
+            l = l.select(cx, still, untouched);
+        }
+        let fine = cx.squeeze(fine, &[rank - 2, rank - 1]);
+        let l = l.map(|x| cx.reshape(x, &shape));
+        Step { state: after, collected: vec![l, cx.not(fine).into()], go_on: None }
+    });
+    (collected[0], collected[1].re)
+}
+
+/// The factor that `upper` asks for, of the triangle that it names.
+pub(crate) fn factor_of(cx: &Cx, a: Complex, upper: bool, stop: bool) -> (Complex, Value) {
+    match upper {
+        true => {
+            let (l, bad) = factor(cx, a.adjoint(cx), stop);
+            (l.adjoint(cx), bad)
+        }
+        false => factor(cx, a, stop),
+    }
+}
+
+/// `X` with `L L^H X = B`, or `U^H U X = B`.
+pub(crate) fn solve(cx: &Cx, factor: Complex, b: Complex, upper: bool) -> Complex {
+    let other = factor.adjoint(cx);
+    let (l, u) = if upper { (other, factor) } else { (factor, other) };
+    let y = triangular(cx, l, b, false, false);
+    triangular(cx, u, y, true, false)
+}

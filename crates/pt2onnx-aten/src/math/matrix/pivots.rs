@@ -1,0 +1,74 @@
+//! Pivots: the choice and exchange of rows, and permutations as LAPACK records them.
+
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::{count_rows, shape_with};
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// What looks for the largest element: as LAPACK, of complex ones the sum of both parts' absolute values.
+pub(crate) fn cabs1(cx: &Cx, a: Complex) -> Value {
+    match a.im {
+        None => cx.abs(a.re),
+        Some(im) => cx.add(cx.abs(a.re), cx.abs(im)),
+    }
+}
+
+/// For each row, which one comes there when row `k` and the row with the largest element of `column` from `k` on change
+/// places; and that row.
+pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Value) {
+    let axis = cx.rank(column.re) as i64 - 2;
+    let behind = cx.select(cx.less(rows, k), -1.0, cabs1(cx, column));
+    let options = attrs::ArgMax { axis, ..Default::default() };
+    let largest = cx.arg_max(behind, options);
+    let swapped = cx.select(cx.equal(rows, largest), k, rows);
+    (cx.select(cx.equal(rows, k), largest, swapped), largest)
+}
+
+/// The rows of `a` in that order.
+pub(crate) fn reorder(cx: &Cx, a: Complex, order: Value) -> Complex {
+    let axis = cx.rank(a.re) as i64 - 2;
+    let order = cx.expand(order, &cx.shape(a.re));
+    a.map(|x| cx.gather_elements(x, order, attrs::GatherElements { axis }))
+}
+
+/// P with `A = P @ L @ U`: ones where a row came from.
+pub(crate) fn permutation_matrix(cx: &Cx, permutation: Value, dtype: DType) -> Value {
+    let rank = cx.rank(permutation);
+    let rows = count_rows(cx, &cx.dim(permutation, -1));
+    let from = cx.unsqueeze(permutation, &[rank - 1]);
+    cx.cast(cx.equal(rows, from), dtype)
+}
+
+/// The order of rows that `pivots` lead to, one exchange after the other.
+pub(crate) fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
+    let numbers = count_rows(cx, rows);
+    let mut shape = cx.shape(pivots);
+    let steps = shape.pop().unwrap_or(Expr::int(0));
+    let start = cx.expand(numbers, &shape_with(&shape, &[rows, &Expr::int(1)]));
+    let rank = cx.rank(start);
+    let (state, _) = iterate(cx, &steps, &[start.into()], |k, state| {
+        let pivot = cx.sub(cx.cast(cx.gather(pivots, k, rank - 2), DType::I64), 1);
+        let pivot = cx.unsqueeze(pivot, &[rank - 1]);
+        let swapped = cx.select(cx.equal(numbers, pivot), k, numbers);
+        let order = cx.select(cx.equal(numbers, k), pivot, swapped);
+        Step::state(vec![reorder(cx, state[0], order)])
+    });
+    cx.squeeze(state[0].re, &[rank - 1])
+}
+
+/// The first place in the last dimension that is true, counted from 1, or 0 where none is; int32.
+pub(crate) fn first_of(cx: &Cx, flags: Value) -> Value {
+    let rank = cx.rank(flags);
+    let mut shape = cx.shape(flags);
+    shape.pop();
+    if cx.dim(flags, -1).as_int() == Some(0) {
+        return cx.full(&shape, 0, DType::I32);
+    }
+    let flags = cx.cast(flags, DType::I32);
+    let options = attrs::ArgMax { axis: rank as i64 - 1, keepdims: false, ..Default::default() };
+    let first = cx.cast(cx.add(cx.arg_max(flags, options), 1), DType::I32);
+    let any = cx.reduce("ReduceMax", flags, &[rank - 1], false);
+    cx.mul(first, any)
+}

@@ -1,0 +1,108 @@
+//! Schur's form `A = Q T Q^H` of general matrices by the shifted QR algorithm, and eigenvectors from it.
+
+use crate::math::matrix::iterate::{Step, iterate};
+use crate::math::matrix::pivots::cabs1;
+use crate::math::matrix::qr::{orthogonal, reflect};
+use crate::math::matrix::{as_column, column, count_rows, identity, row, rows_of};
+use crate::math::precision::epsilon;
+use crate::{Complex, Cx};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// Steps for each eigenvalue after which the iteration ends at the latest; two or three are usual.
+const STEPS: i64 = 30;
+
+/// `a / b`, and 0 where `b` is 0.
+fn quotient(cx: &Cx, a: Complex, b: Complex) -> Complex {
+    a.div(cx, b).keep(cx, b.truth(cx))
+}
+
+/// The number in row `i` and column `j` of each matrix, both (.., 1, 1), picked by masks.
+fn element(cx: &Cx, a: Complex, of_row: Value, of_column: Value) -> Complex {
+    let rank = cx.rank(a.re);
+    let kept = a.keep(cx, cx.and(of_row, of_column));
+    kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2, rank - 1], true))
+}
+
+/// `A = Q T Q^H`, T with nothing of size below its diagonal. A step takes the leading block whose last row is not zero left
+/// of the diagonal, and factors it, less Wilkinson's shift.
+pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
+    let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
+    let rank = cx.rank(a.re);
+    let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
+    let one = identity(cx, &n, dtype);
+    let left = cx.less(columns, rows);
+    let start = Complex::from(cx.expand(one, &cx.shape(a.re))).complex(cx);
+    let (state, _) = iterate(cx, &(&n * STEPS), &[a, start], |step, state| {
+        let t = state[0];
+        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 1], true);
+        let rests = total(cabs1(cx, t.keep(cx, left)));
+        let sums = total(cabs1(cx, t));
+        let largest = cx.reduce("ReduceMax", sums, &[rank - 2], true);
+        let open = cx.greater(rests, cx.mul(largest, epsilon(dtype)));
+        // The last row with something left, 0 if there is none.
+        let last = cx.reduce("ReduceMax", cx.select(open, rows, 0), &[rank - 2], true);
+        let before = cx.sub(last, 1);
+        let [at, over] = [last, before].map(|i| (cx.equal(rows, i), cx.equal(columns, i)));
+        let a = element(cx, t, over.0, over.1);
+        let b = element(cx, t, over.0, at.1);
+        let c = element(cx, t, at.0, over.1);
+        let d = element(cx, t, at.0, at.1);
+        // d - bc / (h + sign(h) sqrt(h^2 + bc)) with h = (a - d) / 2: the eigenvalue of the corner nearest to d.
+        let h = a.sub(cx, d).scale(cx, 0.5);
+        let bc = b.mul(cx, c);
+        let root = h.mul(cx, h).add(cx, bc).sqrt(cx);
+        let along = h.conj(cx).mul(cx, root).re;
+        let root = root.map(|x| cx.neg(x)).select(cx, cx.less(along, 0.0), root);
+        let shift = d.sub(cx, quotient(cx, bc, h.add(cx, root)));
+        // Now and then another one, as cycles have been seen.
+        let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
+        let odd = {
+            let rest = cx.reduce("ReduceMax", cx.select(at.0, rests, 0.0), &[rank - 2], true);
+            let off = Complex::new(cx.mul(rest, 0.75), cx.mul(rest, 0.4375));
+            d.add(cx, off)
+        };
+        let shift = odd.select(cx, cx.equal(round, 9), shift);
+        let within = cx.and(cx.less_or_equal(rows, last), cx.less_or_equal(columns, last));
+        let shifted = t.sub(cx, shift.times(cx, one));
+        let block = shifted.select(cx, within, Complex::from(one).complex(cx));
+        let reflected = reflect(cx, block);
+        let q = orthogonal(cx, reflected.vectors, reflected.taus, &n);
+        let turned = q.adjoint(cx).matmul(cx, t).matmul(cx, q);
+        let most = cx.reduce("ReduceMax", last, &[], false);
+        Step {
+            state: vec![turned, state[1].matmul(cx, q)],
+            collected: Vec::new(),
+            go_on: Some(cx.greater(most, 0)),
+        }
+    });
+    (state[0], state[1])
+}
+
+/// Eigenvectors of the triangle `t`, as the columns of a triangle with ones on the diagonal: one row a step, from below.
+pub(crate) fn back_substitution(cx: &Cx, t: Complex, values: Complex) -> Complex {
+    let (n, dtype) = (rows_of(cx, t), cx.dtype(t.re));
+    let rank = cx.rank(t.re);
+    let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
+    let lambdas = as_column(cx, values).transpose(cx);
+    let most = cx.reduce("ReduceMax", cabs1(cx, t), &[rank - 2, rank - 1], true);
+    // Equal eigenvalues: as far apart as rounding puts them, and never 0.
+    let least = cx.add(cx.mul(most, epsilon(dtype)), f64::from(f32::MIN_POSITIVE));
+    let one = identity(cx, &n, dtype);
+    let start = Complex::from(cx.expand(one, &cx.shape(t.re))).complex(cx);
+    let (state, _) = iterate(cx, &n, &[start], |step, state| {
+        let k = cx.sub(cx.size(&(&n - &Expr::int(1))), step);
+        let of_row = row(cx, t, k);
+        let corner = column(cx, of_row, k);
+        let behind = of_row.keep(cx, cx.greater(columns, k));
+        let sum = behind.matmul(cx, state[0]);
+        let gap = lambdas.sub(cx, corner);
+        let close = cx.less(cabs1(cx, gap), least);
+        let gap = Complex::from(least).select(cx, close, gap);
+        let found = sum.div(cx, gap);
+        let here = cx.and(cx.equal(rows, k), cx.greater(columns, k));
+        Step::state(vec![found.select(cx, here, state[0])])
+    });
+    state[0]
+}

@@ -1,0 +1,240 @@
+//! Histograms: how many elements, or how much of their weight, fall into each bin.
+
+use crate::math::elementary::spaced;
+use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
+use crate::math::shape::flat;
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, op::op};
+use pt2onnx_fx::graph::Argument;
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_histogramdd_bin_edges, histogramdd_edges),
+    op!(aten::_histogramdd_from_bin_cts, histogramdd_counts),
+    op!(aten::_histogramdd_from_bin_tensors, histogramdd_counts),
+    op!(aten::bincount, bincount),
+    op!(aten::histc, histc),
+    op!(aten::histogram_bin_ct, histogram),
+    op!(aten::histogram_bins_tensor, histogram),
+    op!(aten::histogramdd, histogramdd),
+    op!(aten::histogramdd_TensorList_bins, histogramdd),
+    op!(aten::histogramdd_int_bins, histogramdd),
+];
+
+/// Bins: how many each dimension has, or their edges.
+#[derive(Debug, Clone)]
+enum Bins {
+    /// So many bins of equal width along each dimension; one number is for all dimensions.
+    Counts(Vec<i64>),
+    /// The edges along each dimension: one more than there are bins.
+    Edges(Vec<Value>),
+}
+
+impl FromArg for Bins {
+    fn accepts(ty: &ParamType) -> bool {
+        Vec::<i64>::accepts(ty) || Value::accepts(ty) || Vec::<Value>::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match arg {
+            Argument::Tensor(_) => Ok(Bins::Edges(vec![Value::from_arg(cx, arg)?])),
+            Argument::Tensors(_) => Vec::from_arg(cx, arg).map(Bins::Edges),
+            _ => Vec::from_arg(cx, arg).map(Bins::Counts),
+        }
+    }
+}
+
+arguments! {
+    /// What histograms take.
+    struct HistogramArgs {
+        input: Value,
+        bins: Bins,
+        range: Option<Vec<f64>>,
+        weight: Option<Value>,
+        density: bool,
+    }
+}
+
+/// Zeros, `size` (a vector of one) of them, with `weights` added up at `indices`.
+fn counted(cx: &Cx, size: Value, indices: Value, weights: Value) -> Value {
+    let zeros = cx.emit1(
+        "Expand",
+        &[Some(cx.scalar(0, cx.dtype(weights))), Some(size)],
+        Default::default(),
+    );
+    let options = attrs::ScatterElements { axis: 0, reduction: "add" };
+    cx.scatter_elements(zeros, indices, weights, options)
+}
+
+/// How often each number occurs, or the sum of its weights: up to the largest number, but at least `minlength` results.
+fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lowered {
+    let x = cx.cast(x, DType::I64);
+    // In one list with `minlength - 1`, there is a largest of no numbers, too.
+    let least = cx.sizes(&[minlength - 1]);
+    let largest = cx.reduce("ReduceMax", cx.concat(&[x, least], 0), &[0], true);
+    let weights = match weights {
+        Some(w) => cx.cast(w, cx.out_dtype()?),
+        None => cx.full(&cx.shape(x), 1, DType::I64),
+    };
+    Ok(counted(cx, cx.add(largest, 1), x, weights))
+}
+
+/// How many elements are in each of `bins` bins of equal width between `min` and `max`; where both are equal, between the
+/// smallest and the largest element.
+fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
+    let dtype = cx.dtype(x);
+    let wide = match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        _ => DType::F64,
+    };
+    let x = cx.cast(flat(cx, x), wide);
+    let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;
+    let place = cx.div(cx.mul(cx.sub(x, low), bins as f64), cx.sub(high, low));
+    let inside = cx.and(cx.greater_or_equal(x, low), cx.less_or_equal(x, high));
+    // The last bin has its upper edge, too; what lies outside is counted as nothing in the first.
+    let place = cx.minimum(cx.floor(place), (bins - 1) as f64);
+    let place = cx.cast(cx.select(inside, place, 0.0), DType::I64);
+    let counts = counted(cx, cx.ints(&[bins]), place, cx.cast(inside, wide));
+    Ok(cx.cast(counts, dtype))
+}
+
+/// The given range, or that of the elements; one more on both sides where that is empty.
+fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
+    let dtype = cx.dtype(x);
+    if min != max {
+        return Ok((cx.scalar(min, dtype), cx.scalar(max, dtype)));
+    }
+    if cx.numel(x).as_int() == Some(0) {
+        return Ok((cx.scalar(min - 1.0, dtype), cx.scalar(max + 1.0, dtype)));
+    }
+    let axes = all_axes(cx, x);
+    let (low, high) =
+        (reduce(cx, "ReduceMin", x, &axes, false), reduce(cx, "ReduceMax", x, &axes, false));
+    let same = cx.equal(low, high);
+    Ok((cx.select(same, cx.sub(low, 1.0), low), cx.select(same, cx.add(high, 1.0), high)))
+}
+
+/// `bins + 1` edges of equal distances, over the given range or that of the elements.
+fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
+    let dtype = cx.dtype(x);
+    let (low, high) = match given {
+        Some([min, max]) if min == max => {
+            (cx.scalar(min - 0.5, dtype), cx.scalar(max + 0.5, dtype))
+        }
+        Some([min, max]) => (cx.scalar(*min, dtype), cx.scalar(*max, dtype)),
+        _ if cx.numel(x).as_int() == Some(0) => (cx.scalar(0.0, dtype), cx.scalar(1.0, dtype)),
+        _ => {
+            let axes = all_axes(cx, x);
+            let (low, high) = (
+                reduce(cx, "ReduceMin", x, &axes, false),
+                reduce(cx, "ReduceMax", x, &axes, false),
+            );
+            let same = cx.equal(low, high);
+            (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
+        }
+    };
+    Ok(spaced(cx, low, high, bins + 1, dtype))
+}
+
+/// The points as a matrix: one in each row, of as many coordinates as the last dimension of `x` has.
+fn points(cx: &Cx, x: Value) -> Value {
+    let n = cx.dim(x, -1);
+    let lead: Vec<Expr> =
+        cx.shape(x).split_last().map(|(_, lead)| lead.to_vec()).unwrap_or_default();
+    cx.reshape(x, &[Expr::product(lead), n])
+}
+
+/// The edges of the bins along each dimension of the points; `range` holds both ends of each dimension.
+fn all_edges(cx: &Cx, points: Value, bins: Bins, range: Option<&[f64]>) -> Lowered<Vec<Value>> {
+    let counts = match bins {
+        Bins::Edges(edges) => return Ok(edges),
+        Bins::Counts(n) if n.len() == 1 => {
+            let dims = cx.dim(points, 1).as_int();
+            let unknown =
+                || LowerError::unsupported("histograms of a dynamic number of dimensions");
+            vec![n[0]; dims.ok_or_else(unknown)?.max(0) as usize]
+        }
+        Bins::Counts(n) => n,
+    };
+    let one = |(i, &n): (usize, &i64)| {
+        let given = range.and_then(|r| r.get(2 * i..2 * i + 2));
+        edges(cx, cx.take(points, 1, &Expr::int(i as i64)), n, given)
+    };
+    counts.iter().enumerate().map(one).collect()
+}
+
+/// The histogram of all elements, and the edges of its bins.
+fn histogram(cx: &Cx, args: HistogramArgs) -> Lowered<[Value; 2]> {
+    let x = args.input;
+    let points = cx.reshape(x, &[cx.numel(x), Expr::int(1)]);
+    let edges = match args.bins {
+        Bins::Edges(edges) => edges,
+        Bins::Counts(n) => n
+            .iter()
+            .map(|&n| edges(cx, flat(cx, x), n, args.range.as_deref()))
+            .collect::<Lowered<Vec<_>>>()?,
+    };
+    let &[along] = edges.as_slice() else {
+        return Err(LowerError::unsupported("a histogram of several dimensions"));
+    };
+    Ok([counts(cx, points, &edges, args.weight, args.density), along])
+}
+
+/// The histogram of points of several dimensions, and the edges of its bins along each dimension.
+fn histogramdd(cx: &Cx, args: HistogramArgs) -> Lowered<Vec<Value>> {
+    let points = points(cx, args.input);
+    let edges = all_edges(cx, points, args.bins, args.range.as_deref())?;
+    let counts = counts(cx, points, &edges, args.weight, args.density);
+    Ok([counts].into_iter().chain(edges).collect())
+}
+
+/// The first result of [`histogramdd`].
+fn histogramdd_counts(cx: &Cx, args: HistogramArgs) -> Lowered {
+    let points = points(cx, args.input);
+    let edges = all_edges(cx, points, args.bins, args.range.as_deref())?;
+    Ok(counts(cx, points, &edges, args.weight, args.density))
+}
+
+/// The edges that [`histogramdd`] uses.
+fn histogramdd_edges(cx: &Cx, args: HistogramArgs) -> Lowered<Vec<Value>> {
+    all_edges(cx, points(cx, args.input), args.bins, args.range.as_deref())
+}
+
+/// How many points (or how much of their weight) lie between the edges. The last edge belongs to the last bin. `density`
+/// divides by the sum of all counts and by the size of each bin.
+fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, density: bool) -> Value {
+    let dtype = cx.dtype(points);
+    let one = Expr::int(1);
+    let sizes: Vec<Expr> = edges.iter().map(|&e| cx.dim(e, 0) - 1).collect();
+    let mut place = cx.scalar(0, DType::I64);
+    let mut inside: Option<Value> = None;
+    for (i, (&edges, size)) in edges.iter().zip(&sizes).enumerate() {
+        let x = cx.slice(points, 1, &Expr::int(i as i64), &Expr::int(i as i64 + 1), 1);
+        let not_behind = cx.cast(cx.less_or_equal(edges, x), DType::I64);
+        let found = cx.sub(reduce(cx, "ReduceSum", not_behind, &[1], false), 1);
+        let x = cx.reshape(x, &[cx.dim(points, 0)]);
+        let (first, last) = (cx.take(edges, 0, &Expr::int(0)), cx.take(edges, 0, size));
+        let here = cx.and(cx.greater_or_equal(x, first), cx.less_or_equal(x, last));
+        let bin = cx.minimum(found, cx.size(&(size - &one)));
+        place = cx.add(cx.mul(place, cx.size(size)), bin);
+        inside = Some(inside.map_or(here, |before| cx.and(before, here)));
+    }
+    let inside = inside.unwrap_or_else(|| cx.scalar(true, DType::Bool));
+    let weights = match weight {
+        Some(w) => cx.select(inside, flat(cx, w), 0.0),
+        None => cx.cast(inside, dtype),
+    };
+    let place = cx.select(inside, place, 0);
+    let counts = counted(cx, cx.sizes(&[Expr::product(sizes.clone())]), place, weights);
+    let counts = cx.reshape(counts, &sizes);
+    if !density {
+        return counts;
+    }
+    let widths = edges.iter().enumerate().map(|(i, &e)| {
+        let [a, b] = neighbours(cx, e, 0, 1);
+        as_axis(cx, cx.sub(b, a), i, edges.len())
+    });
+    let share = cx.div(counts, total(cx, counts));
+    widths.fold(share, |share, width| cx.div(share, width))
+}
