@@ -35,11 +35,12 @@ mod testing;
 pub mod schemas;
 
 pub use args::{Args, FromArg};
-pub use cx::{Cx, Outputs, TensorOrScalar, promote_types, result_type};
+pub use cx::{Cx, Outputs, TensorOrScalar};
 pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used};
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Unbound};
+pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};
 
 /// What the macros of tables need.

@@ -269,8 +269,8 @@ pub enum PassProblem {
     NothingReturned,
     #[error("uses `{name}`, of which the archive does not say what it is")]
     NoMeta { name: Name },
-    #[error("has no out-of-place counterpart that is known. Use another operation in the model")]
-    NoTwin,
+    #[error("has no known functional variant. Use another operation in the model")]
+    NoVariant,
     #[error("takes its body's arguments in a way that is not understood")]
     Body,
 }

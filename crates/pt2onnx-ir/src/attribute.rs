@@ -1,6 +1,6 @@
 //! Attribute values of nodes.
 
-use crate::{RegionId, Type, schema::AttributeKind};
+use crate::{ids::RegionId, schema::AttributeKind, types::Type};
 use pt2onnx_tensor::Tensor;
 use std::borrow::Cow;
 
@@ -90,4 +90,9 @@ impl From<&[f32]> for Attribute {
     fn from(v: &[f32]) -> Self {
         Attribute::Floats(v.to_vec())
     }
+}
+
+/// The attributes of an emission: pairs of name and value.
+pub(crate) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
+    given.into_iter().map(|(n, a)| (n.into(), a)).collect()
 }

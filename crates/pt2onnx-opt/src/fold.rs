@@ -1,6 +1,6 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
-use crate::{Changed, Options, eval, rewrite};
+use crate::{Changed, Options, eval};
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,7 +17,7 @@ pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
             for (output, tensor) in outputs.into_iter().zip(results) {
                 if model[output].uses().len() > 0 {
                     let constant = model.add_constant(tensor);
-                    rewrite::substitute(model, output, constant);
+                    model.replace_all_uses(output, constant);
                 }
             }
             changed |= model.erase(node);

@@ -288,8 +288,7 @@ pub fn optimize(model: &mut Model, options: &Options) {
 /// [`optimize`] for a model that others made: what passes go by are the types that follow from its inputs
 /// ([`infer_types`]), not those that it claims. Graph outputs have the claimed ones again in the end.
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
-    let claimed = |v: &pt2onnx_ir::Value| model[*v].ty.clone();
-    let claims: Vec<_> = model.outputs().iter().map(claimed).collect();
+    let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
     aside::each_graph(model, |model| {
         let contents = types::infer(model);
         if options.passes().any(|p| p.name == "fold") {
@@ -297,7 +296,7 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
         }
     });
     optimize(model, options);
-    for (value, claim) in model.outputs().to_vec().into_iter().zip(claims) {
+    for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
         model[value].ty = claim;
     }
 }

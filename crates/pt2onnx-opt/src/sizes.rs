@@ -1,6 +1,6 @@
 //! Sizes that a model computes at run time, as far as they are known before: expressions over the sizes of its inputs.
 
-use crate::{cleanup::known, eval, rewrite};
+use crate::{cleanup::known, eval};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -105,7 +105,7 @@ pub(crate) fn spell_out(model: &mut Model, contents: &Contents) {
             && model[id].op() != "Identity"
         {
             let constant = model.add_constant(tensor);
-            rewrite::substitute(model, output, constant);
+            model.replace_all_uses(output, constant);
         }
     }
 }

@@ -19,12 +19,14 @@
 
 mod dtype;
 mod element;
+mod promotion;
 mod scalar;
 mod storage;
 mod tensor;
 
 pub use dtype::DType;
 pub use element::Element;
+pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;
 pub use storage::{FileRange, Storage};
 pub use tensor::{Tensor, TensorError};

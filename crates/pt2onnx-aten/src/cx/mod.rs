@@ -11,5 +11,5 @@ pub(crate) use context::Call;
 pub use context::Cx;
 pub use outputs::Outputs;
 pub(crate) use outputs::Recorded;
-pub use promote::{TensorOrScalar, promote_types, result_type};
+pub use promote::TensorOrScalar;
 pub(crate) use scope::Scope;

@@ -38,6 +38,14 @@ pub(super) enum Role<'a> {
     Output(&'static str),
 }
 
+/// An output of the model.
+pub(super) struct Output {
+    pub name: Option<Name>,
+    pub value: Value,
+    /// What it is to the program, by PyTorch's name.
+    pub kind: &'static str,
+}
+
 /// Describes the nodes of a program. Texts that nodes share are made once.
 pub(super) struct Annotator<'a> {
     options: Options<'a>,

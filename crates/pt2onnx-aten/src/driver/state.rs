@@ -1,9 +1,14 @@
 //! State: what becomes of the values that a program writes into buffers, parameters and inputs.
 
-use super::{metadata::Role, options::State, types::onnx_type, walk::Driver};
+use super::{
+    metadata::{Output, Role},
+    options::State,
+    types::onnx_type,
+    walk::Driver,
+};
 use crate::SignatureError;
 use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};
-use pt2onnx_ir::{Model, Value};
+use pt2onnx_ir::Model;
 
 /// Whether the program writes into what this placeholder stands for.
 pub(super) fn is_written(program: &ExportedProgram, placeholder: &Name) -> bool {
@@ -37,7 +42,7 @@ impl<'a> Driver<'a> {
         &self,
         program: &ExportedProgram,
         state: State,
-        outputs: &mut Vec<Value>,
+        outputs: &mut Vec<Output>,
         warnings: &mut Vec<String>,
     ) -> Vec<SignatureError> {
         let mut errors = Vec::new();
@@ -55,12 +60,9 @@ impl<'a> Driver<'a> {
                         }
                         continue;
                     };
-                    let value = self.distinct(value, outputs);
                     let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
                     let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
-                    self.builder.edit(|model| model[value].name = Some(name.into()));
-                    self.note(value, Role::Output(kind(mutation)));
-                    outputs.push(value);
+                    outputs.push(Output { name: Some(name.into()), value, kind: kind(mutation) });
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::kinds::needs_no_translation;
 use crate::{Emitted, Registry};
 use pt2onnx_fx::{
     graph::{Graph, Node, OpName},
-    passes::is_aside,
+    passes::is_opaque,
 };
 use pt2onnx_ir::Model;
 use rustc_hash::FxHashMap;
@@ -47,7 +47,7 @@ pub struct OpUse {
     pub count: usize,
     /// Whether a lowering is registered (or none is needed).
     pub supported: bool,
-    /// Whether it only stands for what a pass could not treat ([`is_aside`]).
+    /// Whether it only stands for what a pass could not treat ([`is_opaque`]).
     pub aside: bool,
 }
 
@@ -61,7 +61,7 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
                 target: node.target.to_string(),
                 count: 0,
                 supported: needs_no_translation(node) || registry.is_registered(&op),
-                aside: is_aside(node),
+                aside: is_opaque(node),
                 op,
             }
         };

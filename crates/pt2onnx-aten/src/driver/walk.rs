@@ -16,7 +16,7 @@ use crate::{
 };
 use pt2onnx_fx::{
     graph::{Argument, ExportedProgram, Graph, Name, Node, Site, TensorMeta, ValueMeta},
-    passes::is_aside,
+    passes::is_opaque,
 };
 use pt2onnx_ir::{Builder, Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
         let origin = self.annotator.origin(node);
         let origin = self.builder.edit(|model| model.add_origin(origin));
         self.builder.set_origin(Some(origin));
-        if is_aside(node) {
+        if is_opaque(node) {
             self.stand_ins(node);
         } else if let Err(reason) = self.lower_node(node) {
             let site = Site::of(node);
@@ -283,22 +283,11 @@ impl<'a> Driver<'a> {
                 continue;
             };
             match meta {
-                Some(meta) => self.tensor(i, name, self.written(node, value, meta), meta)?,
+                Some(meta) => self.tensor(i, name, value, meta)?,
                 None => self.number(name, value),
             }
         }
         Ok(())
-    }
-
-    /// What an in-place op wrote, in the type of what it wrote into: `x.add_(y)` keeps `x`'s type, `x.add(y)` promotes.
-    fn written(&self, node: &Node, value: Value, meta: &TensorMeta) -> Value {
-        // FX names in-place ops `add_`, `add__1`; functional ones `add`, `add_1`.
-        let in_place = node.name.ends_with('_')
-            || node.name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("__");
-        match in_place && self.builder.known_dtype(value).is_some() {
-            true => self.builder.cast(value, meta.dtype.to_real()),
-            false => value,
-        }
     }
 
     /// Checks a result against the recorded type, which says more of its sizes, and names it.

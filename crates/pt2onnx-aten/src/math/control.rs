@@ -1,7 +1,7 @@
 //! `Loop` and `Scan` for lowerings: values carried from step to step.
 
 use crate::Cx;
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -33,7 +33,7 @@ pub(crate) fn repeat(
 
 /// Whether any element of a bool tensor is true, also of an empty one.
 pub(crate) fn any(cx: &Cx, x: Value) -> Value {
-    let count = cx.reduce("ReduceSum", cx.cast(x, DType::I64), &[], false);
+    let count = cx.reduce(Reduction::Sum, cx.cast(x, DType::I64), &[], false);
     cx.greater(count, 0)
 }
 

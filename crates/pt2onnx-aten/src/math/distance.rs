@@ -2,13 +2,13 @@
 
 use crate::math::reduce::{Extreme, extreme, reduce};
 use crate::{Complex, Cx, Lowered};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 
 /// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
 pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
     let dtype = cx.dtype(x);
-    let sum = |v| reduce(cx, "ReduceSum", v, axes, keepdim);
+    let sum = |v| reduce(cx, Reduction::Sum, v, axes, keepdim);
     if p == 0.0 {
         return sum(cx.cast(cx.cast(x, DType::Bool), dtype));
     }
@@ -16,9 +16,9 @@ pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> 
         return cx.abs(x);
     }
     if p == 2.0 {
-        reduce(cx, "ReduceL2", x, axes, keepdim)
+        reduce(cx, Reduction::L2, x, axes, keepdim)
     } else if p == 1.0 {
-        reduce(cx, "ReduceL1", x, axes, keepdim)
+        reduce(cx, Reduction::L1, x, axes, keepdim)
     } else if p == f64::INFINITY {
         extreme(cx, Extreme::Max, cx.abs(x), axes, keepdim)
     } else if p == f64::NEG_INFINITY {
@@ -42,7 +42,7 @@ pub(crate) fn complex_norm(cx: &Cx, x: Complex, p: f64, axes: &[usize], keepdim:
     }
     let last = cx.rank(x.re);
     let all: Vec<usize> = axes.iter().copied().chain([last]).collect();
-    let length = reduce(cx, "ReduceL2", cx.cast(cx.pairs(x), DType::F64), &all, keepdim);
+    let length = reduce(cx, Reduction::L2, cx.cast(cx.pairs(x), DType::F64), &all, keepdim);
     let length = if keepdim { cx.squeeze(length, &[last]) } else { length };
     cx.cast(length, cx.dtype(x.re))
 }

@@ -1,12 +1,12 @@
 //! Reductions over axes: sums, extremes, what they are of empty tensors and of NaN.
 
 use crate::{Cx, LowerError, Lowered};
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 /// `op` over `axes` of `x`; over none, `x` itself.
-pub(crate) fn reduce(cx: &Cx, op: &'static str, x: Value, axes: &[usize], keepdim: bool) -> Value {
+pub(crate) fn reduce(cx: &Cx, op: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
     match axes {
         [] => x,
         _ if axes.len() == cx.rank(x) => cx.reduce(op, x, &[], keepdim),
@@ -16,7 +16,7 @@ pub(crate) fn reduce(cx: &Cx, op: &'static str, x: Value, axes: &[usize], keepdi
 
 /// The sum over all elements.
 pub(crate) fn total(cx: &Cx, x: Value) -> Value {
-    reduce(cx, "ReduceSum", x, &all_axes(cx, x), false)
+    reduce(cx, Reduction::Sum, x, &all_axes(cx, x), false)
 }
 
 /// All dimensions of `x`.
@@ -42,10 +42,10 @@ pub(crate) enum Extreme {
 }
 
 impl Extreme {
-    pub(crate) fn reduction(self) -> &'static str {
+    pub(crate) fn reduction(self) -> Reduction {
         match self {
-            Extreme::Max => "ReduceMax",
-            Extreme::Min => "ReduceMin",
+            Extreme::Max => Reduction::Max,
+            Extreme::Min => Reduction::Min,
         }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: b
 
 /// Whether there is a NaN along `axes`.
 pub(crate) fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
-    reduce(cx, "ReduceMax", cx.is_nan(x), axes, keepdim)
+    reduce(cx, Reduction::Max, cx.is_nan(x), axes, keepdim)
 }
 
 /// `vector` with `rank` dimensions: its elements lie along `axis`, the other dimensions are 1.
@@ -120,8 +120,8 @@ pub(crate) fn highest(dtype: DType) -> Scalar {
 pub(crate) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
     let op = match reduction {
         0 => return Ok(loss),
-        1 => "ReduceMean",
-        2 => "ReduceSum",
+        1 => Reduction::Mean,
+        2 => Reduction::Sum,
         _ => {
             return Err(LowerError::unsupported("a reduction that is none of none, mean and sum"));
         }

@@ -1,6 +1,6 @@
 //! Weights and constants: the `*_config.json` that says which record holds which tensor, and the views of the records.
 
-use super::Archive;
+use super::{open::Archive, torch_save::Saved};
 use crate::{
     error::{Error, Invalid, Place, Result},
     graph::build,
@@ -59,6 +59,26 @@ impl Archive {
             payloads.push((name.to_string(), payload));
         }
         Ok(payloads)
+    }
+
+    /// The tensors of an archive of torch 2.1 to 2.7: what `torch.save` wrote, as one record. Versions before 2.3 called it
+    /// JSON, though it is none.
+    pub(super) fn flat_payload(&self, name: &str) -> Result<Payloads> {
+        let mut records = [format!("{name}.pt"), format!("{name}.json")].into_iter();
+        let Some(record) = records.find(|record| self.records.has(record)) else {
+            return Ok(Payloads::new());
+        };
+        self.saved(&record)
+    }
+
+    /// The tensors of a record that `torch.save` wrote. An empty record is an empty dict.
+    fn saved(&self, record: &str) -> Result<Payloads> {
+        let (bytes, place) = self.records.required(record)?;
+        if bytes.bytes().is_empty() {
+            return Ok(Payloads::new());
+        }
+        let tensors = Saved::new(place, bytes)?.tensors()?.into_iter();
+        Ok(tensors.map(|(name, tensor)| (name, Payload::Tensor(tensor))).collect())
     }
 
     fn tensor(

@@ -3,7 +3,7 @@
 //! Nothing is called or imported. An opcode or a global outside the lists here is an error that names it. Memory is
 //! in proportion to the pickle: values live in one arena, and whoever walks them bounds the walk.
 
-use super::torch_save;
+use super::torch_types;
 use crate::error::PickleProblem as Problem;
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, sync::Arc};
@@ -146,8 +146,8 @@ const GLOBALS: &[&str] = &[
 /// Whether a global is data: nothing else may be named at all.
 fn allowed(name: &str) -> bool {
     GLOBALS.contains(&name)
-        || torch_save::element_type(name).is_some()
-        || torch_save::storage_type(name).is_some()
+        || torch_types::element_type(name).is_some()
+        || torch_types::storage_type(name).is_some()
 }
 
 /// More values than this are no state dict. An opcode of one byte can make a value of many.

@@ -1,6 +1,6 @@
 //! The guards of a program: Python conditions on the sizes of its inputs.
 
-use super::{ExportedProgram, Graph};
+use super::{node::Graph, program::ExportedProgram};
 use pt2onnx_symbolic::Expr;
 
 impl ExportedProgram {

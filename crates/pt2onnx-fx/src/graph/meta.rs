@@ -1,6 +1,6 @@
 //! Where a node came from: module path, function, source line.
 
-use super::{Name, Node, OpName};
+use super::name::Name;
 use std::sync::Arc;
 
 /// Where a node came from. Everything may be absent.
@@ -51,7 +51,7 @@ impl NodeMeta {
     }
 }
 
-fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
+pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
     let mut code = "";
     let frame = stack_trace.lines().rev().find_map(|line| {
         let frame = line.trim_start().strip_prefix("File \"");
@@ -79,49 +79,6 @@ impl std::fmt::Display for SourceLine<'_> {
             "" => Ok(()),
             code => write!(f, ": {code}"),
         }
-    }
-}
-
-/// A node, for messages about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// Name of the node.
-    pub node: Name,
-    /// What it calls.
-    pub target: OpName,
-    /// Path of the module it ran in: `layer1.0`; empty for the root, `None` if not known.
-    pub module: Option<Name>,
-    stack_trace: Option<Arc<str>>,
-}
-
-impl Site {
-    /// Of a node.
-    pub fn of(node: &Node) -> Self {
-        Self {
-            node: node.name.clone(),
-            target: node.target.clone(),
-            module: node.meta.nn_module_stack.last().map(|f| f.path.clone()),
-            stack_trace: node.meta.stack_trace.clone(),
-        }
-    }
-
-    /// The user's line that made the node, if known.
-    pub fn source_line(&self) -> Option<SourceLine<'_>> {
-        source_line(self.stack_trace.as_deref()?)
-    }
-}
-
-/// ``aten.add_.Tensor (node `add_` in module layer1.0, model.py:12: x.add_(1))``.
-impl std::fmt::Display for Site {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (node `{}`", self.target, self.node)?;
-        if let Some(module) = self.module.as_ref().filter(|m| !m.is_empty()) {
-            write!(f, " in module {module}")?;
-        }
-        if let Some(line) = self.source_line() {
-            write!(f, ", {line}")?;
-        }
-        f.write_str(")")
     }
 }
 

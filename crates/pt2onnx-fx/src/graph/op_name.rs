@@ -1,6 +1,6 @@
 //! Names of what a node calls.
 
-use super::Name;
+use super::name::Name;
 use std::{fmt, ops::Deref, sync::Arc};
 
 /// Name of an operator or function: `aten.add.Tensor`, `_operator.add`, `torch.sym_max`, `higher_order.cond`. Cheap to clone.

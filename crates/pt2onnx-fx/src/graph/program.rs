@@ -1,6 +1,9 @@
 //! A whole program: graph, signature, constraints and the tensors it uses.
 
-use super::{Argument, CustomObj, Graph, Name};
+use super::{
+    name::Name,
+    node::{Argument, CustomObj, Graph},
+};
 use indexmap::IndexMap;
 use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::Tensor;

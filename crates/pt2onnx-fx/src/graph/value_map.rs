@@ -1,6 +1,6 @@
 //! Tables with an entry for some values of a graph.
 
-use super::{Graph, Values};
+use super::{node::Graph, value::Values};
 use rustc_hash::FxHashMap;
 
 /// Something about values of a graph, by name. It lies in the order of [`Graph::values`]: in a long graph, what is said of

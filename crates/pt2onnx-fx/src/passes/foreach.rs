@@ -1,13 +1,13 @@
 //! Operators on lists of tensors taken apart: `_foreach_add(xs, ys)` is an `add` for each `x`.
 
-use super::{names::Taken, problem};
+use super::{names::Taken, problem::problem};
 use crate::{
     error::{PassProblem, Result},
     graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName},
 };
 
 /// Replaces `_foreach_*` operators, those that write in place too, by one operator per tensor, in bodies too.
-/// `_foreach_norm`, `_foreach_max` and others whose twin is of another kind are left.
+/// `_foreach_norm`, `_foreach_max` and others whose functional variant is of another kind are left alone.
 pub fn expand_foreach(program: &mut ExportedProgram) -> Result<()> {
     expand(&mut program.graph)
 }
@@ -34,7 +34,7 @@ fn expand(graph: &mut Graph) -> Result<()> {
             continue;
         };
         let Some(Argument::Tensors(tensors)) = node.args.first().map(|a| &a.value) else {
-            return Err(problem(&node, PassProblem::NoTwin));
+            return Err(problem(&node, PassProblem::NoVariant));
         };
         let results = node.output_names();
         for (i, x) in tensors.iter().enumerate() {
@@ -53,7 +53,7 @@ fn expand(graph: &mut Graph) -> Result<()> {
             nodes.push(Node {
                 name: result.clone(),
                 target: OpName::new("aten", &name, overload),
-                args: args.ok_or_else(|| problem(&node, PassProblem::NoTwin))?,
+                args: args.ok_or_else(|| problem(&node, PassProblem::NoVariant))?,
                 outputs: vec![Argument::Tensor(result)],
                 single_return: None,
                 meta: node.meta.clone(),

@@ -3,7 +3,7 @@
 use super::{
     autocast,
     names::{Substitution, Taken, substitute},
-    problem,
+    problem::problem,
 };
 use crate::{
     error::{PassProblem, Result},

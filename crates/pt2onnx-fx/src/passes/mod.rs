@@ -7,13 +7,18 @@ pub mod foreach;
 pub mod functionalise;
 pub mod inline;
 mod names;
+mod opaque;
+mod problem;
 pub mod vmap;
 pub mod wrapped;
 
 use crate::{
-    error::{Error, PassProblem, Result},
-    graph::{Argument, ExportedProgram, Graph, Node, OpName, Site},
+    error::{Error, Result},
+    graph::ExportedProgram,
 };
+use opaque::make_opaque;
+
+pub use opaque::is_opaque;
 
 /// A pass: a program in, the same program in another form out.
 pub type Pass = fn(&mut ExportedProgram) -> Result<()>;
@@ -40,12 +45,9 @@ pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
     PASSES.iter().try_for_each(|(_, pass)| pass(program))
 }
 
-/// Namespace of nodes that were set aside.
-const ASIDE: &str = "pt2onnx.aside";
-
-/// Runs all [`PASSES`] and collects what they cannot treat, at most 200 times: the node is set aside
-/// ([`is_aside`]), and its pass begins anew. Of a program with errors it gives what the others made of it, to be looked at
-/// further, where there is such a thing.
+/// Runs all [`PASSES`] and collects the errors of all nodes, at most 200. A node that a pass cannot handle becomes an opaque node
+/// ([`is_opaque`]), and the pass starts again. Returns the program, which can be checked further if there are errors; `None` if an error
+/// concerns no single node.
 pub fn prepare_all(mut program: ExportedProgram) -> (Option<ExportedProgram>, Vec<Error>) {
     let mut errors = Vec::new();
     for (_, pass) in PASSES {
@@ -54,50 +56,16 @@ pub fn prepare_all(mut program: ExportedProgram) -> (Option<ExportedProgram>, Ve
             let Err(error) = pass(&mut program) else {
                 break;
             };
-            let aside = match &error {
-                Error::Pass { site, .. } => set_aside(&mut before.graph, site),
+            let opaque = match &error {
+                Error::Pass { site, .. } => make_opaque(&mut before.graph, site),
                 _ => false,
             };
             errors.push(error);
-            if !aside || errors.len() >= 200 {
+            if !opaque || errors.len() >= 200 {
                 return (None, errors);
             }
             program = before;
         }
     }
     (Some(program), errors)
-}
-
-/// Whether a node stands for one that a pass could not treat: it has its results, and means nothing.
-pub fn is_aside(node: &Node) -> bool {
-    &*node.target.namespace == ASIDE
-}
-
-/// Replaces that node, in bodies too, by one that reads and gives the same values; not the marks of `vmap`, which come in
-/// pairs.
-fn set_aside(graph: &mut Graph, site: &Site) -> bool {
-    let Some(node) = find(graph, site) else {
-        return false;
-    };
-    if is_aside(node) || node.target.namespace.ends_with("predispatch") {
-        return false;
-    }
-    let name = node.target.name.to_string();
-    // Without an overload it is no operator, and nobody looks for what it writes.
-    node.target = OpName::new(ASIDE, &name, "");
-    node.args.retain(|arg| !matches!(arg.value, Argument::Graph { .. }));
-    true
-}
-
-fn find<'a>(graph: &'a mut Graph, site: &Site) -> Option<&'a mut Node> {
-    let at = graph.nodes.iter().position(|n| Site::of(n) == *site);
-    if let Some(at) = at {
-        return graph.nodes.get_mut(at);
-    }
-    let mut bodies = graph.nodes.iter_mut().flat_map(Node::bodies_mut);
-    bodies.find_map(|body| find(body, site))
-}
-
-fn problem(node: &Node, problem: PassProblem) -> Error {
-    Error::Pass { site: Box::new(Site::of(node)), problem }
 }

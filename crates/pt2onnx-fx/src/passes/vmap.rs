@@ -4,7 +4,7 @@
 //! `_remove_batch_dim` for each result, `_vmap_decrement_nesting`. Values in between are recorded without their batch
 //! dimension, so that the ops can stand in a body as they are. What does not depend on the batch stays outside.
 
-use super::{names::Taken, problem};
+use super::{names::Taken, problem::problem};
 use crate::{
     error::{PassProblem, Result},
     graph::{

@@ -2,7 +2,7 @@
 
 use super::{
     names::{Substitution, Taken, substitute},
-    problem,
+    problem::problem,
 };
 use crate::{
     error::{PassProblem, Result},

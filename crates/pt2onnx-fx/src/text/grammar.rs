@@ -1,14 +1,14 @@
 //! The grammar: reads a text from left to right into a program.
 
 use super::{
-    RESERVED,
+    lists::{MIXED, list},
     reader::{Number, Parsed, Place, Reader, Word},
-    values::{MIXED, list},
+    words::{self, RESERVED},
 };
 use crate::{
     graph::{
         Argument, Constant, ConstantValue, CustomObj, ExportedProgram, Graph, GraphSignature,
-        InputSpec, Name, Node, NodeMeta, OpName, OutputSpec, SymArg, ValueMeta, Values,
+        InputSpec, Name, Node, NodeMeta, OutputSpec, SymArg, ValueMeta, Values,
     },
     schema::MAJOR,
 };
@@ -20,23 +20,6 @@ use std::{
     mem::{replace, take},
     sync::Arc,
 };
-
-/// Modules whose members are Python functions, not operators.
-const FUNCTIONS: [&str; 4] = ["_operator", "operator", "math", "torch"];
-
-/// The target that a path names: `aten.add.Tensor`, `aten.relu` (its default overload), `higher_order.cond`, `_operator.add`,
-/// or any of them as the archive writes it.
-pub(super) fn target(path: &str) -> OpName {
-    let (module, rest) = path.split_once('.').unwrap_or((path, ""));
-    if path.starts_with("torch.ops.") || FUNCTIONS.contains(&module) || rest.is_empty() {
-        return OpName::parse(path);
-    }
-    let op = OpName::parse(&format!("torch.ops.{path}"));
-    match op.is_operator() || op.is_higher_order() {
-        true => op,
-        false => OpName::new(&op.namespace, &op.name, "default"),
-    }
-}
 
 /// What the graph being read has defined so far.
 #[derive(Default)]
@@ -104,7 +87,7 @@ impl<'a> Grammar<'a> {
     /// `{ranges} target(arguments) -> results`.
     pub(super) fn call(mut self) -> Parsed<ExportedProgram> {
         let ranges = self.ranges()?;
-        let target = target(self.r.path("the name of an operator")?);
+        let target = words::target(self.r.path("the name of an operator")?);
         self.r.require("(")?;
         self.declared = Some(Vec::new());
         let args = self.args()?;
@@ -376,7 +359,7 @@ impl<'a> Grammar<'a> {
         let mut defined = Vec::new();
         let (outputs, tuple) = self.results(start, &name, &mut defined)?;
         self.r.require("=")?;
-        let target = target(self.r.path("the name of an operator")?);
+        let target = words::target(self.r.path("the name of an operator")?);
         self.r.require("(")?;
         let args = self.args()?;
         for definition in defined {

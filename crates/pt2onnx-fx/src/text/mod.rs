@@ -30,42 +30,19 @@
 //! Not in the text: source lines and modules of nodes, hints of symbols, `requires_grad`, layouts, guards, calling
 //! conventions, versions, and contents of tensors.
 
+mod error;
 mod grammar;
+mod lists;
 mod print;
 mod reader;
 mod types;
 mod values;
+mod words;
 
 use crate::graph::ExportedProgram;
-use pt2onnx_tensor::DType;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
-/// What is wrong with a text, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ParseError {
-    /// What is wrong.
-    pub what: String,
-    /// Line of the text, from 1.
-    pub line: usize,
-    /// Character in that line, from 1.
-    pub column: usize,
-    /// That line.
-    pub source: String,
-}
-
-impl std::error::Error for ParseError {}
-
-/// What, where, the line, and a caret under the place.
-impl Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
-        writeln!(f, "    {}", self.source)?;
-        let before = self.source.chars().take(self.column.saturating_sub(1));
-        let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
-        write!(f, "    {blank}^")
-    }
-}
+pub use error::ParseError;
 
 /// Reads a program, as [`print()`] writes it.
 ///
@@ -112,38 +89,3 @@ pub fn parse_call(text: &str) -> Result<ExportedProgram, ParseError> {
 pub fn print(program: &ExportedProgram) -> impl Display {
     print::program(program)
 }
-
-/// PyTorch's short names of element types (`torch.utils._dtype_abbrs`), and names in its style for the types that it has not.
-const SHORT: [(DType, &str); 27] = [
-    (DType::F64, "f64"),
-    (DType::F32, "f32"),
-    (DType::F16, "f16"),
-    (DType::BF16, "bf16"),
-    (DType::I64, "i64"),
-    (DType::I32, "i32"),
-    (DType::I16, "i16"),
-    (DType::I8, "i8"),
-    (DType::U64, "u64"),
-    (DType::U32, "u32"),
-    (DType::U16, "u16"),
-    (DType::U8, "u8"),
-    (DType::Bool, "b8"),
-    (DType::C32, "c32"),
-    (DType::C64, "c64"),
-    (DType::C128, "c128"),
-    (DType::F8E4M3FN, "f8e4m3fn"),
-    (DType::F8E4M3FNUZ, "f8e4m3fnuz"),
-    (DType::F8E5M2, "f8e5m2"),
-    (DType::F8E5M2FNUZ, "f8e5m2fnuz"),
-    (DType::F8E8M0, "f8e8m0fnu"),
-    (DType::F4E2M1, "f4e2m1"),
-    (DType::I4, "i4"),
-    (DType::U4, "u4"),
-    (DType::I2, "i2"),
-    (DType::U2, "u2"),
-    (DType::String, "str"),
-];
-
-/// Words that are no names of values.
-const RESERVED: [&str; 11] =
-    ["None", "True", "False", "inf", "nan", "infj", "nanj", "torch", "graph", "return", "Sym"];

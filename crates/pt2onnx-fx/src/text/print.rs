@@ -1,6 +1,6 @@
 //! Writes programs as text.
 
-use super::{RESERVED, SHORT};
+use super::words::{self, RESERVED, SHORT};
 use crate::{
     graph::{
         ArgKind, Argument, ConstantValue, ExportedProgram, Graph, InputSpec, Name, NamedArg, Node,
@@ -88,7 +88,7 @@ impl Display for Constant<'_> {
 fn target(op: &OpName) -> impl Display {
     from_fn(move |f| {
         let short = op.to_string();
-        match super::grammar::target(&short) == *op {
+        match words::target(&short) == *op {
             true => f.write_str(&short),
             false => f.write_str(&op.qualified()),
         }

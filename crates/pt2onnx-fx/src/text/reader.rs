@@ -1,6 +1,6 @@
 //! Tokens of the text, and places in it for messages.
 
-use super::ParseError;
+use super::error::ParseError;
 use pt2onnx_symbolic::Expr;
 use winnow::{
     ascii::{digit0, digit1, multispace1, till_line_ending},

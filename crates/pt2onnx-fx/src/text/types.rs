@@ -1,10 +1,10 @@
 //! Types in the text: `f32[s0, 8]`, `Sym(s0)`.
 
 use super::{
-    SHORT,
     grammar::Grammar,
     print::row_major,
     reader::{Parsed, Reader},
+    words::SHORT,
 };
 use crate::graph::{Device, Layout, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::Expr;

@@ -372,6 +372,25 @@ def outs(x):
     return a, b, values, indices
 
 
+@case(X, X.double())
+def outs_of_other_types(x, y):
+    z, n = torch.zeros(3, 4, dtype=torch.float64), torch.zeros(3, 4, dtype=torch.int64)
+    torch.add(x, x, out=z)
+    torch.gt(x, 0, out=n)
+    x = x.clone()
+    x.mul_(y)
+    x[0].ge_(0)
+    return x, z, n
+
+
+@case(X)
+def diagonals_of_other_tensors(x):
+    tall, cube = x.reshape(6, 2).clone(), x[:, :3].expand(3, 3, 3).clone()
+    tall.fill_diagonal_(7, wrap=True)
+    cube.fill_diagonal_(8)
+    return tall, cube
+
+
 @case(X)
 def foreach(x):
     xs = [x.clone(), x * 2]

@@ -1,7 +1,7 @@
 //! Attention written out: scaled products of queries and keys, a mask, a softmax, the values it weighs.
 
 use super::{Fusion, Rule, Seen, expanded, ints, pattern};
-use crate::{Changed, Options, cleanup::known, rewrite};
+use crate::{Changed, Options, cleanup::known};
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, Shape, Use, Value, attrs, schema,
 };
@@ -213,7 +213,7 @@ pub(crate) fn cache(model: &mut Model, options: &Options) -> Changed {
             if let Some(owner) = model.producer(new) {
                 model.merge_origins(owner, maker);
             }
-            rewrite::substitute(model, old, new);
+            model.replace_all_uses(old, new);
             model.erase(maker);
         }
         changed = true;

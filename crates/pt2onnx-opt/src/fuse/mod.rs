@@ -22,7 +22,7 @@ pub(crate) use normalization::{INSTANCE_NORM, LAYER_NORM, RMS_NORM};
 pub(crate) use padding::PAD;
 pub(crate) use rotary::ROTARY;
 
-use crate::{Changed, Options, aside, rewrite};
+use crate::{Changed, Options, aside};
 use pattern::{Found, Pattern};
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, OpSet, OriginId, Value, conforms, schema,
@@ -159,7 +159,7 @@ fn apply(model: &mut Model, last: NodeId, found: &Found, rule: &Rule) -> Changed
         model[value].name = model[output].name.take();
         model[value].ty = model[output].ty.clone();
     }
-    rewrite::substitute(model, output, value);
+    model.replace_all_uses(output, value);
     // Those that several of the others use go after them.
     while found.nodes.iter().any(|&n| model.contains(n) && model.erase(n)) {}
     true

@@ -1,7 +1,7 @@
 //! Bitwise operators by arithmetic on limbs of 32 bits, which int64 holds with room to spare.
 
 use super::{Done, forms::input, replace};
-use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 const LIMB: i64 = 1 << 32;
@@ -82,5 +82,5 @@ fn and(cx: &Builder, a: Value, b: Value, bits: usize) -> Value {
     };
     let both = cx.mul(cx.mul(spread(a), spread(b)), powers);
     let last = cx.rank(both).saturating_sub(1);
-    cx.reduce("ReduceSum", both, &[last], false)
+    cx.reduce(Reduction::Sum, both, &[last], false)
 }

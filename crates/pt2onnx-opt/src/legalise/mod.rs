@@ -31,7 +31,7 @@ mod sorting;
 #[cfg(test)]
 mod steps;
 
-use crate::{Target, rewrite};
+use crate::Target;
 use pt2onnx_ir::{
     Attribute, Builder, InsertPoint, Model, Node, NodeId, Value, conforms,
     schema::{self, AttributeDefault, OpSchema},
@@ -310,7 +310,7 @@ fn replace(
             model[new].name = model[old].name.take();
             model[new].ty = model[old].ty.clone().or(model[new].ty.clone());
         }
-        rewrite::substitute(model, old, new);
+        model.replace_all_uses(old, new);
     }
     match model.erase(id) {
         true => Ok(Done::Replaced),

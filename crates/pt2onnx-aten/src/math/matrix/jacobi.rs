@@ -9,7 +9,7 @@ use crate::math::matrix::{batch_of, identity, pick_columns, rows_of, shape_with,
 use crate::math::precision::epsilon;
 use crate::math::shape::has_no_elements;
 use crate::{Complex, Cx};
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -86,8 +86,8 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
         let v = cx.expand(one, &cx.shape(a.re));
         start.push(if a.im.is_some() { Complex::from(v).complex(cx) } else { v.into() });
     }
-    let on_diagonal = |a: Complex| cx.reduce("ReduceSum", cx.mul(a.re, one), &[rank - 1], false);
-    let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
+    let on_diagonal = |a: Complex| cx.reduce(Reduction::Sum, cx.mul(a.re, one), &[rank - 1], false);
+    let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
         let pairs = pairing(cx, &n, numbers, step, dtype);
         let own = on_diagonal(state[0]);
@@ -95,7 +95,7 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
         // Of row i the element at its partner: the only one where the mask is.
         let mask = cx.cast(cx.equal(cx.unsqueeze(pairs.partners, &[1]), numbers), dtype);
         let picked = state[0].times(cx, mask);
-        let product = picked.map(|x| cx.reduce("ReduceSum", x, &[rank - 1], false));
+        let product = picked.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 1], false));
         let (cos, sin) = rotation(cx, own, other, product, pairs.order);
         let turned = turn_columns(cx, state[0], &pairs, cos, sin);
         let turned = turn_columns(cx, turned.adjoint(cx), &pairs, cos, sin);

@@ -8,7 +8,7 @@ use crate::math::matrix::{
     triangle, unit,
 };
 use crate::{Complex, Cx};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -116,7 +116,7 @@ fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
     let steps = cx.dim(lu.pivots, -1);
     let own = cx.cast(cx.add(cx.iota(&steps), 1), DType::I32);
     let moved = cx.cast(cx.not(cx.equal(lu.pivots, own)), DType::I64);
-    let count = cx.reduce("ReduceSum", moved, &[cx.rank(moved) - 1], false);
+    let count = cx.reduce(Reduction::Sum, moved, &[cx.rank(moved) - 1], false);
     let odd = cx.mod_(count, cx.scalar(2, DType::I64), attrs::Mod::default());
     cx.cast(cx.sub(1, cx.mul(odd, 2)), dtype)
 }
@@ -125,7 +125,7 @@ fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
 fn product(cx: &Cx, a: Complex) -> Complex {
     let last = cx.rank(a.re) - 1;
     match a.im {
-        None => cx.reduce("ReduceProd", a.re, &[last], false).into(),
+        None => cx.reduce(Reduction::Prod, a.re, &[last], false).into(),
         Some(_) => {
             let n = cx.dim(a.re, -1);
             let mut shape = cx.shape(a.re);
@@ -167,6 +167,6 @@ pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Complex, Value) {
         }
     };
     let sign = product(cx, direction).times(cx, parity(cx, lu, cx.dtype(size)));
-    let log = cx.reduce("ReduceSum", cx.log(size), &[last], false);
+    let log = cx.reduce(Reduction::Sum, cx.log(size), &[last], false);
     (sign, log)
 }

@@ -14,7 +14,7 @@ pub(crate) mod svd;
 pub(crate) mod triangular;
 
 use crate::{Complex, Cx};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -82,7 +82,7 @@ pub(crate) fn diagonal(cx: &Cx, a: Complex) -> Complex {
     let mask = cx.equal(count_rows(cx, &m), cx.iota(&n));
     let kept = a.keep(cx, mask);
     let rank = cx.rank(a.re);
-    let sums = kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2], false));
+    let sums = kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2], false));
     sums.map(|x| cx.slice(x, rank - 2, &Expr::int(0), &k, 1))
 }
 

@@ -3,7 +3,7 @@
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::{count_rows, shape_with};
 use crate::{Complex, Cx};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -69,6 +69,6 @@ pub(crate) fn first_of(cx: &Cx, flags: Value) -> Value {
     let flags = cx.cast(flags, DType::I32);
     let options = attrs::ArgMax { axis: rank as i64 - 1, keepdims: false, ..Default::default() };
     let first = cx.cast(cx.add(cx.arg_max(flags, options), 1), DType::I32);
-    let any = cx.reduce("ReduceMax", flags, &[rank - 1], false);
+    let any = cx.reduce(Reduction::Max, flags, &[rank - 1], false);
     cx.mul(first, any)
 }

@@ -6,6 +6,7 @@ use crate::math::matrix::{
     triangle, unit,
 };
 use crate::{Complex, Cx};
+use pt2onnx_ir::Reduction;
 use pt2onnx_symbolic::Expr;
 
 /// Reflections that make a matrix triangular.
@@ -28,7 +29,7 @@ pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
         let below = column.keep(cx, cx.greater(rows, k));
         let alpha = row(cx, column, k);
         let rank = cx.rank(alpha.re);
-        let rest = cx.reduce("ReduceSum", below.abs2(cx), &[rank - 2], true);
+        let rest = cx.reduce(Reduction::Sum, below.abs2(cx), &[rank - 2], true);
         let norm = cx.sqrt(cx.add(alpha.abs2(cx), rest));
         // Away from alpha, so that nothing cancels.
         let beta = cx.select(cx.less(alpha.re, 0.0), norm, cx.neg(norm));

@@ -6,7 +6,7 @@ use crate::math::matrix::qr::{orthogonal, reflect};
 use crate::math::matrix::{as_column, column, count_rows, identity, row, rows_of};
 use crate::math::precision::epsilon;
 use crate::{Complex, Cx};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -22,7 +22,7 @@ fn quotient(cx: &Cx, a: Complex, b: Complex) -> Complex {
 fn element(cx: &Cx, a: Complex, of_row: Value, of_column: Value) -> Complex {
     let rank = cx.rank(a.re);
     let kept = a.keep(cx, cx.and(of_row, of_column));
-    kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2, rank - 1], true))
+    kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2, rank - 1], true))
 }
 
 /// `A = Q T Q^H`, T with nothing of size below its diagonal. A step takes the leading block whose last row is not zero left
@@ -36,13 +36,13 @@ pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let start = Complex::from(cx.expand(one, &cx.shape(a.re))).complex(cx);
     let (state, _) = iterate(cx, &(&n * STEPS), &[a, start], |step, state| {
         let t = state[0];
-        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 1], true);
+        let total = |x: Value| cx.reduce(Reduction::Sum, x, &[rank - 1], true);
         let rests = total(cabs1(cx, t.keep(cx, left)));
         let sums = total(cabs1(cx, t));
-        let largest = cx.reduce("ReduceMax", sums, &[rank - 2], true);
+        let largest = cx.reduce(Reduction::Max, sums, &[rank - 2], true);
         let open = cx.greater(rests, cx.mul(largest, epsilon(dtype)));
         // The last row with something left, 0 if there is none.
-        let last = cx.reduce("ReduceMax", cx.select(open, rows, 0), &[rank - 2], true);
+        let last = cx.reduce(Reduction::Max, cx.select(open, rows, 0), &[rank - 2], true);
         let before = cx.sub(last, 1);
         let [at, over] = [last, before].map(|i| (cx.equal(rows, i), cx.equal(columns, i)));
         let a = element(cx, t, over.0, over.1);
@@ -59,7 +59,7 @@ pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
         // Now and then another one, as cycles have been seen.
         let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
         let odd = {
-            let rest = cx.reduce("ReduceMax", cx.select(at.0, rests, 0.0), &[rank - 2], true);
+            let rest = cx.reduce(Reduction::Max, cx.select(at.0, rests, 0.0), &[rank - 2], true);
             let off = Complex::new(cx.mul(rest, 0.75), cx.mul(rest, 0.4375));
             d.add(cx, off)
         };
@@ -70,7 +70,7 @@ pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
         let reflected = reflect(cx, block);
         let q = orthogonal(cx, reflected.vectors, reflected.taus, &n);
         let turned = q.adjoint(cx).matmul(cx, t).matmul(cx, q);
-        let most = cx.reduce("ReduceMax", last, &[], false);
+        let most = cx.reduce(Reduction::Max, last, &[], false);
         Step {
             state: vec![turned, state[1].matmul(cx, q)],
             collected: Vec::new(),
@@ -86,7 +86,7 @@ pub(crate) fn back_substitution(cx: &Cx, t: Complex, values: Complex) -> Complex
     let rank = cx.rank(t.re);
     let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let lambdas = as_column(cx, values).transpose(cx);
-    let most = cx.reduce("ReduceMax", cabs1(cx, t), &[rank - 2, rank - 1], true);
+    let most = cx.reduce(Reduction::Max, cabs1(cx, t), &[rank - 2, rank - 1], true);
     // Equal eigenvalues: as far apart as rounding puts them, and never 0.
     let least = cx.add(cx.mul(most, epsilon(dtype)), f64::from(f32::MIN_POSITIVE));
     let one = identity(cx, &n, dtype);

@@ -9,7 +9,7 @@ use crate::math::matrix::{
 use crate::math::precision::epsilon;
 use crate::math::shape::has_no_elements;
 use crate::{Complex, Cx, Lowered};
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -39,10 +39,10 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
     }
     // The largest cosine between two columns since the sweep began: a whole one must stay below the bound.
     start.push(cx.scalar(0, dtype).into());
-    let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
+    let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
         let pairs = pairing(cx, &n, numbers, step, dtype);
-        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 2], false);
+        let total = |x: Value| cx.reduce(Reduction::Sum, x, &[rank - 2], false);
         let own = total(state[0].abs2(cx));
         let other = cx.gather(own, pairs.partners, rank - 2);
         let partners = state[0].map(|x| cx.gather(x, pairs.partners, rank - 1));
@@ -66,7 +66,7 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
         after.push(cx.select(ends, 0.0, largest).into());
         Step { state: after, collected: Vec::new(), go_on: Some(go_on) }
     });
-    let lengths = cx.sqrt(cx.reduce("ReduceSum", state[0].abs2(cx), &[rank - 2], false));
+    let lengths = cx.sqrt(cx.reduce(Reduction::Sum, state[0].abs2(cx), &[rank - 2], false));
     let (values, order) = sort_last(cx, lengths, true);
     Rotated {
         columns: pick_columns(cx, state[0], order),
@@ -201,7 +201,7 @@ pub(crate) fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian:
     let rotated = rotate(cx, if wide { a.adjoint(cx) } else { a }, true);
     let v = rotated.rotations.unwrap_or(a);
     let rank = cx.rank(a.re);
-    let largest = cx.reduce("ReduceMax", rotated.values, &[rank - 2], true);
+    let largest = cx.reduce(Reduction::Max, rotated.values, &[rank - 2], true);
     let counts = cx.greater(rotated.values, cutoff.bound(cx, a, largest));
     let inverse = cx.reciprocal(cx.select(counts, rotated.values, 1.0));
     let inverse = cx.unsqueeze(cx.select(counts, inverse, 0.0), &[rank - 2]);
@@ -223,8 +223,8 @@ pub(crate) fn rank_of(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) 
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     let values = singular_values(cx, a);
     let last = cx.rank(values) - 1;
-    let largest = cx.reduce("ReduceMax", values, &[last], true);
+    let largest = cx.reduce(Reduction::Max, values, &[last], true);
     let counts = cx.greater(values, cutoff.bound(cx, a, largest));
     let counts = cx.cast(counts, DType::I64);
-    Ok(cx.reduce("ReduceSum", counts, &[cx.rank(counts) - 1], false))
+    Ok(cx.reduce(Reduction::Sum, counts, &[cx.rank(counts) - 1], false))
 }

@@ -3,7 +3,7 @@
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -72,7 +72,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
 fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
     let columns = match classes.as_int() {
         Some(-1) => {
-            let end = cx.add(cx.reduce("ReduceMax", x, &[], false), 1);
+            let end = cx.add(cx.reduce(Reduction::Max, x, &[], false), 1);
             cx.range(cx.scalar(0, DType::I64), end, cx.scalar(1, DType::I64))
         }
         _ => counted(cx, &Expr::int(0), &classes, 1),

@@ -1,7 +1,7 @@
 //! Products of three tensors.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 
 pub(crate) static OPS: &[AtenOp] =
     &[op!(aten::_trilinear, trilinear), op!(aten::bilinear, bilinear)];
@@ -46,6 +46,6 @@ fn trilinear(cx: &Cx, args: TrilinearArgs) -> Lowered {
     let product = cx.mul(first, expand(args.i3, &args.expand3));
     Ok(match axes(&args.sumdim).as_slice() {
         [] => product,
-        axes => cx.reduce("ReduceSum", product, axes, false),
+        axes => cx.reduce(Reduction::Sum, product, axes, false),
     })
 }

@@ -4,7 +4,7 @@ use crate::math::matrix::schur::{back_substitution, schur};
 use crate::math::matrix::{batch_of, columns_of, diagonal, shape_with};
 use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_eigvals, eigvals),
@@ -40,7 +40,7 @@ fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let v = q.matmul(cx, y);
     let rank = cx.rank(v.re);
     let squares = v.abs2(cx);
-    let length = cx.sqrt(cx.reduce("ReduceSum", squares, &[rank - 2], true));
+    let length = cx.sqrt(cx.reduce(Reduction::Sum, squares, &[rank - 2], true));
     let axis = rank as i64 - 2;
     let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(squares, options);

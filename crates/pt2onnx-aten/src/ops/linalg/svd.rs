@@ -4,7 +4,7 @@ use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singular_values};
 use crate::math::matrix::{batch_of, columns_of, rows_of, shape_with};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
 
@@ -150,16 +150,16 @@ fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
         // Sums along columns for 1, along rows for infinity.
         let (along, then) =
             if p.abs() == 1.0 { (rank - 2, rank - 2) } else { (rank - 1, rank - 2) };
-        let sums = cx.reduce("ReduceSum", a.abs(cx), &[along], false);
-        let op = if p > 0.0 { "ReduceMax" } else { "ReduceMin" };
+        let sums = cx.reduce(Reduction::Sum, a.abs(cx), &[along], false);
+        let op = if p > 0.0 { Reduction::Max } else { Reduction::Min };
         cx.reduce(op, sums, &[then], false)
     };
     match p.unwrap_or(2.0) {
         p if p.abs() == 2.0 => {
             let values = singular_values(cx, a);
             let last = cx.rank(values) - 1;
-            let largest = cx.reduce("ReduceMax", values, &[last], false);
-            let smallest = cx.reduce("ReduceMin", values, &[last], false);
+            let largest = cx.reduce(Reduction::Max, values, &[last], false);
+            let smallest = cx.reduce(Reduction::Min, values, &[last], false);
             Ok(match p > 0.0 {
                 true => cx.div(largest, smallest),
                 false => cx.div(smallest, largest),

@@ -1,7 +1,7 @@
 //! Attention: scaled dot products, multi-head attention, encoder layers.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -126,7 +126,7 @@ fn fused_attention(cx: &Cx, args: AttentionArgs) -> Lowered<Outputs> {
     let a = args.attend(cx)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
         let last = cx.rank(a.scores) - 1;
-        cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
+        cx.cast(cx.reduce(Reduction::LogSumExp, a.scores, &[last], false), meta.dtype)
     });
     Ok([Some(a.result), sums].into())
 }
@@ -169,7 +169,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         // Each query sees at least the first key.
         (Some(_), None) | (None, None) => softmax(scores),
         (None, Some(_)) => {
-            let largest = cx.reduce("ReduceMax", scores, &[cx.rank(scores) - 1], true);
+            let largest = cx.reduce(Reduction::Max, scores, &[cx.rank(scores) - 1], true);
             cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
@@ -266,7 +266,7 @@ fn native_multi_head_attention(cx: &Cx, args: MultiHeadArgs) -> Lowered<Outputs>
     let inputs = [args.query, args.key, args.value];
     let [result, weights] = multi_head(cx, inputs, args.num_head, qkv, proj, mask)?;
     let weights = (args.need_weights && cx.is_used(1)).then(|| match args.average_attn_weights {
-        true => cx.reduce("ReduceMean", weights, &[1], false),
+        true => cx.reduce(Reduction::Mean, weights, &[1], false),
         false => weights,
     });
     Ok([Some(result), weights].into())

@@ -4,7 +4,7 @@
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::binary_cross_entropy, binary_cross_entropy),
@@ -129,7 +129,7 @@ fn cosine_embedding_loss(
     let (a, b) = cx.promote(a, b);
     // PyTorch adds 1e-12 to the squares here.
     let axis = cx.rank(y);
-    let product = |p, q| cx.reduce("ReduceSum", cx.mul(p, q), &[axis], false);
+    let product = |p, q| cx.reduce(Reduction::Sum, cx.mul(p, q), &[axis], false);
     let square = |p| cx.add(product(p, p), 1e-12);
     let cosine = cx.div(product(a, b), cx.sqrt(cx.mul(square(a), square(b))));
     let zero = cx.scalar(0, cx.dtype(cosine));

@@ -4,7 +4,7 @@ use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op,
 };
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -90,7 +90,7 @@ fn wide(dtype: DType) -> DType {
 fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
     let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
-    let norm = cx.reduce("ReduceL2", v, &axes, true);
+    let norm = cx.reduce(Reduction::L2, v, &axes, true);
     Ok([cx.mul(v, cx.div(g, norm)), cx.cast(norm, cx.dtype(g))])
 }
 
@@ -145,9 +145,9 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
 /// Mean and biased variance over `axes`, which the results do not have; halves are computed in float32.
 fn moments(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     let x = cx.cast(x, wide(cx.dtype(x)));
-    let mean = cx.reduce("ReduceMean", x, axes, true);
+    let mean = cx.reduce(Reduction::Mean, x, axes, true);
     let centred = cx.sub(x, mean);
-    let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), axes, false);
+    let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), axes, false);
     (cx.squeeze(mean, axes), variance)
 }
 
@@ -367,7 +367,7 @@ fn rms_norm(
     let n = normalized_shape.len();
     let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
     let x = cx.cast(x, dtype);
-    let square = cx.reduce("ReduceMean", cx.mul(x, x), &axes, true);
+    let square = cx.reduce(Reduction::Mean, cx.mul(x, x), &axes, true);
     let root = cx.sqrt(cx.add(square, eps));
     let mut result = cx.div(x, root);
     if let Some(weight) = weight {
@@ -392,7 +392,7 @@ fn complex_rms_norm(
     });
     let rank = cx.rank(x.re);
     let axes: Vec<usize> = (rank.saturating_sub(normalized_shape.len())..rank).collect();
-    let mean = |v| cx.reduce("ReduceMean", v, &axes, true);
+    let mean = |v| cx.reduce(Reduction::Mean, v, &axes, true);
     let root = x.mul(cx, x).map(mean).shift(cx, eps).sqrt(cx);
     let result = x.mul(cx, root.reciprocal(cx));
     Ok(weight.map_or(result, |w| result.mul(cx, w)).value(cx))

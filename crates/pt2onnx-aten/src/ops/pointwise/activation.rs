@@ -4,7 +4,7 @@ use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
 
@@ -270,11 +270,11 @@ fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered
         [] => v,
         _ => cx.reduce(op, v, &axes, true),
     };
-    let re = cx.sub(x.re, along("ReduceMax", x.re));
+    let re = cx.sub(x.re, along(Reduction::Max, x.re));
     let im = cx.expand(x.imag(cx), &cx.shape(x.re));
     let x = Complex::new(re, im);
     let e = x.exp(cx);
-    let sum = e.map(|v| along("ReduceSum", v));
+    let sum = e.map(|v| along(Reduction::Sum, v));
     Ok(cx.pairs(match logarithm {
         true => x.sub(cx, sum.log(cx)),
         false => e.div(cx, sum),
@@ -287,7 +287,7 @@ fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let soft = softmax(cx, x, dim, None)?;
     let largest = match cx.rank(x) {
         0 => x,
-        _ => cx.reduce("ReduceMax", x, &[cx.axis(x, dim)?], true),
+        _ => cx.reduce(Reduction::Max, x, &[cx.axis(x, dim)?], true),
     };
     let masked = cx.equal(largest, f64::NEG_INFINITY);
     Ok(cx.select(masked, 0.0, soft))

@@ -3,7 +3,7 @@
 use crate::math::gamma;
 use crate::math::precision::{double, double2};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
@@ -55,7 +55,7 @@ fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
         let last = cx.rank(x);
         let halves: Vec<f64> = (0..p).map(|i| i as f64 / 2.0).collect();
         let arguments = cx.sub(cx.unsqueeze(x, &[last]), cx.vector(&halves));
-        let sum = cx.reduce("ReduceSum", gamma::lgamma(cx, arguments), &[last], false);
+        let sum = cx.reduce(Reduction::Sum, gamma::lgamma(cx, arguments), &[last], false);
         cx.add(sum, (p * (p - 1)) as f64 / 4.0 * PI.ln())
     }))
 }

@@ -6,7 +6,7 @@ use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op::op,
 };
 use pt2onnx_fx::graph::Argument;
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -120,7 +120,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     }
     let found = scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
         let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
-        vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
+        vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
     });
     Ok(found[0])
 }
@@ -250,7 +250,7 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
     }
     let (areas, axis) = areas(cx, y, spacing, dim)?;
-    Ok(reduce(cx, "ReduceSum", areas, &[axis], false))
+    Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
 /// [`trapezoid`] of complex numbers at complex points: it is bilinear in both.

@@ -5,7 +5,7 @@ use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, op::op};
 use pt2onnx_fx::graph::Argument;
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -72,7 +72,7 @@ fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lower
     let x = cx.cast(x, DType::I64);
     // In one list with `minlength - 1`, there is a largest of no numbers, too.
     let least = cx.sizes(&[minlength - 1]);
-    let largest = cx.reduce("ReduceMax", cx.concat(&[x, least], 0), &[0], true);
+    let largest = cx.reduce(Reduction::Max, cx.concat(&[x, least], 0), &[0], true);
     let weights = match weights {
         Some(w) => cx.cast(w, cx.out_dtype()?),
         None => cx.full(&cx.shape(x), 1, DType::I64),
@@ -110,7 +110,7 @@ fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
     }
     let axes = all_axes(cx, x);
     let (low, high) =
-        (reduce(cx, "ReduceMin", x, &axes, false), reduce(cx, "ReduceMax", x, &axes, false));
+        (reduce(cx, Reduction::Min, x, &axes, false), reduce(cx, Reduction::Max, x, &axes, false));
     let same = cx.equal(low, high);
     Ok((cx.select(same, cx.sub(low, 1.0), low), cx.select(same, cx.add(high, 1.0), high)))
 }
@@ -127,8 +127,8 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
         _ => {
             let axes = all_axes(cx, x);
             let (low, high) = (
-                reduce(cx, "ReduceMin", x, &axes, false),
-                reduce(cx, "ReduceMax", x, &axes, false),
+                reduce(cx, Reduction::Min, x, &axes, false),
+                reduce(cx, Reduction::Max, x, &axes, false),
             );
             let same = cx.equal(low, high);
             (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
@@ -212,7 +212,7 @@ fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, densit
     for (i, (&edges, size)) in edges.iter().zip(&sizes).enumerate() {
         let x = cx.slice(points, 1, &Expr::int(i as i64), &Expr::int(i as i64 + 1), 1);
         let not_behind = cx.cast(cx.less_or_equal(edges, x), DType::I64);
-        let found = cx.sub(reduce(cx, "ReduceSum", not_behind, &[1], false), 1);
+        let found = cx.sub(reduce(cx, Reduction::Sum, not_behind, &[1], false), 1);
         let x = cx.reshape(x, &[cx.dim(points, 0)]);
         let (first, last) = (cx.take(edges, 0, &Expr::int(0)), cx.take(edges, 0, size));
         let here = cx.and(cx.greater_or_equal(x, first), cx.less_or_equal(x, last));

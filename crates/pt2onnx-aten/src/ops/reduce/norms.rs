@@ -8,7 +8,7 @@ use crate::{
     cx::axis_of, op::op,
 };
 use pt2onnx_fx::graph::Argument;
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -105,10 +105,10 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
     };
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
     let sums = |summed: usize, other: usize, of: Extreme| {
-        let sums = reduce(cx, "ReduceL1", cx.cast(magnitudes(cx, x), dtype), &[summed], true);
+        let sums = reduce(cx, Reduction::L1, cx.cast(magnitudes(cx, x), dtype), &[summed], true);
         extreme(cx, of, sums, &[other], true)
     };
-    let singular = |op: &'static str| {
+    let singular = |op: Reduction| {
         let rank = cx.rank(x.re);
         let order: Vec<usize> =
             (0..rank).filter(|&a| a != rows && a != columns).chain([rows, columns]).collect();
@@ -117,7 +117,7 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         let values = singular_values(cx, matrix);
         let found = match is_empty_along(cx, values, &[rank - 2]) {
             // No values: their sum and, as PyTorch has it, the largest of them are 0.
-            true => cx.reduce("ReduceSum", values, &[rank - 2], false),
+            true => cx.reduce(Reduction::Sum, values, &[rank - 2], false),
             false => reduce(cx, op, values, &[rank - 2], false),
         };
         cx.unsqueeze(found, &[rows, columns])
@@ -127,13 +127,13 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         Order::Name(name) if name == "fro" => {
             return Ok(complex_norm(cx, x.cast(cx, dtype), 2.0, &[rows, columns], keepdim));
         }
-        Order::Name(name) if name == "nuc" => singular("ReduceSum"),
+        Order::Name(name) if name == "nuc" => singular(Reduction::Sum),
         Order::Number(p) if *p == 1.0 => sums(rows, columns, Extreme::Max),
         Order::Number(p) if *p == -1.0 => sums(rows, columns, Extreme::Min),
         Order::Number(p) if *p == f64::INFINITY => sums(columns, rows, Extreme::Max),
         Order::Number(p) if *p == f64::NEG_INFINITY => sums(columns, rows, Extreme::Min),
-        Order::Number(p) if *p == 2.0 => singular("ReduceMax"),
-        Order::Number(p) if *p == -2.0 => singular("ReduceMin"),
+        Order::Number(p) if *p == 2.0 => singular(Reduction::Max),
+        Order::Number(p) if *p == -2.0 => singular(Reduction::Min),
         _ => {
             return Err(LowerError::unsupported("there is no matrix norm of this name"));
         }
@@ -230,9 +230,9 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
             // The norm is that of the broadcast tensor.
             _ => (cx.expand(v, &shape), axis),
         };
-        cx.div(v, cx.maximum(reduce(cx, "ReduceL2", v, &[own], true), eps))
+        cx.div(v, cx.maximum(reduce(cx, Reduction::L2, v, &[own], true), eps))
     };
-    Ok(reduce(cx, "ReduceSum", cx.mul(unit(a), unit(b)), &[axis], false))
+    Ok(reduce(cx, Reduction::Sum, cx.mul(unit(a), unit(b)), &[axis], false))
 }
 
 /// The slices along `dim`; those whose norm is above `most` are scaled to it.

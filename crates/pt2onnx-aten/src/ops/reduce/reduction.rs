@@ -4,7 +4,7 @@ use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -67,21 +67,21 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
-    Ok(reduce(cx, "ReduceMean", x, &axes, args.keepdim))
+    Ok(reduce(cx, Reduction::Mean, x, &axes, args.keepdim))
 }
 
 /// The sum in the recorded type: of integers and bools, int64.
 fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
-    Ok(reduce(cx, "ReduceSum", x, &axes, args.keepdim))
+    Ok(reduce(cx, Reduction::Sum, x, &axes, args.keepdim))
 }
 
 /// The product in the recorded type.
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
-    Ok(reduce(cx, "ReduceProd", x, &axes, args.keepdim))
+    Ok(reduce(cx, Reduction::Prod, x, &axes, args.keepdim))
 }
 
 /// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
@@ -142,7 +142,7 @@ fn without_nan(cx: &Cx, x: Value) -> Value {
 fn nanmean(cx: &Cx, args: ReduceArgs) -> Lowered {
     let axes = cx.axes(args.input, args.dim.as_deref())?;
     let numbers = cx.cast(cx.not(cx.is_nan(args.input)), cx.out_dtype()?);
-    let known = reduce(cx, "ReduceSum", numbers, &axes, args.keepdim);
+    let known = reduce(cx, Reduction::Sum, numbers, &axes, args.keepdim);
     Ok(cx.div(nansum(cx, args)?, known))
 }
 
@@ -152,8 +152,9 @@ fn nanmean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     let axes = cx.axes(x.re, args.dim.as_deref())?;
     let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.imag(cx)));
     let numbers = cx.cast(cx.not(nan), cx.dtype(x.re));
-    let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
-    let part = |v| cx.div(reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim), known);
+    let known = reduce(cx, Reduction::Sum, numbers, &axes, keepdim);
+    let part =
+        |v| cx.div(reduce(cx, Reduction::Sum, cx.select(nan, 0.0, v), &axes, keepdim), known);
     Ok(cx.pairs(x.map(part)))
 }
 
@@ -263,7 +264,7 @@ fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
 fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
     let axes = cx.axes(x.re, dim.as_deref())?;
     let ones = cx.cast(x.truth(cx), DType::I64);
-    Ok(reduce(cx, "ReduceSum", ones, &axes, false))
+    Ok(reduce(cx, Reduction::Sum, ones, &axes, false))
 }
 
 /// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity.
@@ -273,15 +274,15 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
-    Ok(reduce(cx, "ReduceLogSumExp", x, &axes, keepdim))
+    Ok(reduce(cx, Reduction::LogSumExp, x, &axes, keepdim))
 }
 
 /// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part.
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
-    let largest = reduce(cx, "ReduceMax", x.re, &axes, true);
+    let largest = reduce(cx, Reduction::Max, x.re, &axes, true);
     let powers = Complex::new(cx.sub(x.re, largest), x.im).exp(cx);
-    let sum = powers.map(|part| reduce(cx, "ReduceSum", part, &axes, keepdim));
+    let sum = powers.map(|part| reduce(cx, Reduction::Sum, part, &axes, keepdim));
     let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
     Ok(cx.pairs(sum.log(cx).shift(cx, shift)))
 }
@@ -295,7 +296,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     let one = Expr::int(1);
     let to_one = |i: usize| size[i - lead] == one && shape[i] != one;
     let axes: Vec<usize> = (0..shape.len()).filter(|&i| i < lead || to_one(i)).collect();
-    let summed = reduce(cx, "ReduceSum", cx.cast(x, cx.out_dtype()?), &axes, true);
+    let summed = reduce(cx, Reduction::Sum, cx.cast(x, cx.out_dtype()?), &axes, true);
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }
 
@@ -312,5 +313,5 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
             cx.gather(flat, indices, 0)
         }
     };
-    Ok(reduce(cx, "ReduceSum", diagonal, &[0], false))
+    Ok(reduce(cx, Reduction::Sum, diagonal, &[0], false))
 }

@@ -5,7 +5,7 @@ use crate::math::reduce::{neighbours, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -58,7 +58,7 @@ fn compare_all(
         rank => cx.unsqueeze(sorted, &[rank - 1]),
     };
     let before = cx.not(behind(among, cx.unsqueeze(value, &[last])));
-    reduce(cx, "ReduceSum", cx.cast(before, DType::I64), &[last], false)
+    reduce(cx, Reduction::Sum, cx.cast(before, DType::I64), &[last], false)
 }
 
 /// [`search`] by PyTorch's bisection, for all values at once: the `n` elements are halved until nothing is left between both
@@ -138,7 +138,7 @@ fn isin(
     let (x, among) = cx.promote(x, among);
     let last = cx.rank(x);
     let equal = cx.equal(cx.unsqueeze(x, &[last]), flat(cx, among));
-    let found = reduce(cx, "ReduceMax", equal, &[last], false);
+    let found = reduce(cx, Reduction::Max, equal, &[last], false);
     Ok(if invert { cx.not(found) } else { found })
 }
 
@@ -221,7 +221,7 @@ fn unique_consecutive(
     let [before, after] = neighbours(cx, x, axis, 1);
     let differ = cx.not(cx.equal(before, after));
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
-    let differ = reduce(cx, "ReduceMax", differ, &others, false);
+    let differ = reduce(cx, Reduction::Max, differ, &others, false);
     let first = cx.concat(&[cx.vector(&[true]), differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
     let inverse = || {

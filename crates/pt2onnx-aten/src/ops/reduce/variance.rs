@@ -2,7 +2,7 @@
 
 use crate::math::reduce::{is_empty_along, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -49,12 +49,12 @@ fn variance(cx: &Cx, args: &VarArgs, axes: &[usize]) -> (Value, Complex) {
     let (x, by, keepdim) = (args.input, args.correction(), args.keepdim);
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
-    let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
+    let mean = |part: Value| reduce(cx, Reduction::Mean, part, axes, true);
     let means = x.map(mean);
     let wide = matches!(dtype, DType::F32 | DType::F64);
     if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
         let off = cx.sub(x.re, means.re);
-        return (reduce(cx, "ReduceMean", cx.mul(off, off), axes, keepdim), means);
+        return (reduce(cx, Reduction::Mean, cx.mul(off, off), axes, keepdim), means);
     }
     let freedom = match n.as_int() {
         Some(n) => cx.scalar((n as f64 - by).max(0.0), dtype),
@@ -68,7 +68,7 @@ fn variance(cx: &Cx, args: &VarArgs, axes: &[usize]) -> (Value, Complex) {
         let off = cx.sub(part, mean);
         match axes {
             [] => cx.mul(off, off),
-            _ => reduce(cx, "ReduceSumSquare", off, axes, keepdim),
+            _ => reduce(cx, Reduction::SumSquare, off, axes, keepdim),
         }
     };
     let re = squares(x.re, means.re);

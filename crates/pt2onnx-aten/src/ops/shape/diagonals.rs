@@ -3,7 +3,7 @@
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, cx::axis_of, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -14,11 +14,6 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::diag_embed, diag_embed, parts),
     op!(aten::diagflat, diagflat, parts),
     op!(aten::diagonal_scatter, diagonal_scatter, parts),
-    op!(
-        "aten::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
-        fill_diagonal,
-        parts
-    ),
     op!(aten::tril, tril, parts),
     op!(aten::triu, triu, parts),
 ];
@@ -114,27 +109,6 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
     let columns = counted(cx, &Expr::int(0), &shape[b], 1);
     cx.equal(broadcast_along(cx, rows, a, rank), broadcast_along(cx, columns, b, rank))
-}
-
-/// `x` with `value` where all indices are equal. With `wrap`, the diagonal of a tall matrix starts again after each square of it
-/// and one row.
-fn fill_diagonal(cx: &Cx, x: Value, value: TensorOrScalar, wrap: bool) -> Lowered {
-    let shape = cx.shape(x);
-    let value = cx.as_tensor(&value, cx.dtype(x));
-    if let [rows, columns] = shape.as_slice() {
-        let tall = || cx.constraints().prove_ge(columns, rows);
-        if !wrap || tall() {
-            return Ok(cx.select(diagonal_mask(cx, &shape, 0, 1, 0), value, x));
-        }
-        let places = counted(cx, &Expr::int(0), &(rows * columns), 1);
-        let step = cx.size(&(columns + 1));
-        let mask = cx.equal(cx.mod_(places, step, Default::default()), 0);
-        return Ok(cx.select(cx.reshape(mask, &shape), value, x));
-    }
-    let masks = (1..shape.len()).map(|axis| diagonal_mask(cx, &shape, 0, axis, 0));
-    let mask = masks.reduce(|all, mask| cx.and(all, mask));
-    let mask = mask.ok_or_else(|| LowerError::unsupported("the diagonal of a vector"))?;
-    Ok(cx.select(mask, value, x))
 }
 
 /// Matrices placed along the diagonal of a matrix of zeros. Vectors and 0-d tensors count as rows.

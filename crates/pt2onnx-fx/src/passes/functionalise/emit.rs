@@ -23,7 +23,7 @@ pub(super) struct Emitter<'a> {
 }
 
 /// Arguments; those whose name has a star before it by keyword.
-fn arguments<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
+pub(super) fn arguments<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
     let arg = |(name, value): (&str, Argument)| {
         let keyword = name.strip_prefix('*');
         NamedArg {

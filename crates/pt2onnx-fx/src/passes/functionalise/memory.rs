@@ -25,7 +25,7 @@ pub(super) struct Memory {
     storages: Vec<Storage>,
     of: FxHashMap<Name, Id>,
     /// Names that no longer mean the tensor they were given to.
-    moved: FxHashMap<Name, Write>,
+    moved: FxHashMap<Name, Writer>,
 }
 
 struct Tensor {
@@ -43,7 +43,7 @@ struct Tensor {
 #[derive(Default)]
 struct Storage {
     version: u32,
-    last: Option<Write>,
+    last: Option<Writer>,
     /// Why a write did not reach the root.
     lost: Option<(Site, PassProblem)>,
     tensors: usize,
@@ -51,12 +51,12 @@ struct Storage {
 
 /// A write, to say where it was.
 #[derive(Clone)]
-pub(super) struct Write {
+pub(super) struct Writer {
     pub(super) site: Site,
     meta: Arc<NodeMeta>,
 }
 
-impl Write {
+impl Writer {
     pub(super) fn by(node: &Node) -> Self {
         Self { site: Site::of(node), meta: node.meta.clone() }
     }
@@ -100,13 +100,13 @@ impl Memory {
     }
 
     /// From now on the name means this tensor, and no longer the one it was given to.
-    pub(super) fn rename(&mut self, name: &Name, id: Id, by: Write) {
+    pub(super) fn rename(&mut self, name: &Name, id: Id, by: Writer) {
         self.call(name, id);
         self.moved.insert(name.clone(), by);
     }
 
     /// Which node made the name mean another tensor, if one did.
-    pub(super) fn renamed(&self, name: &Name) -> Option<&Write> {
+    pub(super) fn renamed(&self, name: &Name) -> Option<&Writer> {
         self.moved.get(name)
     }
 
@@ -148,7 +148,7 @@ impl Memory {
     }
 
     /// The last write to the memory of a tensor.
-    pub(super) fn written(&self, id: Id) -> Option<&Write> {
+    pub(super) fn written(&self, id: Id) -> Option<&Writer> {
         let tensor = self.tensors.get(id)?;
         self.storages.get(tensor.storage)?.last.as_ref()
     }
@@ -212,7 +212,7 @@ impl Memory {
     }
 
     /// The tensor gets a new value. Its bases follow.
-    pub(super) fn write(&mut self, id: Id, new: &Name, write: Write, emit: &mut Emitter<'_>) {
+    pub(super) fn write(&mut self, id: Id, new: &Name, write: Writer, emit: &mut Emitter<'_>) {
         // The bases as they are before.
         let mut bases = Vec::new();
         let mut at = id;

@@ -1,19 +1,19 @@
-//! Writes that need more than the name of a twin: `out=`, `resize_`, `set_`, running statistics, custom operators.
+//! Writes that need more than the name of a variant: `out=`, `resize_`, `set_`, running statistics, custom operators.
 
 use super::{
-    Pass,
     emit::Emitter,
-    memory::{self, Id, Memory},
+    memory::{Id, Memory, Writer},
+    pass::Pass,
     strides,
-    twins::Statistics,
     views::{Shared, View, size, sizes},
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{ArgKind, Argument, Name, NamedArg, Node, OpName, TensorMeta},
-    passes::problem,
+    graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, TensorMeta},
+    passes::problem::problem,
 };
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 /// Takes the `out=` arguments from a node: the last ones, as many as it has results.
 pub(super) fn take_outs(node: &mut Node) -> Result<Vec<Name>> {
@@ -26,7 +26,26 @@ pub(super) fn take_outs(node: &mut Node) -> Result<Vec<Name>> {
     });
     match outs {
         Some(outs) if !outs.is_empty() => Ok(outs),
-        _ => Err(problem(node, PassProblem::NoTwin)),
+        _ => Err(problem(node, PassProblem::NoVariant)),
+    }
+}
+
+/// Operators that make a tensor of sizes alone.
+const CREATING: &[&str] = &[
+    "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn",
+    "randperm", "range", "zeros",
+];
+
+/// Gives an operator that makes a tensor the type to make it in, which was that of `out`.
+fn creates(node: &mut Node, graph: &Graph) {
+    let result = node.outputs.first().and_then(Argument::name);
+    let meta = result.and_then(|name| graph.tensor(name));
+    if let Some(meta) = meta.filter(|_| CREATING.contains(&&*node.target.name)) {
+        node.args.push(NamedArg {
+            name: "dtype".into(),
+            kind: ArgKind::Keyword,
+            value: Argument::DType(meta.dtype),
+        });
     }
 }
 
@@ -65,23 +84,10 @@ pub(super) fn of_storage(
 }
 
 impl Pass<'_> {
-    /// The name of a node's result; makes it one, like `x`, where it has none.
-    pub(super) fn result(&mut self, node: &mut Node, x: &Name) -> Result<Name> {
-        if let Some(name) = node.outputs.first().and_then(Argument::name) {
-            return Ok(name.clone());
-        }
-        let meta = self.emit.meta(x).map_err(|p| problem(node, p))?;
-        let name = self.emit.taken.unique(&node.target.name);
-        self.emit.graph.values_mut().insert(name.clone(), meta.into());
-        node.outputs = vec![Argument::Tensor(name.clone())];
-        node.name = name.clone();
-        Ok(name)
-    }
-
     /// `torch.add(x, y, out=z)`. An `out` of other sizes becomes the result.
-    pub(super) fn outs(&mut self, mut node: Node, twin: OpName, outs: &[Name]) -> Result<()> {
-        let by = memory::Write::by(&node);
-        node.target = twin;
+    pub(super) fn outs(&mut self, mut node: Node, variant: OpName, outs: &[Name]) -> Result<()> {
+        let by = Writer::by(&node);
+        node.target = variant;
         let results = node.output_names();
         let mut writes = Vec::with_capacity(outs.len());
         for (out, result) in outs.iter().zip(&results) {
@@ -95,7 +101,8 @@ impl Pass<'_> {
             }
             writes.push((out, result, fits.then_some(id)));
         }
-        self.emit.nodes.push(node);
+        creates(&mut node, self.emit.graph);
+        self.push(node)?;
         for (out, result, id) in writes {
             match id {
                 Some(id) => self.memory.write(id, result, by.clone(), &mut self.emit),
@@ -113,14 +120,14 @@ impl Pass<'_> {
         let fail = |node: &Node, p| Err(problem(node, p));
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
         let (Some(first), Some(x)) = (first, x) else {
-            return fail(&node, PassProblem::NoTwin);
+            return fail(&node, PassProblem::NoVariant);
         };
-        let by = memory::Write::by(&node);
+        let by = Writer::by(&node);
         let id = self.memory.tensor(&x);
         let meta = |name: &Name| self.emit.meta(name).map_err(|p| problem(&node, p));
         let before = meta(&self.memory.first(id))?;
         let Some(result) = node.outputs.first().and_then(Argument::name).cloned() else {
-            return fail(&node, PassProblem::NoTwin);
+            return fail(&node, PassProblem::NoVariant);
         };
         let after = meta(&result)?;
         let known = self.emit.known;
@@ -141,7 +148,7 @@ impl Pass<'_> {
         let had = Expr::product(before.sizes.iter().cloned());
         let has = Expr::product(after.sizes.iter().cloned());
         if strides::is_contiguous(&before, known) != Some(true) {
-            return fail(&node, PassProblem::NoTwin);
+            return fail(&node, PassProblem::NoVariant);
         }
         let mut x = x;
         if known.prove_eq(&had, &has) != Some(true) {
@@ -196,10 +203,10 @@ impl Pass<'_> {
 
     /// `x.set_(y)`: `x` means `y` from now on.
     pub(super) fn replace(&mut self, mut node: Node, first: Option<Name>) -> Result<()> {
-        let by = memory::Write::by(&node);
+        let by = Writer::by(&node);
         let source = node.args.get(1).and_then(|a| a.value.name()).cloned();
         let (Some(first), Some(source)) = (first, source) else {
-            return Err(problem(&node, PassProblem::NoTwin));
+            return Err(problem(&node, PassProblem::NoVariant));
         };
         let id = self.memory.tensor(&source);
         self.memory.rename(&first, id, by);
@@ -216,99 +223,74 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `fill_diagonal_`: of a matrix a write to its diagonal, else an op of its own.
+    /// `fill_diagonal_`, which has no functional variant: its diagonal is taken, filled and put back.
     pub(super) fn fill_diagonal(&mut self, mut node: Node) -> Result<()> {
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
         let (Some(x), Some(value)) = (x, node.arg("fill_value").cloned()) else {
-            return Err(problem(&node, PassProblem::NoTwin));
+            return Err(problem(&node, PassProblem::NoVariant));
         };
         let meta = self.emit.meta(&x).map_err(|p| problem(&node, p))?;
         let wraps = node.arg("wrap") == Some(&Argument::Bool(true));
         let known = self.emit.known;
-        let (rows, columns) = match meta.sizes.as_slice() {
-            [rows, columns] if !wraps || known.prove_ge(columns, rows) => (rows, columns),
-            _ => return self.first(node, OpName::new("aten", "fill_diagonal", "default")),
-        };
-        let by = memory::Write::by(&node);
+        let (by, from) = (Writer::by(&node), node.meta.clone());
         let new = self.result(&mut node, &x)?;
-        let line =
-            TensorMeta { sizes: vec![rows.min(columns)], strides: vec![Expr::ONE], ..meta.clone() };
-        let args = [("self", Argument::Tensor(x.clone()))];
-        let diagonal = self.emit.op(("diagonal", "default"), args, line.clone(), &node.meta);
-        let args = [("self", Argument::Tensor(diagonal)), ("value", value)];
-        let filled = self.emit.op(("fill", "Scalar"), args, line, &node.meta);
-        node.target = OpName::new("aten", "diagonal_scatter", "default");
-        node.args.truncate(1);
-        node.args.push(NamedArg {
-            name: "src".into(),
+        let line = |length: Expr| TensorMeta {
+            sizes: vec![length],
+            strides: vec![Expr::ONE],
+            storage_offset: Expr::ZERO,
+            ..meta.clone()
+        };
+        let tensor = |name: &str, value: &Name| NamedArg {
+            name: name.into(),
             kind: ArgKind::Positional,
-            value: Argument::Tensor(filled),
-        });
+            value: Argument::Tensor(value.clone()),
+        };
+        match meta.sizes.as_slice() {
+            [rows, columns] if !wraps || known.prove_ge(columns, rows) => {
+                let line = line(rows.min(columns));
+                let args = [("self", Argument::Tensor(x.clone()))];
+                let diagonal = self.emit.op(("diagonal", "default"), args, line.clone(), &from);
+                let args = [("self", Argument::Tensor(diagonal)), ("value", value)];
+                let filled = self.emit.op(("fill", "Scalar"), args, line, &from);
+                node.target = OpName::new("aten", "diagonal_scatter", "default");
+                node.args = vec![tensor("self", &x), tensor("src", &filled)];
+            }
+            // In a row of all elements, those of the diagonal are equally far apart.
+            all => {
+                let total = Expr::product(all.iter().cloned());
+                let behind = |i| Expr::product(all.iter().skip(i).cloned());
+                let step = Expr::sum((1..=all.len()).map(behind));
+                let length = match all {
+                    [length, _, _, ..] => length.clone(),
+                    _ => total.ceil_div(&step),
+                };
+                let flat = line(total.clone());
+                let places = TensorMeta { dtype: DType::I64, ..line(length) };
+                let args =
+                    [("self", Argument::Tensor(x.clone())), ("shape", Argument::Ints(vec![-1]))];
+                let all = self.emit.op(("reshape", "default"), args, flat.clone(), &from);
+                let args =
+                    [("start", Argument::Int(0)), ("end", size(&total)), ("step", size(&step))];
+                let index = self.emit.op(("arange", "start_step"), args, places, &from);
+                let args = [
+                    ("self", Argument::Tensor(all)),
+                    ("dim", Argument::Int(0)),
+                    ("index", Argument::Tensor(index)),
+                    ("value", value),
+                ];
+                let filled = self.emit.op(("index_fill", "int_Scalar"), args, flat, &from);
+                node.target = OpName::new("aten", "reshape", "default");
+                let shape = NamedArg {
+                    name: "shape".into(),
+                    kind: ArgKind::Positional,
+                    value: sizes(&meta.sizes),
+                };
+                node.args = vec![tensor("self", &filled), shape];
+            }
+        }
         let id = self.memory.tensor(&x);
         self.emit.nodes.push(node);
         self.memory.write(id, &new, by, &mut self.emit);
-        Ok(())
-    }
-
-    /// Batch or instance normalisation in training mode: the node stays, and the running mean and variance move towards
-    /// those of its input, the variance with Bessel's correction.
-    pub(super) fn statistics(&mut self, mut node: Node, kind: Statistics) -> Result<()> {
-        if node.target.is_aten("_native_batch_norm_legit") {
-            node.target = OpName::new("aten", "native_batch_norm", "default");
-        }
-        let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();
-        let (input, mean, var) = (name("input"), name("running_mean"), name("running_var"));
-        let weight = ["momentum", "exponential_average_factor"];
-        let weight = weight.iter().find_map(|w| node.arg(w)).cloned();
-        let (Some(mut x), Some(mean), Some(weight)) = (input, mean, weight) else {
-            return Err(problem(&node, PassProblem::NoTwin));
-        };
-        let meta = |name: &Name| self.emit.meta(name).map_err(|p| problem(&node, p));
-        let (mut of, kept) = (meta(&x)?, meta(&mean)?);
-        let (by, from) = (memory::Write::by(&node), node.meta.clone());
-        self.emit.nodes.push(node);
-        if of.dtype != kept.dtype {
-            of.dtype = kept.dtype;
-            let args = [("self", Argument::Tensor(x)), ("*dtype", Argument::DType(kept.dtype))];
-            x = self.emit.op(("_to_copy", "default"), args, of.clone(), &from);
-        }
-        let rank = i64::try_from(of.sizes.len()).unwrap_or(i64::MAX);
-        let (dims, per): (Vec<i64>, _) = match kind {
-            Statistics::Batch => ((0..rank).filter(|&d| d != 1).collect(), 1..2),
-            Statistics::Instance => ((2..rank).collect(), 0..2),
-        };
-        let left = of.sizes.get(per).unwrap_or_default().to_vec();
-        let of = TensorMeta {
-            strides: strides::contiguous(&left),
-            sizes: left,
-            storage_offset: Expr::ZERO,
-            requires_grad: false,
-            ..of
-        };
-        let args = [
-            ("self", Argument::Tensor(x)),
-            ("dim", Argument::Ints(dims)),
-            ("*correction", Argument::Int(1)),
-            ("*keepdim", Argument::Bool(false)),
-        ];
-        let results = vec![of.clone(), of];
-        let results = self.emit.node(("var_mean", "correction"), args, results, &from);
-        // The variance comes first.
-        let pairs = [var, Some(mean)].into_iter().zip(results);
-        for (old, mut new) in pairs.filter_map(|(old, new)| Some((old?, new))) {
-            if kind == Statistics::Instance {
-                let args = [("self", Argument::Tensor(new)), ("dim", Argument::Ints(vec![0]))];
-                new = self.emit.op(("mean", "dim"), args, kept.clone(), &from);
-            }
-            let args = [
-                ("self", Argument::Tensor(old.clone())),
-                ("end", Argument::Tensor(new)),
-                ("weight", weight.clone()),
-            ];
-            let new = self.emit.op(("lerp", "Scalar"), args, kept.clone(), &from);
-            let id = self.memory.tensor(&old);
-            self.memory.write(id, &new, by.clone(), &mut self.emit);
-        }
         Ok(())
     }
 
@@ -330,7 +312,7 @@ impl Pass<'_> {
             ([only], ..) | (_, Some(only), None) => only.clone(),
             _ => return Err(problem(&node, PassProblem::NothingReturned)),
         };
-        let by = memory::Write::by(&node);
+        let by = Writer::by(&node);
         node.outputs.clear();
         let new = self.result(&mut node, &written)?;
         let id = self.memory.tensor(&written);

@@ -1,4 +1,4 @@
-//! Operators that write into an argument, and their out-of-place twins.
+//! Operators that write into an argument, and their out-of-place variants.
 
 use crate::graph::{Argument, Node, OpName};
 
@@ -19,11 +19,11 @@ pub(super) enum Write {
     Resize,
     /// Its first argument becomes its second: `set_`, `set_data`.
     Replace,
-    /// `fill_diagonal_`, which has no twin in PyTorch.
+    /// `fill_diagonal_`, which has no variant in PyTorch.
     FillDiagonal,
     /// Normalisation of a batch, which updates running statistics that its schema may not mark.
     Statistics(Statistics),
-    /// It writes, but there is no twin that is known.
+    /// It writes, but there is no variant that is known.
     Unknown,
     /// It returns nothing, so that it must do something to its tensors.
     Custom,
@@ -38,7 +38,7 @@ pub(super) enum Statistics {
     Instance,
 }
 
-/// In-place overloads whose twin is not the name without the underscore and the same overload. Sorted.
+/// In-place overloads whose variant is not the name without the underscore and the same overload. Sorted.
 static RENAMED: &[(&str, &str)] = &[
     ("bernoulli_.float", "bernoulli.p"),
     ("float_power_.Scalar", "float_power.Tensor_Scalar"),
@@ -63,8 +63,8 @@ static VIEWING: &[&str] = &[
     "unsqueeze_",
 ];
 
-/// In-place operators without a twin. Sorted.
-static NO_TWIN: &[&str] = &[
+/// In-place operators without a variant. Sorted.
+static NO_VARIANT: &[&str] = &[
     "_amp_foreach_non_finite_check_and_unscale_",
     "_amp_update_scale_",
     "_coalesced_",
@@ -82,7 +82,7 @@ static NO_TWIN: &[&str] = &[
     "sparse_resize_and_clear_",
 ];
 
-/// `out=` overloads whose twin is not the overload without `_out`. Sorted.
+/// `out=` overloads whose variant is not the overload without `_out`. Sorted.
 static OUT: &[(&str, &str)] = &[
     ("_add_relu.out", "_add_relu.Tensor"),
     ("_linalg_det.result", "_linalg_det.default"),
@@ -162,13 +162,14 @@ pub(super) fn write(node: &Node) -> Write {
     if &*op.namespace != "aten" {
         return if returns_nothing(node) { Write::Custom } else { Write::None };
     }
-    if let Some(twin) = out_twin(op) {
-        return Write::Outs(twin);
+    if let Some(variant) = out_variant(op) {
+        return Write::Outs(variant);
     }
     let statistics = match &*op.name {
         "batch_norm"
         | "native_batch_norm"
         | "_native_batch_norm_legit"
+        | "_batch_norm_with_update"
         | "cudnn_batch_norm"
         | "miopen_batch_norm" => Some(Statistics::Batch),
         "instance_norm" => Some(Statistics::Instance),
@@ -179,13 +180,14 @@ pub(super) fn write(node: &Node) -> Write {
         let kept = node.arg("running_mean").and_then(Argument::name).is_some();
         return match training {
             Some(Argument::Bool(true)) if kept => Write::Statistics(statistics),
+            None if kept && &*op.name == "_batch_norm_with_update" => Write::Statistics(statistics),
             _ => Write::None,
         };
     }
     if &*op.name == "set_data" {
         return Write::Replace;
     }
-    let Some(twin) = twin(&op.name) else {
+    let Some(variant) = variant(&op.name) else {
         return Write::None;
     };
     match &*op.name {
@@ -198,20 +200,21 @@ pub(super) fn write(node: &Node) -> Write {
         "requires_grad_" => Write::Same(OpName::new("aten", "alias", "default")),
         // The name and overload of the views are those without the underscore, or nearly.
         name if VIEWING.binary_search(&name).is_ok() => {
-            let overload = match &*twin {
+            let overload = match &*variant {
                 "transpose" | "movedim" | "moveaxis" => "int",
                 _ => &op.overload,
             };
-            Write::View(OpName::new("aten", &twin, overload))
+            Write::View(OpName::new("aten", &variant, overload))
         }
-        name if NO_TWIN.binary_search(&name).is_ok() => Write::Unknown,
+        name if NO_VARIANT.binary_search(&name).is_ok() => Write::Unknown,
         _ if !matches!(node.args.first().map(|a| &a.value), Some(Argument::Tensor(_))) => {
             Write::Unknown
         }
         name => {
             let full = format!("{name}.{}", op.overload);
             Write::First(
-                lookup(RENAMED, &full).unwrap_or_else(|| OpName::new("aten", &twin, &op.overload)),
+                lookup(RENAMED, &full)
+                    .unwrap_or_else(|| OpName::new("aten", &variant, &op.overload)),
             )
         }
     }
@@ -229,9 +232,9 @@ fn lookup(table: &[(&str, &str)], full: &str) -> Option<OpName> {
     Some(OpName::new("aten", name, overload))
 }
 
-fn out_twin(op: &OpName) -> Option<OpName> {
-    if let Some(twin) = lookup(OUT, &format!("{}.{}", op.name, op.overload)) {
-        return Some(twin);
+fn out_variant(op: &OpName) -> Option<OpName> {
+    if let Some(variant) = lookup(OUT, &format!("{}.{}", op.name, op.overload)) {
+        return Some(variant);
     }
     let overload = match &*op.overload {
         "out" => "default",
@@ -241,7 +244,7 @@ fn out_twin(op: &OpName) -> Option<OpName> {
 }
 
 /// `add` of `add_`, `__and__` of `__iand__`; none for names that say nothing of writing.
-fn twin(name: &str) -> Option<String> {
+fn variant(name: &str) -> Option<String> {
     if name.ends_with("__") {
         let bitwise = ["__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];
         let of = name.strip_prefix("__i")?;
@@ -255,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twins() {
+    fn variants() {
         for (name, expected) in [
             ("add_", Some("add")),
             ("index_put_", Some("index_put")),
@@ -264,7 +267,7 @@ mod tests {
             ("__invert__", None),
             ("add", None),
         ] {
-            assert_eq!(twin(name).as_deref(), expected);
+            assert_eq!(variant(name).as_deref(), expected);
         }
     }
 
@@ -276,15 +279,15 @@ mod tests {
             ("torch.ops.aten.where.self_out", "aten.where.self"),
             ("torch.ops.aten.max.dim_max", "aten.max.dim"),
         ] {
-            let twin = out_twin(&OpName::parse(target));
-            assert_eq!(twin.map(|t| t.to_string()).as_deref(), Some(expected));
+            let variant = out_variant(&OpName::parse(target));
+            assert_eq!(variant.map(|t| t.to_string()).as_deref(), Some(expected));
         }
-        assert_eq!(out_twin(&OpName::parse("torch.ops.aten.max.dim")), None);
+        assert_eq!(out_variant(&OpName::parse("torch.ops.aten.max.dim")), None);
     }
 
     #[test]
     fn the_tables_are_sorted() {
         assert!(RENAMED.is_sorted() && OUT.is_sorted());
-        assert!(VIEWING.is_sorted() && NO_TWIN.is_sorted());
+        assert!(VIEWING.is_sorted() && NO_VARIANT.is_sorted());
     }
 }

@@ -1,10 +1,103 @@
-//! Arguments of nodes: everything that an argument or result of a call may be.
+//! Graphs, their nodes, and the arguments of these: a body of a higher-order op is an argument, so that each of the three may hold the
+//! others.
 
-use super::{Graph, Name};
+use super::{
+    device::{Device, Layout, MemoryFormat},
+    meta::NodeMeta,
+    name::Name,
+    op_name::OpName,
+    value::{TensorMeta, ValueMeta, Values},
+};
 use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use std::fmt;
+use std::sync::Arc;
+
+/// A graph: that of a program, or a body of a higher-order op.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph {
+    /// In execution order.
+    pub nodes: Vec<Node>,
+    /// Placeholders. Constants given as inputs (`Argument::Int`, `None`, ...) have no name here.
+    pub inputs: Vec<Argument>,
+    /// Results.
+    pub outputs: Vec<Argument>,
+    /// What is known of each named value; a body lists also the values it is given. Clones of a graph share it until one is changed.
+    pub values: Arc<Values>,
+    /// Whether a body returns a bare tensor rather than a tuple.
+    pub is_single_tensor_return: bool,
+}
+
+/// A call of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Name of the FX node; that of the only result where there is one tensor.
+    pub name: Name,
+    /// What is called.
+    pub target: OpName,
+    /// Arguments that were given; those at their default are mostly absent.
+    pub args: Vec<NamedArg>,
+    /// Results, naming the values they define.
+    pub outputs: Vec<Argument>,
+    /// Whether a higher-order op returns a bare tensor rather than a tuple; `None` for ordinary operators.
+    pub single_return: Option<bool>,
+    /// Where it came from.
+    pub meta: Arc<NodeMeta>,
+}
+
+impl Node {
+    /// The argument of this name.
+    pub fn arg(&self, name: &str) -> Option<&Argument> {
+        self.args.iter().find(|a| &*a.name == name).map(|a| &a.value)
+    }
+
+    /// The bodies that it is given: a higher-order op; others have none.
+    pub fn bodies(&self) -> impl Iterator<Item = &Graph> {
+        let args = self.target.is_higher_order().then_some(&self.args);
+        args.into_iter().flatten().filter_map(|a| match &a.value {
+            Argument::Graph { graph, .. } => Some(&**graph),
+            _ => None,
+        })
+    }
+
+    /// As [`bodies`](Self::bodies), to be changed.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
+        let args = self.target.is_higher_order().then_some(&mut self.args);
+        args.into_iter().flatten().filter_map(|a| match &mut a.value {
+            Argument::Graph { graph, .. } => Some(&mut **graph),
+            _ => None,
+        })
+    }
+
+    /// Names of all values the node defines, in order.
+    pub fn output_names(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        self.outputs.iter().for_each(|o| o.for_each_name(&mut |n| names.push(n.clone())));
+        names
+    }
+
+    /// Names of all values the node reads, in order; those read by bodies are the bodies' arguments, listed too.
+    pub fn input_names(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        self.args.iter().for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
+        names
+    }
+}
+
+impl Graph {
+    /// What is known of each named value, to be changed.
+    pub fn values_mut(&mut self) -> &mut Values {
+        Arc::make_mut(&mut self.values)
+    }
+
+    /// The tensor of this name.
+    pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
+        match self.values.get(name) {
+            Some(ValueMeta::Tensor(meta)) => Some(meta),
+            _ => None,
+        }
+    }
+}
 
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,72 +212,6 @@ pub struct CustomObj {
     pub name: Name,
     /// Qualified name of its class.
     pub class: Name,
-}
-
-/// `torch.memory_format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum MemoryFormat {
-    Contiguous,
-    ChannelsLast,
-    ChannelsLast3d,
-    Preserve,
-}
-
-/// `torch.layout`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Layout {
-    Strided,
-    SparseCoo,
-    SparseCsr,
-    SparseCsc,
-    SparseBsr,
-    SparseBsc,
-    Mkldnn,
-}
-
-/// `torch.device`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Device {
-    /// `cpu`, `cuda`, `meta`, ...
-    pub kind: Name,
-    /// Number of the device, where one was named.
-    pub index: Option<i64>,
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.index {
-            Some(i) => write!(f, "{}:{i}", self.kind),
-            None => f.write_str(&self.kind),
-        }
-    }
-}
-
-impl fmt::Display for MemoryFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MemoryFormat::Contiguous => "torch.contiguous_format",
-            MemoryFormat::ChannelsLast => "torch.channels_last",
-            MemoryFormat::ChannelsLast3d => "torch.channels_last_3d",
-            MemoryFormat::Preserve => "torch.preserve_format",
-        })
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Layout::Strided => "torch.strided",
-            Layout::SparseCoo => "torch.sparse_coo",
-            Layout::SparseCsr => "torch.sparse_csr",
-            Layout::SparseCsc => "torch.sparse_csc",
-            Layout::SparseBsr => "torch.sparse_bsr",
-            Layout::SparseBsc => "torch.sparse_bsc",
-            Layout::Mkldnn => "torch._mkldnn",
-        })
-    }
 }
 
 impl From<bool> for Argument {

@@ -1,0 +1,161 @@
+//! Reading a program: its JSON joined with its tensors.
+
+use super::{
+    open::{Archive, FLAT_PROGRAM},
+    payload::Payload,
+    torch_save::Saved,
+};
+use crate::{
+    error::{Error, PickleProblem, Place, Result},
+    graph::{Constant, ExportedProgram, InputSpec, TensorMeta, ValueMeta, build},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use indexmap::IndexMap;
+use pt2onnx_tensor::{Storage, Tensor};
+use rustc_hash::FxHashSet;
+use std::path::Path;
+
+/// Opens an archive and reads its program: the only one, or the one called "model".
+///
+/// The file is mapped for as long as the program or any of its tensors lives; it must not change meanwhile.
+pub fn read(path: impl AsRef<Path>) -> Result<ExportedProgram> {
+    Archive::open(path)?.program(None)
+}
+
+/// Reads a program's JSON (`models/NAME.json` of an archive) together with tensors that are already in memory:
+/// `state` and `constants` by qualified name, as [`ExportedProgram`] has them.
+pub fn from_json(
+    json: &[u8],
+    state: IndexMap<String, Tensor>,
+    constants: IndexMap<String, Constant>,
+) -> Result<ExportedProgram> {
+    let parsed = build::program(json, &Place::Memory)?;
+    finish(parsed, state, constants, &Place::Memory)
+}
+
+/// Most bytes by which tensors may be larger than their records, all together: views with strides of 0, as `expand` makes
+/// them, repeat bytes, and could make a small archive fill a disk.
+const MAX_REPEATED: usize = 1 << 30;
+
+impl Archive {
+    /// Reads a model's program and maps its tensors. Without a name: the only model, or the one called "model".
+    pub fn program(&self, model: Option<&str>) -> Result<ExportedProgram> {
+        let models: Vec<&str> = self.models().collect();
+        let owned = || models.iter().map(|m| m.to_string()).collect();
+        let place = || self.records.place.clone();
+        let model = match (model, models.as_slice()) {
+            (Some(name), _) if models.contains(&name) => name,
+            (Some(name), _) => {
+                return Err(Error::NoModel {
+                    place: place(),
+                    model: name.to_owned(),
+                    models: owned(),
+                });
+            }
+            (None, [only]) => only,
+            (None, _) if models.contains(&"model") => "model",
+            (None, _) => {
+                return Err(Error::WhichModel { place: place(), models: owned() });
+            }
+        };
+        let flat = self.records.has(FLAT_PROGRAM);
+        let json = match flat {
+            true => FLAT_PROGRAM.to_owned(),
+            false => format!("models/{model}.json"),
+        };
+        let (json, place) = self.records.checked(&json)?;
+        let parsed = build::program(json.bytes(), &place)?;
+
+        // Only what the program uses must be readable: unused pickles do no harm.
+        let inputs = &parsed.program.signature.inputs;
+        let used: FxHashSet<&str> = inputs.iter().filter_map(target).collect();
+        let (weights, constants) = match flat {
+            true => (
+                self.flat_payload("serialized_state_dict")?,
+                self.flat_payload("serialized_constants")?,
+            ),
+            false => (
+                self.payload("weight", "data/weights/", "weights", model, &used)?,
+                self.payload("constant", "data/constants/", "constants", model, &used)?,
+            ),
+        };
+        let state = weights.into_iter().filter_map(|(name, payload)| match payload {
+            Payload::Tensor(tensor) => Some((name, tensor)),
+            Payload::Opaque { .. } => None,
+        });
+        let state = state.collect();
+        let constants = constants.into_iter().map(|(name, payload)| match payload {
+            Payload::Tensor(tensor) => (name, Constant::Tensor(tensor)),
+            Payload::Opaque { record } => (name, Constant::Opaque { record }),
+        });
+        let constants = constants.collect();
+        finish(parsed, state, constants, &place)
+    }
+}
+
+/// Name of the tensor or object that an input stands for.
+fn target(input: &InputSpec) -> Option<&str> {
+    match input {
+        InputSpec::Parameter { target, .. }
+        | InputSpec::Buffer { target, .. }
+        | InputSpec::TensorConstant { target, .. }
+        | InputSpec::CustomObj { target, .. } => Some(target),
+        _ => None,
+    }
+}
+
+/// Joins program and tensors, and sees that what the signature names is there.
+fn finish(
+    parsed: build::Parsed,
+    state: IndexMap<String, Tensor>,
+    constants: IndexMap<String, Constant>,
+    place: &Place,
+) -> Result<ExportedProgram> {
+    let mut program = parsed.program;
+    (program.state, program.constants) = (state, constants);
+    for (name, blob) in parsed.constants {
+        let tensor = inline_constant(&name, &blob, place)?;
+        // Such constants became inputs: the program says nothing of them.
+        let meta = ValueMeta::from(TensorMeta::of(&tensor));
+        program.graph.values_mut().insert(name.as_str().into(), meta);
+        program.constants.insert(name, Constant::Tensor(tensor));
+    }
+    let constants = program.constants.values().filter_map(|c| match c {
+        Constant::Tensor(tensor) => Some(tensor),
+        Constant::Opaque { .. } => None,
+    });
+    let tensors = program.state.values().chain(constants);
+    let repeated = tensors.filter_map(|tensor| {
+        let held = tensor.storage()?.bytes().len();
+        Some(tensor.nbytes().saturating_sub(held))
+    });
+    let bytes = repeated.fold(0, usize::saturating_add);
+    if bytes > MAX_REPEATED {
+        return Err(Error::Repeated { place: place.clone(), bytes, limit: MAX_REPEATED });
+    }
+    for input in &program.signature.inputs {
+        let (what, name) = match input {
+            InputSpec::Parameter { target, .. } => ("parameter", target),
+            InputSpec::Buffer { target, .. } => ("buffer", target),
+            InputSpec::TensorConstant { target, .. } => ("constant", target),
+            _ => continue,
+        };
+        if program.tensor_of(input).is_none() {
+            return Err(Error::MissingTensor {
+                place: place.clone(),
+                what,
+                name: name.to_string(),
+            });
+        }
+    }
+    Ok(program)
+}
+
+/// A tensor that torch 2.1 wrote into the JSON.
+fn inline_constant(name: &str, blob: &str, place: &Place) -> Result<Tensor> {
+    let bytes = BASE64_STANDARD.decode(blob).map_err(|_| Error::Pickle {
+        place: place.clone(),
+        problem: PickleProblem::Base64(name.to_owned()),
+    })?;
+    Saved::new(place.clone(), Storage::new(bytes))?.only_tensor(name)
+}

@@ -1,0 +1,54 @@
+//! Element types by the names that pickles give them.
+
+use pt2onnx_tensor::DType;
+
+/// The element type that a global names: `torch.float32`.
+pub(super) fn element_type(global: &str) -> Option<DType> {
+    Some(match global.strip_prefix("torch.")? {
+        "float64" => DType::F64,
+        "float32" => DType::F32,
+        "float16" => DType::F16,
+        "bfloat16" => DType::BF16,
+        "float8_e4m3fn" => DType::F8E4M3FN,
+        "float8_e4m3fnuz" => DType::F8E4M3FNUZ,
+        "float8_e5m2" => DType::F8E5M2,
+        "float8_e5m2fnuz" => DType::F8E5M2FNUZ,
+        "float8_e8m0fnu" => DType::F8E8M0,
+        "int64" => DType::I64,
+        "int32" => DType::I32,
+        "int16" => DType::I16,
+        "int8" => DType::I8,
+        "uint64" => DType::U64,
+        "uint32" => DType::U32,
+        "uint16" => DType::U16,
+        "uint8" => DType::U8,
+        "bool" => DType::Bool,
+        "complex32" => DType::C32,
+        "complex64" => DType::C64,
+        "complex128" => DType::C128,
+        _ => return None,
+    })
+}
+
+/// The element type of a class of storages, `None` within where it has none: `torch.FloatStorage`.
+pub(super) fn storage_type(global: &str) -> Option<Option<DType>> {
+    let class = match global.strip_prefix("torch.")? {
+        "storage.UntypedStorage" | "UntypedStorage" => return Some(None),
+        class => class.strip_suffix("Storage")?,
+    };
+    Some(Some(match class {
+        "Double" => DType::F64,
+        "Float" => DType::F32,
+        "Half" => DType::F16,
+        "BFloat16" => DType::BF16,
+        "Long" => DType::I64,
+        "Int" => DType::I32,
+        "Short" => DType::I16,
+        "Char" => DType::I8,
+        "Byte" => DType::U8,
+        "Bool" => DType::Bool,
+        "ComplexFloat" => DType::C64,
+        "ComplexDouble" => DType::C128,
+        _ => return None,
+    }))
+}

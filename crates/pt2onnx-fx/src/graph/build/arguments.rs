@@ -1,0 +1,110 @@
+//! Builds arguments.
+
+use super::{
+    builder::{Builder, Built},
+    enums::{dtype, layout, memory_format},
+};
+use crate::{
+    graph::{Argument, CustomObj, Name, SymArg},
+    schema as s,
+};
+
+impl<'a> Builder<'a> {
+    pub(super) fn tensor(&mut self, t: &s::TensorArgument) -> Name {
+        self.name(&t.name)
+    }
+
+    pub(super) fn optional(&mut self, t: &s::OptionalTensorArgument) -> Option<Name> {
+        match t {
+            s::OptionalTensorArgument::Tensor(t) => Some(self.tensor(t)),
+            s::OptionalTensorArgument::None(_) => None,
+        }
+    }
+
+    pub(super) fn sym_int(&mut self, a: &s::SymIntArgument) -> SymArg<i64> {
+        match a {
+            s::SymIntArgument::Name(n) => SymArg::Name(self.name(n)),
+            s::SymIntArgument::Int(v) => SymArg::Value(*v),
+        }
+    }
+
+    pub(super) fn sym_float(&mut self, a: &s::SymFloatArgument) -> SymArg<f64> {
+        match a {
+            s::SymFloatArgument::Name(n) => SymArg::Name(self.name(n)),
+            s::SymFloatArgument::Float(v) => SymArg::Value(v.0),
+        }
+    }
+
+    pub(super) fn sym_bool(&mut self, a: &s::SymBoolArgument) -> SymArg<bool> {
+        match a {
+            s::SymBoolArgument::Name(n) => SymArg::Name(self.name(n)),
+            s::SymBoolArgument::Bool(v) => SymArg::Value(*v),
+        }
+    }
+
+    pub(super) fn custom_obj(&mut self, o: &s::CustomObjArgument) -> CustomObj {
+        CustomObj { name: self.name(&o.name), class: self.name(&o.class_fqn) }
+    }
+
+    pub(super) fn argument(&mut self, a: &'a s::Argument<'a>) -> Built<Argument> {
+        let floats = |fs: &[s::Float]| fs.iter().map(|f| f.0).collect::<Vec<f64>>();
+        let of = || "an argument".to_owned();
+        Ok(match a {
+            s::Argument::None(_) => Argument::None,
+            s::Argument::Tensor(t) => Argument::Tensor(self.tensor(t)),
+            s::Argument::Tensors(ts) => {
+                Argument::Tensors(ts.iter().map(|t| self.tensor(t)).collect())
+            }
+            s::Argument::OptionalTensor(t) => Argument::OptionalTensor(self.optional(t)),
+            s::Argument::OptionalTensors(ts) => {
+                Argument::OptionalTensors(ts.iter().map(|t| self.optional(t)).collect())
+            }
+            s::Argument::NestedTensors(tss) => {
+                let mut list =
+                    |ts: &[s::TensorArgument]| ts.iter().map(|t| self.tensor(t)).collect();
+                Argument::NestedTensors(tss.iter().map(|ts| list(ts)).collect())
+            }
+            s::Argument::Int(i) => Argument::Int(*i),
+            s::Argument::Ints(is) => Argument::Ints(is.clone()),
+            s::Argument::IntLists(iss) => Argument::IntLists(iss.clone()),
+            s::Argument::Float(f) => Argument::Float(f.0),
+            s::Argument::Floats(fs) => Argument::Floats(floats(fs)),
+            s::Argument::FloatLists(fss) => {
+                Argument::FloatLists(fss.iter().map(|fs| floats(fs)).collect())
+            }
+            s::Argument::Bool(b) => Argument::Bool(*b),
+            s::Argument::Bools(bs) => Argument::Bools(bs.clone()),
+            s::Argument::String(t) => Argument::String(self.name(t)),
+            s::Argument::Strings(ts) => {
+                Argument::Strings(ts.iter().map(|t| self.name(t)).collect())
+            }
+            s::Argument::SymInt(a) => Argument::SymInt(self.sym_int(a)),
+            s::Argument::SymInts(xs) => {
+                Argument::SymInts(xs.iter().map(|a| self.sym_int(a)).collect())
+            }
+            s::Argument::SymFloat(a) => Argument::SymFloat(self.sym_float(a)),
+            s::Argument::SymFloats(xs) => {
+                Argument::SymFloats(xs.iter().map(|a| self.sym_float(a)).collect())
+            }
+            s::Argument::SymBool(a) => Argument::SymBool(self.sym_bool(a)),
+            s::Argument::SymBools(xs) => {
+                Argument::SymBools(xs.iter().map(|a| self.sym_bool(a)).collect())
+            }
+            s::Argument::Complex(c) => Argument::Complex(c.real.0, c.imag.0),
+            s::Argument::ScalarType(i) => Argument::DType(dtype(*i, of)?),
+            s::Argument::MemoryFormat(i) => Argument::MemoryFormat(memory_format(*i, of)?),
+            s::Argument::Layout(i) => Argument::Layout(layout(*i, of)?),
+            s::Argument::Device(d) => Argument::Device(self.device(d)),
+            s::Argument::Graph(g) => {
+                Argument::Graph { name: self.name(&g.name), graph: Box::new(self.graph(&g.graph)?) }
+            }
+            s::Argument::CustomObj(o) => Argument::CustomObj(self.custom_obj(o)),
+            s::Argument::Operator(t) => Argument::Operator(self.name(t)),
+            s::Argument::Dict(entries) => {
+                let entries = entries.0.iter();
+                let built = entries.map(|(k, v)| Ok((self.name(k), self.argument(v)?)));
+                Argument::Dict(Box::new(built.collect::<Built<_>>()?))
+            }
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! What was met already while a program is built.
+
+use crate::{
+    error::Invalid,
+    graph::{ModuleFrame, Name, OpName},
+    schema as s,
+};
+use indexmap::{IndexMap, IndexSet};
+use pt2onnx_symbolic::Expr;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::sync::Arc;
+
+/// A piece of the model, or what is wrong with the JSON.
+pub(super) type Built<T> = Result<T, Invalid>;
+
+/// What was met already. Texts are long, and the tables of those that may be many hold the hashes too: they grow without
+/// another look at the texts.
+#[derive(Default)]
+pub(super) struct Builder<'a> {
+    /// Those too long to lie in place.
+    pub(super) names: IndexSet<Name, FxBuildHasher>,
+    pub(super) texts: IndexMap<&'a str, Arc<str>, FxBuildHasher>,
+    pub(super) exprs: FxHashMap<&'a str, Expr>,
+    pub(super) targets: FxHashMap<&'a str, OpName>,
+    pub(super) stacks: IndexMap<&'a str, Arc<[ModuleFrame]>, FxBuildHasher>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn name(&mut self, text: &str) -> Name {
+        let known = || self.names.get(text).cloned();
+        match (text.len() > Name::INLINE_CAP).then(known) {
+            None => Name::new(text),
+            Some(Some(name)) => name,
+            Some(None) => {
+                let name = Name::new(text);
+                self.names.insert(name.clone());
+                name
+            }
+        }
+    }
+
+    /// A text that nodes may share.
+    pub(super) fn text(&mut self, text: &'a str) -> Arc<str> {
+        let known = self.texts.entry(text);
+        known.or_insert_with(|| text.into()).clone()
+    }
+
+    pub(super) fn all<S, T>(
+        &mut self,
+        from: &'a [S],
+        build: impl Fn(&mut Self, &'a S) -> Built<T>,
+    ) -> Built<Vec<T>> {
+        // Results do not tell how many they are: `collect` would take more room than that.
+        let mut all = Vec::with_capacity(from.len());
+        for item in from {
+            all.push(build(self, item)?);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn expr(&mut self, text: &'a str, owner: impl Fn() -> String) -> Built<Expr> {
+        if let Some(expr) = self.exprs.get(text) {
+            return Ok(expr.clone());
+        }
+        let expr = Expr::parse(text).map_err(|source| Invalid::Expression {
+            owner: owner(),
+            text: text.to_owned(),
+            source,
+        })?;
+        self.exprs.insert(text, expr.clone());
+        Ok(expr)
+    }
+
+    pub(super) fn size(&mut self, name: &str, size: &'a s::SymInt<'a>) -> Built<Expr> {
+        match size {
+            s::SymInt::Int(i) => Ok(Expr::int(*i)),
+            s::SymInt::Expr(e) => self.expr(&e.expr_str, || owner(name)),
+        }
+    }
+}
+
+/// Who a message is about.
+pub(super) fn owner(name: &str) -> String {
+    format!("value {name}")
+}

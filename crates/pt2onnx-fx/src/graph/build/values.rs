@@ -1,0 +1,128 @@
+//! Builds a graph and what is known of its values.
+
+use super::{
+    builder::{Builder, Built, owner},
+    enums::{dtype, layout},
+};
+use crate::{
+    error::Invalid,
+    graph::{Argument, Device, Graph, Hint, TensorMeta, ValueMap, ValueMeta, Values},
+    schema as s,
+};
+use pt2onnx_symbolic::Expr;
+use std::sync::Arc;
+
+impl<'a> Builder<'a> {
+    pub(super) fn graph(&mut self, g: &'a s::Graph<'a>) -> Built<Graph> {
+        let mut values = Values::default();
+        let named = g.tensor_values.0.len() + g.sym_int_values.0.len();
+        values.reserve(named);
+        for (name, meta) in &g.tensor_values.0 {
+            let meta = self.tensor_meta(name, meta)?;
+            values.insert(self.name(name), meta.into());
+        }
+        for (name, value) in &g.sym_int_values.0 {
+            let (expr, hint) = match value {
+                s::SymInt::Int(i) => (Expr::int(*i), None),
+                s::SymInt::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
+            };
+            values.insert(self.name(name), ValueMeta::SymInt { expr, hint });
+        }
+        for (name, value) in &g.sym_float_values.0 {
+            let (expr, hint) = match value {
+                s::SymFloat::Float(f) => (Expr::float(f.0), None),
+                s::SymFloat::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
+            };
+            values.insert(self.name(name), ValueMeta::SymFloat { expr, hint });
+        }
+        for (name, value) in &g.sym_bool_values.0 {
+            let (expr, hint) = match value {
+                s::SymBool::Bool(b) => (Expr::bool(*b), None),
+                s::SymBool::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
+            };
+            values.insert(self.name(name), ValueMeta::SymBool { expr, hint });
+        }
+        for (name, object) in &g.custom_obj_values.0 {
+            let class = self.name(&object.class_fqn);
+            values.insert(self.name(name), ValueMeta::CustomObj { class });
+        }
+        let graph = Graph {
+            inputs: self.all(&g.inputs, Self::argument)?,
+            nodes: self.all(&g.nodes, Self::node)?,
+            outputs: self.all(&g.outputs, Self::argument)?,
+            values: Arc::new(values),
+            is_single_tensor_return: g.is_single_tensor_return,
+        };
+        defined_before_use(&graph)?;
+        Ok(graph)
+    }
+
+    pub(super) fn tensor_meta(
+        &mut self,
+        name: &str,
+        m: &'a s::TensorMeta<'a>,
+    ) -> Built<TensorMeta> {
+        let mut exprs = |sizes: &'a [s::SymInt<'a>]| -> Built<Vec<Expr>> {
+            self.all(sizes, |cx, size| cx.size(name, size))
+        };
+        let (sizes, strides) = (exprs(&m.sizes)?, exprs(&m.strides)?);
+        Ok(TensorMeta {
+            dtype: dtype(m.dtype, || owner(name))?,
+            sizes,
+            strides,
+            storage_offset: self.size(name, &m.storage_offset)?,
+            requires_grad: m.requires_grad,
+            device: self.device(&m.device),
+            layout: layout(m.layout, || owner(name))?,
+        })
+    }
+
+    pub(super) fn device(&mut self, d: &s::Device) -> Device {
+        Device { kind: self.name(&d.kind), index: d.index }
+    }
+}
+
+/// Notes what an argument defines.
+fn define(argument: &Argument, defined: &mut ValueMap<()>) -> Built<()> {
+    let mut twice = None;
+    argument.for_each_name(&mut |name| {
+        if defined.insert(name, ()).is_some() {
+            twice = Some(Invalid::DefinedTwice(name.clone()));
+        }
+    });
+    twice.map_or(Ok(()), Err)
+}
+
+/// That each value is defined once, and before anything reads it.
+fn defined_before_use(graph: &Graph) -> Built<()> {
+    let mut defined = ValueMap::new(graph);
+    let mut wrong = None;
+    for input in &graph.inputs {
+        define(input, &mut defined)?;
+    }
+    for node in &graph.nodes {
+        for arg in &node.args {
+            arg.value.for_each_name(&mut |name| {
+                if defined.get(name).is_none() {
+                    wrong = Some(name.clone());
+                }
+            });
+        }
+        if let Some(name) = wrong {
+            let node = node.name.clone();
+            return Err(Invalid::Undefined { node, name });
+        }
+        for output in &node.outputs {
+            define(output, &mut defined)?;
+        }
+    }
+    Ok(())
+}
+
+fn hint(e: &s::SymExpr) -> Option<Hint> {
+    e.hint.map(|h| match h {
+        s::SymExprHint::Int(i) => Hint::Int(i),
+        s::SymExprHint::Bool(b) => Hint::Bool(b),
+        s::SymExprHint::Float(f) => Hint::Float(f.0),
+    })
+}

@@ -1,0 +1,81 @@
+//! What is known while the nodes of a graph are walked, and how a functional operator is added.
+
+use super::{
+    emit::{Emitter, arguments},
+    memory::{Id, Memory},
+    result_type::result_type,
+};
+use crate::{
+    error::Result,
+    graph::{Argument, Name, Node, OpName, TensorMeta},
+    passes::problem::problem,
+};
+use rustc_hash::FxHashSet;
+
+/// Puts the newest values in place of those named.
+pub(super) fn current(
+    arg: &mut Argument,
+    memory: &mut Memory,
+    emit: &mut Emitter<'_>,
+) -> Result<()> {
+    let mut result = Ok(());
+    arg.for_each_name_mut(&mut |name| match memory.read(name, emit) {
+        Ok(new) => *name = new,
+        Err(error) => result = Err(error),
+    });
+    result
+}
+
+/// The state of the pass over one graph.
+pub(super) struct Pass<'a> {
+    pub(super) memory: Memory,
+    pub(super) emit: Emitter<'a>,
+    /// The tensors that the graph is given.
+    pub(super) inputs: FxHashSet<Id>,
+}
+
+impl Pass<'_> {
+    /// The name of a node's result; makes it one, like `x`, where it has none.
+    pub(super) fn result(&mut self, node: &mut Node, x: &Name) -> Result<Name> {
+        if let Some(name) = node.outputs.first().and_then(Argument::name) {
+            return Ok(name.clone());
+        }
+        let meta = self.emit.meta(x).map_err(|p| problem(node, p))?;
+        let name = self.emit.taken.unique(&node.target.name);
+        self.emit.graph.values_mut().insert(name.clone(), meta.into());
+        node.outputs = vec![Argument::Tensor(name.clone())];
+        node.name = name.clone();
+        Ok(name)
+    }
+
+    /// Adds a functional operator in place of one that wrote into a tensor. PyTorch converts what it writes to the type of that
+    /// tensor: where the operator gives another type, a `_to_copy` follows.
+    pub(super) fn push(&mut self, mut node: Node) -> Result<()> {
+        let result = node.outputs.first().and_then(Argument::name).cloned();
+        let given = result_type(&node, self.emit.graph);
+        let (Some(result), Some(given), 1) = (result, given, node.outputs.len()) else {
+            self.emit.nodes.push(node);
+            return Ok(());
+        };
+        let meta = self.emit.meta(&result).map_err(|p| problem(&node, p))?;
+        let to = meta.dtype;
+        if given == to {
+            self.emit.nodes.push(node);
+            return Ok(());
+        }
+        let before = self.emit.taken.unique(&node.target.name);
+        let meta = TensorMeta { dtype: given, ..meta };
+        self.emit.graph.values_mut().insert(before.clone(), meta.into());
+        node.outputs = vec![Argument::Tensor(before.clone())];
+        let cast = Node {
+            name: self.emit.taken.unique(&"_to_copy".into()),
+            target: OpName::new("aten", "_to_copy", "default"),
+            args: arguments([("self", Argument::Tensor(before)), ("*dtype", Argument::DType(to))]),
+            outputs: vec![Argument::Tensor(result)],
+            single_return: None,
+            meta: node.meta.clone(),
+        };
+        self.emit.nodes.extend([node, cast]);
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! Normalisation in training mode, which updates running statistics that its schema does not mark as written.
+
+use super::{memory::Writer, pass::Pass, strides, variants::Statistics};
+use crate::{
+    error::{PassProblem, Result},
+    graph::{Argument, Name, Node, OpName, TensorMeta},
+    passes::problem::problem,
+};
+use pt2onnx_symbolic::Expr;
+
+/// Parameters of the functional variants of batch normalisation.
+const BATCH_NORM: &[&str] =
+    &["input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"];
+
+impl Pass<'_> {
+    /// Replaces a normalisation by operators that return the new running statistics.
+    pub(super) fn statistics(&mut self, node: Node, kind: Statistics) -> Result<()> {
+        match kind {
+            Statistics::Batch => self.batch_norm(node),
+            Statistics::Instance => self.instance_norm(node),
+        }
+    }
+
+    /// `_native_batch_norm_legit_functional` returns the normalised input, the mean and inverse deviation of the batch, and the new running
+    /// mean and variance. `_batch_norm_with_update_functional` has a reserve before the last two.
+    fn batch_norm(&mut self, mut node: Node) -> Result<()> {
+        let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();
+        let (Some(mean), Some(var)) = (name("running_mean"), name("running_var")) else {
+            return Err(problem(&node, PassProblem::NoVariant));
+        };
+        let (variant, results) = match node.target.is_aten("_batch_norm_with_update") {
+            true => ("_batch_norm_with_update_functional", 4),
+            false => ("_native_batch_norm_legit_functional", 3),
+        };
+        if node.outputs.len() > results {
+            return Err(problem(&node, PassProblem::NoVariant));
+        }
+        let by = Writer::by(&node);
+        let mut result = |hint: &str, like: &Name| {
+            let meta = self.emit.meta(like).map_err(|p| problem(&node, p))?;
+            let name = self.emit.taken.unique(&hint.into());
+            self.emit.graph.values_mut().insert(name.clone(), meta.into());
+            Ok(name)
+        };
+        let mut added = Vec::new();
+        for hint in ["out", "save_mean", "save_invstd"].iter().skip(node.outputs.len()) {
+            added.push(result(hint, &mean)?);
+        }
+        let news = [
+            (mean.clone(), result("running_mean", &mean)?),
+            (var.clone(), result("running_var", &var)?),
+        ];
+        added.extend(news.iter().map(|(_, new)| new.clone()));
+        node.target = OpName::new("aten", variant, "default");
+        node.args.retain(|arg| BATCH_NORM.contains(&&*arg.name));
+        node.outputs.extend(added.into_iter().map(Argument::Tensor));
+        self.emit.nodes.push(node);
+        for (old, new) in news {
+            let id = self.memory.tensor(&old);
+            self.memory.write(id, &new, by.clone(), &mut self.emit);
+        }
+        Ok(())
+    }
+
+    /// Instance normalisation has no variant that returns running statistics: they are computed beside it. They move towards the mean
+    /// over the batch of each instance's mean and unbiased variance.
+    fn instance_norm(&mut self, node: Node) -> Result<()> {
+        let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();
+        let (input, mean, var) = (name("input"), name("running_mean"), name("running_var"));
+        let (Some(mut x), Some(mean), Some(momentum)) =
+            (input, mean, node.arg("momentum").cloned())
+        else {
+            return Err(problem(&node, PassProblem::NoVariant));
+        };
+        let meta = |name: &Name| self.emit.meta(name).map_err(|p| problem(&node, p));
+        let (mut of, kept) = (meta(&x)?, meta(&mean)?);
+        let (by, from) = (Writer::by(&node), node.meta.clone());
+        self.emit.nodes.push(node);
+        if of.dtype != kept.dtype {
+            of.dtype = kept.dtype;
+            let args = [("self", Argument::Tensor(x)), ("*dtype", Argument::DType(kept.dtype))];
+            x = self.emit.op(("_to_copy", "default"), args, of.clone(), &from);
+        }
+        let rank = i64::try_from(of.sizes.len()).unwrap_or(i64::MAX);
+        let left = of.sizes.get(0..2).unwrap_or_default().to_vec();
+        let of = TensorMeta {
+            strides: strides::contiguous(&left),
+            sizes: left,
+            storage_offset: Expr::ZERO,
+            requires_grad: false,
+            ..of
+        };
+        let args = [
+            ("self", Argument::Tensor(x)),
+            ("dim", Argument::Ints((2..rank).collect())),
+            ("*correction", Argument::Int(1)),
+            ("*keepdim", Argument::Bool(false)),
+        ];
+        let results = vec![of.clone(), of];
+        let results = self.emit.node(("var_mean", "correction"), args, results, &from);
+        // The variance comes first.
+        let pairs = [var, Some(mean)].into_iter().zip(results);
+        for (old, new) in pairs.filter_map(|(old, new)| Some((old?, new))) {
+            let args = [("self", Argument::Tensor(new)), ("dim", Argument::Ints(vec![0]))];
+            let new = self.emit.op(("mean", "dim"), args, kept.clone(), &from);
+            let args = [
+                ("self", Argument::Tensor(old.clone())),
+                ("end", Argument::Tensor(new)),
+                ("weight", momentum.clone()),
+            ];
+            let new = self.emit.op(("lerp", "Scalar"), args, kept.clone(), &from);
+            let id = self.memory.tensor(&old);
+            self.memory.write(id, &new, by.clone(), &mut self.emit);
+        }
+        Ok(())
+    }
+}
