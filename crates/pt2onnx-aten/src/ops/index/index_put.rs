@@ -163,3 +163,32 @@ fn masked_index_put(
     };
     index_put(cx, x, held, values, true)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn one_value_at_a_mask() {
+        check!("aten.index_put(x: f32[s0, 8], [m: b8[s0, 8]], v: f32[]) -> f32[s0, 8]", @"
+        (float[s0,8] x, bool[s0,8] m, float v) => (float[s0,8] index_put)
+        {
+          index_put = Where (m, v, x)
+        }
+        ");
+    }
+
+    #[test]
+    fn accumulated_rows() {
+        check!("aten.index_put(x: f32[s0, 8], [i: i64[3]], v: f32[3, 8], True) -> f32[s0, 8]", @r#"
+        (float[s0,8] x, int64[3] i, float[3,8] v) => (float[s0,8] index_put)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (i, val_0)
+          index_put = ScatterND <reduction: string = "add"> (x, val_1, v)
+        }
+        "#);
+    }
+}

@@ -178,3 +178,40 @@ fn masked_index(
     let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
     set_recorded(cx, cx.select(mask, found, fill))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn separate_indices_are_gathers() {
+        check!("aten.index.Tensor(x: f32[s0, 8], [i: i64[4, 1], j: i64[3]]) -> f32[4, 3]", @"
+        (float[s0,8] x, int64[4,1] i, int64[3] j) => (float[4,3] index)
+        <
+          int64[1] val_0 = {4}
+        >
+        {
+          val_1 = Gather <axis: int = 1> (x, j)
+          val_2 = Reshape (i, val_0)
+          index = Gather <axis: int = 0> (val_1, val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn indices_that_are_apart_come_first() {
+        check!("aten.index.Tensor(x: f32[2, s0, 8], [i: i64[4], None, j: i64[4]]) -> f32[4, s0]", @"
+        (float[2,s0,8] x, int64[4] i, int64[4] j) => (float[4,s0] index)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (i, val_0)
+          val_2 = Unsqueeze (j, val_0)
+          val_3 = Concat <axis: int = 1> (val_1, val_2)
+          val_4 = Transpose <perm: ints = [0, 2, 1]> (x)
+          index = GatherND (val_4, val_3)
+        }
+        ");
+    }
+}

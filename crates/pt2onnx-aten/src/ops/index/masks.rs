@@ -84,3 +84,26 @@ fn nonzero_static_complex(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered
 fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
     columns(cx, x.truth(cx))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn selected_elements() {
+        check!("aten.masked_select(x: f32[s0, 2], m: b8[2]) -> f32[u0]", @"
+        (float[s0,2] x, bool[2] m) => (float[u0] masked_select)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {-1}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Concat <axis: int = 0> (val_2, val_0)
+          val_4 = Expand (m, val_3)
+          val_5 = Reshape (val_4, val_1)
+          masked_select = Compress (x, val_5)
+        }
+        ");
+    }
+}

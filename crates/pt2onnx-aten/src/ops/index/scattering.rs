@@ -367,3 +367,50 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
     };
     set_recorded(cx, cx.reshape(result, &shape))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn mean_without_what_was_there() {
+        check!("aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]", @r#"
+        (float[4] x, int64[3] i, float[3] v) => (float[4] index_reduce)
+        <
+          float val_0 = {0.0},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {4},
+          float val_4 = {1.0}
+        >
+        {
+          val_5 = Expand (val_0, val_1)
+          val_6 = Unsqueeze (i, val_2)
+          val_7 = ScatterND (x, val_6, val_5)
+          val_8 = Unsqueeze (i, val_2)
+          val_9 = ScatterND <reduction: string = "add"> (val_7, val_8, v)
+          val_10 = Expand (val_0, val_3)
+          val_11 = Expand (val_4, val_1)
+          val_12 = Unsqueeze (i, val_2)
+          val_13 = ScatterND <reduction: string = "add"> (val_10, val_12, val_11)
+          val_14 = Max (val_13, val_4)
+          index_reduce = Div (val_9, val_14)
+        }
+        "#);
+    }
+
+    #[test]
+    fn source_is_cropped() {
+        check!("aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]", @r#"
+        (float[4,3] x, int64[2,3] i, float[5,3] v) => (float[4,3] scatter_add)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {2}
+        >
+        {
+          val_2 = Slice (v, val_0, val_1, val_0)
+          scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_2)
+        }
+        "#);
+    }
+}

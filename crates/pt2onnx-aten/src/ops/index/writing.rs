@@ -168,3 +168,42 @@ fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Exp
     cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn pieces_around_a_range() {
+        check!("aten.slice_scatter(x: f32[s0, 8], y: f32[s0, 2], 1, 3, 5) -> f32[s0, 8]", @"
+        (float[s0,8] x, float[s0,2] y) => (float[s0,8] slice_scatter)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {5},
+          int64[1] val_4 = {9223372036854775807}
+        >
+        {
+          val_5 = Slice (x, val_0, val_1, val_2)
+          val_6 = Slice (x, val_3, val_4, val_2)
+          slice_scatter = Concat <axis: int = 1> (val_5, y, val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn one_column() {
+        check!("aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]", @"
+        (float[s0,3] x, float[s0] y) => (float[s0,3] select_scatter)
+        <
+          int64[1] val_0 = {1},
+          bool[3] val_1 = {0, 0, 1}
+        >
+        {
+          val_2 = Unsqueeze (y, val_0)
+          select_scatter = Where (val_1, val_2, x)
+        }
+        ");
+    }
+}

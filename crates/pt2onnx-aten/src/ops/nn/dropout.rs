@@ -107,3 +107,45 @@ fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
         false => Ok(pairs),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn evaluation_keeps_the_input() {
+        check!("aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])", @"
+        (float[4] x) => (float[4] native_dropout_0, bool[4] native_dropout_1)
+        <
+          bool val_0 = {1},
+          int64[1] val_1 = {4}
+        >
+        {
+          native_dropout_1 = Expand (val_0, val_1)
+          native_dropout_0 = Identity (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn one_choice_for_each_channel() {
+        check!("aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]", @"
+        (float[s0,3,4] x) => (float[s0,3,4] feature_dropout)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {3, 1},
+          float val_2 = {0.25},
+          float val_3 = {1.3333334}
+        >
+        {
+          val_4 = Shape <start: int = 0, end: int = 1> (x)
+          val_5 = Concat <axis: int = 0> (val_4, val_1)
+          val_6 = Expand (val_0, val_5)
+          val_7 = RandomUniformLike (val_6)
+          val_8 = GreaterOrEqual (val_7, val_2)
+          val_9 = Mul (x, val_3)
+          feature_dropout = Where (val_8, val_9, val_0)
+        }
+        ");
+    }
+}

@@ -173,3 +173,21 @@ fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn overlapping_windows() {
+        check!("aten.as_strided(x: f32[6], [2, 3], [2, 1], 1) -> f32[2, 3]", @"
+        (float[6] x) => (float[2,3] as_strided)
+        <
+          int64[2,3] val_0 = {1, 2, 3, 3, 4, 5}
+        >
+        {
+          as_strided = Gather <axis: int = 0> (x, val_0)
+        }
+        ");
+    }
+}

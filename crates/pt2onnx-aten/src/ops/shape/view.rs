@@ -177,3 +177,31 @@ fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     }
     Ok(cx.reshape(x, &sizes))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn one_dimension_is_inferred() {
+        check!("aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]", @r#"
+        (float[s0,4] x) => (float["2*s0",2] view)
+        <
+          int64[2] val_0 = {-1, 2}
+        >
+        {
+          view = Reshape (x, val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn bits_of_another_type() {
+        check!("aten.view.dtype(x: f32[2], torch.int32) -> i32[2]", @"
+        (float[2] x) => (int32[2] view)
+        {
+          view = BitCast <to: int = 6> (x)
+        }
+        ");
+    }
+}
