@@ -1,12 +1,12 @@
 //! `pt2onnx show`: an ONNX model as text.
 
-use crate::report::{self, Report};
+use crate::error::{self, CommandError};
 use pt2onnx::writer::{ExternalData, read_with};
 use std::path::Path;
 
-/// The model in ONNX's textual syntax, as its file has it.
-pub fn show(path: &Path) -> Result<String, Report> {
+/// The model of a file in ONNX's textual syntax.
+pub fn show(path: &Path) -> Result<String, CommandError> {
     let reading = read_with(path, ExternalData::Ignored);
-    let reading = reading.map_err(|e| report::model(path, &e))?;
+    let reading = reading.map_err(|e| error::model(path, &e))?;
     Ok(reading.model.to_string())
 }

@@ -1,4 +1,4 @@
-//! What two models differ in: facts under names, and the nodes as text.
+//! Comparing two models: named facts, and the nodes as text.
 
 use pt2onnx_ir::{Attribute, Def, Metadata, Model, NodeId, Value};
 use pt2onnx_tensor::Tensor;
@@ -9,13 +9,13 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
-/// What [`diff`] looks at besides opsets, inputs, outputs, operators, nodes, names and types.
+/// What [`diff`](crate::diff) compares besides opsets, inputs, outputs, operators, nodes, names and types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffOptions {
-    /// Whether weights have the same elements; all are read for that.
+    /// Whether to compare the elements of weights, which reads all of them.
     pub weights: bool,
-    /// Metadata and words about models, graphs, values and nodes.
+    /// Whether to compare the metadata and `doc_string`s of models, graphs, values and nodes.
     pub metadata: bool,
 }
 
@@ -25,13 +25,13 @@ impl Default for DiffOptions {
     }
 }
 
-/// What two models differ in; to print it is to tell it to people.
+/// How two models differ. It displays as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Differences {
-    /// By what they are about; none without changes.
+    /// The kinds of differences. Kinds without differences are left out.
     pub sections: Vec<Section>,
-    /// The nodes, bodies and functions that differ, as a unified diff of their texts; empty if all are the same.
+    /// A unified diff of the text of nodes, bodies and functions; empty if all are the same.
     pub graph: String,
 }
 
@@ -39,26 +39,26 @@ pub struct Differences {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Section {
-    /// What they are about: `opsets`, `inputs`, `outputs`, `operators`, `weights`, `values`, `nodes`, `metadata`.
+    /// Their kind: `opsets`, `inputs`, `outputs`, `operators`, `weights`, `values`, `nodes` or `metadata`.
     pub name: &'static str,
     /// Each difference.
     pub changes: Vec<Change>,
 }
 
-/// A fact that the models do not agree about.
+/// A fact in which the models differ.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// What it is of: the name of a value, of an operator or of a key.
+    /// The name of a value, of an operator or of a key.
     pub what: String,
-    /// What the first model says, if it has this at all.
+    /// The fact in the first model; `None` if it has no such thing.
     pub a: Option<String>,
-    /// What the second model says.
+    /// The fact in the second model; `None` if it has no such thing.
     pub b: Option<String>,
 }
 
 impl Differences {
-    /// Whether there are none.
+    /// Whether the models do not differ.
     pub fn is_empty(&self) -> bool {
         self.sections.is_empty() && self.graph.is_empty()
     }
@@ -83,8 +83,8 @@ impl Display for Differences {
     }
 }
 
-/// Compares two models whose values have names. What they say of a value counts where both have a value of that name; other
-/// values are told by the nodes that make them.
+/// Compares two models whose values have names. Types of inner values are compared where both models have a value of
+/// that name. Other inner values show up in the text of their nodes.
 pub fn diff(a: &Model, b: &Model, options: &DiffOptions) -> Differences {
     let facts = Facts::of(a, options).into_iter();
     let sections = facts
@@ -99,17 +99,17 @@ pub fn diff(a: &Model, b: &Model, options: &DiffOptions) -> Differences {
     }
 }
 
-/// What a model says, under one heading.
+/// Facts of one kind about a model.
 struct Facts {
     name: &'static str,
-    /// Whether what only one of the models has is told here.
+    /// Whether a fact of only one model is a difference.
     alone: bool,
     /// In the model's order.
     said: Vec<(String, String)>,
 }
 
 impl Facts {
-    /// The same headings in the same order for every model.
+    /// The facts of all kinds, in the same order for every model.
     fn of(model: &Model, options: &DiffOptions) -> Vec<Self> {
         let facts = |name, alone, said| Self { name, alone, said };
         let own = Some(("ai.onnx".to_owned(), model.opset.to_string()));
@@ -178,7 +178,7 @@ fn typed(model: &Model, value: Value) -> (String, String) {
     (name(model, value), ty)
 }
 
-/// The nodes of the main graph and of each function, with what tells names there from those of other scopes.
+/// The nodes of the main graph and of each function, with a prefix for the names in that scope.
 fn scopes(model: &Model) -> Vec<(String, Vec<NodeId>)> {
     let main = (String::new(), model.nodes_in(&[Model::MAIN]));
     let functions = model.functions.iter().map(|f| {
@@ -188,7 +188,7 @@ fn scopes(model: &Model) -> Vec<(String, Vec<NodeId>)> {
     [main].into_iter().chain(functions).collect()
 }
 
-/// Values that nodes make, but for the outputs of the main graph, and inputs of bodies.
+/// Results of nodes other than outputs of the main graph, and inputs of bodies.
 fn inner(model: &Model) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (scope, nodes) in scopes(model) {
@@ -219,7 +219,7 @@ fn operators(model: &Model) -> Vec<(String, String)> {
     counts.map(|(op, n)| (op, n.to_string())).collect()
 }
 
-/// Initialisers, defaults of inputs, and tensors in attributes, which may be too large for the text of a node.
+/// Initialisers, default values of inputs, and tensors in attributes, which the text of a node can shorten.
 fn weights(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut add = |name: String, tensor: &Tensor| {
@@ -281,7 +281,7 @@ fn fingerprint(tensor: &Tensor) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a node is known by: its first output.
+/// The name of a node's first output, which identifies the node.
 fn made(model: &Model, id: NodeId) -> String {
     let output = model[id].outputs().first();
     output.map(|v| name(model, *v)).unwrap_or_default()
@@ -345,7 +345,7 @@ fn metadata(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
     all
 }
 
-/// The text of a model from its nodes on.
+/// The text of a model without its header.
 fn nodes(model: &Model) -> String {
     let text = model.to_string();
     let nodes = text.split_once("\n{\n").map(|(_, nodes)| nodes);

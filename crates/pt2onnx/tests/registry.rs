@@ -44,9 +44,7 @@ fn squash(cx: &Cx, x: Value, alpha: f64) -> Lowered {
 }
 
 static TABLE: &[AtenOp] = &[
-    op!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
-        Ok(cx.tanh(x))
-    }),
+    op!("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered { Ok(cx.tanh(x)) }),
     op!("mylib::squash(Tensor x, float alpha=0.5) -> Tensor", squash),
 ];
 
