@@ -1,7 +1,7 @@
 //! What is done to the model between translation and writing: options, and `pt2onnx passes`.
 
 use clap::Args;
-use pt2onnx::opt::{Level, Options, PASSES, Pass};
+use pt2onnx::opt::{self, Level, Options, Pass, UnknownPass};
 
 const OPTIMISATION: &str = "Optimisation";
 
@@ -15,8 +15,8 @@ pub struct Passes {
     #[arg(long, conflicts_with = "optimize", help_heading = OPTIMISATION)]
     no_optimize: bool,
     /// Leave a pass out, one that `pt2onnx passes` lists; may be given several times
-    #[arg(long, value_name = "PASS", value_parser = Pass::named, help_heading = OPTIMISATION)]
-    skip_pass: Vec<&'static Pass>,
+    #[arg(long, value_name = "PASS", value_parser = pass, help_heading = OPTIMISATION)]
+    skip_pass: Vec<Pass>,
     /// Fold constants into new ones of up to so many bytes; larger ones only where the file gets no larger
     #[arg(long, value_name = "BYTES", help_heading = OPTIMISATION)]
     fold_limit: Option<usize>,
@@ -34,7 +34,8 @@ impl Passes {
             1 => Level::Simplify,
             _ => Level::Fuse,
         });
-        options.skip.clone_from(&self.skip_pass);
+        let skipped = |p: &Pass| self.skip_pass.iter().any(|s| s.name == p.name);
+        options.passes = options.passes.into_iter().filter(|p| !skipped(p)).collect();
         options.merge_weights = self.merge_weights;
         if let Some(limit) = self.fold_limit {
             options.max_folded_bytes = limit;
@@ -43,11 +44,19 @@ impl Passes {
     }
 }
 
-/// The passes, each with its level and what it does.
+/// The standard pass of that name.
+fn pass(name: &str) -> Result<Pass, UnknownPass> {
+    opt::Passes::standard().get(name).cloned()
+}
+
+/// The passes, each with its level, what it does, and its precondition.
 pub fn list() -> String {
     let mut text = String::new();
-    for Pass { name, level, doc, .. } in PASSES {
-        text += &format!("{name} (level {})\n    {doc}\n", *level as u8);
+    for Pass { name, level, description, precondition, .. } in &opt::Passes::standard() {
+        let level = *level as u8;
+        text += &format!(
+            "{name} (level {level})\n    {description}\n    Precondition: {precondition}\n"
+        );
     }
     text
 }

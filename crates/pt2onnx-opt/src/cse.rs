@@ -1,6 +1,10 @@
 //! Common subexpressions: of nodes that do the same with the same inputs one stays. Nodes of a body see those outside.
 
-use crate::{Changed, Options, rewrite};
+use crate::{
+    graph::{Changed, GraphMut},
+    pass::Options,
+    rewrite,
+};
 use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -10,11 +14,12 @@ use std::hash::{Hash, Hasher};
 /// Constants up to this many bytes are compared by content, larger ones by where their bytes are.
 const COMPARED_BYTES: usize = 1 << 10;
 
-pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let (model, region) = (&mut *graph.model, graph.region);
     let mut changed = constants(model, options.merge_weights);
     let mut walk = Walk::default();
-    walk.seen.reserve(model.nodes(model.root()).count());
-    changed |= walk.walk(model, model.root());
+    walk.seen.reserve(model.nodes(region).count());
+    changed |= walk.walk(model, region);
     changed
 }
 

@@ -1,14 +1,21 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
-use crate::{Changed, Options, eval, rewrite};
+use crate::{
+    eval,
+    graph::{Changed, GraphMut},
+    pass::Options,
+    rewrite,
+};
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, sharers: None };
     let mut changed = false;
-    for node in model.graph_nodes() {
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    for node in nodes {
         if !model.contains(node) {
             continue;
         }

@@ -1,12 +1,14 @@
-//! Replacing values. What makes it more than [`Model::replace_all_uses`]: an output of a region must be made in that
-//! region, must be no other output as well, and keeps its name and type.
+//! Replacing values by others. In addition to [`Model::replace_all_uses`], this keeps region outputs legal: an output must be
+//! computed in its region, must not be two outputs, and keeps its name and type.
 
-use crate::Changed;
-use pt2onnx_ir::{Def, InsertPoint, Model, NodeId, RegionId, Use, Value};
+use crate::graph::Changed;
+use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, NodeId, RegionId, Use, Value};
 
-/// Lets everything that uses `old`, an output of a node, use `new`, which must dominate it. Where `old` is an output of
-/// a region, `new` takes its name and type, or, if it cannot be that output, an `Identity` in front of `old`'s node does.
-pub(crate) fn substitute(model: &mut Model, old: Value, new: Value) {
+/// Makes all users of `old`, an output of a node, use `new` instead. `new` must dominate them.
+///
+/// Where `old` is an output of a region, `new` takes its name and type. If `new` cannot be that output, an `Identity` of it is
+/// inserted before the node of `old`.
+pub fn substitute(model: &mut Model, old: Value, new: Value) {
     let slots = output_slots(model, old);
     if let [(region, _)] = slots.as_slice()
         && can_be_output(model, new, *region)
@@ -30,10 +32,12 @@ pub(crate) fn substitute(model: &mut Model, old: Value, new: Value) {
     }
 }
 
-/// Lets the users of node `node`'s only output use `new`, and erases the node. A node that must stay because a region's
-/// output needs it becomes an `Identity`. Returns whether anything changed.
-pub(crate) fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
-    let old = model[node].outputs()[0];
+/// Makes all users of a node's only output use `new` instead, and erases the node. If a region output needs the node, it becomes
+/// an `Identity` of `new`. Returns whether anything changed; a node with another number of outputs is left as it is.
+pub fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
+    let [old] = *model[node].outputs() else {
+        return false;
+    };
     let slots = output_slots(model, old);
     let free = match slots.as_slice() {
         [] => true,
@@ -54,18 +58,18 @@ pub(crate) fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
     }
     let is_identity = model[node].is("Identity");
     if !is_identity {
-        become_node(model, node, "Identity", &[Some(new)], Default::default());
+        become_node(model, node, "Identity", &[Some(new)], Attributes::new());
     }
     !is_identity || !inputs.is_empty()
 }
 
-/// Makes `node` another operator of ONNX's own domain; its outputs stay.
-pub(crate) fn become_node(
+/// Makes a node another operator of ONNX's own domain, with these inputs and attributes. Its outputs stay.
+pub fn become_node(
     model: &mut Model,
     node: NodeId,
     op: &'static str,
     inputs: &[Option<Value>],
-    attributes: pt2onnx_ir::Attributes,
+    attributes: Attributes,
 ) {
     model.set_inputs(node, inputs);
     model.set_op(node, op);
@@ -81,7 +85,7 @@ fn output_slots(model: &Model, value: Value) -> Vec<(RegionId, usize)> {
     slots.collect()
 }
 
-/// A constant may be an output of the main graph under that output's name; one that has a name keeps it.
+/// An unnamed constant may be an output of the main graph; it takes the output's name.
 fn can_be_output(model: &Model, value: Value, region: RegionId) -> bool {
     let here = match model[value].def() {
         Def::Node(node, _) => model[*node].region() == region,

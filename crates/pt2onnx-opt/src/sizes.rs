@@ -1,6 +1,6 @@
 //! Sizes that a model computes at run time, as far as they are known before: expressions over the sizes of its inputs.
 
-use crate::{cleanup::known, eval, rewrite};
+use crate::{eval, facts::known, graph::GraphMut, rewrite};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -83,8 +83,10 @@ fn elementwise(a: Vec<Expr>, b: Vec<Expr>, f: fn(&Expr, &Expr) -> Expr) -> Optio
 
 /// Lets what is known take the place of what computes it: numbers become constants, and `Reshape` takes 0 and -1 for
 /// sizes that are its operand's or follow from the others.
-pub(crate) fn spell_out(model: &mut Model, contents: &Contents) {
-    for id in model.graph_nodes() {
+pub(crate) fn spell_out(graph: &mut GraphMut<'_>, contents: &Contents) {
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    for id in nodes {
         if model[id].is("Reshape") {
             reshape(model, id, contents);
         }

@@ -1,7 +1,8 @@
 //! Types of models that others made: what follows from the inputs, instead of what a file claims.
 
 use crate::{
-    aside,
+    graph::GraphMut,
+    opaque,
     sizes::{self, Contents},
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, RegionId};
@@ -10,17 +11,17 @@ use pt2onnx_symbolic::Constraints;
 /// Gives values the types that follow from those of inputs and constants. Where nothing follows, as of operators of other
 /// domains, the model's own claims stay.
 pub fn infer_types(model: &mut Model) {
-    aside::each_graph(model, |model| {
-        infer(model);
+    opaque::each_graph(model, |graph| {
+        infer(graph);
     });
 }
 
 /// [`infer_types`] of the graph that passes work on, and the sizes it computes.
-pub(crate) fn infer(model: &mut Model) -> Contents {
-    let root = model.root();
-    let cx = Builder::new(model, InsertPoint::End(root), Constraints::default());
+pub(crate) fn infer(graph: &mut GraphMut<'_>) -> Contents {
+    let at = InsertPoint::End(graph.region);
+    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
     let mut found = Contents::default();
-    region(&cx, root, &mut found);
+    region(&cx, graph.region, &mut found);
     found
 }
 

@@ -360,7 +360,9 @@ impl Exporter {
         let opsets = self.custom_opsets.iter();
         let opsets: Vec<_> = opsets.map(|(d, n)| (d.clone(), n.to_string())).collect();
         let level = self.optimize.level as u8;
-        let skipped: Vec<&str> = self.optimize.skip.iter().map(|p| p.name).collect();
+        let standard = pt2onnx_opt::Passes::standard();
+        let left_out = standard.iter().filter(|p| self.optimize.passes.get(p.name).is_err());
+        let skipped: Vec<&str> = left_out.map(|p| p.name).collect();
         let axes = self.dims.axes.pairs();
         let options = [
             ("opset", self.opset.to_string()),

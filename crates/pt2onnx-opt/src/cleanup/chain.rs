@@ -1,6 +1,7 @@
 //! Two nodes in a row that one can do: transposes, casts, and nodes that only change sizes.
 
-use super::{Action, Seen};
+use super::seen::{Action, Seen};
+use crate::facts::known;
 use pt2onnx_ir::{Attributes, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -96,9 +97,8 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
         // A 0 takes over the operand's size there: the same in both if surely equal.
         Some(sizes) => {
             let (from, through) = (n.shape(source)?, n.shape(x)?);
-            let same = |i: usize| {
-                from.get(i).is_some_and(|d| super::known(d) && Some(d) == through.get(i))
-            };
+            let same =
+                |i: usize| from.get(i).is_some_and(|d| known(d) && Some(d) == through.get(i));
             sizes.iter().enumerate().all(|(i, &s)| s != 0 || same(i))
         }
         // Sizes computed at run time may be 0.

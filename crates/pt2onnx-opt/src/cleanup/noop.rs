@@ -1,6 +1,6 @@
 //! Nodes whose output is one of their inputs, bit for bit.
 
-use super::Seen;
+use super::seen::Seen;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
 

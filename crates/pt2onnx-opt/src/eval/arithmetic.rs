@@ -1,9 +1,8 @@
 //! Elementwise arithmetic: two operands broadcast, one operand, functions on floats, `Clip`, `Pow`.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_number, tensor},
-    broadcast, dim,
+    call::{Call, Eval, Row, broadcast, dim},
     number::{Binary, Number, Real, Unary},
 };
 use ndarray::{ArrayD, Zip};

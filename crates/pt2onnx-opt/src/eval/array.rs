@@ -9,7 +9,7 @@ pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
         return None;
     }
     let elements = t.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect();
-    ArrayD::from_shape_vec(super::dim(t.shape()), elements).ok()
+    ArrayD::from_shape_vec(super::call::dim(t.shape()), elements).ok()
 }
 
 /// The tensor of these elements, whose bits are those of `dtype`.

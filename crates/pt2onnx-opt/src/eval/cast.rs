@@ -1,6 +1,6 @@
 //! `Cast`, `CastLike` and `Identity`.
 
-use super::{Call, Eval, Row};
+use super::call::{Call, Eval, Row};
 use half::{bf16, f16};
 use pt2onnx_ir::schema;
 use pt2onnx_tensor::{DType, Element, Tensor};

@@ -1,10 +1,9 @@
 //! Comparisons, logic, bits and `Where`.
 
 use super::{
-    Call, Eval, Row,
     arithmetic::zip,
     array::{array, by_number, by_width, tensor},
-    broadcast, dim,
+    call::{Call, Eval, Row, broadcast, dim},
     number::Number,
 };
 use ndarray::ArrayD;

@@ -1,6 +1,9 @@
 //! `MatMul` of small matrices.
 
-use super::{Call, Eval, Row, array::array, broadcast, dim};
+use super::{
+    array::array,
+    call::{Call, Eval, Row, broadcast, dim},
+};
 use ndarray::{Array3, ArrayD, ArrayViewD, Axis};
 use num_traits::AsPrimitive;
 use pt2onnx_tensor::{DType, Element, Tensor};

@@ -1,9 +1,8 @@
 //! Reductions, cumulative sums and positions of extremes.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_number, tensor},
-    axes, axis, dim,
+    call::{Call, Eval, Row, axes, axis, dim},
     number::{Binary, Number},
 };
 use ndarray::{Array2, ArrayD, Axis};

@@ -1,9 +1,8 @@
 //! Elements picked, repeated and put together: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`, `Pad`, `Trilu`.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_width, tensor},
-    axes, axis, broadcast, dim,
+    call::{Call, Eval, Row, axes, axis, broadcast, dim},
 };
 use ndarray::{ArrayD, Axis, Slice};
 use pt2onnx_tensor::Tensor;

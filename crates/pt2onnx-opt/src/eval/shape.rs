@@ -1,9 +1,8 @@
 //! Sizes as values, and tensors with other sizes over the same elements.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_number, by_width, tensor},
-    axes, axis, dim,
+    call::{Call, Eval, Row, axes, axis, dim},
     number::{Binary, Number},
 };
 use ndarray::ArrayD;

@@ -1,35 +1,38 @@
 //! Batch normalisation behind a convolution or a linear layer: its factors go into the weights.
 
-use super::{Fusion, Rule, Seen, float};
+use crate::{
+    facts::float,
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
 use pt2onnx_ir::{Builder, Node, Value};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 /// All of it must be constants, and the weight used nowhere else: the new one takes its place in the file. It has
 /// another name, as it has other contents: who gives the model new weights must not give it the old ones.
-pub(crate) static BATCH_NORM: Fusion = Fusion {
-    since: 9,
-    rules: &[
-        Rule {
-            pattern: "n:BatchNormalization(w:Conv(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "Conv"),
-        },
-        Rule {
-            pattern: "n:BatchNormalization(w:ConvTranspose(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "ConvTranspose"),
-        },
-        Rule {
-            pattern: "n:BatchNormalization(w:Gemm(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "Gemm"),
-        },
-        Rule {
-            pattern: "n:BatchNormalization(w:MatMul(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "Gemm"),
-        },
-    ],
-};
+pub(crate) fn batch_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![
+        Fusion::new(
+            "n:BatchNormalization(w:Conv(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "Conv"),
+        )?,
+        Fusion::new(
+            "n:BatchNormalization(w:ConvTranspose(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "ConvTranspose"),
+        )?,
+        Fusion::new(
+            "n:BatchNormalization(w:Gemm(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "Gemm"),
+        )?,
+        Fusion::new(
+            "n:BatchNormalization(w:MatMul(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "Gemm"),
+        )?,
+    ])
+}
 
-fn folded(cx: &Builder, seen: &Seen, op: &'static str) -> Option<Value> {
-    let (norm, linear) = (seen.node(cx, "n")?, seen.node(cx, "w")?);
+fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
+    let (norm, linear) = (found.node(cx, "n")?, found.node(cx, "w")?);
     if norm.int("training_mode").unwrap_or(0) != 0 || linear.input(1) == linear.input(2) {
         return None;
     }
@@ -41,9 +44,9 @@ fn folded(cx: &Builder, seen: &Seen, op: &'static str) -> Option<Value> {
     {
         return None;
     }
-    match cx.known_dtype(seen.output)? {
-        DType::F32 => fold_as::<f32>(cx, seen, &norm, &linear, op),
-        DType::F64 => fold_as::<f64>(cx, seen, &norm, &linear, op),
+    match cx.known_dtype(found.output())? {
+        DType::F32 => fold_as::<f32>(cx, found, &norm, &linear, op),
+        DType::F64 => fold_as::<f64>(cx, found, &norm, &linear, op),
         _ => None,
     }
 }
@@ -65,17 +68,17 @@ impl Real for f64 {
 
 fn fold_as<T: Real>(
     cx: &Builder,
-    seen: &Seen,
+    found: &Match,
     norm: &Node,
     linear: &Node,
     op: &'static str,
 ) -> Option<Value> {
     let constant = |v: Value| cx.constant_of(v).filter(Tensor::has_data);
     let doubles = |name: &str| -> Option<Vec<f64>> {
-        let elements = constant(seen.value(name)?)?.to_vec::<T>()?;
+        let elements = constant(found.value(name)?)?.to_vec::<T>()?;
         Some(elements.into_iter().map(Into::into).collect())
     };
-    let weight = seen.value("weight")?;
+    let weight = found.value("weight")?;
     let tensor = constant(weight).filter(|_| alone(cx, weight))?;
     let [scale, bias, mean, variance] = ["scale", "bias", "mean", "variance"].map(doubles);
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
@@ -134,7 +137,7 @@ fn fold_as<T: Real>(
         return None;
     }
     let new_weight = named(cx, Tensor::from_slice(shape.to_vec(), &scaled).ok()?, Some(weight));
-    let old_bias = linear.input(2).or(seen.value("bias"));
+    let old_bias = linear.input(2).or(found.value("bias"));
     let new_bias = named(cx, Tensor::vector(&shifted), old_bias);
     let attributes = linear.attributes.iter().filter(|(n, _)| n != "beta");
     let inputs = [linear.input(0), Some(new_weight), Some(new_bias)];

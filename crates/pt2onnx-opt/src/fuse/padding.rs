@@ -1,37 +1,36 @@
 //! `Pad` in front of a window: convolutions and pools pad themselves.
 
-use super::{Fusion, Rule, Seen, ints, pattern};
+use crate::{
+    facts::{ints, number_of},
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
 use pt2onnx_ir::{Attribute, Attributes, Builder, Value};
 
 /// Only of the dimensions that windows move along, with what the operator itself pads with: zeros, or what no maximum is.
-pub(crate) static PAD: Fusion = Fusion {
-    since: 11,
-    rules: &[
-        Rule { pattern: "w:Conv(p:Pad(x))", rewrite: |cx, seen| padded(cx, seen, "Conv", 0.0) },
-        Rule {
-            pattern: "w:AveragePool(p:Pad(x))",
-            rewrite: |cx, seen| padded(cx, seen, "AveragePool", 0.0),
-        },
-        Rule {
-            pattern: "w:MaxPool(p:Pad(x))",
-            rewrite: |cx, seen| padded(cx, seen, "MaxPool", f64::NEG_INFINITY),
-        },
-    ],
-};
+pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![
+        Fusion::new("w:Conv(p:Pad(x))", |cx, found| padded(cx, found, "Conv", 0.0))?,
+        Fusion::new("w:AveragePool(p:Pad(x))", |cx, found| padded(cx, found, "AveragePool", 0.0))?,
+        Fusion::new("w:MaxPool(p:Pad(x))", |cx, found| {
+            padded(cx, found, "MaxPool", f64::NEG_INFINITY)
+        })?,
+    ])
+}
 
-fn padded(cx: &Builder, seen: &Seen, op: &'static str, with: f64) -> Option<Value> {
-    let (window, pad) = (seen.node(cx, "w")?, seen.node(cx, "p")?);
+fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Value> {
+    let (window, pad) = (found.node(cx, "w")?, found.node(cx, "p")?);
     let constant = |i: usize| cx.constant_of(pad.input(i)?)?.to_vec::<i64>();
     let mode = pad.attribute("mode");
     let filled = match pad.input(2) {
-        Some(value) => pattern::number_of(&cx.model(), value)?.1,
+        Some(value) => number_of(&cx.model(), value)?.1,
         None => 0.0,
     };
     if mode.is_some_and(|m| !matches!(m, Attribute::String(s) if s == "constant")) || filled != with
     {
         return None;
     }
-    let rank = cx.known_shape(seen.value("x")?)?.len();
+    let rank = cx.known_shape(found.value("x")?)?.len();
     let given = constant(1)?;
     let axes = match pad.input(3) {
         Some(_) => constant(3)?,

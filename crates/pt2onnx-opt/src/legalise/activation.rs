@@ -1,6 +1,9 @@
 //! Activation functions by their formulas.
 
-use super::{Done, replace};
+use super::{
+    axes, forms,
+    replace::{Done, replace},
+};
 use pt2onnx_ir::{Attribute, Model, Node, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.
@@ -53,7 +56,7 @@ pub(super) fn mish(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn celu(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("it has no input")?;
-        let alpha = super::forms::float(node, "alpha", 1.0);
+        let alpha = forms::float(node, "alpha", 1.0);
         let elu = cx.elu(cx.div(x, alpha), attrs::Elu { alpha: 1.0 });
         Ok(vec![cx.mul(elu, alpha)])
     })
@@ -61,8 +64,8 @@ pub(super) fn celu(model: &mut Model, id: NodeId) -> Result<Done, String> {
 
 /// Along the last axis, the dimensions that were made one behind the axis are those behind it.
 pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let axis = super::axes::explicit_axis(model, id)?;
-    let rank = super::forms::rank_of(model, id, 0)?;
+    let axis = axes::explicit_axis(model, id)?;
+    let rank = forms::rank_of(model, id, 0)?;
     if axis + 1 == rank {
         return Ok(Done::Kept);
     }
@@ -74,7 +77,7 @@ pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("it has no input")?;
         let last = rank - 1;
-        let axis = super::forms::attributes([("axis", (last as i64).into())]);
+        let axis = forms::attributes([("axis", (last as i64).into())]);
         let found = cx.emit1(op, &[Some(cx.swap_axes(x, axis_of(node), last))], axis);
         Ok(vec![cx.swap_axes(found, axis_of(node), last)])
     })

@@ -1,6 +1,6 @@
 //! `Attention` by matrix products and a softmax, as the standard's function body has it.
 
-use super::{Done, replace};
+use super::replace::{Done, replace};
 use pt2onnx_ir::schema;
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;

@@ -1,6 +1,9 @@
 //! Bitwise operators by arithmetic on limbs of 32 bits, which int64 holds with room to spare.
 
-use super::{Done, forms::input, replace};
+use super::{
+    forms::input,
+    replace::{Done, replace},
+};
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 

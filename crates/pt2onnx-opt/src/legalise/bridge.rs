@@ -1,7 +1,9 @@
 //! Element types that an older form does not take: the node computes between casts in a type that holds the same exactly.
 
-use super::forms::dtype;
-use crate::target;
+use crate::{
+    casts::{bound, cast_around},
+    facts::dtype,
+};
 use pt2onnx_ir::{
     Model, NodeId,
     schema::{OpSchema, TypeSet},
@@ -34,7 +36,7 @@ pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> b
         return false;
     }
     let gap = |model: &Model, variable: &str, types: &TypeSet| {
-        let from = target::bound(model, id, form, variable)?;
+        let from = bound(model, id, form, variable)?;
         let missing = !types.has_tensor(from);
         let to = missing.then(|| exact(form.name, from, types))??;
         Some((from, to))
@@ -42,7 +44,7 @@ pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> b
     let mut any = false;
     for constraint in form.constraints {
         if let Some((from, to)) = gap(model, constraint.name, &constraint.types) {
-            target::bridge(model, id, form, constraint.name, from, to);
+            cast_around(model, id, form, constraint.name, from, to);
             any = true;
         }
     }

@@ -1,10 +1,11 @@
 //! Comparisons, and choosing the smaller or the larger, by what older opsets compare.
 
 use super::{
-    Done, bridge,
-    forms::{constant_numbers, dtype, input, keep_inputs, set},
-    replace,
+    bridge,
+    forms::{self, constant_numbers, input, keep_inputs, set},
+    replace::{Done, replace},
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, NodeId, Value};
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -141,7 +142,7 @@ fn never(cx: &Builder, x: Value) -> Value {
 pub(super) fn thresholded_relu(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
-        let alpha = super::forms::float(node, "alpha", 1.0);
+        let alpha = forms::float(node, "alpha", 1.0);
         Ok(vec![cx.select(cx.greater(x, alpha), x, 0.0)])
     })
 }

@@ -1,9 +1,8 @@
 //! `Einsum` by matrix products, one operand after the other.
 
 use super::{
-    Done,
     forms::{input, string},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value};
 use pt2onnx_symbolic::Expr;

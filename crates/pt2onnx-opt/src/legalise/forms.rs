@@ -1,7 +1,6 @@
 //! What nodes say, and moving it between attributes and inputs.
 
-use super::{Done, replace};
-pub(super) use crate::target::dtype;
+use super::replace::{Done, replace};
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
@@ -150,13 +149,4 @@ pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, String
         set(model, id, "axes", axes.into());
     }
     without(model, id, "noop_with_empty_axes")
-}
-
-/// Indices that count from the end are newer.
-pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let indices = input(&model[id], 0)?;
-    match super::axes::nonnegative(model, indices, 8) {
-        true => Ok(Done::Kept),
-        false => Err("a OneHot of indices that may be negative is newer".to_owned()),
-    }
 }

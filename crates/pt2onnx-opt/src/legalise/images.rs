@@ -1,12 +1,11 @@
 //! Images: what `Resize` and the pools were told later.
 
 use super::{
-    Done,
     forms::{
         attributes, constant_ints, constant_numbers, input, ints, rank, rank_of, set, string,
         unless, without,
     },
-    replace,
+    replace::{Done, replace},
     resample::resample,
 };
 use pt2onnx_ir::{Attribute, Model, NodeId, Value, attrs};

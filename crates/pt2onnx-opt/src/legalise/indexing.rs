@@ -1,10 +1,9 @@
 //! Gathering by several indices: by one index into what is flat.
 
 use super::{
-    Done,
-    axes::from_front,
-    forms::{input, string},
-    replace,
+    forms::{self, input, string},
+    indices::from_front,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value};
 use pt2onnx_symbolic::Expr;
@@ -88,7 +87,7 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
 /// `GatherND` of batches: the place in the batch goes in front of each tuple.
 pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let Some(count @ 1..) = model[id].int("batch_dims") else {
-        return super::forms::without(model, id, "batch_dims");
+        return forms::without(model, id, "batch_dims");
     };
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
@@ -111,14 +110,14 @@ pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, String> {
 pub(super) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, String> {
     match model[id].int("select_last_index") {
         Some(1) => Err("`select_last_index` is newer".to_owned()),
-        _ => super::forms::without(model, id, "select_last_index"),
+        _ => forms::without(model, id, "select_last_index"),
     }
 }
 
 /// Regions whose pixels are counted from their middle.
 pub(super) fn roi_align(model: &mut Model, id: NodeId) -> Result<Done, String> {
     match string(&model[id], "coordinate_transformation_mode", "half_pixel") {
-        "output_half_pixel" => super::forms::without(model, id, "coordinate_transformation_mode"),
+        "output_half_pixel" => forms::without(model, id, "coordinate_transformation_mode"),
         _ => Err("coordinate_transformation_mode `half_pixel` is newer".to_owned()),
     }
 }

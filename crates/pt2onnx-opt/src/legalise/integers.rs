@@ -1,10 +1,10 @@
 //! Integer arithmetic that came late: remainders, shifts, powers; and rounding.
 
 use super::{
-    Done,
-    forms::{attributes, constant_ints, dtype, input, string},
-    replace,
+    forms::{attributes, constant_ints, input, string},
+    replace::{Done, replace},
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, NodeId, Type, Value};
 use pt2onnx_tensor::DType;
 

@@ -1,9 +1,8 @@
 //! Losses by their formulas.
 
 use super::{
-    Done,
     forms::{input, string},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 

@@ -1,6 +1,9 @@
 //! Normalisations by their formulas. Stage one is computed in the type that `stash_type` says, as the standard has it.
 
-use super::{Done, replace};
+use super::{
+    forms,
+    replace::{Done, replace},
+};
 use pt2onnx_ir::schema;
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -108,10 +111,10 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, String> {
 /// In training, by the formula with the batch's own mean and variance; else as it is.
 pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, String> {
     if model[id].int("training_mode") != Some(1) {
-        return super::forms::without(model, id, "training_mode");
+        return forms::without(model, id, "training_mode");
     }
     replace(model, id, |cx, node| {
-        let input = |i| super::forms::input(node, i);
+        let input = |i| forms::input(node, i);
         let (x, rank) = (input(0)?, cx.rank(input(0)?));
         let per_channel = |v: Value| {
             let others: Vec<usize> = (1..rank.max(2) - 1).collect();
@@ -124,7 +127,7 @@ pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, S
         let deviation = cx.sqrt(cx.add(per_channel(variance), epsilon(node)));
         let scaled = cx.mul(cx.div(centred, deviation), per_channel(input(1)?));
         let y = cx.add(scaled, per_channel(input(2)?));
-        let momentum = super::forms::float(node, "momentum", f64::from(0.9f32));
+        let momentum = forms::float(node, "momentum", f64::from(0.9f32));
         let running = |old: Value, new: Value| {
             let new = cx.mul(cx.cast(new, cx.dtype(old)), 1.0 - momentum);
             cx.add(cx.mul(old, momentum), new)
@@ -144,7 +147,7 @@ pub(super) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Done, S
     replace(model, id, |cx, node| {
         let types = node.inputs().iter().flatten().map(|&v| cx.dtype(v));
         let widest = types.max_by_key(|t| t.bits()).ok_or("it has no inputs")?;
-        let x = super::forms::input(node, 0)?;
+        let x = forms::input(node, 0)?;
         let inputs: Vec<Option<Value>> =
             node.inputs().iter().map(|v| v.map(|v| cx.cast(v, widest))).collect();
         let made =

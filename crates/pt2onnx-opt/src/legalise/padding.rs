@@ -1,6 +1,6 @@
 //! Padding that goes round.
 
-use super::{Done, replace};
+use super::replace::{Done, replace};
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value};
 
 /// The mode `wrap` by slices of the other end. Other modes are what they were.

@@ -1,10 +1,10 @@
 //! Quantization by its formula.
 
 use super::{
-    Done,
-    forms::{dtype, input, rank, without},
-    replace,
+    forms::{input, rank, without},
+    replace::{Done, replace},
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};

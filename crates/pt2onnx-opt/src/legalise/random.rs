@@ -1,9 +1,8 @@
 //! Random masks and draws by uniform numbers.
 
 use super::{
-    Done,
     forms::{constant_numbers, input},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::DType;

@@ -1,9 +1,8 @@
 //! `Resize` of known sizes by gathering: along each axis, every output element is a weighted sum of a few input elements.
 
 use super::{
-    Done,
     forms::{constant_numbers, float, input, ints, string},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value};
 use pt2onnx_tensor::{DType, Tensor};

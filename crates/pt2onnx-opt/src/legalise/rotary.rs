@@ -1,6 +1,9 @@
 //! `RotaryEmbedding` as the standard's function body has it.
 
-use super::{Done, forms::input, replace};
+use super::{
+    forms::input,
+    replace::{Done, replace},
+};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 

@@ -1,10 +1,11 @@
 //! The table of rules: one per operator and step. Steps that only widen types or add attributes with defaults need none.
 
 use super::{
-    Done, activation, attention, axes, bits, comparison, einsum,
-    forms::{self, ints_as_attribute, reduced_axes, unless, without},
-    images, indexing, integers, loss, normalization, padding, quantization, random, rotary,
-    running, scatter, shapes, signal, slicing, sorting,
+    activation, attention, axes, bits, comparison, einsum,
+    forms::{ints_as_attribute, reduced_axes, unless, without},
+    images, indexing, indices, integers, loss, normalization, padding, quantization, random,
+    replace::Done,
+    rotary, running, scatter, shapes, signal, slicing, sorting,
 };
 use pt2onnx_ir::{Model, NodeId};
 
@@ -89,7 +90,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Einsum", 12, einsum::einsum),
     needed("Equal", 11, comparison::equal),
     wider("Flatten", 11, axes::axis),
-    wider("Gather", 11, axes::indices),
+    wider("Gather", 11, indices::indices),
     needed("GatherElements", 11, indexing::elements),
     needed("GatherND", 11, indexing::tuples),
     needed("GatherND", 12, indexing::batches),
@@ -112,7 +113,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Mish", 18, activation::mish),
     needed("Mod", 10, integers::modulo),
     needed("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
-    wider("OneHot", 11, forms::one_hot),
+    wider("OneHot", 11, indices::one_hot),
     needed("Pad", 11, slicing::pad),
     needed("Pad", 18, slicing::pad_of_all),
     wider("Pad", 19, padding::wrap),

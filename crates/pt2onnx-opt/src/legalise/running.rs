@@ -1,9 +1,8 @@
 //! Running sums and products by `Scan`.
 
 use super::{
-    Done,
     forms::{input, known_ints},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
 use pt2onnx_symbolic::Expr;

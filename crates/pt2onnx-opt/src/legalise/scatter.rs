@@ -1,11 +1,11 @@
 //! Scattering: what reduces, one index after the other; what has several indices, into what is flat.
 
 use super::{
-    Done,
-    axes::from_front,
+    axes,
     forms::{input, set, string, without},
     indexing::{axis_of, flat_tuples},
-    replace,
+    indices::from_front,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -135,7 +135,7 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
 
 /// `ScatterElements` by its old name, with indices from the front.
 pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    super::axes::axis(model, id)?;
+    axes::axis(model, id)?;
     let origins = model[id].origins.clone();
     let node = model[id].clone();
     let at = pt2onnx_ir::InsertPoint::Before(id);

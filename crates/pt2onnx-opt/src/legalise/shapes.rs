@@ -1,10 +1,10 @@
 //! Sizes, ranges and what is filled by them.
 
 use super::{
-    Done,
     forms::{attributes, constant_ints, input, set, string, without},
-    replace,
+    replace::{Done, replace},
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -151,7 +151,7 @@ pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Stri
 
 /// A bias of zero where there is none.
 pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let kind = input(&model[id], 0).map(|x| super::forms::dtype(model, x))?;
+    let kind = input(&model[id], 0).map(|x| dtype(model, x))?;
     let zero = kind.and_then(|kind| Scalar::Int(0).to_tensor(kind));
     let zero = zero.ok_or("the type of this Gemm is not known")?;
     let zero = model.add_constant(zero);

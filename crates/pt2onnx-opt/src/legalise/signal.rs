@@ -1,9 +1,8 @@
 //! Fourier transforms: the axis that was an attribute, and transforms of known length as matrix products.
 
 use super::{
-    Done,
     forms::{constant_ints, input, keep_inputs, rank_of, set},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value};
 use pt2onnx_symbolic::Expr;

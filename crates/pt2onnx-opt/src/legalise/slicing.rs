@@ -1,12 +1,11 @@
 //! Parts of tensors: slices, splits, padding.
 
 use super::{
-    Done,
-    forms::{
-        constant_ints, dtype, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set,
-    },
-    replace, shapes,
+    forms::{self, constant_ints, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set},
+    replace::{Done, replace},
+    shapes,
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -14,7 +13,7 @@ use pt2onnx_tensor::DType;
 /// As many parts as there are outputs, the last one smaller.
 pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, String> {
     if model[id].input(1).is_some() {
-        return super::forms::without(model, id, "num_outputs");
+        return forms::without(model, id, "num_outputs");
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
     let rank = rank_of(model, id, 0)? as i64;
@@ -25,14 +24,14 @@ pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, String
     let size = size.ok_or("its axis is out of range")?;
     if size.modulo(&Expr::int(count)) == Expr::int(0) {
         // Without sizes, parts are equal.
-        return super::forms::without(model, id, "num_outputs");
+        return forms::without(model, id, "num_outputs");
     }
     let known = size.as_int().ok_or("a Split into parts of unknown size is newer")?;
     let part = (known + count - 1) / count;
     let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
     let sizes = model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes));
     model.set_inputs(id, &[Some(x), Some(sizes)]);
-    super::forms::without(model, id, "num_outputs")
+    forms::without(model, id, "num_outputs")
 }
 
 /// The sizes of the parts as an attribute; computed ones by slices.
@@ -167,11 +166,11 @@ pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, String> 
 pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("it has no pads")?;
     let node = &model[id];
-    let mode = super::forms::string(node, "mode", "constant").to_owned();
+    let mode = forms::string(node, "mode", "constant").to_owned();
     let float = dtype(model, input(node, 0)?).is_some_and(|t| t.is_float());
     let value = match node.input(2) {
         None => Some(0.0),
-        Some(value) => super::forms::constant_numbers(model, value)
+        Some(value) => forms::constant_numbers(model, value)
             .and_then(|v| v.first().copied())
             .filter(|v| v.is_nan() || f64::from(*v as f32) == *v),
     };

@@ -1,10 +1,10 @@
 //! `TopK` with what it was told later.
 
 use super::{
-    Done,
     forms::{attributes, input, ints_as_attribute, known_ints, set, without},
-    replace,
+    replace::{Done, replace},
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Model, NodeId};
 
 /// The smallest are the largest of the negated.
@@ -16,7 +16,7 @@ pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, String>
         return Ok(Done::Kept);
     }
     let x = input(&model[id], 0)?;
-    let float = super::forms::dtype(model, x).is_some_and(|t| t.is_float());
+    let float = dtype(model, x).is_some_and(|t| t.is_float());
     if !float {
         return Err("the smallest of integers are newer".to_owned());
     }

@@ -1,6 +1,7 @@
 //! The test of the table: every step of every operator is told by its schemas, has a rule, or is listed here.
 
-use super::{OPSETS, rules};
+use super::rules;
+use crate::opsets::OPSETS;
 use pt2onnx_ir::schema::{self, AttributeSchema, OpSchema, Param, ParamKind};
 use std::collections::BTreeSet;
 

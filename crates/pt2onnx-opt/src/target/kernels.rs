@@ -1,7 +1,9 @@
 //! Kernels of ONNX Runtime's CPU provider: where there is none for an element type, casts go around the node.
 
-use super::{bound, bridge};
-use crate::generated::ort_cpu;
+use crate::{
+    casts::{bound, cast_around},
+    generated::ort_cpu,
+};
 use pt2onnx_ir::{
     Attribute, Model, NodeId,
     schema::{self, OpSchema, TypeSet},
@@ -13,7 +15,7 @@ use std::collections::BTreeSet;
 /// is computed in does not hold all values. Expects a legal model.
 pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
     let mut narrower = BTreeSet::new();
-    for id in model.graph_nodes() {
+    for id in model.nodes_in(&[Model::MAIN]) {
         for (variable, from, to) in gaps(model, id) {
             let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
                 continue;
@@ -21,7 +23,7 @@ pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
             if narrows(from, to) {
                 narrower.insert(format!("{} of {from} (in {to})", model[id].op()));
             }
-            bridge(model, id, schema, variable, from, to);
+            cast_around(model, id, schema, variable, from, to);
         }
     }
     let list = Vec::from_iter(narrower).join(", ");
@@ -41,7 +43,7 @@ fn narrows(from: DType, to: DType) -> bool {
 /// What of the model ONNX Runtime's CPU provider has no kernel for: `Conv of float64`, ...
 pub(super) fn lacking(model: &Model) -> Vec<String> {
     let mut found = BTreeSet::new();
-    for id in model.graph_nodes() {
+    for id in model.nodes_in(&[Model::MAIN]) {
         found.extend(
             gaps(model, id).iter().map(|(_, from, _)| format!("{} of {from}", model[id].op())),
         );

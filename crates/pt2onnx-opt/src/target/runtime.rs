@@ -1,6 +1,7 @@
 //! Runtimes that have less of ONNX than the standard: which operators, of which element types, within which limits.
 
-use super::{Unrunnable, bound, bridge};
+use super::error::Unrunnable;
+use crate::casts::{bound, cast_around};
 use pt2onnx_ir::{
     Attribute, Def, Model, Node, NodeId, Value,
     schema::{self, OpSchema, TypeSet},
@@ -36,7 +37,7 @@ impl Runtime {
     /// Puts casts around nodes on booleans where the runtime wants numbers; all other nodes that it cannot run are returned.
     pub fn fit(&self, model: &mut Model) -> Vec<Unrunnable> {
         let mut failures = Vec::new();
-        for id in model.graph_nodes() {
+        for id in model.nodes_in(&[Model::MAIN]) {
             let place = model.describe(id);
             if let Some(reason) = self.lacks(model, id) {
                 failures.push(Unrunnable { place, reason });
@@ -47,7 +48,7 @@ impl Runtime {
             };
             for (variable, from, to) in self.gaps(model, id, schema) {
                 match to.filter(|_| from == DType::Bool) {
-                    Some(to) => bridge(model, id, schema, variable, from, to),
+                    Some(to) => cast_around(model, id, schema, variable, from, to),
                     None => failures.push(Unrunnable {
                         place: place.clone(),
                         reason: format!("it has no {} of {from}", model[id].op()),
