@@ -16,7 +16,7 @@ pub struct Passes {
     no_optimize: bool,
     /// Leave a pass out, one that `pt2onnx passes` lists; may be given several times
     #[arg(long, value_name = "PASS", value_parser = pass, help_heading = OPTIMISATION)]
-    skip_pass: Vec<Pass>,
+    skip_pass: Vec<&'static str>,
     /// Fold constants into new ones of up to so many bytes; larger ones only where the file gets no larger
     #[arg(long, value_name = "BYTES", help_heading = OPTIMISATION)]
     fold_limit: Option<usize>,
@@ -34,7 +34,7 @@ impl Passes {
             1 => Level::Simplify,
             _ => Level::Fuse,
         });
-        let skipped = |p: &Pass| self.skip_pass.iter().any(|s| s.name == p.name);
+        let skipped = |p: &Pass| self.skip_pass.contains(&p.name);
         options.passes = options.passes.into_iter().filter(|p| !skipped(p)).collect();
         options.merge_weights = self.merge_weights;
         if let Some(limit) = self.fold_limit {
@@ -44,9 +44,9 @@ impl Passes {
     }
 }
 
-/// The standard pass of that name.
-fn pass(name: &str) -> Result<Pass, UnknownPass> {
-    opt::Passes::standard().get(name).cloned()
+/// The name, if a standard pass has it.
+fn pass(name: &str) -> Result<&'static str, UnknownPass> {
+    opt::Passes::standard().get(name).map(|p| p.name)
 }
 
 /// The passes, each with its level, what it does, and its precondition.
