@@ -44,8 +44,8 @@ mod types;
 mod uses;
 mod verify;
 
-pub use attribute::{Attribute, Attributes};
-pub use builder::{Builder, Fault, Operand};
+pub use attribute::{Attribute, AttributeError, Attributes, FromAttribute};
+pub use builder::{Builder, Fault, Operand, Reduction};
 pub use function::Function;
 pub use generated::attrs;
 pub use model::{

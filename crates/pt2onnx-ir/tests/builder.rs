@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test: what the cases rely on stops it")]
 
 use insta::assert_snapshot;
-use pt2onnx_ir::{Builder, InsertPoint, Model, Type, Value, attrs, verify};
+use pt2onnx_ir::{Builder, InsertPoint, Model, Reduction, Type, Value, attrs, verify};
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 use pt2onnx_tensor::DType;
 
@@ -151,7 +151,7 @@ main_graph (int8[1,3,4,4] x0) => (int8[1,3,4,4] val_0, int8[1,3,4,4] val_1)
 #[test]
 fn reductions_compute_in_types_they_take() {
     assert_snapshot!(emitted(&[(DType::I8, &["s0", "2"])], |cx, x| {
-        vec![cx.reduce("ReduceSum", x[0], &[0], false)]
+        vec![cx.reduce(Reduction::Sum, x[0], &[0], false)]
     }), @r#"
 main_graph (int8[s0,2] x0) => (int8[2] val_0)
 <

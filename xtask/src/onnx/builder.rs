@@ -1,5 +1,4 @@
-//! The builder's typed methods, `generated/builder/`, and the structs of optional attributes,
-//! `generated/attrs.rs`.
+//! The builder's typed methods, `generated/builder/`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,7 +6,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Attribute, AttributeKind, ParamKind, Schema, by_letter, names, schema::literal};
+use super::{
+    AttributeKind, ParamKind, Schema,
+    attributes::{is_borrowed, optional_attributes, required_attributes},
+    by_letter, names,
+};
 
 /// Path below the generated folder, summary line and body of each file of methods.
 pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
@@ -46,8 +49,8 @@ use std::array;
 use smallvec::SmallVec;
 
 use super::attrs;
-use crate::builder::attributes;
-use crate::{Attributes, Builder, RegionId, Value};
+use crate::attribute::{Attributes, attributes};
+use crate::{Builder, RegionId, Value};
 
 impl Builder<'_> {
     /// Emits a node with exactly `N` outputs.
@@ -134,7 +137,8 @@ fn form(schema: &Schema, name: &str, returns: Returns) -> Result<String> {
     let attributes = if optional_attributes(schema).is_empty() {
         format!("attributes([{}])", required.join(", "))
     } else {
-        params.push(format!("options: attrs::{}", schema.name));
+        let lifetime = if is_borrowed(schema) { "<'_>" } else { "" };
+        params.push(format!("options: attrs::{}{lifetime}", schema.name));
         format!("options.after([{}])", required.join(", "))
     };
 
@@ -195,142 +199,4 @@ fn argument(kind: AttributeKind, name: &str) -> Result<(&'static str, String)> {
         AttributeKind::Floats => ("&[f32]", format!("{name}.to_vec().into()")),
         other => bail!("a required attribute of kind {other:?}"),
     })
-}
-
-/// The required attributes, those that come in an order of their own first.
-fn required_attributes(schema: &Schema) -> Vec<&Attribute> {
-    let mut required: Vec<_> = schema.attributes.iter().filter(|a| a.required).collect();
-    required.sort_by_key(|attribute| attribute.name != "then_branch");
-    required
-}
-
-/// The optional attributes that the IR can hold: it has no sparse tensors.
-fn optional_attributes(schema: &Schema) -> Vec<&Attribute> {
-    let fits = |a: &&Attribute| !a.required && a.kind != AttributeKind::SparseTensor;
-    schema.attributes.iter().filter(fits).collect()
-}
-
-/// Path below the generated folder, summary line and body of each file of attribute structs.
-pub fn attributes(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
-    let mut modules = Vec::new();
-    let mut root = String::from(
-        "\nuse pt2onnx_tensor::Tensor;\n\n\
-         use crate::builder::attributes;\nuse crate::{Attribute, Attributes, Type};\n\n",
-    );
-    let schemas = schemas.iter().copied();
-    for (letter, group) in by_letter(schemas.filter(|s| !optional_attributes(s).is_empty())) {
-        writeln!(root, "mod {letter};\npub use {letter}::*;")?;
-        let mut body = String::from("\nuse super::*;\n");
-        for schema in group {
-            body += &attribute_struct(schema).with_context(|| schema.name.clone())?;
-        }
-        let summary = format!(
-            "Optional attributes of the ONNX operators in {}.",
-            letter.to_ascii_uppercase()
-        );
-        modules.push((format!("attrs/{letter}.rs").into(), summary, body));
-    }
-    let summary = "Optional attributes of each ONNX operator at its newest version, a struct each.";
-    modules.push(("attrs.rs".into(), summary.into(), root));
-    Ok(modules)
-}
-
-/// One operator's struct, its defaults, and the list of what differs from them.
-fn attribute_struct(schema: &Schema) -> Result<String> {
-    let op = &schema.name;
-    let (mut fields, mut defaults, mut pushes) = (String::new(), String::new(), String::new());
-    let mut derivable = true;
-    for attribute in optional_attributes(schema) {
-        let onnx = &attribute.name;
-        let Field { ty, default, literal, says } =
-            Field::new(attribute).with_context(|| onnx.clone())?;
-        let name = names::variable(onnx);
-        derivable &= matches!(default.as_str(), "None" | "false" | "0" | "0.0");
-        writeln!(fields, "/// `{onnx}`, {says}.")?;
-        writeln!(fields, "pub {name}: {ty},")?;
-        writeln!(defaults, "{name}: {default},")?;
-        let (condition, value) = match default.as_str() {
-            "None" => (format!("let Some({name}) = self.{name}"), name),
-            "false" => (format!("self.{name}"), "1i64".into()),
-            "true" => (format!("!self.{name}"), "0i64".into()),
-            _ => (format!("self.{name} != {literal}"), format!("self.{name}")),
-        };
-        let value = match ty.as_str() {
-            "Option<bool>" => format!("i64::from({value})"),
-            _ => value,
-        };
-        writeln!(pushes, "if {condition} {{ list.push(({onnx:?}.into(), {value}.into())); }}")?;
-    }
-    let (derive, implementation) = if derivable {
-        (", Default", String::new())
-    } else {
-        let body = format!(
-            "impl Default for {op} {{\nfn default() -> Self {{\nSelf {{ {defaults} }}\n}}\n}}\n\n"
-        );
-        ("", body)
-    };
-    Ok(format!(
-        "\n/// Optional attributes of ONNX `{op}` (since opset {since}).\n\
-         #[derive(Clone, Debug{derive})]\npub struct {op} {{\n{fields}}}\n\n{implementation}\
-         impl {op} {{\n\
-         /// The `required` attributes, then those of these that differ from the default.\n\
-         pub(crate) fn after<const N: usize>(self, required: [(&'static str, Attribute); N]) -> Attributes {{\n\
-         let mut list = attributes(required);\n{pushes}list\n}}\n}}\n",
-        since = schema.since
-    ))
-}
-
-/// A field of an attribute struct.
-struct Field {
-    ty: String,
-    default: String,
-    /// What the field's value is compared with.
-    literal: String,
-    /// The default in words.
-    says: String,
-}
-
-impl Field {
-    fn new(attribute: &Attribute) -> Result<Self> {
-        let boolean = attribute.kind == AttributeKind::Int && names::is_boolean(&attribute.name);
-        let Some(default) = &attribute.default else {
-            let ty = match attribute.kind {
-                AttributeKind::Int if boolean => "bool",
-                AttributeKind::Int => "i64",
-                AttributeKind::Float => "f32",
-                AttributeKind::String => "String",
-                AttributeKind::Tensor => "Tensor",
-                AttributeKind::TypeProto => "Type",
-                AttributeKind::Ints => "Vec<i64>",
-                AttributeKind::Floats => "Vec<f32>",
-                AttributeKind::Strings => "Vec<String>",
-                other => bail!("an attribute of kind {other:?}"),
-            };
-            return Ok(Self {
-                ty: format!("Option<{ty}>"),
-                default: "None".into(),
-                literal: "None".into(),
-                says: "absent by default".into(),
-            });
-        };
-        let value = literal(attribute.kind, default)?;
-        let list = format!("[{value}]");
-        let (ty, default, literal) = match attribute.kind {
-            AttributeKind::Int if boolean => {
-                let truth = (value != "0").to_string();
-                ("bool", truth.clone(), truth)
-            }
-            AttributeKind::Int => ("i64", value.clone(), value),
-            AttributeKind::Float => ("f32", value.clone(), value),
-            AttributeKind::String => ("&'static str", value.clone(), value),
-            AttributeKind::Ints => ("Vec<i64>", format!("{list}.to_vec()"), list),
-            AttributeKind::Floats => ("Vec<f32>", format!("{list}.to_vec()"), list),
-            AttributeKind::Strings => {
-                let strings = format!("{list}.map(String::from).to_vec()");
-                ("Vec<String>", strings, list)
-            }
-            other => bail!("a default of kind {other:?}"),
-        };
-        Ok(Self { ty: ty.into(), default, says: format!("by default `{literal}`"), literal })
-    }
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::generate::{Files, publish, rustfmt};
 use crate::python;
 
+mod attributes;
 mod builder;
 mod names;
 mod schema;
@@ -98,7 +99,7 @@ pub fn regen(check: bool) -> Result<()> {
     let mut files = Files::new();
     let newest = newest(&dump.schemas);
     let mut modules = schema::modules(&dump.schemas)?;
-    modules.extend(builder::attributes(&newest)?);
+    modules.extend(attributes::modules(&newest)?);
     modules.extend(builder::modules(&newest)?);
     modules.push((
         "mod.rs".into(),

@@ -2,7 +2,7 @@
 
 use super::{comparison::in_range, complex_math as math};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
 
@@ -267,11 +267,11 @@ fn softmax_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
         [] => v,
         _ => cx.reduce(op, v, &axes, true),
     };
-    let re = cx.sub(x.re, along("ReduceMax", x.re));
+    let re = cx.sub(x.re, along(Reduction::Max, x.re));
     let im = cx.expand(x.im, &cx.shape(x.re));
     let x = Complex { re, im };
     let e = math::exp(cx, x);
-    let sum = math::map(e, |v| along("ReduceSum", v));
+    let sum = math::map(e, |v| along(Reduction::Sum, v));
     Ok(cx.pairs(match logarithm {
         true => math::sub(cx, x, math::log(cx, sum)),
         false => math::div(cx, e, sum),
@@ -284,7 +284,7 @@ fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let soft = softmax(cx, x, dim, None)?;
     let largest = match cx.rank(x) {
         0 => x,
-        _ => cx.reduce("ReduceMax", x, &[cx.axis(x, dim)?], true),
+        _ => cx.reduce(Reduction::Max, x, &[cx.axis(x, dim)?], true),
     };
     let masked = cx.equal(largest, f64::NEG_INFINITY);
     Ok(cx.select(masked, 0.0, soft))

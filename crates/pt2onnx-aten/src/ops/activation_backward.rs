@@ -2,7 +2,7 @@
 
 use super::precision::wide2;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -274,6 +274,6 @@ fn log_softmax_backward(cx: &Cx, grad: Value, y: Value, dim: i64, dtype: DType) 
 fn sum_along(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(match cx.rank(x) {
         0 => x,
-        _ => cx.reduce("ReduceSum", x, &[cx.axis(x, dim)?], true),
+        _ => cx.reduce(Reduction::Sum, x, &[cx.axis(x, dim)?], true),
     })
 }

@@ -1,7 +1,7 @@
 //! Attention.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -175,7 +175,7 @@ fn attend(
         // Each query sees at least the first key.
         (Some(_), None) | (None, None) => softmax(scores),
         (None, Some(_)) => {
-            let largest = cx.reduce("ReduceMax", scores, &[cx.rank(scores) - 1], true);
+            let largest = cx.reduce(Reduction::Max, scores, &[cx.rank(scores) - 1], true);
             cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
@@ -203,7 +203,7 @@ fn fused(
     let a = attend(cx, [q, k, v], mask, dropout_p, is_causal, scale, false)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
         let last = cx.rank(a.scores) - 1;
-        cx.cast(cx.reduce("ReduceLogSumExp", a.scores, &[last], false), meta.dtype)
+        cx.cast(cx.reduce(Reduction::LogSumExp, a.scores, &[last], false), meta.dtype)
     });
     Ok([Some(a.result), sums].into())
 }
@@ -303,7 +303,7 @@ fn native_multi_head_attention(
     let (qkv, proj) = ([qkv_weight, qkv_bias], [proj_weight, proj_bias]);
     let [result, weights] = multi_head(cx, [q, k, v], heads, qkv, proj, mask)?;
     let weights = (need_weights && cx.is_used(1)).then(|| match average_weights {
-        true => cx.reduce("ReduceMean", weights, &[1], false),
+        true => cx.reduce(Reduction::Mean, weights, &[1], false),
         false => weights,
     });
     Ok([Some(result), weights].into())

@@ -1,7 +1,7 @@
 //! Products of three tensors.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
@@ -50,6 +50,6 @@ fn trilinear(
     let product = cx.mul(cx.mul(spread(a, &expand_a), spread(b, &expand_b)), spread(c, &expand_c));
     Ok(match axes(&sum).as_slice() {
         [] => product,
-        axes => cx.reduce("ReduceSum", product, axes, false),
+        axes => cx.reduce(Reduction::Sum, product, axes, false),
     })
 }

@@ -1,12 +1,12 @@
 //! What reductions, losses and sorting share: axes of PyTorch's arguments, NaN, running loops, ranges of indices.
 
 use crate::{Complex, Cx, LowerError, Lowered};
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 /// `op` over `axes` of `x`; over none, `x` itself.
-pub(super) fn reduce(cx: &Cx, op: &'static str, x: Value, axes: &[usize], keepdim: bool) -> Value {
+pub(super) fn reduce(cx: &Cx, op: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
     match axes {
         [] => x,
         _ if axes.len() == cx.rank(x) => cx.reduce(op, x, &[], keepdim),
@@ -16,7 +16,7 @@ pub(super) fn reduce(cx: &Cx, op: &'static str, x: Value, axes: &[usize], keepdi
 
 /// The sum over all elements.
 pub(super) fn total(cx: &Cx, x: Value) -> Value {
-    reduce(cx, "ReduceSum", x, &all_axes(cx, x), false)
+    reduce(cx, Reduction::Sum, x, &all_axes(cx, x), false)
 }
 
 /// All dimensions of `x`.
@@ -47,10 +47,10 @@ pub(super) enum Extreme {
 }
 
 impl Extreme {
-    pub(super) fn reduction(self) -> &'static str {
+    pub(super) fn reduction(self) -> Reduction {
         match self {
-            Extreme::Max => "ReduceMax",
-            Extreme::Min => "ReduceMin",
+            Extreme::Max => Reduction::Max,
+            Extreme::Min => Reduction::Min,
         }
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: b
 
 /// Whether there is a NaN along `axes`.
 pub(super) fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
-    reduce(cx, "ReduceMax", cx.is_nan(x), axes, keepdim)
+    reduce(cx, Reduction::Max, cx.is_nan(x), axes, keepdim)
 }
 
 /// `vector` with the rank of `x`, its elements along `axis`.
@@ -252,8 +252,8 @@ pub(super) fn highest(dtype: DType) -> Scalar {
 pub(super) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
     let op = match reduction {
         0 => return Ok(loss),
-        1 => "ReduceMean",
-        2 => "ReduceSum",
+        1 => Reduction::Mean,
+        2 => Reduction::Sum,
         _ => {
             return Err(LowerError::unsupported("a reduction that is none of none, mean and sum"));
         }

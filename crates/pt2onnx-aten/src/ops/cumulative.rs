@@ -4,7 +4,7 @@ use super::common_reduce::{
     Extreme, along, angle, highest, lowest, magnitude, neighbours, product, reduce, running,
 };
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -240,7 +240,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     }
     let found = running(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
         let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
-        vec![cx.reduce("ReduceLogSumExp", both, &[0], false)]
+        vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
     });
     Ok(found[0])
 }
@@ -322,7 +322,7 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
     }
     let (areas, axis) = areas(cx, y, spacing, dim)?;
-    Ok(reduce(cx, "ReduceSum", areas, &[axis], false))
+    Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
 /// Differences with both neighbours, at the edges with the one (`edge_order` 1) or the two next ones (2).

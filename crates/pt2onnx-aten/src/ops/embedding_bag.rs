@@ -1,7 +1,7 @@
 //! Rows of a table, looked up and reduced bag by bag.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -70,7 +70,7 @@ fn embedding_bag(
     let count = cx.dim(indices, 0);
     // How many bags start at each index or before it.
     let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
-    let bag = cx.sub(cx.reduce("ReduceSum", cx.cast(begun, DType::I64), &[1], true), 1);
+    let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
     let padding = padding.map(|p| match (p, cx.dim(weight, 0).as_int()) {
         (p @ ..0, Some(rows)) => p + rows,
         (p, _) => p,
@@ -123,13 +123,13 @@ fn embedding_bag(
 /// Rows that are looked up and longer than `max_norm` are shortened to it (ATen/native/Embedding.cpp).
 fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type: f64) -> Lowered {
     let norm = if norm_type == 1.0 {
-        cx.reduce("ReduceL1", x, &[1], true)
+        cx.reduce(Reduction::L1, x, &[1], true)
     } else if norm_type == 2.0 {
-        cx.reduce("ReduceL2", x, &[1], true)
+        cx.reduce(Reduction::L2, x, &[1], true)
     } else if norm_type == f64::INFINITY {
-        cx.reduce("ReduceMax", cx.abs(x), &[1], true)
+        cx.reduce(Reduction::Max, cx.abs(x), &[1], true)
     } else {
-        let sums = cx.reduce("ReduceSum", cx.pow(cx.abs(x), norm_type), &[1], true);
+        let sums = cx.reduce(Reduction::Sum, cx.pow(cx.abs(x), norm_type), &[1], true);
         cx.pow(sums, 1.0 / norm_type)
     };
     let factor = cx.div(max_norm, cx.add(norm, 1e-7));

@@ -5,7 +5,7 @@ use super::{
     shapes::{as_index, counted, flat, is_empty, recorded, settled, vector},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -90,7 +90,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
 fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
     let columns = match classes.as_int() {
         Some(-1) => {
-            let end = cx.add(cx.reduce("ReduceMax", x, &[], false), 1);
+            let end = cx.add(cx.reduce(Reduction::Max, x, &[], false), 1);
             cx.range(cx.scalar(0, DType::I64), end, cx.scalar(1, DType::I64))
         }
         _ => counted(cx, &Expr::int(0), &classes, 1),

@@ -2,7 +2,7 @@
 
 use super::sliding::product_along;
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -339,7 +339,7 @@ fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     let element = cx.add(cx.unsqueeze(float(cx.iota(from)), &[1]), 0.5);
     let distance = cx.div(cx.sub(element, centre), cx.maximum(scale, 1.0));
     let weights = cx.maximum(cx.sub(1.0, cx.abs(distance)), 0.0);
-    cx.div(weights, cx.reduce("ReduceSum", weights, &[0], true))
+    cx.div(weights, cx.reduce(Reduction::Sum, weights, &[0], true))
 }
 
 fn nearest<const EXACT: bool>(

@@ -2,7 +2,7 @@
 
 use super::num::Num;
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -92,7 +92,7 @@ fn baddbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowe
 
 /// The products of all batches added up.
 fn addbmm(cx: &Cx, c: Num, a: Num, b: Num, beta: Scalar, alpha: Scalar) -> Lowered {
-    let sum = a.matmul(cx, b).map(|x| cx.reduce("ReduceSum", x, &[0], false));
+    let sum = a.matmul(cx, b).map(|x| cx.reduce(Reduction::Sum, x, &[0], false));
     accumulate(cx, c, sum, beta, alpha)
 }
 
@@ -178,7 +178,7 @@ fn vecdot(cx: &Cx, a: Num, b: Num, dim: i64) -> Lowered {
     let rank = cx.rank(a.re).max(cx.rank(b.re));
     let product = a.conj(cx).mul(cx, b);
     let axis = crate::cx::axis_of(rank, dim)?;
-    let sum = product.map(|x| cx.reduce("ReduceSum", x, &[axis], false));
+    let sum = product.map(|x| cx.reduce(Reduction::Sum, x, &[axis], false));
     Ok(sum.value(cx))
 }
 

@@ -1,7 +1,7 @@
 //! `Loop` for lowerings: values carried from step to step.
 
 use crate::Cx;
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_tensor::DType;
 
 /// Steps `body` at most `trips` times (any number of times where that is `None`). `body` is given the number of the step and
@@ -32,6 +32,6 @@ pub(super) fn repeat(
 
 /// Whether any element of a bool tensor is true, also of an empty one.
 pub(super) fn any(cx: &Cx, x: Value) -> Value {
-    let count = cx.reduce("ReduceSum", cx.cast(x, DType::I64), &[], false);
+    let count = cx.reduce(Reduction::Sum, cx.cast(x, DType::I64), &[], false);
     cx.greater(count, 0)
 }

@@ -3,7 +3,7 @@
 use super::common_reduce::{difference, magnitude, reduced};
 use super::norms::{pairwise_distance, pairwise_distance_complex};
 use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 
 pub(super) static OPS: &[AtenOp] = &[
     aten!(
@@ -128,7 +128,7 @@ fn cosine_embedding_loss(
     let (a, b) = cx.promote(a, b);
     // PyTorch adds 1e-12 to the squares here.
     let axis = cx.rank(y);
-    let product = |p, q| cx.reduce("ReduceSum", cx.mul(p, q), &[axis], false);
+    let product = |p, q| cx.reduce(Reduction::Sum, cx.mul(p, q), &[axis], false);
     let square = |p| cx.add(product(p, p), 1e-12);
     let cosine = cx.div(product(a, b), cx.sqrt(cx.mul(square(a), square(b))));
     let zero = cx.scalar(0, cx.dtype(cosine));

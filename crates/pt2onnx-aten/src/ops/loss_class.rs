@@ -2,7 +2,7 @@
 
 use super::common_reduce::{along, gather_elements, reduce, reduced, total};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -177,7 +177,8 @@ fn cross_entropy_loss(
             0.0 => target,
             s => cx.add(cx.mul(target, 1.0 - s), cx.div(cx.scalar(s, dtype), count())),
         };
-        let loss = cx.neg(reduce(cx, "ReduceSum", weighted(cx.mul(logs, target)), &[axis], false));
+        let loss =
+            cx.neg(reduce(cx, Reduction::Sum, weighted(cx.mul(logs, target)), &[axis], false));
         if reduction != 1 {
             return reduced(cx, loss, reduction);
         }
@@ -190,7 +191,7 @@ fn cross_entropy_loss(
         return Ok(nll);
     }
     // Smoothing mixes in the losses of all classes.
-    let all = cx.neg(reduce(cx, "ReduceSum", weighted(logs), &[axis], false));
+    let all = cx.neg(reduce(cx, Reduction::Sum, weighted(logs), &[axis], false));
     let counts = cx.not(cx.equal(target, ignore_index));
     let all = cx.select(counts, all, 0.0);
     let all = match reduction {
@@ -232,7 +233,7 @@ fn multi_margin_loss(
     };
     let class = cx.cast(cx.iota(&cx.dim(x, 1)), DType::I64);
     let others = cx.select(cx.equal(class, own), 0, power);
-    let loss = reduce(cx, "ReduceMean", others, &[1], false);
+    let loss = reduce(cx, Reduction::Mean, others, &[1], false);
     let loss = if unbatched && cx.rank(target) == 0 { cx.reshape(loss, &[]) } else { loss };
     reduced(cx, loss, reduction)
 }
@@ -256,12 +257,12 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     // Which classes are labels: any valid place that names them.
     let class = cx.cast(cx.iota(&classes), DType::I64);
     let named = cx.and(cx.equal(cx.unsqueeze(target, &[2]), class), cx.unsqueeze(valid, &[2]));
-    let is_label = reduce(cx, "ReduceMax", named, &[1], false);
+    let is_label = reduce(cx, Reduction::Max, named, &[1], false);
     let own = cx.unsqueeze(gather_elements(cx, x, labels, 1), &[2]);
     let off = cx.add(cx.sub(cx.unsqueeze(x, &[1]), own), 1.0);
     let counts = cx.and(cx.unsqueeze(valid, &[2]), cx.not(cx.unsqueeze(is_label, &[1])));
     let hinge = cx.select(counts, cx.maximum(off, 0), 0);
-    let sum = reduce(cx, "ReduceSum", hinge, &[1, 2], false);
+    let sum = reduce(cx, Reduction::Sum, hinge, &[1, 2], false);
     let loss = cx.div(sum, cx.cast(cx.size(&classes), dtype));
     let loss = if rank < 2 { cx.reshape(loss, &[]) } else { loss };
     let is_label = cx.reshape(cx.cast(is_label, dtype), &shape);

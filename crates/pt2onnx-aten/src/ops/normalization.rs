@@ -1,7 +1,7 @@
 //! Normalisations.
 
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -169,7 +169,7 @@ fn is_empty(cx: &Cx, x: Value) -> bool {
 fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
     let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
-    let norm = cx.reduce("ReduceL2", v, &axes, true);
+    let norm = cx.reduce(Reduction::L2, v, &axes, true);
     Ok([cx.mul(v, cx.div(g, norm)), cx.cast(norm, cx.dtype(g))])
 }
 
@@ -228,9 +228,9 @@ fn batch_norm(
 /// Mean and (biased) variance over `axes`, these gone.
 fn moments(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     let x = cx.cast(x, wide(cx.dtype(x)));
-    let mean = cx.reduce("ReduceMean", x, axes, true);
+    let mean = cx.reduce(Reduction::Mean, x, axes, true);
     let centred = cx.sub(x, mean);
-    let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), axes, false);
+    let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), axes, false);
     (cx.squeeze(mean, axes), variance)
 }
 
@@ -470,7 +470,7 @@ fn rms_norm(cx: &Cx, x: Value, n: usize, weight: Option<Value>, eps: Option<f64>
     });
     let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
     let x = cx.cast(x, dtype);
-    let square = cx.reduce("ReduceMean", cx.mul(x, x), &axes, true);
+    let square = cx.reduce(Reduction::Mean, cx.mul(x, x), &axes, true);
     let root = cx.sqrt(cx.add(square, eps));
     let mut result = cx.div(x, root);
     if let Some(weight) = weight {
@@ -505,7 +505,7 @@ fn complex_rms_norm(
     });
     let rank = cx.rank(x.re);
     let axes: Vec<usize> = (rank.saturating_sub(normalized_shape.len())..rank).collect();
-    let mean = |v| cx.reduce("ReduceMean", v, &axes, true);
+    let mean = |v| cx.reduce(Reduction::Mean, v, &axes, true);
     let times = |a: Complex, b: Complex| Complex {
         re: cx.sub(cx.mul(a.re, b.re), cx.mul(a.im, b.im)),
         im: cx.add(cx.mul(a.re, b.im), cx.mul(a.im, b.re)),

@@ -4,7 +4,7 @@ use super::common_reduce::{Extreme, all_axes, difference, extreme, is_empty, mag
 use super::linalg::svd::singular_values;
 use super::num::Num;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -144,7 +144,7 @@ fn linalg_norm_name(
 /// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
 fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
     let dtype = cx.dtype(x);
-    let sum = |v| reduce(cx, "ReduceSum", v, axes, keepdim);
+    let sum = |v| reduce(cx, Reduction::Sum, v, axes, keepdim);
     if p == 0.0 {
         return sum(cx.cast(cx.cast(x, DType::Bool), dtype));
     }
@@ -152,9 +152,9 @@ fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
         return cx.abs(x);
     }
     if p == 2.0 {
-        reduce(cx, "ReduceL2", x, axes, keepdim)
+        reduce(cx, Reduction::L2, x, axes, keepdim)
     } else if p == 1.0 {
-        reduce(cx, "ReduceL1", x, axes, keepdim)
+        reduce(cx, Reduction::L1, x, axes, keepdim)
     } else if p == f64::INFINITY {
         extreme(cx, Extreme::Max, cx.abs(x), axes, keepdim)
     } else if p == f64::NEG_INFINITY {
@@ -200,10 +200,10 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
     };
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
     let sums = |summed: usize, other: usize, of: Extreme| {
-        let sums = reduce(cx, "ReduceL1", cx.cast(magnitudes(cx, x), dtype), &[summed], true);
+        let sums = reduce(cx, Reduction::L1, cx.cast(magnitudes(cx, x), dtype), &[summed], true);
         extreme(cx, of, sums, &[other], true)
     };
-    let singular = |op: &'static str| {
+    let singular = |op: Reduction| {
         let rank = cx.rank(x.re);
         let order: Vec<usize> =
             (0..rank).filter(|&a| a != rows && a != columns).chain([rows, columns]).collect();
@@ -212,7 +212,7 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
         let values = singular_values(cx, matrix);
         let found = match is_empty(cx, values, &[rank - 2]) {
             // No values: their sum and, as PyTorch has it, the largest of them are 0.
-            true => cx.reduce("ReduceSum", values, &[rank - 2], false),
+            true => cx.reduce(Reduction::Sum, values, &[rank - 2], false),
             false => reduce(cx, op, values, &[rank - 2], false),
         };
         cx.unsqueeze(found, &[rows, columns])
@@ -220,15 +220,15 @@ fn matrix_norm(cx: &Cx, x: Num, ord: &Order, dims: &[i64], keepdim: bool) -> Low
     let found = match ord {
         Order::Name(name) if name == "fro" => {
             let x = cx.cast(magnitudes(cx, x), dtype);
-            return Ok(reduce(cx, "ReduceL2", x, &[rows, columns], keepdim));
+            return Ok(reduce(cx, Reduction::L2, x, &[rows, columns], keepdim));
         }
-        Order::Name(name) if name == "nuc" => singular("ReduceSum"),
+        Order::Name(name) if name == "nuc" => singular(Reduction::Sum),
         Order::Number(p) if *p == 1.0 => sums(rows, columns, Extreme::Max),
         Order::Number(p) if *p == -1.0 => sums(rows, columns, Extreme::Min),
         Order::Number(p) if *p == f64::INFINITY => sums(columns, rows, Extreme::Max),
         Order::Number(p) if *p == f64::NEG_INFINITY => sums(columns, rows, Extreme::Min),
-        Order::Number(p) if *p == 2.0 => singular("ReduceMax"),
-        Order::Number(p) if *p == -2.0 => singular("ReduceMin"),
+        Order::Number(p) if *p == 2.0 => singular(Reduction::Max),
+        Order::Number(p) if *p == -2.0 => singular(Reduction::Min),
         _ => {
             return Err(LowerError::unsupported("there is no matrix norm of this name"));
         }
@@ -340,9 +340,9 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
             // The norm is that of the broadcast tensor.
             _ => (cx.expand(v, &shape), axis),
         };
-        cx.div(v, cx.maximum(reduce(cx, "ReduceL2", v, &[own], true), eps))
+        cx.div(v, cx.maximum(reduce(cx, Reduction::L2, v, &[own], true), eps))
     };
-    Ok(reduce(cx, "ReduceSum", cx.mul(unit(a), unit(b)), &[axis], false))
+    Ok(reduce(cx, Reduction::Sum, cx.mul(unit(a), unit(b)), &[axis], false))
 }
 
 /// Slices along `dim` that are longer than `most`, shortened to it.

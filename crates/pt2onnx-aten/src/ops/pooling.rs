@@ -5,7 +5,7 @@ use super::{
     sliding::{adaptive, adaptive_length, product_along},
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -132,7 +132,7 @@ fn max_pool_options<const N: usize>(
     padding: &[i64],
     dilation: &[i64],
     ceil_mode: bool,
-) -> attrs::MaxPool {
+) -> attrs::MaxPool<'static> {
     let padding = per_dim(padding, N);
     attrs::MaxPool {
         strides: Some(stride),
@@ -181,7 +181,7 @@ fn max_pool_with_indices<const N: usize>(
         Some(_) => cx.size(&area),
         None => {
             let sizes = cx.shape_op(x, attrs::Shape { start: 2, end: None });
-            cx.reduce("ReduceProd", sizes, &[], false)
+            cx.reduce(Reduction::Prod, sizes, &[], false)
         }
     };
     let indices = cx.mod_(found[1], area, attrs::Mod::default());
@@ -325,7 +325,7 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
     let first = rank.saturating_sub(n);
     if output_size.iter().all(|s| s.as_int() == Some(1)) {
         let axes: Vec<usize> = (first..rank).collect();
-        return Ok(cx.reduce("ReduceMean", x, &axes, true));
+        return Ok(cx.reduce(Reduction::Mean, x, &axes, true));
     }
     if let Some(kernel) = even_windows(cx, x, &output_size) {
         if kernel.iter().all(|&k| k == 1) {
@@ -390,7 +390,7 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
     let shape = cx.shape(x);
     if output_size.iter().all(|s| s.as_int() == Some(1)) {
         let axes: Vec<usize> = (shape.len().saturating_sub(n)..shape.len()).collect();
-        let values = cx.reduce("ReduceMax", x, &axes, true);
+        let values = cx.reduce(Reduction::Max, x, &axes, true);
         let found = cx.is_used(1).then(|| {
             let options = attrs::ArgMax { axis: -1, keepdims: false, ..Default::default() };
             cx.unsqueeze(cx.arg_max(flat(cx, x, n), options), &axes)
@@ -445,7 +445,7 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
         cx.reshape(found, &[outer, windows].concat())
     };
     let last = cx.rank(elements) - 1;
-    let values = cx.reduce("ReduceMax", elements, &[last], false);
+    let values = cx.reduce(Reduction::Max, elements, &[last], false);
     if !cx.is_used(1) {
         return values.into();
     }

@@ -1,7 +1,7 @@
 //! Quantisation: numbers to small integers and back.
 
 use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -417,8 +417,8 @@ fn recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
 /// The least and the largest element, 0 among them; over the last dimension or over all.
 fn extremes(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     let x = cx.cast(x, DType::F32);
-    let low = cx.reduce("ReduceMin", x, axes, !axes.is_empty());
-    let high = cx.reduce("ReduceMax", x, axes, !axes.is_empty());
+    let low = cx.reduce(Reduction::Min, x, axes, !axes.is_empty());
+    let high = cx.reduce(Reduction::Max, x, axes, !axes.is_empty());
     (cx.minimum(low, 0.0), cx.maximum(high, 0.0))
 }
 
@@ -459,7 +459,7 @@ fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> 
         DType::F16 => cx.cast(x, DType::F32),
         _ => x,
     };
-    let largest = cx.reduce("ReduceMax", cx.abs(x), &[last], true);
+    let largest = cx.reduce(Reduction::Max, cx.abs(x), &[last], true);
     let scale = cx.div(cx.maximum(largest, 1e-5), 127.0);
     let zeros = cx.full(&cx.shape(scale), 0, cx.dtype(scale));
     recorded(cx, [scale, zeros])

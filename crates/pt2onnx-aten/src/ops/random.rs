@@ -2,7 +2,7 @@
 
 use super::common_reduce::top_k;
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, complex::Mode, registry::aten};
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -395,5 +395,5 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     dims[last] = n;
     let drawn = cx.mul(uniform(cx, &dims, dtype), all);
     let passed = cx.less_or_equal(cx.unsqueeze(sums, &[last]), cx.unsqueeze(drawn, &[rank]));
-    Ok(cx.reduce("ReduceSum", cx.cast(passed, DType::I64), &[rank], false))
+    Ok(cx.reduce(Reduction::Sum, cx.cast(passed, DType::I64), &[rank], false))
 }

@@ -4,7 +4,7 @@ use super::common_reduce::{
     Extreme, angle, arg_extreme, extreme, flat, is_empty, magnitude, product, reduce,
 };
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -142,21 +142,21 @@ fn mean(cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool, _: Option<DTyp
     if is_empty(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
-    Ok(reduce(cx, "ReduceMean", x, &axes, keepdim))
+    Ok(reduce(cx, Reduction::Mean, x, &axes, keepdim))
 }
 
 /// `ReduceSum` in the recorded type: integers and bools sum up as int64.
 fn sum(cx: &Cx, x: Value, dims: Option<Vec<i64>>, keepdim: bool, _: Option<DType>) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axes = cx.axes(x, dims.as_deref())?;
-    Ok(reduce(cx, "ReduceSum", x, &axes, keepdim))
+    Ok(reduce(cx, Reduction::Sum, x, &axes, keepdim))
 }
 
 /// `ReduceProd` in the recorded type.
 fn prod(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axes = cx.axes(x, dim.as_ref().map(std::slice::from_ref))?;
-    Ok(reduce(cx, "ReduceProd", x, &axes, keepdim))
+    Ok(reduce(cx, Reduction::Prod, x, &axes, keepdim))
 }
 
 /// Halves of the dimension multiplied with each other until one element is left.
@@ -234,7 +234,7 @@ fn nanmean(
 ) -> Lowered {
     let axes = cx.axes(x, dims.as_deref())?;
     let numbers = cx.cast(cx.not(cx.is_nan(x)), cx.out_dtype()?);
-    let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
+    let known = reduce(cx, Reduction::Sum, numbers, &axes, keepdim);
     Ok(cx.div(nansum(cx, x, dims, keepdim, dtype)?, known))
 }
 
@@ -248,8 +248,9 @@ fn nanmean_complex(
     let axes = cx.axes(x.re, dims.as_deref())?;
     let nan = cx.or(cx.is_nan(x.re), cx.is_nan(x.im));
     let numbers = cx.cast(cx.not(nan), cx.dtype(x.re));
-    let known = reduce(cx, "ReduceSum", numbers, &axes, keepdim);
-    let part = |v| cx.div(reduce(cx, "ReduceSum", cx.select(nan, 0.0, v), &axes, keepdim), known);
+    let known = reduce(cx, Reduction::Sum, numbers, &axes, keepdim);
+    let part =
+        |v| cx.div(reduce(cx, Reduction::Sum, cx.select(nan, 0.0, v), &axes, keepdim), known);
     Ok(cx.pairs(Complex { re: part(x.re), im: part(x.im) }))
 }
 
@@ -326,7 +327,7 @@ fn nonzero(cx: &Cx, x: Complex) -> Value {
 fn count_nonzero(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     let axes = cx.axes(x, dims.as_deref())?;
     let ones = cx.cast(cx.cast(x, DType::Bool), DType::I64);
-    Ok(reduce(cx, "ReduceSum", ones, &axes, false))
+    Ok(reduce(cx, Reduction::Sum, ones, &axes, false))
 }
 
 /// `ReduceLogSumExp`; of nothing, minus infinity.
@@ -336,15 +337,15 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     if is_empty(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
-    Ok(reduce(cx, "ReduceLogSumExp", x, &axes, keepdim))
+    Ok(reduce(cx, Reduction::LogSumExp, x, &axes, keepdim))
 }
 
 /// `m + log(sum(exp(x - m)))`, `m` the largest real part; the logarithm's parts are `log|z|` and the angle of `z`.
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
-    let largest = reduce(cx, "ReduceMax", x.re, &axes, true);
+    let largest = reduce(cx, Reduction::Max, x.re, &axes, true);
     let scale = cx.exp(cx.sub(x.re, largest));
-    let sum = |part| reduce(cx, "ReduceSum", cx.mul(scale, part), &axes, keepdim);
+    let sum = |part| reduce(cx, Reduction::Sum, cx.mul(scale, part), &axes, keepdim);
     let (re, im) = (sum(cx.cos(x.im)), sum(cx.sin(x.im)));
     let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
     let sum = Complex { re, im };
@@ -360,7 +361,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     let one = Expr::int(1);
     let to_one = |i: usize| size[i - lead] == one && shape[i] != one;
     let axes: Vec<usize> = (0..shape.len()).filter(|&i| i < lead || to_one(i)).collect();
-    let summed = reduce(cx, "ReduceSum", cx.cast(x, cx.out_dtype()?), &axes, true);
+    let summed = reduce(cx, Reduction::Sum, cx.cast(x, cx.out_dtype()?), &axes, true);
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }
 
@@ -377,5 +378,5 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
             cx.gather(flat, indices, 0)
         }
     };
-    Ok(reduce(cx, "ReduceSum", diagonal, &[0], false))
+    Ok(reduce(cx, Reduction::Sum, diagonal, &[0], false))
 }

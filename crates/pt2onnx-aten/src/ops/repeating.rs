@@ -4,7 +4,7 @@ use super::shapes::{
     Implied, SPELLED_OUT, along, constant, counted, flat, recorded, to_recorded, vector,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -109,7 +109,7 @@ fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
     let ends = sum(repeats);
     let total = match total {
         Some(total) => cx.sizes(&[total]),
-        None => cx.reduce("ReduceSum", repeats, &[0], true),
+        None => cx.reduce(Reduction::Sum, repeats, &[0], true),
     };
     // One place more than the result has: the last index ends there.
     let places = cx.add(total, 1);

@@ -3,7 +3,7 @@
 use super::common_reduce::{all_axes, flat, gather_elements, neighbours, reduce, total};
 use super::loops::repeat;
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -181,7 +181,7 @@ fn compare_all(
         rank => cx.unsqueeze(sorted, &[rank - 1]),
     };
     let before = cx.not(behind(among, cx.unsqueeze(value, &[last])));
-    reduce(cx, "ReduceSum", cx.cast(before, DType::I64), &[last], false)
+    reduce(cx, Reduction::Sum, cx.cast(before, DType::I64), &[last], false)
 }
 
 /// PyTorch's bisection, of all values at once: halves of the `n` elements until nothing is left between both ends.
@@ -242,7 +242,7 @@ fn isin(
     let (x, among) = cx.promote(x, among);
     let last = cx.rank(x);
     let equal = cx.equal(cx.unsqueeze(x, &[last]), flat(cx, among));
-    let found = reduce(cx, "ReduceMax", equal, &[last], false);
+    let found = reduce(cx, Reduction::Max, equal, &[last], false);
     Ok(if invert { cx.not(found) } else { found })
 }
 
@@ -262,7 +262,7 @@ fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lower
     let x = cx.cast(x, DType::I64);
     // In one list with `minlength - 1`, there is a largest of no numbers, too.
     let least = cx.sizes(&[minlength - 1]);
-    let largest = cx.reduce("ReduceMax", cx.concat(&[x, least], 0), &[0], true);
+    let largest = cx.reduce(Reduction::Max, cx.concat(&[x, least], 0), &[0], true);
     let weights = match weights {
         Some(w) => cx.cast(w, cx.out_dtype()?),
         None => cx.full(&cx.shape(x), 1, DType::I64),
@@ -299,7 +299,7 @@ fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
     }
     let axes = all_axes(cx, x);
     let (low, high) =
-        (reduce(cx, "ReduceMin", x, &axes, false), reduce(cx, "ReduceMax", x, &axes, false));
+        (reduce(cx, Reduction::Min, x, &axes, false), reduce(cx, Reduction::Max, x, &axes, false));
     let same = cx.equal(low, high);
     Ok((cx.select(same, cx.sub(low, 1.0), low), cx.select(same, cx.add(high, 1.0), high)))
 }
@@ -316,8 +316,8 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
         _ => {
             let axes = all_axes(cx, x);
             let (low, high) = (
-                reduce(cx, "ReduceMin", x, &axes, false),
-                reduce(cx, "ReduceMax", x, &axes, false),
+                reduce(cx, Reduction::Min, x, &axes, false),
+                reduce(cx, Reduction::Max, x, &axes, false),
             );
             let same = cx.equal(low, high);
             (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
@@ -373,7 +373,7 @@ fn histogram(
     for (i, (&edges, size)) in edges.iter().zip(&sizes).enumerate() {
         let x = cx.slice(points, 1, &Expr::int(i as i64), &Expr::int(i as i64 + 1), 1);
         let not_behind = cx.cast(cx.less_or_equal(edges, x), DType::I64);
-        let found = cx.sub(reduce(cx, "ReduceSum", not_behind, &[1], false), 1);
+        let found = cx.sub(reduce(cx, Reduction::Sum, not_behind, &[1], false), 1);
         let x = cx.reshape(x, &[cx.dim(points, 0)]);
         let (first, last) = (cx.take(edges, 0, &Expr::int(0)), cx.take(edges, 0, size));
         let here = cx.and(cx.greater_or_equal(x, first), cx.less_or_equal(x, last));
@@ -470,7 +470,7 @@ fn unique_consecutive(
     let [before, after] = neighbours(cx, x, axis, 1);
     let differ = cx.not(cx.equal(before, after));
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
-    let differ = reduce(cx, "ReduceMax", differ, &others, false);
+    let differ = reduce(cx, Reduction::Max, differ, &others, false);
     let first = cx.concat(&[cx.vector(&[true]), differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
     let inverse = || {

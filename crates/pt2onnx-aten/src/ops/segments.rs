@@ -2,7 +2,7 @@
 
 use super::common_reduce::{highest, lowest, reduce};
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -61,7 +61,7 @@ fn segment_reduce(
     let n = cx.dim(data, axis as i64);
     let place = cx.cast(cx.iota(&n), DType::I64);
     let over = cx.less_or_equal(cx.unsqueeze(ends, &[axis]), cx.unsqueeze(place, &[1]));
-    let segment = reduce(cx, "ReduceSum", cx.cast(over, DType::I64), &[axis + 1], false);
+    let segment = reduce(cx, Reduction::Sum, cx.cast(over, DType::I64), &[axis + 1], false);
     let (reduction, identity) = match how.as_str() {
         "sum" | "mean" => ("add", Scalar::Int(0)),
         "prod" => ("mul", Scalar::Int(1)),

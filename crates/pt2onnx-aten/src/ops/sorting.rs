@@ -4,7 +4,7 @@ use super::common_reduce::{
     Extreme, along, any_nan, arg_extreme, flat, gather_elements, reduce, sort, sorted_values, top_k,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -147,7 +147,7 @@ fn nanmedian(cx: &Cx, x: Value, axis: usize, keepdim: bool) -> [Value; 2] {
         return median(cx, x, axis, keepdim);
     }
     let known = cx.cast(cx.not(cx.is_nan(x)), DType::I64);
-    let known = reduce(cx, "ReduceSum", known, &[axis], true);
+    let known = reduce(cx, Reduction::Sum, known, &[axis], true);
     let rank = cx.div(cx.maximum(cx.sub(known, 1), 0), 2);
     sort(cx, x, axis, false)
         .map(|sorted| drop_axis(cx, gather_elements(cx, sorted, rank, axis), axis, keepdim))
@@ -163,12 +163,12 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let sorted = sorted_values(cx, x, axis);
     // How many are equal: each with each, the others in a dimension behind `axis`.
     let equal = cx.equal(cx.unsqueeze(sorted, &[axis + 1]), cx.unsqueeze(sorted, &[axis]));
-    let counts = reduce(cx, "ReduceSum", cx.cast(equal, DType::I32), &[axis + 1], false);
+    let counts = reduce(cx, Reduction::Sum, cx.cast(equal, DType::I32), &[axis + 1], false);
     let most = arg_extreme(cx, Extreme::Max, counts, axis, true);
     let value = gather_elements(cx, sorted, most, axis);
     let here = along(cx, cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64), rank, axis);
     let places = cx.select(cx.equal(x, value), here, 0);
-    let index = reduce(cx, "ReduceMax", places, &[axis], keepdim);
+    let index = reduce(cx, Reduction::Max, places, &[axis], keepdim);
     Ok([drop_axis(cx, value, axis, keepdim), index])
 }
 
@@ -195,7 +195,7 @@ fn quantile(
     let spread = flat(cx, q);
     let (ranks, nothing) = if ignore_nan {
         let numbers = cx.cast(cx.not(cx.is_nan(x)), dtype);
-        let known = reduce(cx, "ReduceSum", numbers, &[last], true);
+        let known = reduce(cx, Reduction::Sum, numbers, &[last], true);
         let ranks = cx.mul(spread, cx.sub(known, 1.0));
         (cx.maximum(ranks, 0.0), cx.equal(known, 0.0))
     } else {

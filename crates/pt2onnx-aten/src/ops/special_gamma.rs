@@ -8,7 +8,7 @@ use super::{
     special::polynomial,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
@@ -132,7 +132,7 @@ fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
         let last = cx.rank(x);
         let halves: Vec<f64> = (0..p).map(|i| i as f64 / 2.0).collect();
         let arguments = cx.sub(cx.unsqueeze(x, &[last]), cx.vector(&halves));
-        let sum = cx.reduce("ReduceSum", lgamma(cx, arguments), &[last], false);
+        let sum = cx.reduce(Reduction::Sum, lgamma(cx, arguments), &[last], false);
         cx.add(sum, (p * (p - 1)) as f64 / 4.0 * PI.ln())
     }))
 }
@@ -182,7 +182,7 @@ fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     let steps: Vec<f64> = (0..10).map(f64::from).collect();
     let bases = cx.add(cx.unsqueeze(q, &[last]), cx.vector(&steps));
     let exponents = cx.unsqueeze(exponent, &[cx.rank(s)]);
-    let sum = cx.reduce("ReduceSum", cx.pow(bases, exponents), &[last], false);
+    let sum = cx.reduce(Reduction::Sum, cx.pow(bases, exponents), &[last], false);
     let w = cx.add(q, 9);
     let square = cx.reciprocal(cx.mul(w, w));
     // B(2j) / (2j)!, nested: each term holds two factors more of the rising power of s.
@@ -230,7 +230,7 @@ fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     let sign = cx.select(negative, sign, 0.0);
     let weights =
         cx.concat(&[along(cx.scalar(1, DType::F64)), along(sign), along(cx.neg(sign))], last);
-    let value = cx.reduce("ReduceSum", cx.mul(of_three, weights), &[last], false);
+    let value = cx.reduce(Reduction::Sum, cx.mul(of_three, weights), &[last], false);
     let real = cx.or(whole, cx.not(negative));
     let value = cx.select(real, value, f64::NAN);
     let pole = cx.and(negative, cx.equal(q, floor));

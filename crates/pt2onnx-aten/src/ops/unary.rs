@@ -6,7 +6,7 @@ use super::{
     precision::{double, largest, wide},
 };
 use crate::{AtenOp, Complex, Cx, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, LN_10, PI};
 
@@ -111,7 +111,7 @@ fn abs(cx: &Cx, x: Value) -> Lowered {
 /// The length of the pairs.
 fn abs_complex(cx: &Cx, pairs: Value) -> Lowered {
     let last = cx.rank(pairs).saturating_sub(1);
-    Ok(cx.reduce("ReduceL2", pairs, &[last], false))
+    Ok(cx.reduce(Reduction::L2, pairs, &[last], false))
 }
 
 /// ONNX negates no unsigned integers; they wrap.

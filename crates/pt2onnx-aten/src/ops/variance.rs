@@ -3,7 +3,7 @@
 use super::common_reduce::{is_empty, reduce, size_of};
 use super::num::Num;
 use crate::{AtenOp, Cx, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -50,12 +50,12 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
     let by = by.unwrap_or(Scalar::Int(1)).to_f64();
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
-    let mean = |part: Value| reduce(cx, "ReduceMean", part, axes, true);
+    let mean = |part: Value| reduce(cx, Reduction::Mean, part, axes, true);
     let means = Num { re: mean(x.re), im: x.im.map(mean) };
     let wide = matches!(dtype, DType::F32 | DType::F64);
     if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
         let off = cx.sub(x.re, means.re);
-        return (reduce(cx, "ReduceMean", cx.mul(off, off), axes, keepdim), means);
+        return (reduce(cx, Reduction::Mean, cx.mul(off, off), axes, keepdim), means);
     }
     let freedom = match n.as_int() {
         Some(n) => cx.scalar((n as f64 - by).max(0.0), dtype),
@@ -69,7 +69,7 @@ fn variance(cx: &Cx, x: Num, axes: &[usize], by: Option<Scalar>, keepdim: bool) 
         let off = cx.sub(part, mean);
         match axes {
             [] => cx.mul(off, off),
-            _ => reduce(cx, "ReduceSumSquare", off, axes, keepdim),
+            _ => reduce(cx, Reduction::SumSquare, off, axes, keepdim),
         }
     };
     let re = squares(x.re, means.re);

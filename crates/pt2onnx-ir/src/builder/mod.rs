@@ -5,14 +5,15 @@
 
 mod legal;
 mod operand;
+mod reduction;
 mod sizes;
 mod smart;
 
 pub use operand::Operand;
+pub use reduction::Reduction;
 
 use crate::{
-    Attribute, Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, Shape, Type, Value,
-    infer,
+    Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, Shape, Type, Value, infer,
     model::{Def, Node},
 };
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -424,9 +425,4 @@ impl<'m> Builder<'m> {
     pub fn vector<T: Element>(&self, values: &[T]) -> Value {
         self.constant(Tensor::vector(values))
     }
-}
-
-/// The attributes of an emission: pairs of name and value.
-pub(crate) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
-    given.into_iter().map(|(n, a)| (n.into(), a)).collect()
 }

@@ -3,8 +3,8 @@
 //! A symbol is bound to where it can be read (a dimension of an input, a value that a data-dependent op made); every
 //! expression is computed from its symbols once per region, on demand. So ops on sizes need no translation of their own.
 
-use super::{Builder, attributes};
-use crate::{Type, Value, attrs};
+use super::Builder;
+use crate::{Type, Value, attribute::attributes, attrs};
 use pt2onnx_symbolic::{Expr, Func, Symbol, View};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};

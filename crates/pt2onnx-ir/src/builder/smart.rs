@@ -1,7 +1,7 @@
 //! Emission that emits nothing where nothing needs doing, and constants where all is known.
 
-use super::{Builder, attributes};
-use crate::{Shape, Type, Value};
+use super::Builder;
+use crate::{Reduction, Shape, Type, Value, attribute::attributes};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -339,11 +339,15 @@ impl Builder<'_> {
         [pieces[0], pieces[1]]
     }
 
-    /// A reduction of opset 18's form, such as `ReduceSum`, over `axes`; all of them where `axes` is empty.
-    pub fn reduce(&self, op: &'static str, x: Value, axes: &[usize], keepdims: bool) -> Value {
+    /// A reduction over `axes`, or over all dimensions if `axes` is empty.
+    pub fn reduce(&self, op: Reduction, x: Value, axes: &[usize], keepdims: bool) -> Value {
         let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
         let axes = (!axes.is_empty()).then(|| self.ints(&given));
-        self.emit1(op, &[Some(x), axes], attributes([("keepdims", i64::from(keepdims).into())]))
+        self.emit1(
+            op.op(),
+            &[Some(x), axes],
+            attributes([("keepdims", i64::from(keepdims).into())]),
+        )
     }
 
     /// `Gather`: the elements of `x` at `indices` along `axis`.

@@ -8,8 +8,8 @@ use std::array;
 use smallvec::SmallVec;
 
 use super::attrs;
-use crate::builder::attributes;
-use crate::{Attributes, Builder, RegionId, Value};
+use crate::attribute::{Attributes, attributes};
+use crate::{Builder, RegionId, Value};
 
 impl Builder<'_> {
     /// Emits a node with exactly `N` outputs.

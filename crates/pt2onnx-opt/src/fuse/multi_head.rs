@@ -6,7 +6,7 @@ use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Attribute, Attributes, Builder, Shape, Type, Value, attrs};
+use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -102,6 +102,6 @@ fn four_dimensions(cx: &Builder, mask: Value) -> Option<Value> {
 /// `(batch or 1, queries or 1, 1)`: whether a query sees a key at all, the same one for all heads.
 fn sees_any(cx: &Builder, added: Value) -> Option<Value> {
     let one = cx.dim(added, 1).as_int() == Some(1);
-    let largest = cx.reduce("ReduceMax", added, &[3], true);
+    let largest = cx.reduce(Reduction::Max, added, &[3], true);
     one.then(|| cx.equal(cx.squeeze(largest, &[1]), 0.0))
 }

@@ -4,7 +4,7 @@ use super::{
     forms::input,
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 const LIMB: i64 = 1 << 32;
@@ -85,5 +85,5 @@ fn and(cx: &Builder, a: Value, b: Value, bits: usize) -> Value {
     };
     let both = cx.mul(cx.mul(spread(a), spread(b)), powers);
     let last = cx.rank(both).saturating_sub(1);
-    cx.reduce("ReduceSum", both, &[last], false)
+    cx.reduce(Reduction::Sum, both, &[last], false)
 }

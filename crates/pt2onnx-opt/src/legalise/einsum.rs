@@ -4,7 +4,7 @@ use super::{
     forms::{input, string},
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value};
 use pt2onnx_symbolic::Expr;
 
 /// An operand and the letters of its dimensions.
@@ -55,7 +55,7 @@ fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     let gone: Vec<usize> = letters.filter(|(_, c)| !needed(c)).map(|(i, _)| i).collect();
     let value = match gone.is_empty() {
         true => term.value,
-        false => cx.reduce("ReduceSum", term.value, &gone, false),
+        false => cx.reduce(Reduction::Sum, term.value, &gone, false),
     };
     let letters = term.letters.iter().copied().filter(|c| needed(c)).collect();
     Term { value, letters }

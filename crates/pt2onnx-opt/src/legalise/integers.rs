@@ -5,7 +5,7 @@ use super::{
     replace::{Done, replace},
 };
 use crate::facts::dtype;
-use pt2onnx_ir::{Builder, Model, NodeId, Type, Value};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value};
 use pt2onnx_tensor::DType;
 
 /// By a division that truncates.
@@ -107,7 +107,7 @@ fn by_squaring(cx: &Builder, base: Value, exponent: Value) -> Value {
         let odd = cx.greater(cx.sub(rest, cx.mul(half, 2)), 0);
         let next = cx.mul(power, cx.select(odd, square, cx.scalar(1, kind)));
         let left = cx.cast(cx.greater(half, 0), DType::I64);
-        let more = cx.greater(cx.reduce("ReduceSum", left, &[], false), 0);
+        let more = cx.greater(cx.reduce(Reduction::Sum, left, &[], false), 0);
         vec![more, next, cx.mul(square, square), half]
     });
     let go = cx.scalar(true, DType::Bool);

@@ -4,7 +4,7 @@ use super::{
     forms::{input, string},
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Model, NodeId, attrs};
+use pt2onnx_ir::{Model, NodeId, Reduction, attrs};
 
 /// `NegativeLogLikelihoodLoss`.
 pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Done, String> {
@@ -35,10 +35,10 @@ pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<D
         }
         Ok(vec![match string(node, "reduction", "mean") {
             "none" => loss,
-            "sum" => cx.reduce("ReduceSum", loss, &[], false),
+            "sum" => cx.reduce(Reduction::Sum, loss, &[], false),
             _ => cx.div(
-                cx.reduce("ReduceSum", loss, &[], false),
-                cx.reduce("ReduceSum", weight, &[], false),
+                cx.reduce(Reduction::Sum, loss, &[], false),
+                cx.reduce(Reduction::Sum, weight, &[], false),
             ),
         }])
     })

@@ -5,7 +5,7 @@ use super::{
     replace::{Done, replace},
 };
 use pt2onnx_ir::schema;
-use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
@@ -39,7 +39,7 @@ pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let (x, wide) = stashed(cx, node)?;
         let scale = node.input(1).ok_or("it has no scale")?;
         let axes = normalised(cx, node, x)?;
-        let square = cx.reduce("ReduceMean", cx.mul(wide, wide), &axes, true);
+        let square = cx.reduce(Reduction::Mean, cx.mul(wide, wide), &axes, true);
         let norm = cx.div(wide, cx.sqrt(cx.add(square, epsilon(node))));
         Ok(vec![cx.mul(cx.cast(norm, cx.dtype(x)), cx.cast(scale, cx.dtype(x)))])
     })
@@ -90,9 +90,9 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let (x, wide) = stashed(cx, node)?;
         let scale = node.input(1).ok_or("it has no scale")?;
         let axes = normalised(cx, node, x)?;
-        let mean = cx.reduce("ReduceMean", wide, &axes, true);
+        let mean = cx.reduce(Reduction::Mean, wide, &axes, true);
         let centred = cx.sub(wide, mean);
-        let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), &axes, true);
+        let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), &axes, true);
         let deviation = cx.sqrt(cx.add(variance, epsilon(node)));
         let norm = cx.cast(cx.div(centred, deviation), cx.dtype(x));
         let mut y = cx.mul(norm, cx.cast(scale, cx.dtype(x)));
@@ -121,9 +121,9 @@ pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, S
             cx.unsqueeze(cx.cast(v, cx.dtype(x)), &others)
         };
         let axes: Vec<usize> = (0..rank).filter(|a| *a != 1).collect();
-        let mean = cx.reduce("ReduceMean", x, &axes, false);
+        let mean = cx.reduce(Reduction::Mean, x, &axes, false);
         let centred = cx.sub(x, per_channel(mean));
-        let variance = cx.reduce("ReduceMean", cx.mul(centred, centred), &axes, false);
+        let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), &axes, false);
         let deviation = cx.sqrt(cx.add(per_channel(variance), epsilon(node)));
         let scaled = cx.mul(cx.div(centred, deviation), per_channel(input(1)?));
         let y = cx.add(scaled, per_channel(input(2)?));

@@ -5,7 +5,7 @@ use super::{
     replace::{Done, replace},
 };
 use crate::facts::dtype;
-use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Type, Value, attrs};
+use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
@@ -36,7 +36,7 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
         None => replace(model, id, |cx, node| {
             let x = input(node, 0)?;
             let zeros = cx.cast(cx.equal(target, 0), DType::I64);
-            let some = cx.greater(cx.reduce("ReduceSum", zeros, &[], false), 0);
+            let some = cx.greater(cx.reduce(Reduction::Sum, zeros, &[], false), 0);
             let mut filled = Err(String::new());
             let nothing = cx.region(&[], |_| {
                 filled = empty(cx, x, target);

@@ -10,7 +10,7 @@ use super::{
     pick_columns, rows_of, shape_with, triangle,
 };
 use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
@@ -96,8 +96,8 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
         let v = cx.expand(one, &cx.shape(a.re));
         start.push(if a.im.is_some() { Num::from(v).complex(cx) } else { v.into() });
     }
-    let on_diagonal = |a: Num| cx.reduce("ReduceSum", cx.mul(a.re, one), &[rank - 1], false);
-    let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
+    let on_diagonal = |a: Num| cx.reduce(Reduction::Sum, cx.mul(a.re, one), &[rank - 1], false);
+    let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
         let pairs = pairing(cx, &n, numbers, step, dtype);
         let own = on_diagonal(state[0]);
@@ -105,7 +105,7 @@ fn diagonalise(cx: &Cx, a: Num, vectors: bool) -> (Value, Option<Num>) {
         // Of row i the element at its partner: the only one where the mask is.
         let mask = cx.cast(cx.equal(cx.unsqueeze(pairs.partners, &[1]), numbers), dtype);
         let picked = state[0].times(cx, mask);
-        let product = picked.map(|x| cx.reduce("ReduceSum", x, &[rank - 1], false));
+        let product = picked.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 1], false));
         let (cos, sin) = rotation(cx, own, other, product, pairs.order);
         let turned = turn_columns(cx, state[0], &pairs, cos, sin);
         let turned = turn_columns(cx, turned.adjoint(cx), &pairs, cos, sin);

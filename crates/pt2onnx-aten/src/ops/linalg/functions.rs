@@ -8,7 +8,7 @@ use super::{
     solve::inverse,
 };
 use crate::{AtenOp, Cx, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
@@ -69,8 +69,8 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     let dtype = if given == DType::F64 { given } else { DType::F32 };
     let a = a.cast(cx, dtype);
     let rank = cx.rank(a.re);
-    let sums = cx.reduce("ReduceSum", a.abs(cx), &[rank - 2], true);
-    let norm = cx.reduce("ReduceMax", sums, &[rank - 1], true);
+    let sums = cx.reduce(Reduction::Sum, a.abs(cx), &[rank - 2], true);
+    let norm = cx.reduce(Reduction::Max, sums, &[rank - 1], true);
     // s = max(0, ceil(log2(norm)) + 1), for each matrix its own.
     let halvings = cx.add(cx.ceil(cx.div(cx.log(norm), std::f64::consts::LN_2)), 1.0);
     let halvings = cx.select(cx.greater(norm, 0.5), halvings, 0.0);
@@ -91,7 +91,7 @@ fn matrix_exp(cx: &Cx, a: Num) -> Lowered {
     });
     // NaN and infinity halve no more than what a double can hold.
     let most = cx.clamp(
-        cx.reduce("ReduceMax", halvings, &[], false),
+        cx.reduce(Reduction::Max, halvings, &[], false),
         Some(0.0.into()),
         Some(1100.0.into()),
     );

@@ -9,7 +9,7 @@ use super::{
     triangle, unit,
 };
 use crate::{AtenOp, Cx, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
@@ -195,7 +195,7 @@ pub(super) fn first_of(cx: &Cx, flags: Value) -> Value {
     let flags = cx.cast(flags, DType::I32);
     let options = attrs::ArgMax { axis: rank as i64 - 1, keepdims: false, ..Default::default() };
     let first = cx.cast(cx.add(cx.arg_max(flags, options), 1), DType::I32);
-    let any = cx.reduce("ReduceMax", flags, &[rank - 1], false);
+    let any = cx.reduce(Reduction::Max, flags, &[rank - 1], false);
     cx.mul(first, any)
 }
 
@@ -280,7 +280,7 @@ fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
     let steps = cx.dim(lu.pivots, -1);
     let own = cx.cast(cx.add(cx.iota(&steps), 1), DType::I32);
     let moved = cx.cast(cx.not(cx.equal(lu.pivots, own)), DType::I64);
-    let count = cx.reduce("ReduceSum", moved, &[cx.rank(moved) - 1], false);
+    let count = cx.reduce(Reduction::Sum, moved, &[cx.rank(moved) - 1], false);
     let odd = cx.mod_(count, cx.scalar(2, DType::I64), attrs::Mod::default());
     cx.cast(cx.sub(1, cx.mul(odd, 2)), dtype)
 }
@@ -289,7 +289,7 @@ fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
 fn product(cx: &Cx, a: Num) -> Num {
     let last = cx.rank(a.re) - 1;
     match a.im {
-        None => cx.reduce("ReduceProd", a.re, &[last], false).into(),
+        None => cx.reduce(Reduction::Prod, a.re, &[last], false).into(),
         Some(_) => {
             let n = cx.dim(a.re, -1);
             let mut shape = cx.shape(a.re);
@@ -345,7 +345,7 @@ fn sign_and_log(cx: &Cx, lu: &Lu) -> (Num, Value) {
         }
     };
     let sign = product(cx, direction).times(cx, parity(cx, lu, cx.dtype(size)));
-    let log = cx.reduce("ReduceSum", cx.log(size), &[last], false);
+    let log = cx.reduce(Reduction::Sum, cx.log(size), &[last], false);
     (sign, log)
 }
 

@@ -15,7 +15,7 @@ mod iterate;
 
 use super::num::Num;
 use crate::Cx;
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -83,7 +83,7 @@ pub(super) fn diagonal(cx: &Cx, a: Num) -> Num {
     let mask = cx.equal(count_rows(cx, &m), cx.iota(&n));
     let kept = a.keep(cx, mask);
     let rank = cx.rank(a.re);
-    let sums = kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2], false));
+    let sums = kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2], false));
     sums.map(|x| cx.slice(x, rank - 2, &Expr::int(0), &k, 1))
 }
 

@@ -7,7 +7,7 @@ use super::{
     row, rows_of, shape_with, smaller, triangle, unit,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 
 pub(in super::super) static OPS: &[AtenOp] = &[
@@ -38,7 +38,7 @@ pub(super) fn reflect(cx: &Cx, a: Num) -> Reflected {
         let below = column.keep(cx, cx.greater(rows, k));
         let alpha = row(cx, column, k);
         let rank = cx.rank(alpha.re);
-        let rest = cx.reduce("ReduceSum", below.abs2(cx), &[rank - 2], true);
+        let rest = cx.reduce(Reduction::Sum, below.abs2(cx), &[rank - 2], true);
         let norm = cx.sqrt(cx.add(alpha.abs2(cx), rest));
         // Away from alpha, so that nothing cancels.
         let beta = cx.select(cx.less(alpha.re, 0.0), norm, cx.neg(norm));

@@ -11,7 +11,7 @@ use super::{
     row, rows_of, shape_with,
 };
 use crate::{AtenOp, Cx, Lowered, registry::aten};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -45,7 +45,7 @@ fn quotient(cx: &Cx, a: Num, b: Num) -> Num {
 fn element(cx: &Cx, a: Num, of_row: Value, of_column: Value) -> Num {
     let rank = cx.rank(a.re);
     let kept = a.keep(cx, cx.and(of_row, of_column));
-    kept.map(|x| cx.reduce("ReduceSum", x, &[rank - 2, rank - 1], true))
+    kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2, rank - 1], true))
 }
 
 /// `A = Q T Q^H`, T with nothing of size below its diagonal. A step takes the leading block whose last row is not zero left
@@ -59,13 +59,13 @@ fn schur(cx: &Cx, a: Num) -> (Num, Num) {
     let start = Num::from(cx.expand(one, &cx.shape(a.re))).complex(cx);
     let (state, _) = iterate(cx, &(&n * STEPS), &[a, start], |step, state| {
         let t = state[0];
-        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 1], true);
+        let total = |x: Value| cx.reduce(Reduction::Sum, x, &[rank - 1], true);
         let rests = total(magnitude(cx, t.keep(cx, left)));
         let sums = total(magnitude(cx, t));
-        let largest = cx.reduce("ReduceMax", sums, &[rank - 2], true);
+        let largest = cx.reduce(Reduction::Max, sums, &[rank - 2], true);
         let open = cx.greater(rests, cx.mul(largest, epsilon(dtype)));
         // The last row with something left, 0 if there is none.
-        let last = cx.reduce("ReduceMax", cx.select(open, rows, 0), &[rank - 2], true);
+        let last = cx.reduce(Reduction::Max, cx.select(open, rows, 0), &[rank - 2], true);
         let before = cx.sub(last, 1);
         let [at, over] = [last, before].map(|i| (cx.equal(rows, i), cx.equal(columns, i)));
         let a = element(cx, t, over.0, over.1);
@@ -82,7 +82,7 @@ fn schur(cx: &Cx, a: Num) -> (Num, Num) {
         // Now and then another one, as cycles have been seen.
         let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
         let odd = {
-            let rest = cx.reduce("ReduceMax", cx.select(at.0, rests, 0.0), &[rank - 2], true);
+            let rest = cx.reduce(Reduction::Max, cx.select(at.0, rests, 0.0), &[rank - 2], true);
             let off = Num { re: cx.mul(rest, 0.75), im: Some(cx.mul(rest, 0.4375)) };
             d.add(cx, off)
         };
@@ -93,7 +93,7 @@ fn schur(cx: &Cx, a: Num) -> (Num, Num) {
         let reflected = reflect(cx, block);
         let q = orthogonal(cx, reflected.vectors, reflected.taus, &n);
         let turned = q.adjoint(cx).matmul(cx, t).matmul(cx, q);
-        let most = cx.reduce("ReduceMax", last, &[], false);
+        let most = cx.reduce(Reduction::Max, last, &[], false);
         Step {
             state: vec![turned, state[1].matmul(cx, q)],
             collected: Vec::new(),
@@ -135,7 +135,7 @@ fn eig(cx: &Cx, a: Num) -> Lowered<[Value; 2]> {
     let v = q.matmul(cx, y);
     let rank = cx.rank(v.re);
     let squares = v.abs2(cx);
-    let length = cx.sqrt(cx.reduce("ReduceSum", squares, &[rank - 2], true));
+    let length = cx.sqrt(cx.reduce(Reduction::Sum, squares, &[rank - 2], true));
     let axis = rank as i64 - 2;
     let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(squares, options);
@@ -151,7 +151,7 @@ fn back_substitution(cx: &Cx, t: Num, values: Num) -> Num {
     let rank = cx.rank(t.re);
     let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let lambdas = as_column(cx, values).transpose(cx);
-    let most = cx.reduce("ReduceMax", magnitude(cx, t), &[rank - 2, rank - 1], true);
+    let most = cx.reduce(Reduction::Max, magnitude(cx, t), &[rank - 2, rank - 1], true);
     // Equal eigenvalues: as far apart as rounding puts them, and never 0.
     let least = cx.add(cx.mul(most, epsilon(dtype)), f64::from(f32::MIN_POSITIVE));
     let one = identity(cx, &n, dtype);

@@ -11,7 +11,7 @@ use super::{
     rows_of, shape_with, smaller,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, registry::aten};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
@@ -60,10 +60,10 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
     }
     // The largest cosine between two columns since the sweep began: a whole one must stay below the bound.
     start.push(cx.scalar(0, dtype).into());
-    let most = |x: Value| cx.reduce("ReduceMax", x, &[], false);
+    let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
         let pairs = pairing(cx, &n, numbers, step, dtype);
-        let total = |x: Value| cx.reduce("ReduceSum", x, &[rank - 2], false);
+        let total = |x: Value| cx.reduce(Reduction::Sum, x, &[rank - 2], false);
         let own = total(state[0].abs2(cx));
         let other = cx.gather(own, pairs.partners, rank - 2);
         let partners = state[0].map(|x| cx.gather(x, pairs.partners, rank - 1));
@@ -87,7 +87,7 @@ fn rotate(cx: &Cx, a: Num, with_rotations: bool) -> Rotated {
         after.push(cx.select(ends, 0.0, largest).into());
         Step { state: after, collected: Vec::new(), go_on: Some(go_on) }
     });
-    let lengths = cx.sqrt(cx.reduce("ReduceSum", state[0].abs2(cx), &[rank - 2], false));
+    let lengths = cx.sqrt(cx.reduce(Reduction::Sum, state[0].abs2(cx), &[rank - 2], false));
     let (values, order) = sort(cx, lengths, true);
     Rotated {
         columns: pick_columns(cx, state[0], order),
@@ -277,7 +277,7 @@ fn pseudo_inverse(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lower
     let rotated = rotate(cx, if wide { a.adjoint(cx) } else { a }, true);
     let v = rotated.rotations.unwrap_or(a);
     let rank = cx.rank(a.re);
-    let largest = cx.reduce("ReduceMax", rotated.values, &[rank - 2], true);
+    let largest = cx.reduce(Reduction::Max, rotated.values, &[rank - 2], true);
     let counts = cx.greater(rotated.values, cutoff.bound(cx, a, largest));
     let inverse = cx.reciprocal(cx.select(counts, rotated.values, 1.0));
     let inverse = cx.unsqueeze(cx.select(counts, inverse, 0.0), &[rank - 2]);
@@ -332,10 +332,10 @@ fn rank_of(cx: &Cx, a: Num, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     let values = singular_values(cx, a);
     let last = cx.rank(values) - 1;
-    let largest = cx.reduce("ReduceMax", values, &[last], true);
+    let largest = cx.reduce(Reduction::Max, values, &[last], true);
     let counts = cx.greater(values, cutoff.bound(cx, a, largest));
     let counts = cx.cast(counts, DType::I64);
-    Ok(cx.reduce("ReduceSum", counts, &[cx.rank(counts) - 1], false))
+    Ok(cx.reduce(Reduction::Sum, counts, &[cx.rank(counts) - 1], false))
 }
 
 fn matrix_rank_float(
@@ -375,16 +375,16 @@ fn cond(cx: &Cx, a: Num, p: Option<f64>) -> Lowered {
         // Sums along columns for 1, along rows for infinity.
         let (along, then) =
             if p.abs() == 1.0 { (rank - 2, rank - 2) } else { (rank - 1, rank - 2) };
-        let sums = cx.reduce("ReduceSum", a.abs(cx), &[along], false);
-        let op = if p > 0.0 { "ReduceMax" } else { "ReduceMin" };
+        let sums = cx.reduce(Reduction::Sum, a.abs(cx), &[along], false);
+        let op = if p > 0.0 { Reduction::Max } else { Reduction::Min };
         cx.reduce(op, sums, &[then], false)
     };
     match p.unwrap_or(2.0) {
         p if p.abs() == 2.0 => {
             let values = singular_values(cx, a);
             let last = cx.rank(values) - 1;
-            let largest = cx.reduce("ReduceMax", values, &[last], false);
-            let smallest = cx.reduce("ReduceMin", values, &[last], false);
+            let largest = cx.reduce(Reduction::Max, values, &[last], false);
+            let smallest = cx.reduce(Reduction::Min, values, &[last], false);
             Ok(match p > 0.0 {
                 true => cx.div(largest, smallest),
                 false => cx.div(smallest, largest),

@@ -142,7 +142,7 @@ impl Builder<'_> {
         &self,
         x: Value,
         kernel_shape: &[i64],
-        options: attrs::AveragePool,
+        options: attrs::AveragePool<'_>,
     ) -> Value {
         self.emit1(
             "AveragePool",

@@ -6,7 +6,7 @@ use super::*;
 impl Builder<'_> {
     /// ONNX `Cast` (since opset 28).
     /// Inputs: `input`.
-    pub fn cast_op(&self, input: Value, to: i64, options: attrs::Cast) -> Value {
+    pub fn cast_op(&self, input: Value, to: i64, options: attrs::Cast<'_>) -> Value {
         self.emit1("Cast", &[Some(input)], options.after([("to", to.into())]))
     }
 
@@ -16,7 +16,7 @@ impl Builder<'_> {
         &self,
         input: Value,
         target_type: Value,
-        options: attrs::CastLike,
+        options: attrs::CastLike<'_>,
     ) -> Value {
         self.emit1("CastLike", &[Some(input), Some(target_type)], options.after([]))
     }
@@ -30,7 +30,7 @@ impl Builder<'_> {
         weight: Value,
         bias: impl Into<Option<Value>>,
         past_state: impl Into<Option<Value>>,
-        options: attrs::CausalConvWithState,
+        options: attrs::CausalConvWithState<'_>,
     ) -> [Value; 2] {
         self.emit_all(
             "CausalConvWithState",
@@ -134,7 +134,7 @@ impl Builder<'_> {
         x: Value,
         w: Value,
         b: impl Into<Option<Value>>,
-        options: attrs::Conv,
+        options: attrs::Conv<'_>,
     ) -> Value {
         self.emit1("Conv", &[Some(x), Some(w), b.into()], options.after([]))
     }
@@ -147,7 +147,7 @@ impl Builder<'_> {
         w: Value,
         x_zero_point: impl Into<Option<Value>>,
         w_zero_point: impl Into<Option<Value>>,
-        options: attrs::ConvInteger,
+        options: attrs::ConvInteger<'_>,
     ) -> Value {
         self.emit1(
             "ConvInteger",
@@ -163,7 +163,7 @@ impl Builder<'_> {
         x: Value,
         w: Value,
         b: impl Into<Option<Value>>,
-        options: attrs::ConvTranspose,
+        options: attrs::ConvTranspose<'_>,
     ) -> Value {
         self.emit1("ConvTranspose", &[Some(x), Some(w), b.into()], options.after([]))
     }

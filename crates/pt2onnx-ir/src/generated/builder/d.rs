@@ -40,7 +40,7 @@ impl Builder<'_> {
         &self,
         input: Value,
         blocksize: i64,
-        options: attrs::DepthToSpace,
+        options: attrs::DepthToSpace<'_>,
     ) -> Value {
         self.emit1("DepthToSpace", &[Some(input)], options.after([("blocksize", blocksize.into())]))
     }

@@ -15,7 +15,7 @@ impl Builder<'_> {
         b: impl Into<Option<Value>>,
         sequence_lens: impl Into<Option<Value>>,
         initial_h: impl Into<Option<Value>>,
-        options: attrs::GRU,
+        options: attrs::GRU<'_>,
     ) -> Value {
         self.emit1(
             "GRU",
@@ -36,7 +36,7 @@ impl Builder<'_> {
         b: impl Into<Option<Value>>,
         sequence_lens: impl Into<Option<Value>>,
         initial_h: impl Into<Option<Value>>,
-        options: attrs::GRU,
+        options: attrs::GRU<'_>,
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "GRU",
@@ -71,7 +71,7 @@ impl Builder<'_> {
 
     /// ONNX `Gelu` (since opset 20).
     /// Inputs: `X`.
-    pub fn gelu(&self, x: Value, options: attrs::Gelu) -> Value {
+    pub fn gelu(&self, x: Value, options: attrs::Gelu<'_>) -> Value {
         self.emit1("Gelu", &[Some(x)], options.after([]))
     }
 
@@ -119,7 +119,7 @@ impl Builder<'_> {
 
     /// ONNX `GridSample` (since opset 22).
     /// Inputs: `X`, `grid`.
-    pub fn grid_sample(&self, x: Value, grid: Value, options: attrs::GridSample) -> Value {
+    pub fn grid_sample(&self, x: Value, grid: Value, options: attrs::GridSample<'_>) -> Value {
         self.emit1("GridSample", &[Some(x), Some(grid)], options.after([]))
     }
 

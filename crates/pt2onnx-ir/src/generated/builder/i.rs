@@ -30,7 +30,7 @@ impl Builder<'_> {
 
     /// ONNX `ImageDecoder` (since opset 20).
     /// Inputs: `encoded_stream`.
-    pub fn image_decoder(&self, encoded_stream: Value, options: attrs::ImageDecoder) -> Value {
+    pub fn image_decoder(&self, encoded_stream: Value, options: attrs::ImageDecoder<'_>) -> Value {
         self.emit1("ImageDecoder", &[Some(encoded_stream)], options.after([]))
     }
 

@@ -23,7 +23,7 @@ impl Builder<'_> {
         initial_h: impl Into<Option<Value>>,
         initial_c: impl Into<Option<Value>>,
         p: impl Into<Option<Value>>,
-        options: attrs::LSTM,
+        options: attrs::LSTM<'_>,
     ) -> Value {
         self.emit1(
             "LSTM",
@@ -55,7 +55,7 @@ impl Builder<'_> {
         initial_h: impl Into<Option<Value>>,
         initial_c: impl Into<Option<Value>>,
         p: impl Into<Option<Value>>,
-        options: attrs::LSTM,
+        options: attrs::LSTM<'_>,
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "LSTM",
@@ -137,7 +137,7 @@ impl Builder<'_> {
         beta: impl Into<Option<Value>>,
         kv_num_heads: i64,
         q_num_heads: i64,
-        options: attrs::LinearAttention,
+        options: attrs::LinearAttention<'_>,
     ) -> [Value; 2] {
         self.emit_all(
             "LinearAttention",
@@ -188,7 +188,7 @@ impl Builder<'_> {
 
     /// ONNX `LpPool` (since opset 22).
     /// Inputs: `X`.
-    pub fn lp_pool(&self, x: Value, kernel_shape: &[i64], options: attrs::LpPool) -> Value {
+    pub fn lp_pool(&self, x: Value, kernel_shape: &[i64], options: attrs::LpPool<'_>) -> Value {
         self.emit1(
             "LpPool",
             &[Some(x)],

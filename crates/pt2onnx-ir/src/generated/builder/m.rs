@@ -35,7 +35,7 @@ impl Builder<'_> {
     /// ONNX `MaxPool` (since opset 22).
     /// Inputs: `X`.
     /// Returns the first output only.
-    pub fn max_pool(&self, x: Value, kernel_shape: &[i64], options: attrs::MaxPool) -> Value {
+    pub fn max_pool(&self, x: Value, kernel_shape: &[i64], options: attrs::MaxPool<'_>) -> Value {
         self.emit1(
             "MaxPool",
             &[Some(x)],
@@ -51,7 +51,7 @@ impl Builder<'_> {
         outputs: usize,
         x: Value,
         kernel_shape: &[i64],
-        options: attrs::MaxPool,
+        options: attrs::MaxPool<'_>,
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "MaxPool",

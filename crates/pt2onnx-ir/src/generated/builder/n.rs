@@ -17,7 +17,7 @@ impl Builder<'_> {
         input: Value,
         target: Value,
         weight: impl Into<Option<Value>>,
-        options: attrs::NegativeLogLikelihoodLoss,
+        options: attrs::NegativeLogLikelihoodLoss<'_>,
     ) -> Value {
         self.emit1(
             "NegativeLogLikelihoodLoss",

@@ -18,7 +18,7 @@ impl Builder<'_> {
         pads: Value,
         constant_value: impl Into<Option<Value>>,
         axes: impl Into<Option<Value>>,
-        options: attrs::Pad,
+        options: attrs::Pad<'_>,
     ) -> Value {
         self.emit1(
             "Pad",

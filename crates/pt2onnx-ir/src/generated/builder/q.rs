@@ -17,7 +17,7 @@ impl Builder<'_> {
         y_scale: Value,
         y_zero_point: Value,
         b: impl Into<Option<Value>>,
-        options: attrs::QLinearConv,
+        options: attrs::QLinearConv<'_>,
     ) -> Value {
         self.emit1(
             "QLinearConv",

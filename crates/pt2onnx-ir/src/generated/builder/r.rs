@@ -26,7 +26,7 @@ impl Builder<'_> {
         b: impl Into<Option<Value>>,
         sequence_lens: impl Into<Option<Value>>,
         initial_h: impl Into<Option<Value>>,
-        options: attrs::RNN,
+        options: attrs::RNN<'_>,
     ) -> Value {
         self.emit1(
             "RNN",
@@ -47,7 +47,7 @@ impl Builder<'_> {
         b: impl Into<Option<Value>>,
         sequence_lens: impl Into<Option<Value>>,
         initial_h: impl Into<Option<Value>>,
-        options: attrs::RNN,
+        options: attrs::RNN<'_>,
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "RNN",
@@ -233,7 +233,7 @@ impl Builder<'_> {
         roi: impl Into<Option<Value>>,
         scales: impl Into<Option<Value>>,
         sizes: impl Into<Option<Value>>,
-        options: attrs::Resize,
+        options: attrs::Resize<'_>,
     ) -> Value {
         self.emit1("Resize", &[Some(x), roi.into(), scales.into(), sizes.into()], options.after([]))
     }
@@ -256,7 +256,7 @@ impl Builder<'_> {
         x: Value,
         rois: Value,
         batch_indices: Value,
-        options: attrs::RoiAlign,
+        options: attrs::RoiAlign<'_>,
     ) -> Value {
         self.emit1("RoiAlign", &[Some(x), Some(rois), Some(batch_indices)], options.after([]))
     }

@@ -47,7 +47,7 @@ impl Builder<'_> {
         data: Value,
         indices: Value,
         updates: Value,
-        options: attrs::ScatterElements,
+        options: attrs::ScatterElements<'_>,
     ) -> Value {
         self.emit1(
             "ScatterElements",
@@ -63,7 +63,7 @@ impl Builder<'_> {
         data: Value,
         indices: Value,
         updates: Value,
-        options: attrs::ScatterND,
+        options: attrs::ScatterND<'_>,
     ) -> Value {
         self.emit1("ScatterND", &[Some(data), Some(indices), Some(updates)], options.after([]))
     }
@@ -213,7 +213,7 @@ impl Builder<'_> {
         scores: Value,
         labels: Value,
         weights: impl Into<Option<Value>>,
-        options: attrs::SoftmaxCrossEntropyLoss,
+        options: attrs::SoftmaxCrossEntropyLoss<'_>,
     ) -> Value {
         self.emit1(
             "SoftmaxCrossEntropyLoss",
@@ -231,7 +231,7 @@ impl Builder<'_> {
         scores: Value,
         labels: Value,
         weights: impl Into<Option<Value>>,
-        options: attrs::SoftmaxCrossEntropyLoss,
+        options: attrs::SoftmaxCrossEntropyLoss<'_>,
     ) -> SmallVec<[Value; 2]> {
         self.emit(
             "SoftmaxCrossEntropyLoss",
@@ -259,7 +259,7 @@ impl Builder<'_> {
         &self,
         input: Value,
         blocksize: i64,
-        options: attrs::SpaceToDepth,
+        options: attrs::SpaceToDepth<'_>,
     ) -> Value {
         self.emit1("SpaceToDepth", &[Some(input)], options.after([("blocksize", blocksize.into())]))
     }
@@ -308,7 +308,7 @@ impl Builder<'_> {
 
     /// ONNX `StringNormalizer` (since opset 10).
     /// Inputs: `X`.
-    pub fn string_normalizer(&self, x: Value, options: attrs::StringNormalizer) -> Value {
+    pub fn string_normalizer(&self, x: Value, options: attrs::StringNormalizer<'_>) -> Value {
         self.emit1("StringNormalizer", &[Some(x)], options.after([]))
     }
 

@@ -23,7 +23,7 @@ impl Builder<'_> {
         past_cache: Value,
         update: Value,
         write_indices: impl Into<Option<Value>>,
-        options: attrs::TensorScatter,
+        options: attrs::TensorScatter<'_>,
     ) -> Value {
         self.emit1(
             "TensorScatter",

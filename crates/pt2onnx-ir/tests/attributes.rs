@@ -1,0 +1,82 @@
+//! Attributes read as Rust types.
+#![expect(clippy::panic, reason = "a test may fail so")]
+
+use pt2onnx_ir::{Attribute, Model, Node, NodeId, Reduction, attrs, schema};
+
+/// The only node of `y = NODE`.
+fn read<R>(node: &str, read: impl FnOnce(&Node) -> R) -> R {
+    let text = format!("<opset_import: [\"\" : 26]> g (float[2,3] x) => () {{ y = {node} (x) }}");
+    let model: Model = text.parse().unwrap_or_else(|e| panic!("{e}"));
+    let only: Vec<NodeId> = model.nodes(Model::MAIN).collect();
+    read(&model[only[0]])
+}
+
+#[test]
+fn given_attributes_and_defaults() {
+    let gemm = read("Gemm <alpha: float = 2.0, transB: int = 1>", attrs::Gemm::read).unwrap();
+    assert_eq!((gemm.alpha, gemm.beta, gemm.trans_a, gemm.trans_b), (2.0, 1.0, false, true));
+    read("Resize <mode: string = \"cubic\">", |node| {
+        let resize = attrs::Resize::read(node).unwrap();
+        assert_eq!((resize.mode, resize.nearest_mode), ("cubic", "round_prefer_floor"));
+        assert_eq!((resize.antialias, resize.axes), (false, None));
+    });
+    read("Conv <strides: ints = [2, 1]>", |node| {
+        let conv = attrs::Conv::read(node).unwrap();
+        assert_eq!((conv.group, conv.strides, conv.pads), (1, Some(vec![2, 1]), None));
+    });
+    assert_eq!(read("Cast <to: int = 7>", attrs::Cast::to), Ok(7));
+    assert_eq!(read("Concat <axis: int = -1>", attrs::Concat::axis), Ok(-1));
+}
+
+#[test]
+fn what_cannot_be_read() {
+    for (node, error) in [
+        ("Concat <axis: ints = [1]>", "attribute axis of Concat is Int, given is Ints"),
+        (
+            "Concat <axis: int = @a>",
+            "attribute axis of Concat is the function's attribute a: its value is not known here",
+        ),
+        ("Concat", "Concat needs the attribute axis"),
+    ] {
+        assert_eq!(read(node, attrs::Concat::axis).unwrap_err().to_string(), error);
+    }
+    for (node, error) in [
+        ("Elu <alpha: int = 1>", "attribute alpha of Elu is Float, given is Int"),
+        (
+            "Elu <alpha: float = @a>",
+            "attribute alpha of Elu is the function's attribute a: its value is not known here",
+        ),
+    ] {
+        assert_eq!(read(node, attrs::Elu::read).unwrap_err().to_string(), error);
+    }
+    let error = read("Pad", |node| {
+        let mut node = node.clone();
+        node.set_attribute("mode", Attribute::Bytes(vec![0xff]));
+        attrs::Pad::read(&node).unwrap_err().to_string()
+    });
+    assert_eq!(error, "attribute mode of Pad is not UTF-8");
+}
+
+#[test]
+fn setting_and_removing() {
+    read("Gemm <transA: int = 1, alpha: float = 2.0>", |node| {
+        let mut node = node.clone();
+        node.set_attribute("transA", 0);
+        node.set_attribute("beta", 0.5);
+        assert!(node.remove_attribute("alpha").is_some());
+        assert!(node.remove_attribute("alpha").is_none());
+        let names: Vec<&str> = node.attributes.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["transA", "beta"]);
+        let gemm = attrs::Gemm::read(&node).unwrap();
+        assert_eq!((gemm.trans_a, gemm.alpha, gemm.beta), (false, 1.0, 0.5));
+    });
+}
+
+#[test]
+fn reductions_are_operators() {
+    for reduction in Reduction::ALL {
+        assert_eq!(Reduction::of(reduction.op()), Some(reduction));
+        assert!(schema::lookup(reduction.op(), schema::CANONICAL_OPSET).is_some());
+    }
+    assert_eq!(Reduction::of("ReduceMaen"), None);
+}
