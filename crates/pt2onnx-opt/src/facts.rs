@@ -1,6 +1,6 @@
 //! What is known of values: types, sizes, constants.
 
-use pt2onnx_ir::{Attribute, Def, Model, Node, Shape, Type, Value};
+use pt2onnx_ir::{Def, Model, Shape, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -47,20 +47,4 @@ pub(crate) fn number_of(model: &Model, value: Value) -> Option<(DType, f64)> {
         _ => None,
     };
     Some((t.dtype(), element?))
-}
-
-/// The float attribute, or its default.
-pub(crate) fn float(node: &Node, name: &str, default: f32) -> f32 {
-    match node.attribute(name) {
-        Some(Attribute::Float(f)) => *f,
-        _ => default,
-    }
-}
-
-/// The attribute that is a list of integers, if given.
-pub(crate) fn ints<'a>(node: &'a Node, name: &str) -> Option<&'a [i64]> {
-    match node.attribute(name)? {
-        Attribute::Ints(list) => Some(list),
-        _ => None,
-    }
 }

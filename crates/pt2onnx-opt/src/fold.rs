@@ -6,7 +6,7 @@ use crate::{
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, conforms, schema};
+use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -149,6 +149,7 @@ fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
         let sizes = known(dims)?;
         return Some(Tensor::scalar(sizes.iter().try_fold(1i64, |n, &s| n.checked_mul(s))?));
     }
-    let asked = eval::shape_range(dims, node.int("start").unwrap_or(0), node.int("end"));
+    let range = attrs::Shape::read(node).ok()?;
+    let asked = eval::shape_range(dims, range.start, range.end);
     Some(Tensor::vector(&known(asked)?))
 }

@@ -1,7 +1,7 @@
 //! Sizes that a model computes at run time, as far as they are known before: expressions over the sizes of its inputs.
 
 use crate::{eval, facts::known, graph::GraphMut, rewrite};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -27,12 +27,12 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     let elements = match node.op() {
         "Shape" => {
             let dims = cx.known_shape(node.input(0)?)?;
-            let (start, end) = (node.int("start").unwrap_or(0), node.int("end"));
-            eval::shape_range(&dims, start, end).to_vec()
+            let range = attrs::Shape::read(&node).ok()?;
+            eval::shape_range(&dims, range.start, range.end).to_vec()
         }
         "Size" => vec![Expr::product(cx.known_shape(node.input(0)?)?)],
         "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" => input(0)?,
-        "Cast" if node.int("to") == Some(schema::data_type(DType::I64)) => {
+        "Cast" if attrs::Cast::to(&node) == Ok(schema::data_type(DType::I64)) => {
             let same = cx.known_dtype(node.input(0)?)? == DType::I64;
             input(0).filter(|_| same)?
         }
@@ -116,7 +116,7 @@ fn reshape(model: &mut Model, id: NodeId, contents: &Contents) -> Option<()> {
     let node = &model[id];
     let (x, target) = (node.input(0)?, contents.get(&node.input(1)?)?);
     let from = model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
-    if node.int("allowzero").unwrap_or(0) != 0 {
+    if attrs::Reshape::read(node).ok()?.allowzero {
         return None;
     }
     let copied = |i: usize, dim: &Expr| known(dim) && from.get(i) == Some(dim);

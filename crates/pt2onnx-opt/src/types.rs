@@ -56,6 +56,6 @@ fn known(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     // Values that a loop carries may change their sizes; how many windows there are with `ceil_mode`, opsets differ in.
     let carries = matches!(node.op(), "Loop" | "Scan");
-    let rounds = node.int("ceil_mode").is_some_and(|c| c != 0);
+    let rounds = node.read("ceil_mode") == Ok(Some(true));
     node.domain.is_empty() && !carries && !rounds
 }

@@ -2,7 +2,7 @@
 
 use super::seen::{Action, Seen};
 use crate::facts::known;
-use pt2onnx_ir::{Attributes, Value};
+use pt2onnx_ir::{Attributes, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -18,7 +18,8 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
 
 fn transposes(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
-    let (outer_perm, inner_perm) = (n.int_list("perm")?, inner.int_list("perm")?);
+    let outer_perm = attrs::Transpose::read(n.node).ok()?.perm?;
+    let inner_perm = attrs::Transpose::read(inner.node).ok()?.perm?;
     let source = inner.node.input(0)?;
     let joined: Vec<i64> = outer_perm
         .iter()
@@ -93,7 +94,7 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
         return None;
     }
     let keeps = match n.ints(1) {
-        _ if n.node.int("allowzero") == Some(1) => true,
+        _ if attrs::Reshape::read(n.node).ok()?.allowzero => true,
         // A 0 takes over the operand's size there: the same in both if surely equal.
         Some(sizes) => {
             let (from, through) = (n.shape(source)?, n.shape(x)?);

@@ -1,7 +1,7 @@
 //! Nodes whose output is one of their inputs, bit for bit.
 
 use super::seen::Seen;
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// The input that the node's output equals.
@@ -43,8 +43,8 @@ fn ones(n: &Seen) -> bool {
 
 /// Whether only dimensions of size 1 change places.
 fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
-    let perm = match n.int_list("perm") {
-        Some(perm) => perm.to_vec(),
+    let perm = match attrs::Transpose::read(n.node).ok()?.perm {
+        Some(perm) => perm,
         None => (0..n.shape(x)?.len() as i64).rev().collect(),
     };
     if perm.iter().copied().eq(0..perm.len() as i64) {

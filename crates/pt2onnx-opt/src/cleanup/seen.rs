@@ -1,7 +1,7 @@
 //! What the clean-up rules see of a node, and what they may do about it.
 
 use crate::facts::{self, known};
-use pt2onnx_ir::{Attribute, Attributes, Model, Node, Shape, Value};
+use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
 use pt2onnx_tensor::DType;
 
 /// What to do about a node.
@@ -53,12 +53,5 @@ impl<'a> Seen<'a> {
     pub fn ints(&self, input: usize) -> Option<Vec<i64>> {
         let t = self.model[self.node.input(input)?].constant()?;
         t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
-    }
-
-    pub fn int_list(&self, name: &str) -> Option<&'a [i64]> {
-        match self.node.attribute(name)? {
-            Attribute::Ints(list) => Some(list),
-            _ => None,
-        }
     }
 }

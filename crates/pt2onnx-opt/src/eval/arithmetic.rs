@@ -6,6 +6,7 @@ use super::{
     number::{Binary, Number, Real, Unary},
 };
 use ndarray::{ArrayD, Zip};
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -18,7 +19,9 @@ pub(super) static OPS: &[Row] = &[
     ("Sum", Eval::One(|c| chain(c, Binary::Add))),
     (
         "Mod",
-        Eval::One(|c| chain(c, if c.int("fmod", 0) == 0 { Binary::Mod } else { Binary::Fmod })),
+        Eval::One(|c| {
+            chain(c, if attrs::Mod::read(c.node).ok()?.fmod { Binary::Fmod } else { Binary::Mod })
+        }),
     ),
     ("Pow", Eval::One(pow)),
     ("Clip", Eval::One(clip)),

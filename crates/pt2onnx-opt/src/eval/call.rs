@@ -1,7 +1,7 @@
 //! What evaluations share: the node and its inputs, axes, broadcasting.
 
 use ndarray::IxDyn;
-use pt2onnx_ir::{Attribute, Node};
+use pt2onnx_ir::Node;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// How an operator is evaluated.
@@ -45,32 +45,6 @@ impl<'a> Call<'a> {
             [one] => Some(*one),
             _ => None,
         }
-    }
-
-    /// The integer attribute, else its default.
-    pub fn int(&self, name: &str, default: i64) -> i64 {
-        self.node.int(name).unwrap_or(default)
-    }
-
-    /// The list attribute, if given.
-    pub fn int_list(&self, name: &str) -> Option<&'a [i64]> {
-        match self.node.attribute(name)? {
-            Attribute::Ints(list) => Some(list),
-            _ => None,
-        }
-    }
-
-    /// The string attribute, if given.
-    pub fn string(&self, name: &str) -> Option<&'a str> {
-        match self.node.attribute(name)? {
-            Attribute::String(s) => Some(s),
-            _ => None,
-        }
-    }
-
-    /// The attribute `axis`, counted from the front.
-    pub fn axis(&self, default: i64, rank: usize) -> Option<usize> {
-        axis(self.int("axis", default), rank)
     }
 
     /// `Some` if a tensor of these sizes may be made.

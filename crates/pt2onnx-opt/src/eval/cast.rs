@@ -2,11 +2,11 @@
 
 use super::call::{Call, Eval, Row};
 use half::{bf16, f16};
-use pt2onnx_ir::schema;
+use pt2onnx_ir::{attrs, schema};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[
-    ("Cast", Eval::One(|c| cast(c, schema::dtype(c.node.int("to")?)?))),
+    ("Cast", Eval::One(|c| cast(c, schema::dtype(attrs::Cast::to(c.node).ok()?)?))),
     ("CastLike", Eval::One(|c| cast(c, c.input(1)?.dtype()))),
     ("Identity", Eval::One(|c| c.input(0).cloned())),
 ];

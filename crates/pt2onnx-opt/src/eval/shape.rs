@@ -6,7 +6,7 @@ use super::{
     number::{Binary, Number},
 };
 use ndarray::ArrayD;
-use pt2onnx_ir::Attribute;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -32,7 +32,8 @@ pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] 
 
 fn shape(call: &Call) -> Option<Tensor> {
     let sizes: Vec<i64> = call.input(0)?.shape().iter().map(|&s| s as i64).collect();
-    Some(Tensor::vector(shape_range(&sizes, call.int("start", 0), call.node.int("end"))))
+    let range = attrs::Shape::read(call.node).ok()?;
+    Some(Tensor::vector(shape_range(&sizes, range.start, range.end)))
 }
 
 /// The same elements, without copying where they are contiguous.
@@ -46,7 +47,7 @@ fn viewed(call: &Call, x: &Tensor, shape: Vec<usize>) -> Option<Tensor> {
 
 fn reshape(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let copies = call.int("allowzero", 0) == 0;
+    let copies = !attrs::Reshape::read(call.node).ok()?.allowzero;
     let (mut sizes, mut rest) = (Vec::new(), None);
     for (i, size) in call.ints(1)?.into_iter().enumerate() {
         sizes.push(match size {
@@ -67,7 +68,7 @@ fn reshape(call: &Call) -> Option<Tensor> {
 
 fn flatten(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let at = match call.int("axis", 1) {
+    let at = match attrs::Flatten::read(call.node).ok()?.axis {
         end if end == x.rank() as i64 => x.rank(),
         other => axis(other, x.rank())?,
     };
@@ -103,7 +104,7 @@ fn unsqueeze(call: &Call) -> Option<Tensor> {
 fn transpose(call: &Call) -> Option<Tensor> {
     const COPIED: usize = 64 << 10;
     let x = call.input(0)?;
-    let perm: Vec<usize> = match call.int_list("perm") {
+    let perm: Vec<usize> = match attrs::Transpose::read(call.node).ok()?.perm {
         None => (0..x.rank()).rev().collect(),
         Some(perm) => perm.iter().map(|&p| axis(p, x.rank())).collect::<Option<_>>()?,
     };
@@ -126,15 +127,14 @@ fn transpose(call: &Call) -> Option<Tensor> {
 fn constant_of_shape(call: &Call) -> Option<Tensor> {
     let sizes: Vec<usize> =
         call.ints(0)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
-    let zero = Tensor::scalar(0f32);
-    let value = match call.node.attribute("value") {
-        None => &zero,
-        Some(Attribute::Tensor(t)) if t.has_data() => t,
-        Some(_) => return None,
-    };
+    let given = attrs::ConstantOfShape::read(call.node).ok()?.value;
+    let value = given.unwrap_or_else(|| Tensor::scalar(0f32));
+    if !value.has_data() {
+        return None;
+    }
     call.room(value.dtype(), &sizes)?;
     by_width!(value.dtype(), T => {
-        let fill = *array::<T>(value)?.first()?;
+        let fill = *array::<T>(&value)?.first()?;
         tensor(value.dtype(), &ArrayD::from_elem(dim(&sizes), fill))
     })
 }

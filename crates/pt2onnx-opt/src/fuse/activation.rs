@@ -1,7 +1,6 @@
 //! Activation functions written out.
 
 use crate::{
-    facts,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
@@ -46,11 +45,13 @@ pub(crate) fn gelu_fusions() -> Result<Vec<Fusion>, PatternError> {
 pub(crate) fn hard_swish_fusions() -> Result<Vec<Fusion>, PatternError> {
     let swish = |pattern| {
         let rewrite = Fusion::new(pattern, |cx, found| {
-            let (alpha, beta) = match found.node(cx, "h") {
-                Some(node) => (facts::float(&node, "alpha", 0.2), facts::float(&node, "beta", 0.5)),
-                None => (1.0 / 6.0, 0.5),
-            };
-            ((alpha, beta) == (1.0 / 6.0, 0.5)).then(|| Some(cx.hard_swish(found.value("x")?)))?
+            if let Some(node) = found.node(cx, "h") {
+                let curve = attrs::HardSigmoid::read(&node).ok()?;
+                if (curve.alpha, curve.beta) != (1.0 / 6.0, 0.5) {
+                    return None;
+                }
+            }
+            Some(cx.hard_swish(found.value("x")?))
         });
         Ok(rewrite?.when(at_most_float32))
     };

@@ -5,11 +5,11 @@ use super::{
     masks::{has_keys, is_causal, is_choice},
 };
 use crate::{
-    facts::{ints, known, tensor_type},
+    facts::{known, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Attribute, Builder, Model, Shape, Value, attrs, schema};
+use pt2onnx_ir::{Builder, Model, Shape, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -36,7 +36,7 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
         Fusion::new("a:Attention(q, k, v, mask)", |cx, found| {
             let (node, mask) = (found.node(cx, "a")?, found.value("mask")?);
             let [rows, columns] = [found.value("q")?, found.value("k")?].map(|x| length(cx, x));
-            let free = node.int("is_causal").unwrap_or(0) == 0 && node.inputs().len() == 4;
+            let free = !attrs::Attention::read(&node).ok()?.is_causal && node.inputs().len() == 4;
             let causal = free && is_causal(&cx.model(), mask, &rows?, &columns?);
             let attributes = node.attributes.iter().cloned();
             let attributes = attributes.chain([("is_causal".into(), 1.into())]);
@@ -48,7 +48,7 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
 /// The whole of it, from the product with the values.
 fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     let (q, k, v) = (found.value("q")?, found.value("k")?, found.value("v")?);
-    let perm = ints(&found.node(cx, "t")?, "perm")?.to_vec();
+    let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
     let [a, b, c, d] = perm[..] else {
         return None;
     };
@@ -79,11 +79,11 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         Some(_) => {
             let node = found.node(cx, "r")?;
             let axes = cx.model()[node.input(1)?].constant()?.to_vec::<i64>()?;
-            matches!(axes[..], [axis] if last(axis)) && node.int("keepdims") != Some(0)
+            matches!(axes[..], [axis] if last(axis)) && attrs::ReduceMax::read(&node).ok()?.keepdims
         }
         None => true,
     };
-    if !fit || !typed || !reduced || !last(softmax.int("axis").unwrap_or(-1)) {
+    if !fit || !typed || !reduced || !last(attrs::Softmax::read(&softmax).ok()?.axis) {
         return None;
     }
     let factor = |name: &str| match found.value(name) {
@@ -135,10 +135,8 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
 /// Queries or keys that are multiplied by a number.
 fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     let node = found.node(cx, "a")?;
-    let Some(Attribute::Float(given)) = node.attribute("scale") else {
-        return None;
-    };
-    let scale = (f64::from(*given) * found.number(cx, "scale")?) as f32;
+    let given = attrs::Attention::read(&node).ok()?.scale?;
+    let scale = (f64::from(given) * found.number(cx, "scale")?) as f32;
     let product = node.input(i)?;
     let kept = cx.known_shape(product).filter(|s| s.iter().all(known));
     if !scale.is_normal()

@@ -1,11 +1,10 @@
 //! Batch normalisation behind a convolution or a linear layer: its factors go into the weights.
 
 use crate::{
-    facts::float,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Node, Value};
+use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 /// All of it must be constants, and the weight used nowhere else: the new one takes its place in the file. It has
@@ -33,7 +32,9 @@ pub(crate) fn batch_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
 
 fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
     let (norm, linear) = (found.node(cx, "n")?, found.node(cx, "w")?);
-    if norm.int("training_mode").unwrap_or(0) != 0 || linear.input(1) == linear.input(2) {
+    if attrs::BatchNormalization::read(&norm).ok()?.training_mode
+        || linear.input(1) == linear.input(2)
+    {
         return None;
     }
     if op == "Gemm"
@@ -83,7 +84,7 @@ fn fold_as<T: Real>(
     let [scale, bias, mean, variance] = ["scale", "bias", "mean", "variance"].map(doubles);
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
     let channels = scale.len();
-    let epsilon = f64::from(float(norm, "epsilon", 1e-5));
+    let epsilon = f64::from(attrs::BatchNormalization::read(norm).ok()?.epsilon);
     let factors: Vec<f64> = scale
         .iter()
         .zip(&variance)
@@ -91,10 +92,12 @@ fn fold_as<T: Real>(
         .collect();
     // Which channel an element of the weight is of, by the sizes around its dimension of channels.
     let shape = tensor.shape();
-    let groups = usize::try_from(linear.int("group").unwrap_or(1)).ok()?;
+    // Each operator has only one of these.
+    let groups = usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?;
+    let attrs::Gemm { beta, trans_b, .. } = attrs::Gemm::read(linear).ok()?;
     let axis = match op {
         "ConvTranspose" => 1,
-        "Gemm" if linear.int("transB").unwrap_or(0) == 0 => 1,
+        "Gemm" if !trans_b => 1,
         _ => 0,
     };
     let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
@@ -114,10 +117,7 @@ fn fold_as<T: Real>(
     let elements = tensor.to_vec::<T>()?.into_iter().enumerate();
     let scaled: Vec<T> =
         elements.map(|(i, w)| T::rounded(w.into() * factors[channel(i)])).collect();
-    let beta = match op {
-        "Gemm" => f64::from(float(linear, "beta", 1.0)),
-        _ => 1.0,
-    };
+    let beta = f64::from(beta);
     let before: Vec<f64> = match linear.input(2) {
         None => vec![0.0; channels],
         Some(given) => {

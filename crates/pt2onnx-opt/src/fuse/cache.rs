@@ -6,7 +6,7 @@ use crate::{
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value};
+use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
 /// Keys and values that stand behind those of a cache, where the cache is given out again: `Attention` appends them
 /// itself. Nothing else may use them.
@@ -21,7 +21,7 @@ pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         let plain = node.is("Attention")
             && node.outputs().len() == 1
             && node.inputs().len() <= 4
-            && node.int("is_causal").unwrap_or(0) == 0;
+            && attrs::Attention::read(node).is_ok_and(|a| !a.is_causal);
         let joined = plain.then(|| Some((appended(model, id, 1)?, appended(model, id, 2)?)));
         let Some(([past_key, key], [past_value, value])) = joined.flatten() else {
             continue;
@@ -71,5 +71,5 @@ fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
     let shape = |v| tensor_type(model, v).map(|(_, s)| s);
     let (new_sizes, queries) = (shape(new)?, shape(model[id].input(0)?)?);
     let lengths = new_sizes.get(2)? == queries.get(2)? && known(&new_sizes[2]);
-    (here && lengths && matches!(node.int("axis"), Some(2 | -2))).then_some([past, new])
+    (here && lengths && matches!(attrs::Concat::axis(node), Ok(2 | -2))).then_some([past, new])
 }

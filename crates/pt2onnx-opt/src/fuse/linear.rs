@@ -1,11 +1,11 @@
 //! Matrix products.
 
 use crate::{
-    facts::{ints, tensor_type},
+    facts::tensor_type,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Attributes, Builder, Value, attrs};
+use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_tensor::DType;
 
 /// `A B + C` of matrices, and transposed operands of it.
@@ -16,8 +16,8 @@ pub(crate) fn gemm_fusions() -> Result<Vec<Fusion>, PatternError> {
             (matrix(cx, a)? && matrix(cx, b)? && adds(cx, found, c)?)
                 .then(|| cx.gemm(a, b, c, attrs::Gemm::default()))
         })?,
-        Fusion::new("g:Gemm(t:Transpose(x), b)", |cx, found| untransposed(cx, found, 0, "transA"))?,
-        Fusion::new("g:Gemm(a, t:Transpose(x))", |cx, found| untransposed(cx, found, 1, "transB"))?,
+        Fusion::new("g:Gemm(t:Transpose(x), b)", |cx, found| untransposed(cx, found, 0))?,
+        Fusion::new("g:Gemm(a, t:Transpose(x))", |cx, found| untransposed(cx, found, 1))?,
         Fusion::new("Add(p:Gemm(a, b), c)", |cx, found| {
             let (node, c) = (found.node(cx, "p")?, found.value("c")?);
             if node.inputs().len() > 2 || !adds(cx, found, c)? {
@@ -47,15 +47,19 @@ fn adds(cx: &Builder, found: &Match, c: Value) -> Option<bool> {
 }
 
 /// `Gemm` that transposes input `i` itself.
-fn untransposed(cx: &Builder, found: &Match, i: usize, flag: &'static str) -> Option<Value> {
-    let (node, transpose) = (found.node(cx, "g")?, found.node(cx, "t")?);
-    if ints(&transpose, "perm").is_some_and(|p| p != [1, 0]) {
+fn untransposed(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
+    let (mut node, transpose) = (found.node(cx, "g")?, found.node(cx, "t")?);
+    if attrs::Transpose::read(&transpose).ok()?.perm.is_some_and(|p| p != [1, 0]) {
         return None;
     }
     let mut inputs = node.inputs().to_vec();
     inputs[i] = transpose.input(0);
-    let flipped = i64::from(node.int(flag).unwrap_or(0) == 0);
-    let others = node.attributes.iter().filter(|(n, _)| n != flag).cloned();
-    let attributes: Attributes = others.chain([(flag.into(), flipped.into())]).collect();
-    Some(cx.emit1("Gemm", &inputs, attributes))
+    let given = attrs::Gemm::read(&node).ok()?;
+    let (name, transposed) = match i {
+        0 => ("transA", given.trans_a),
+        _ => ("transB", given.trans_b),
+    };
+    node.remove_attribute(name);
+    node.set_attribute(name, i64::from(!transposed));
+    Some(cx.emit1("Gemm", &inputs, node.attributes))
 }

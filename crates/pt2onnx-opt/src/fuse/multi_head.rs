@@ -2,7 +2,7 @@
 
 use super::broadcast::full_mask;
 use crate::{
-    facts::{ints, known, tensor_type},
+    facts::{known, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
@@ -21,9 +21,11 @@ pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
 }
 
 fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
-    let moved = |name, perm: &[i64]| Some(ints(&found.node(cx, name)?, "perm")? == perm);
+    let moved = |name, perm: &[i64]| {
+        Some(attrs::Transpose::read(&found.node(cx, name)?).ok()?.perm? == perm)
+    };
     let swapped = |name| moved(name, &[0, 2, 1, 3]);
-    let last = matches!(found.node(cx, "s")?.int("axis"), None | Some(-1 | 3));
+    let last = matches!(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis, -1 | 3);
     if !(swapped("tr")? && swapped("tq")? && swapped("tv")? && moved("tk", &[0, 2, 3, 1])? && last)
     {
         return None;

@@ -1,7 +1,7 @@
 //! Normalisations written out.
 
 use crate::{
-    facts::{float, ints, tensor_type},
+    facts::tensor_type,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
@@ -48,7 +48,7 @@ pub(crate) fn layer_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
         )?,
         Fusion::new("Add(l:LayerNormalization(x, scale), bias)", |cx, found| {
             let (node, x, bias) = (found.node(cx, "l")?, found.value("x")?, found.value("bias")?);
-            let axis = node.int("axis").unwrap_or(-1);
+            let axis = attrs::LayerNormalization::read(&node).ok()?.axis;
             if node.inputs().len() > 2 || !fits(cx, bias, x, axis) {
                 return None;
             }
@@ -98,8 +98,7 @@ fn batched(cx: &Builder, found: &Match) -> Option<Expr> {
 }
 
 fn instances(cx: &Builder, found: &Match, scale: Value, bias: Value) -> Option<Value> {
-    let options =
-        attrs::InstanceNormalization { epsilon: float(&found.node(cx, "i")?, "epsilon", 1e-5) };
+    let options = attrs::InstanceNormalization::read(&found.node(cx, "i")?).ok()?;
     Some(cx.instance_normalization(found.value("x")?, scale, bias, options))
 }
 
@@ -139,12 +138,12 @@ fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
     let (_, shape) = tensor_type(model, node.input(0)?)?;
     let given = match node.input(1) {
         Some(axes) => model[axes].constant()?.to_vec::<i64>()?,
-        None => ints(node, "axes")?.to_vec(),
+        None => node.read("axes").ok()??,
     };
     let counted = |a: i64| usize::try_from(if a < 0 { a + shape.len() as i64 } else { a }).ok();
     let mut axes: Vec<usize> = given.into_iter().map(counted).collect::<Option<_>>()?;
     axes.sort_unstable();
-    Some((axes, node.int("keepdims") != Some(0)))
+    Some((axes, attrs::ReduceMean::read(node).ok()?.keepdims))
 }
 
 /// Whether scale or bias has exactly the sizes of what is normalised, all known, and its type.

@@ -25,7 +25,7 @@ pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
             let part = |name| part(cx, found, name).filter(|p| last(p.2));
             let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
             let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 >= 2 * half;
-            let whole = joined.inputs().len() == 2 && last(joined.int("axis")?);
+            let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
             if !parts || !whole || !found.keeps_shape(cx, x) {
                 return None;
             }
@@ -75,8 +75,8 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
         let op = match step.op() {
             "Concat" => {
                 let twice = step.inputs().len() == 2 && step.input(1) == Some(first);
-                let last =
-                    matches!(step.int("axis"), Some(-1 | 2)) && cx.known_shape(value)?.len() == 3;
+                let last = matches!(attrs::Concat::axis(&step), Ok(-1 | 2))
+                    && cx.known_shape(value)?.len() == 3;
                 break Some(first).filter(|_| twice && last && matches!(axes[..], [1 | -3]))?;
             }
             "Cos" => "Cos",

@@ -1,40 +1,41 @@
 //! Axes and indices that count from the end.
 
 use super::{
-    forms::{ints, rank_of, set},
+    error::Reason,
+    forms::{rank_of, set},
     replace::Done,
 };
-use pt2onnx_ir::{Model, NodeId};
+use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The attribute `axis` counted from the front.
-pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let Some(given) = model[id].int("axis").filter(|a| *a < 0) else {
+pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let Some(given) = model[id].read::<i64>("axis")?.filter(|a| *a < 0) else {
         return Ok(Done::Kept);
     };
     let rank = rank_of(model, id, 0)?;
-    set(model, id, "axis", (given + rank as i64).into());
+    set(model, id, "axis", given + rank as i64);
     Ok(Done::Kept)
 }
 
 /// The attribute `axes` counted from the front, in order.
-pub(super) fn axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let rank = || rank_of(model, id, 0);
     let counted = counted(model, id, "axes", rank)?;
     if let Some(counted) = counted {
-        set(model, id, "axes", counted.into());
+        set(model, id, "axes", counted);
     }
     Ok(Done::Kept)
 }
 
 /// The attribute `axes` counted from the front of the output, in order.
-pub(super) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let rank = || {
-        let new = ints(&model[id], "axes").map_or(0, <[i64]>::len);
+        let new = model[id].read::<&[i64]>("axes")?.map_or(0, <[i64]>::len);
         Ok(rank_of(model, id, 0)? + new)
     };
     let counted = counted(model, id, "axes", rank)?;
     if let Some(counted) = counted {
-        set(model, id, "axes", counted.into());
+        set(model, id, "axes", counted);
     }
     Ok(Done::Kept)
 }
@@ -42,11 +43,11 @@ pub(super) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Done, Stri
 fn counted(
     model: &Model,
     id: NodeId,
-    name: &str,
-    rank: impl FnOnce() -> Result<usize, String>,
-) -> Result<Option<Vec<i64>>, String> {
+    name: &'static str,
+    rank: impl FnOnce() -> Result<usize, Reason>,
+) -> Result<Option<Vec<i64>>, Reason> {
     let plain = |a: &[i64]| a.iter().all(|&a| a >= 0) && a.is_sorted();
-    let Some(given) = ints(&model[id], name).filter(|a| !plain(a)) else {
+    let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| !plain(a)) else {
         return Ok(None);
     };
     let rank = rank()? as i64;
@@ -57,20 +58,20 @@ fn counted(
 }
 
 /// An axis of an explicit default, and counted from the front: where the default was another one.
-pub(super) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, String> {
+pub(super) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reason> {
     let rank = rank_of(model, id, 0)? as i64;
-    let given = model[id].int("axis").unwrap_or(-1);
+    let given = attrs::Softmax::read(&model[id])?.axis;
     let front = if given < 0 { given + rank } else { given };
-    set(model, id, "axis", front.into());
-    usize::try_from(front).map_err(|_| "its axis is out of range".to_owned())
+    set(model, id, "axis", front);
+    usize::try_from(front).map_err(|_| "its axis is out of range".into())
 }
 
 /// Scan's axes. The inputs that are scanned are the last ones.
-pub(super) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     for name in ["scan_input_axes", "scan_output_axes"] {
         let negative = |a: &[i64]| a.iter().any(|&a| a < 0);
-        if ints(&model[id], name).is_some_and(negative) {
-            return Err(format!("{name} that count from the end are newer"));
+        if model[id].read(name)?.is_some_and(negative) {
+            return Err(format!("{name} that count from the end are newer").into());
         }
     }
     Ok(Done::Kept)

@@ -1,6 +1,7 @@
 //! Bitwise operators by arithmetic on limbs of 32 bits, which int64 holds with room to spare.
 
 use super::{
+    error::Reason,
     forms::input,
     replace::{Done, replace},
 };
@@ -10,7 +11,7 @@ use pt2onnx_tensor::{DType, Tensor};
 const LIMB: i64 = 1 << 32;
 
 /// `-1 - x`; of unsigned numbers, the largest less `x`.
-pub(super) fn not(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn not(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let kind = cx.dtype(x);
@@ -20,7 +21,7 @@ pub(super) fn not(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `And` bit by bit; from it, `a | b = a + b - (a & b)` and `a ^ b = a + b - 2 (a & b)`.
-pub(super) fn binary(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn binary(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(a);

@@ -2,7 +2,7 @@
 
 use super::{
     bridge,
-    error::{Failure, LegaliseError},
+    error::{Failure, LegaliseError, Reason},
     meaning::fits,
     replace::Done,
     rules::{self, When},
@@ -120,7 +120,7 @@ impl Descent {
             let mut fit = fits(model, id, older);
             let rule = rules::at(&op, since);
             if let Some(rule) = rule.filter(|r| !matches!(r.when, When::Needed) || fit.is_err()) {
-                match (rule.apply)(model, id).map_err(|reason| failure(model, reason))? {
+                match (rule.apply)(model, id).map_err(|Reason(reason)| failure(model, reason))? {
                     Done::Replaced => return Ok(Done::Replaced),
                     Done::Fed => done = Done::Fed,
                     Done::Kept => {}

@@ -1,10 +1,11 @@
 //! `Einsum` by matrix products, one operand after the other.
 
 use super::{
-    forms::{input, string},
+    error::Reason,
+    forms::input,
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 /// An operand and the letters of its dimensions.
@@ -13,15 +14,15 @@ struct Term {
     letters: Vec<char>,
 }
 
-pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let equation = string(&model[id], "equation", "").replace(' ', "");
+pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let equation = attrs::Einsum::equation(&model[id])?.replace(' ', "");
     let (left, right) = equation.split_once("->").ok_or("an Einsum without `->` is newer")?;
     let letters: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();
     let wanted: Vec<char> = right.chars().collect();
     for term in letters.iter().chain([&wanted]) {
         let repeated = term.iter().enumerate().any(|(i, c)| term[..i].contains(c));
         if repeated || term.contains(&'.') {
-            return Err(format!("the Einsum `{equation}` is newer"));
+            return Err(format!("the Einsum `{equation}` is newer").into());
         }
     }
     replace(model, id, |cx, node| {
@@ -29,7 +30,7 @@ pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
         for (i, letters) in letters.into_iter().enumerate() {
             let value = input(node, i)?;
             if cx.rank(value) != letters.len() {
-                return Err(format!("operand {i} of `{equation}` is of another rank"));
+                return Err(format!("operand {i} of `{equation}` is of another rank").into());
             }
             terms.push(Term { value, letters });
         }

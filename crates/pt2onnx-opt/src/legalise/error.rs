@@ -1,6 +1,7 @@
 //! Why a model cannot be written for an opset.
 
 use crate::opsets::OPSETS;
+use pt2onnx_ir::AttributeError;
 use std::fmt;
 
 /// Why a model cannot be taken to an opset.
@@ -48,5 +49,27 @@ impl fmt::Display for List<'_> {
             write!(f, "\n  {place}: {reason} (opset {lowest} can)")?;
         }
         Ok(())
+    }
+}
+
+/// Why a node has no older form.
+#[derive(Debug)]
+pub(super) struct Reason(pub String);
+
+impl From<String> for Reason {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+impl From<AttributeError> for Reason {
+    fn from(error: AttributeError) -> Self {
+        Self(error.to_string())
     }
 }

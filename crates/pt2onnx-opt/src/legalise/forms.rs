@@ -1,7 +1,10 @@
 //! What nodes say, and moving it between attributes and inputs.
 
-use super::replace::{Done, replace};
-use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value};
+use super::{
+    error::Reason,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 /// The attributes of a node to emit.
@@ -10,8 +13,8 @@ pub(super) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) 
 }
 
 /// The input, which must be there.
-pub(super) fn input(node: &Node, index: usize) -> Result<Value, String> {
-    let missing = || format!("it has no input {index}");
+pub(super) fn input(node: &Node, index: usize) -> Result<Value, Reason> {
+    let missing = || Reason(format!("it has no input {index}"));
     node.input(index).ok_or_else(missing)
 }
 
@@ -20,40 +23,20 @@ pub(super) fn rank(model: &Model, value: Value) -> Option<usize> {
 }
 
 /// The rank of an input.
-pub(super) fn rank_of(model: &Model, id: NodeId, index: usize) -> Result<usize, String> {
+pub(super) fn rank_of(model: &Model, id: NodeId, index: usize) -> Result<usize, Reason> {
     let rank = rank(model, input(&model[id], index)?);
-    rank.ok_or_else(|| "the rank of its input is not known".to_owned())
+    rank.ok_or_else(|| "the rank of its input is not known".into())
 }
 
-pub(super) fn float(node: &Node, name: &str, default: f64) -> f64 {
-    match node.attribute(name) {
-        Some(Attribute::Float(f)) => f64::from(*f),
-        _ => default,
-    }
-}
-
-pub(super) fn string<'a>(node: &'a Node, name: &str, default: &'a str) -> &'a str {
-    match node.attribute(name) {
-        Some(Attribute::String(s)) => s,
-        _ => default,
-    }
-}
-
-pub(super) fn ints<'a>(node: &'a Node, name: &str) -> Option<&'a [i64]> {
-    match node.attribute(name) {
-        Some(Attribute::Ints(v)) => Some(v),
-        _ => None,
-    }
-}
-
-pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: Attribute) {
-    model[id].attributes.retain(|(n, _)| n != name);
-    model[id].attributes.push((name.into(), value));
+/// Gives a node an attribute, which becomes the last one.
+pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: impl Into<Attribute>) {
+    model[id].remove_attribute(name);
+    model[id].set_attribute(name, value);
 }
 
 /// Takes an attribute away.
-pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done, String> {
-    model[id].attributes.retain(|(n, _)| n != name);
+pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done, Reason> {
+    model[id].remove_attribute(name);
     Ok(Done::Kept)
 }
 
@@ -61,12 +44,12 @@ pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done,
 pub(super) fn unless(
     model: &mut Model,
     id: NodeId,
-    name: &str,
+    name: &'static str,
     refused: &str,
-) -> Result<Done, String> {
-    match model[id].attribute(name) {
-        Some(Attribute::String(s)) if s == refused => Err(format!("{name} `{refused}` is newer")),
-        _ => Ok(Done::Kept),
+) -> Result<Done, Reason> {
+    match model[id].read::<&str>(name)? == Some(refused) {
+        true => Err(format!("{name} `{refused}` is newer").into()),
+        false => Ok(Done::Kept),
     }
 }
 
@@ -103,12 +86,12 @@ pub(super) fn known_ints(
     id: NodeId,
     index: usize,
     what: &str,
-) -> Result<Option<Vec<i64>>, String> {
+) -> Result<Option<Vec<i64>>, Reason> {
     let Some(value) = model[id].input(index) else {
         return Ok(None);
     };
     let known = constant_ints(model, value);
-    known.map(Some).ok_or_else(|| format!("{what} that are computed are newer"))
+    known.map(Some).ok_or_else(|| Reason(format!("{what} that are computed are newer")))
 }
 
 /// Keeps the first inputs only.
@@ -125,28 +108,28 @@ pub(super) fn ints_as_attribute(
     id: NodeId,
     index: usize,
     name: &'static str,
-) -> Result<Done, String> {
+) -> Result<Done, Reason> {
     let known = known_ints(model, id, index, name)?;
     keep_inputs(model, id, index);
     if let Some(known) = known {
-        set(model, id, name, known.into());
+        set(model, id, name, known);
     }
     Ok(Done::Kept)
 }
 
 /// The axes of a reduction as an attribute.
-pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
-    if axes.is_none() && model[id].int("noop_with_empty_axes") == Some(1) {
+    if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
         let same = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
         return match same.contains(&model[id].op()) {
             true => replace(model, id, |cx, node| Ok(vec![cx.identity(input(node, 0)?)])),
-            false => Err("`noop_with_empty_axes` is newer".to_owned()),
+            false => Err("`noop_with_empty_axes` is newer".into()),
         };
     }
     keep_inputs(model, id, 1);
     if let Some(axes) = axes {
-        set(model, id, "axes", axes.into());
+        set(model, id, "axes", axes);
     }
     without(model, id, "noop_with_empty_axes")
 }

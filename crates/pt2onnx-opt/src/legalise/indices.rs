@@ -2,18 +2,19 @@
 
 use super::{
     axes::axis,
+    error::Reason,
     forms::{constant_ints, input, rank},
     replace::Done,
 };
 use crate::facts::dtype;
-use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value};
+use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 
 /// Indices along `axis` that count from the front.
-pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     axis(model, id)?;
-    let axis = usize::try_from(model[id].int("axis").unwrap_or(0));
+    let axis = usize::try_from(attrs::Gather::read(&model[id])?.axis);
     let axis = axis.map_err(|_| "its axis is out of range")?;
     let (Some(data), Some(index)) = (model[id].input(0), model[id].input(1)) else {
         return Ok(Done::Kept);
@@ -22,7 +23,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, String> {
         return Ok(Done::Kept);
     }
     if rank(model, data).is_none() {
-        return Err("the rank of its input is not known".to_owned());
+        return Err("the rank of its input is not known".into());
     }
     let origins = model[id].origins.clone();
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
@@ -30,7 +31,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, String> {
     cx.bind_dims(data);
     let counted = from_front(&cx, index, &cx.dim(data, axis as i64));
     if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string());
+        return Err(fault.to_string().into());
     }
     drop(cx);
     model.replace_input(id, 1, Some(counted));
@@ -83,7 +84,7 @@ pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
             "Max" => (0..node.inputs().len()).any(input),
             "Concat" => (0..node.inputs().len()).all(input),
             "Range" => input(0) && input(2),
-            "Mod" => node.int("fmod") != Some(1) && input(1),
+            "Mod" => attrs::Mod::read(node).is_ok_and(|m| !m.fmod) && input(1),
             "Where" => wraps(model, node) || (input(1) && input(2)),
             "Clip" => input(1),
             _ => false,
@@ -105,10 +106,10 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
 }
 
 /// Indices that count from the end are newer.
-pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let indices = input(&model[id], 0)?;
     match nonnegative(model, indices, 8) {
         true => Ok(Done::Kept),
-        false => Err("a OneHot of indices that may be negative is newer".to_owned()),
+        false => Err("a OneHot of indices that may be negative is newer".into()),
     }
 }

@@ -1,22 +1,23 @@
 //! Integer arithmetic that came late: remainders, shifts, powers; and rounding.
 
 use super::{
-    forms::{attributes, constant_ints, input, string},
+    error::Reason,
+    forms::{attributes, constant_ints, input},
     replace::{Done, replace},
 };
 use crate::facts::dtype;
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_tensor::DType;
 
 /// By a division that truncates.
-pub(super) fn modulo(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn modulo(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if input(&model[id], 0).map(|x| dtype(model, x))?.is_none_or(|t| t.is_float()) {
-        return Err("Mod of floats is newer".to_owned());
+        return Err("Mod of floats is newer".into());
     }
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let rest = cx.sub(a, cx.mul(cx.div(a, b), b));
-        if node.int("fmod") == Some(1) || cx.dtype(a).is_unsigned() {
+        if attrs::Mod::read(node)?.fmod || cx.dtype(a).is_unsigned() {
             return Ok(vec![rest]);
         }
         // Of the divisor's sign.
@@ -27,7 +28,7 @@ pub(super) fn modulo(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// Halves to even.
-pub(super) fn round(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn round(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let below = cx.floor(x);
@@ -40,13 +41,13 @@ pub(super) fn round(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// Products and quotients with powers of two.
-pub(super) fn shift(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn shift(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, by) = (input(node, 0)?, input(node, 1)?);
         let two = cx.scalar(2.0, DType::F64);
         let factor = cx.pow(two, cx.cast(by, DType::F64));
         let factor = cx.cast(factor, cx.dtype(x));
-        Ok(vec![match string(node, "direction", "LEFT") {
+        Ok(vec![match attrs::BitShift::direction(node)? {
             "LEFT" => cx.mul(x, factor),
             _ => cx.div(x, factor),
         }])
@@ -54,12 +55,12 @@ pub(super) fn shift(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// The exponent in the base's type; integer powers by products.
-pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let types =
         (input(node, 0).map(|x| dtype(model, x))?, input(node, 1).map(|x| dtype(model, x))?);
     let (Some(base), Some(exponent)) = types else {
-        return Err("the types of this Pow are not known".to_owned());
+        return Err("the types of this Pow are not known".into());
     };
     if base.is_float() {
         return replace(model, id, |cx, node| {
@@ -68,7 +69,7 @@ pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
         });
     }
     if exponent.is_float() {
-        return Err("integers to the power of floats are newer".to_owned());
+        return Err("integers to the power of floats are newer".into());
     }
     let known = constant_ints(model, input(node, 1)?);
     replace(model, id, |cx, node| {

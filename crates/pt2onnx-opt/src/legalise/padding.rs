@@ -1,13 +1,15 @@
 //! Padding that goes round.
 
-use super::replace::{Done, replace};
-use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value};
+use super::{
+    error::Reason,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 
 /// The mode `wrap` by slices of the other end. Other modes are what they were.
-pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    match model[id].attribute("mode") {
-        Some(Attribute::String(mode)) if mode == "wrap" => {}
-        _ => return Ok(Done::Kept),
+pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if attrs::Pad::read(&model[id])?.mode != "wrap" {
+        return Ok(Done::Kept);
     }
     replace(model, id, |cx, node| {
         let newer = || "mode `wrap` is newer".to_owned();
@@ -29,7 +31,7 @@ pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
             // More than once round, or the other way, is not one slice.
             let size = dim.and_then(|d| d.as_int()).ok_or_else(newer)?;
             if !(0..=size).contains(before) || !(0..=size).contains(after) {
-                return Err(newer());
+                return Err(newer().into());
             }
             let mut parts = Vec::with_capacity(3);
             if *before > 0 {

@@ -1,5 +1,6 @@
 //! Replacing a node by others, and what a rule reports.
 
+use super::error::Reason;
 use crate::rewrite;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value};
 use pt2onnx_symbolic::Constraints;
@@ -18,8 +19,8 @@ pub(super) enum Done {
 pub(super) fn replace(
     model: &mut Model,
     id: NodeId,
-    emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, String>,
-) -> Result<Done, String> {
+    emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
+) -> Result<Done, Reason> {
     let node = model[id].clone();
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
     cx.set_origins(&node.origins);
@@ -28,7 +29,7 @@ pub(super) fn replace(
     }
     let made = emit(&cx, &node)?;
     if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string());
+        return Err(fault.to_string().into());
     }
     drop(cx);
     for (&old, new) in node.outputs().iter().zip(made) {
@@ -40,6 +41,6 @@ pub(super) fn replace(
     }
     match model.erase(id) {
         true => Ok(Done::Replaced),
-        false => Err("not all of its outputs have an older form".to_owned()),
+        false => Err("not all of its outputs have an older form".into()),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     activation, attention, axes, bits, comparison, einsum,
+    error::Reason,
     forms::{ints_as_attribute, reduced_axes, unless, without},
     images, indexing, indices, integers, loss, normalization, padding, quantization, random,
     replace::Done,
@@ -21,7 +22,7 @@ pub(super) enum When {
 }
 
 /// Edits the node or replaces it. The error says what has no older form.
-type Apply = fn(&mut Model, NodeId) -> Result<Done, String>;
+type Apply = fn(&mut Model, NodeId) -> Result<Done, Reason>;
 
 /// How one operator goes down one step: from the form since `since` to what the opset before has.
 pub(super) struct Rule {

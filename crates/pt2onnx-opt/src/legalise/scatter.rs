@@ -2,7 +2,8 @@
 
 use super::{
     axes,
-    forms::{input, set, string, without},
+    error::Reason,
+    forms::{input, set, without},
     indexing::{axis_of, flat_tuples},
     indices::from_front,
     replace::{Done, replace},
@@ -12,8 +13,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `ScatterElements` and `ScatterND` with one of these reductions, else as they are.
-pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, String> {
-    if !newer.contains(&string(&model[id], "reduction", "none")) {
+pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, Reason> {
+    if !newer.contains(&attrs::ScatterND::read(&model[id])?.reduction) {
         return Ok(Done::Kept);
     }
     match model[id].op() {
@@ -22,11 +23,11 @@ pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<D
     }
 }
 
-pub(super) fn extremes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn extremes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     reduced(model, id, &["max", "min"])
 }
 
-pub(super) fn sums(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn sums(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match reduced(model, id, &["add", "mul"])? {
         Done::Kept => without(model, id, "reduction"),
         done => Ok(done),
@@ -48,7 +49,7 @@ fn repeated(
     count: &Expr,
     data: Value,
     step: impl FnOnce(Value, Value) -> Value,
-) -> Result<Value, String> {
+) -> Result<Value, Reason> {
     let ty = cx.type_of(data).ok_or("the type of its input is not known")?;
     let scalars = [DType::I64, DType::Bool].map(|t| Type::tensor(t, []));
     let types = [&scalars[..], std::slice::from_ref(&ty)].concat();
@@ -63,9 +64,9 @@ fn repeated(
 }
 
 /// Along the axis, so that no two indices of a step are the same.
-fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-    let how = string(node, "reduction", "none");
+    let how = attrs::ScatterND::read(node)?.reduction;
     let axis = axis_of(cx, node)?;
     let count = cx.dim(indices, axis as i64);
     let along = axis as i64;
@@ -81,9 +82,9 @@ fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
 }
 
 /// Tuple by tuple.
-fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-    let how = string(node, "reduction", "none");
+    let how = attrs::ScatterND::read(node)?.reduction;
     let (tuples, parts, count) = rows(cx, data, indices, updates)?;
     let made = repeated(cx, &count, data, |place, data| {
         let tuple = cx.gather(tuples, place, 0);
@@ -101,7 +102,7 @@ fn rows(
     data: Value,
     indices: Value,
     updates: Value,
-) -> Result<(Value, Value, Expr), String> {
+) -> Result<(Value, Value, Expr), Reason> {
     let dims = cx.shape(indices);
     let (length, outer) = dims.split_last().ok_or("its indices are no tuples")?;
     let known = length.as_int().and_then(|l| usize::try_from(l).ok());
@@ -115,7 +116,7 @@ fn rows(
 }
 
 /// `ScatterND` as rows of a matrix.
-pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let dims = cx.shape(data);
@@ -134,7 +135,7 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `ScatterElements` by its old name, with indices from the front.
-pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     axes::axis(model, id)?;
     let origins = model[id].origins.clone();
     let node = model[id].clone();
@@ -146,11 +147,11 @@ pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
     let axis = axis_of(&cx, &node)?;
     let index = from_front(&cx, indices, &cx.dim(data, axis as i64));
     if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string());
+        return Err(fault.to_string().into());
     }
     drop(cx);
     model.replace_input(id, 1, Some(index));
-    set(model, id, "axis", (axis as i64).into());
+    set(model, id, "axis", axis as i64);
     model.set_op(id, "Scatter");
     Ok(Done::Fed)
 }

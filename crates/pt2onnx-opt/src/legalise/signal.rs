@@ -1,10 +1,11 @@
 //! Fourier transforms: the axis that was an attribute, and transforms of known length as matrix products.
 
 use super::{
+    error::Reason,
     forms::{constant_ints, input, keep_inputs, rank_of, set},
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
@@ -13,7 +14,7 @@ use std::f64::consts::TAU;
 const LONGEST: i64 = 512;
 
 /// The axis was an attribute, 1 by default; it is an input, -2 by default. The one-sided inverse is new.
-pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = match model[id].input(2) {
         Some(axis) => {
             let known = constant_ints(model, axis).filter(|v| v.len() == 1);
@@ -27,15 +28,16 @@ pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
         _ => axis + rank_of(model, id, 0)? as i64,
     };
     keep_inputs(model, id, 2);
-    set(model, id, "axis", axis.into());
-    match model[id].int("onesided") == Some(1) && model[id].int("inverse") == Some(1) {
+    set(model, id, "axis", axis);
+    let options = attrs::DFT::read(&model[id])?;
+    match options.onesided && options.inverse {
         true => transform(model, id),
         false => Ok(Done::Kept),
     }
 }
 
 /// By a product with the cosines and one with the sines.
-pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let length = match model[id].input(1) {
         None => None,
         Some(length) => {
@@ -46,18 +48,18 @@ pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, String> {
     replace(model, id, |cx, node| emit(cx, node, length))
 }
 
-fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, String> {
+fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Reason> {
     let x = input(node, 0)?;
     let (kind, rank) = (cx.dtype(x), cx.rank(x));
-    let axis = usize::try_from(node.int("axis").unwrap_or(1)).ok();
+    let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
     let axis = axis.filter(|a| a + 1 < rank).ok_or("its axis is out of range")?;
-    let (inverse, onesided) = (node.int("inverse") == Some(1), node.int("onesided") == Some(1));
+    let attrs::DFT { inverse, onesided } = attrs::DFT::read(node)?;
     let half = inverse && onesided;
     let size = cx.dim(x, axis as i64).as_int();
     let size = size.ok_or("a DFT of unknown length is newer")?;
     let length = length.unwrap_or(if half { 2 * (size - 1) } else { size });
     if !(1..=LONGEST).contains(&length) {
-        return Err(format!("a DFT of more than {LONGEST} elements is newer"));
+        return Err(format!("a DFT of more than {LONGEST} elements is newer").into());
     }
     // What is behind the length is cut off; what is missing before it is 0, and has no rows.
     let used = if half { length / 2 + 1 } else { length }.min(size);

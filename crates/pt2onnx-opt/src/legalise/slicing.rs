@@ -1,6 +1,7 @@
 //! Parts of tensors: slices, splits, padding.
 
 use super::{
+    error::Reason,
     forms::{self, constant_ints, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set},
     replace::{Done, replace},
     shapes,
@@ -11,13 +12,13 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// As many parts as there are outputs, the last one smaller.
-pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if model[id].input(1).is_some() {
         return forms::without(model, id, "num_outputs");
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
     let rank = rank_of(model, id, 0)? as i64;
-    let axis = model[id].int("axis").unwrap_or(0);
+    let axis = attrs::Split::read(&model[id])?.axis;
     let axis = usize::try_from(if axis < 0 { axis + rank } else { axis });
     let size =
         axis.ok().and_then(|a| model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?.get(a).cloned());
@@ -35,13 +36,13 @@ pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, String
 }
 
 /// The sizes of the parts as an attribute; computed ones by slices.
-pub(super) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if known_ints(model, id, 1, "split").is_ok() {
         return ints_as_attribute(model, id, 1, "split");
     }
     replace(model, id, |cx, node| {
         let (x, sizes) = (input(node, 0)?, input(node, 1)?);
-        let axis = cx.ints(&[node.int("axis").unwrap_or(0)]);
+        let axis = cx.ints(&[attrs::Split::read(node)?.axis]);
         let mut start = cx.ints(&[0]);
         let mut parts = Vec::new();
         for i in 0..node.outputs().len() {
@@ -54,7 +55,7 @@ pub(super) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, String>
 }
 
 /// Bounds as attributes. Steps, and bounds that are computed, by gathering what lies between.
-pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let given = |i: usize| match model[id].input(i) {
         None => Some(None),
         Some(v) => constant_ints(model, v).map(Some),
@@ -66,15 +67,15 @@ pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, String> {
         (plain, given(1), given(2), given(3))
     {
         keep_inputs(model, id, 1);
-        set(model, id, "starts", starts.into());
-        set(model, id, "ends", ends.into());
+        set(model, id, "starts", starts);
+        set(model, id, "ends", ends);
         if let Some(axes) = axes {
-            set(model, id, "axes", axes.into());
+            set(model, id, "axes", axes);
         }
         return Ok(Done::Kept);
     }
     let Some(steps) = steps else {
-        return Err("steps that are computed are newer".to_owned());
+        return Err("steps that are computed are newer".into());
     };
     let axes = known_ints(model, id, 3, "axes")?;
     let rank = rank_of(model, id, 0)?;
@@ -131,7 +132,7 @@ fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: 
 }
 
 /// Pads of some axes as pads of all.
-pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 3, "axes")?.unwrap_or_default();
     let rank = rank_of(model, id, 0)?;
     let n = axes.len();
@@ -163,10 +164,10 @@ pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, String> 
 }
 
 /// Pads and value as attributes; what those cannot say is put together from parts.
-pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("it has no pads")?;
     let node = &model[id];
-    let mode = forms::string(node, "mode", "constant").to_owned();
+    let mode = attrs::Pad::read(node)?.mode.to_owned();
     let float = dtype(model, input(node, 0)?).is_some_and(|t| t.is_float());
     let value = match node.input(2) {
         None => Some(0.0),
@@ -177,8 +178,8 @@ pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, String> {
     match value {
         Some(value) if float => {
             keep_inputs(model, id, 1);
-            set(model, id, "pads", pads.into());
-            set(model, id, "value", (value as f32).into());
+            set(model, id, "pads", pads);
+            set(model, id, "value", value as f32);
             Ok(Done::Kept)
         }
         _ if mode == "constant" => replace(model, id, |cx, node| joined(cx, node, &pads)),
@@ -187,7 +188,7 @@ pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// Blocks of the value around what is left of the data.
-fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, String> {
+fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason> {
     let mut x = input(node, 0)?;
     let kind = cx.dtype(x);
     let value = match node.input(2) {
@@ -226,7 +227,7 @@ fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, String>
 }
 
 /// The modes that repeat the data, by gathering.
-fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<Value>, String> {
+fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<Value>, Reason> {
     let mut x = input(node, 0)?;
     let rank = cx.rank(x);
     for axis in 0..rank {
@@ -245,7 +246,7 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
         };
         let places: Vec<i64> = (-before..size + after).map(source).collect();
         if places.iter().any(|p| !(0..size).contains(p)) {
-            return Err("padding by more than there is is newer".to_owned());
+            return Err("padding by more than there is is newer".into());
         }
         x = cx.gather(x, cx.ints(&places), axis);
     }
@@ -256,7 +257,7 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
 }
 
 /// Axes counted from the front, where they are known.
-pub(super) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 3, "axes")?.filter(|a| a.iter().any(|&a| a < 0));
     let Some(axes) = axes else {
         return Ok(Done::Kept);

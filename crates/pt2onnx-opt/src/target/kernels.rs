@@ -5,7 +5,7 @@ use crate::{
     generated::ort_cpu,
 };
 use pt2onnx_ir::{
-    Attribute, Model, NodeId,
+    Model, NodeId, attrs,
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::DType;
@@ -84,9 +84,8 @@ const REDUCING_LACKING: u32 =
     1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
 
 fn reduces(node: &pt2onnx_ir::Node) -> bool {
-    let given = node.attributes.iter().find(|(name, _)| &**name == "reduction");
     matches!(node.op(), "ScatterElements" | "ScatterND")
-        && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
+        && attrs::ScatterND::read(node).is_ok_and(|s| s.reduction != "none")
 }
 
 /// Whether all of a node's type variables that allow it stand for one of these types.

@@ -3,7 +3,7 @@
 use super::error::Unrunnable;
 use crate::casts::{bound, cast_around};
 use pt2onnx_ir::{
-    Attribute, Def, Model, Node, NodeId, Value,
+    Def, Model, Node, NodeId, Value,
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::{DType, Tensor};
@@ -143,19 +143,5 @@ impl Seen<'_> {
     pub fn uses(&self, output: usize) -> bool {
         let output = self.node.outputs().get(output);
         output.is_some_and(|&v| self.model[v].uses().next().is_some())
-    }
-
-    /// Whether an attribute is one of these texts, of which the first is its default.
-    pub fn text_in(&self, name: &str, values: &[&str]) -> bool {
-        let given = match self.node.attribute(name) {
-            Some(Attribute::String(text)) => text,
-            _ => values[0],
-        };
-        values.contains(&given)
-    }
-
-    /// Whether a list of integers has others than ones.
-    pub fn not_ones(&self, name: &str) -> bool {
-        matches!(self.node.attribute(name), Some(Attribute::Ints(list)) if list.iter().any(|&n| n != 1))
     }
 }

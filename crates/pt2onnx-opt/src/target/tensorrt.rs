@@ -1,7 +1,7 @@
 //! TensorRT, by the table of operators of its ONNX parser: `docs/operators.md` of onnx-tensorrt, for TensorRT 10.15.
 
 use super::runtime::{Limit, Runtime, Seen, types};
-use pt2onnx_ir::Attribute;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType::*;
 
 pub(super) static TENSORRT: Runtime =
@@ -174,11 +174,7 @@ const OPERATORS: &[(&str, u32)] = &[
 const LIMITS: &[Limit] = &[
     ("Attention", "caches", |n| (4..7).any(|i| n.node.input(i).is_some())),
     ("Attention", "further outputs", |n| (1..4).any(|i| n.uses(i))),
-    (
-        "Attention",
-        "softcap",
-        |n| matches!(n.node.attribute("softcap"), Some(Attribute::Float(c)) if *c != 0.0),
-    ),
+    ("Attention", "softcap", |n| attrs::Attention::read(n.node).is_ok_and(|a| a.softcap != 0.0)),
     ("Attention", "operands of other than 4 dimensions", |n| {
         (0..4).filter_map(|i| n.node.input(i)).any(|v| n.rank(v) != Some(4))
     }),
@@ -198,7 +194,7 @@ const LIMITS: &[Limit] = &[
     }),
     ("LpPool", "dilations", dilated),
     ("LSTM", "layout 1 or input_forget", |n| {
-        n.node.int("layout").unwrap_or(0) != 0 || n.node.int("input_forget").unwrap_or(0) != 0
+        attrs::LSTM::read(n.node).is_ok_and(|l| l.layout != 0 || l.input_forget)
     }),
     ("MaxPool", "dilations", dilated),
     ("MaxPool", "indices", |n| n.uses(1)),
@@ -225,19 +221,23 @@ const LIMITS: &[Limit] = &[
             "asymmetric",
             "align_corners",
         ];
-        !n.text_in("mode", &modes)
-            || !n.text_in("nearest_mode", &roundings)
-            || !n.text_in("coordinate_transformation_mode", &coordinates)
-            || !n.text_in("keep_aspect_ratio_policy", &["stretch"])
-            || n.node.int("antialias").unwrap_or(0) != 0
+        attrs::Resize::read(n.node).is_ok_and(|r| {
+            !modes.contains(&r.mode)
+                || !roundings.contains(&r.nearest_mode)
+                || !coordinates.contains(&r.coordinate_transformation_mode)
+                || r.keep_aspect_ratio_policy != "stretch"
+                || r.antialias
+        })
     }),
-    ("ScatterND", "reduction", |n| !n.text_in("reduction", &["none"])),
+    ("ScatterND", "reduction", |n| {
+        attrs::ScatterND::read(n.node).is_ok_and(|s| s.reduction != "none")
+    }),
     ("Squeeze", "axes that are computed", axes_computed),
     ("STFT", "steps or windows that are computed", |n| n.computed(1) || n.computed(2)),
     ("TensorScatter", "other than 4 dimensions", |n| {
         n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
     }),
-    ("TopK", "unsorted results", |n| n.node.int("sorted") == Some(0)),
+    ("TopK", "unsorted results", |n| attrs::TopK::read(n.node).is_ok_and(|t| !t.sorted)),
     ("TopK", "more than 3839 results", |n| {
         let k = n.constant(1).and_then(|k| k.to_vec::<i64>());
         k.is_some_and(|k| k.iter().any(|&k| k >= 3840))
@@ -246,7 +246,8 @@ const LIMITS: &[Limit] = &[
 ];
 
 fn dilated(n: &Seen) -> bool {
-    n.not_ones("dilations")
+    let dilations = attrs::MaxPool::read(n.node).ok().and_then(|p| p.dilations);
+    dilations.is_some_and(|all| all.iter().any(|&d| d != 1))
 }
 
 fn pools_more(n: &Seen) -> bool {

@@ -2,7 +2,7 @@
 //! have shown when it ran them (`runtimes/tract`).
 
 use super::runtime::{Limit, Runtime, types};
-use pt2onnx_ir::Attribute;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType::*;
 
 pub(super) static TRACT: Runtime =
@@ -180,21 +180,25 @@ const LIMITS: &[Limit] = &[
     ("BatchNormalization", "statistics that are computed", |n| (1..5).any(|i| n.computed(i))),
     ("DequantizeLinear", "scale that is computed", |n| n.computed(1)),
     ("Dropout", "training mode", |n| !n.zero(2)),
-    (
-        "Einsum",
-        "index twice in one operand",
-        |n| matches!(n.node.attribute("equation"), Some(Attribute::String(e)) if repeats(e)),
-    ),
+    ("Einsum", "index twice in one operand", |n| {
+        attrs::Einsum::equation(n.node).is_ok_and(repeats)
+    }),
     ("MatMul", "two vectors", |n| {
         let inputs = || n.node.inputs().iter().flatten();
         inputs().all(|&v| n.rank(v) == Some(1))
     }),
     // It gives wrong numbers.
     ("Mod", "dividend that is a constant", |n| n.constant(0).is_some()),
-    ("Pad", "mode wrap", |n| !n.text_in("mode", &["constant", "edge", "reflect"])),
+    ("Pad", "mode wrap", |n| {
+        attrs::Pad::read(n.node).is_ok_and(|p| !["constant", "edge", "reflect"].contains(&p.mode))
+    }),
     ("QuantizeLinear", "scale that is computed", |n| n.computed(1)),
-    ("RandomNormalLike", "type that is not given", |n| n.node.int("dtype").is_none()),
-    ("RandomUniformLike", "type that is not given", |n| n.node.int("dtype").is_none()),
+    ("RandomNormalLike", "type that is not given", |n| {
+        attrs::RandomNormalLike::read(n.node).is_ok_and(|r| r.dtype.is_none())
+    }),
+    ("RandomUniformLike", "type that is not given", |n| {
+        attrs::RandomUniformLike::read(n.node).is_ok_and(|r| r.dtype.is_none())
+    }),
     // It gives wrong numbers.
     ("RNN", "activations", |n| n.node.attribute("activations").is_some()),
     ("STFT", "window that is computed", |n| n.computed(2)),
