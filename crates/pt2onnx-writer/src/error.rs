@@ -3,6 +3,9 @@
 use pt2onnx_tensor::DType;
 use std::path::PathBuf;
 
+/// The most bytes of a file: protobuf counts the bytes of a message in an `int`.
+pub(crate) const MAX_MODEL: u64 = 0x7fff_ffff;
+
 /// Why a model could not be written. Nothing was left behind, and files that were there are as they were.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -49,14 +52,14 @@ pub enum Error {
     #[error(
         "one file with all weights would have {0} bytes, an ONNX file has at most {max}. Write the weights to a file of \
          their own (`Weights::External`)",
-        max = crate::stream::MAX_MODEL
+        max = MAX_MODEL
     )]
     TooLarge(
         /// Bytes it would have.
         u64,
     ),
     /// Even without weights the graph is beyond what protobuf can hold.
-    #[error("the graph without its weights has {0} bytes, an ONNX file has at most {max}", max = crate::stream::MAX_MODEL)]
+    #[error("the graph without its weights has {0} bytes, an ONNX file has at most {max}", max = MAX_MODEL)]
     GraphTooLarge(
         /// Bytes it would have.
         u64,

@@ -20,16 +20,19 @@
 mod copy;
 mod error;
 mod gather;
+mod options;
 mod pieces;
 mod proto;
 mod read;
 mod save;
 mod stream;
 mod target;
+mod texts;
 mod types;
 
 pub use error::Error;
+pub use options::{SaveOptions, Weights};
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{SaveOptions, Saved, Weights, check, goes_external, save, save_observed};
+pub use save::{Saved, check, goes_external, save, save_observed};
 pub use stream::to_bytes;
 pub use target::{check_file, write_file};

@@ -1,14 +1,15 @@
 //! From the IR to protobuf messages. The elements of initialisers stay behind: `stream` writes them.
 
 use crate::{
-    Error,
+    error::Error,
     pieces::Pieces,
+    texts::{entry, metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::{
-    Attribute, Function, Metadata, Model, Node, NodeId, RegionId, Value, schema::AttributeKind,
+    Attribute, Function, Model, Node, NodeId, RegionId, Value, schema::AttributeKind,
 };
 use pt2onnx_proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
@@ -448,11 +449,6 @@ fn body_name(owner: &str, attribute: &str) -> String {
     format!("{owner}_{attribute}")
 }
 
-/// A text that is not written where it is empty.
-pub(crate) fn text(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
 fn import(domain: &str, version: u32) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version.into()) }
 }
@@ -482,13 +478,4 @@ fn attribute_type(kind: AttributeKind) -> AttributeType {
         AttributeKind::SparseTensors => AttributeType::SparseTensors,
         AttributeKind::TypeProtos => AttributeType::TypeProtos,
     }
-}
-
-fn metadata(entries: &Metadata) -> Vec<StringStringEntryProto> {
-    entries.iter().map(|(key, value)| entry(key, value.to_string())).collect()
-}
-
-/// A pair of texts.
-pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
-    StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) }
 }

@@ -1,9 +1,10 @@
 //! What becomes of a model on disk: which files there are, and that all are there or none.
 
 use crate::{
-    Error,
     copy::FileSink,
-    stream::{DataFile, MAX_MODEL, Stream},
+    error::{Error, MAX_MODEL},
+    options::{SaveOptions, Weights},
+    stream::{DataFile, Stream},
     target::{Replaced, Target},
 };
 use pt2onnx_ir::Model;
@@ -13,65 +14,6 @@ use std::{
     fs,
     path::{Component, Path, PathBuf},
 };
-
-/// Where weights go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weights {
-    /// Into the model file; as [`Weights::External`] where that would be above 2 GiB, or options are given for data files.
-    #[default]
-    Auto,
-    /// Into the model file.
-    Embed,
-    /// The large ones into a data file beside the model file, or several. The model file refers to them by name: they must
-    /// stay together.
-    External,
-    /// Nowhere: the model file refers to the files that the large ones come from, such as the archive, where they lie there
-    /// in one piece. The files must stay as they are, in the same folder as the model or below.
-    Link,
-    /// Nowhere: weights without values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared by name and type,
-    /// for somebody to give them values later; other constants go as with [`Weights::Auto`], which also declares weights
-    /// where it finds no values.
-    None,
-}
-
-/// How a model is saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaveOptions {
-    /// Where weights go.
-    pub weights: Weights,
-    /// Name of the data file, which is beside the model file; `NAME.onnx.data` for `NAME.onnx` by default.
-    pub data_file: Option<String>,
-    /// Tensors of fewer bytes stay in the model file; 1024 by default. Shapes and scalars are wanted there by runtimes, and would waste most
-    /// of an aligned place.
-    pub threshold: u64,
-    /// The most bytes of a data file; a weight that is larger has one of its own. Of several, each has its number in its name,
-    /// `NAME.onnx-00001-of-00002.data`.
-    pub shard_size: Option<u64>,
-    /// External weights begin at multiples of this; 4096 by default, a page, so that runtimes can map them. On Windows a page is 65536.
-    pub alignment: u64,
-    /// Whether [`Weights::Link`] may refer to files outside of the model's folder, which many runtimes refuse.
-    pub link_outside: bool,
-}
-
-impl Default for SaveOptions {
-    fn default() -> Self {
-        Self {
-            weights: Weights::Auto,
-            data_file: None,
-            threshold: 1024,
-            shard_size: None,
-            alignment: 4096,
-            link_outside: false,
-        }
-    }
-}
-
-/// The defaults, for weights that go there.
-impl From<Weights> for SaveOptions {
-    fn from(weights: Weights) -> Self {
-        Self { weights, ..Self::default() }
-    }
-}
 
 /// What [`save`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,12 @@
 //! every message but the two that hold weights, the model and its graph: those are framed here, initialisers last.
 
 use crate::{
-    Error, SaveOptions,
     copy::{FileSink, Sink, wide},
+    error::{Error, MAX_MODEL},
     gather::gather,
-    proto::{Initialiser, Parts, entry, parts},
+    options::SaveOptions,
+    proto::{Initialiser, Parts, parts},
+    texts::entry,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -18,9 +20,6 @@ use std::{
     collections::HashMap,
     io::{self, Write},
 };
-
-/// Protobuf counts the bytes of a message in an `int`.
-pub(crate) const MAX_MODEL: u64 = 0x7fff_ffff;
 
 /// Keys of length-delimited fields: `field << 3 | 2`.
 const MODEL_GRAPH: u8 = 7 << 3 | 2;

@@ -1,6 +1,6 @@
 //! Files in the making: nameless until they are complete, then put in the place of what was there.
 
-use crate::{Error, SaveOptions};
+use crate::{error::Error, options::SaveOptions};
 use std::{
     fs::{self, File},
     io::{self, Write},

@@ -1,6 +1,6 @@
 //! From the IR's types to protobuf messages.
 
-use crate::{Error, proto::text};
+use crate::{error::Error, texts::text};
 use pt2onnx_ir::{TensorType, Type};
 use pt2onnx_proto::{
     TensorShapeProto, TypeProto,

@@ -1,8 +1,8 @@
 //! The model's file and those with external data: mapped, and only those in the model's folder.
 
 use super::{
-    ExternalData,
     error::{Invalid, ReadError, Result},
+    reading::ExternalData,
 };
 use bytes::Bytes;
 use pt2onnx_proto::StringStringEntryProto;

@@ -1,9 +1,9 @@
 //! The model, its graphs and functions.
 
 use super::{
-    Reading,
     error::{Invalid, Result},
     files::Files,
+    reading::Reading,
     tensor::tensor,
     types::{has_denotations, type_of},
 };
