@@ -35,7 +35,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 
 struct Fold<'a> {
     options: &'a Options,
-    /// How many constants in use are views of each storage; counted when first asked for.
+    /// How many used constants are views of each storage; computed when first needed.
     sharers: Option<FxHashMap<Memory, u32>>,
 }
 
@@ -43,7 +43,7 @@ struct Fold<'a> {
 type Memory = (usize, usize);
 
 impl Fold<'_> {
-    /// The node's outputs, if they are known and may be constants.
+    /// The node's outputs, if they are known and may become constants.
     fn results(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
         let node = &model[id];
         if !node.domain.is_empty() || model.is_unused(id) {
@@ -52,7 +52,7 @@ impl Fold<'_> {
         match node.op() {
             "Constant" => return Some(vec![constant(node)?]),
             "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
-            // What the clean-up leaves of these has a reason.
+            // The clean-up keeps an `Identity` only if it is needed.
             "Identity" => return None,
             op if !eval::knows(op) => return None,
             _ => {}
@@ -84,7 +84,7 @@ impl Fold<'_> {
         (total <= freed).then_some(results)
     }
 
-    /// Bytes of the constants that only this node uses and that share their memory with no other.
+    /// Bytes of the constants that only this node uses and that share memory with no other constant.
     fn freed(&mut self, model: &Model, id: NodeId) -> usize {
         let inputs: FxHashSet<Value> = model[id].inputs().iter().copied().flatten().collect();
         let mut bytes = 0usize;
@@ -133,7 +133,7 @@ fn constant(node: &Node) -> Option<Tensor> {
     }
 }
 
-/// `Shape` or `Size` of a value whose type has all sizes that are asked for.
+/// `Shape` or `Size` of a value whose type has all the sizes needed.
 fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
     let input = node.input(0)?;
     if let Def::Constant(t) = model[input].def()

@@ -1,4 +1,4 @@
-//! Sizes that a model computes at run time, as far as they are known before: expressions over the sizes of its inputs.
+//! Sizes that a model computes at run time, as expressions over the sizes of its inputs.
 
 use crate::{eval, facts::known, graph::GraphMut, rewrite};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
@@ -6,13 +6,13 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
-/// Vectors of sizes are short.
+/// The longest vector that is followed; vectors of sizes are short.
 const LONGEST: usize = 64;
 
 /// The elements of integer vectors and scalars that nodes compute.
 pub(crate) type Contents = FxHashMap<Value, Vec<Expr>>;
 
-/// The elements of a node's output, an int64 vector or scalar; the node has the canonical form.
+/// The elements of a node's output, an int64 vector or scalar. The node has the canonical form.
 pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     let node = cx.model()[id].clone();
     let [output] = node.outputs() else {
@@ -55,7 +55,7 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     (elements.len() <= LONGEST).then_some(elements)
 }
 
-/// One step after the other, along the only axis.
+/// A slice with step 1 along the only axis.
 fn slice(
     node: &Node,
     data: Vec<Expr>,
@@ -81,8 +81,8 @@ fn elementwise(a: Vec<Expr>, b: Vec<Expr>, f: fn(&Expr, &Expr) -> Expr) -> Optio
     (0..length).map(|i| Some(f(&at(&a, i)?, &at(&b, i)?))).collect()
 }
 
-/// Lets what is known take the place of what computes it: numbers become constants, and `Reshape` takes 0 and -1 for
-/// sizes that are its operand's or follow from the others.
+/// Replaces computed sizes by known ones. Numbers become constants. In the shape of a `Reshape`, sizes of the operand become 0,
+/// and one other unknown size becomes -1.
 pub(crate) fn spell_out(graph: &mut GraphMut<'_>, contents: &Contents) {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -128,7 +128,7 @@ fn reshape(model: &mut Model, id: NodeId, contents: &Contents) -> Option<()> {
     let sizes: Vec<i64> = sizes.collect();
     let count = |wanted: i64| sizes.iter().filter(|&&s| s == wanted).count();
     let written = |wanted: i64| target.iter().any(|d| d.as_int() == Some(wanted));
-    // Of a tensor without elements, -1 is not to be told where another size may be 0.
+    // A tensor without elements does not determine -1 if another size may be 0.
     let told = count(-1) == 0 || written(-1) || count(0) == 0;
     if count(-1) > 1 || written(0) || !told {
         return None;

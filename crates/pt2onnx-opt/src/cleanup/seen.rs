@@ -6,11 +6,11 @@ use pt2onnx_tensor::DType;
 
 /// What to do about a node.
 pub(super) enum Action {
-    /// Its output is this value.
+    /// Replace its output by this value.
     Forward(Value),
-    /// It becomes this node; its output stays what it was.
+    /// Make it this node; its output stays.
     Become(&'static str, Vec<Option<Value>>, Box<Attributes>),
-    /// It becomes `Reshape` of a value to these sizes, one at most -1.
+    /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// The same for the node that makes a value, if that has one output and is ONNX's own operator.
+    /// The same for the node that computes a value, if it has one output and is one of ONNX's own operators.
     pub fn producer(&self, value: Value) -> Option<Seen<'a>> {
         let node = &self.model[self.model.producer(value)?];
         (node.domain.is_empty() && node.outputs().len() == 1)
@@ -41,7 +41,7 @@ impl<'a> Seen<'a> {
         facts::dtype(self.model, value)
     }
 
-    /// Whether both surely have the same sizes.
+    /// Whether both are known to have the same sizes.
     pub fn same_shape(&self, a: Value, b: Value) -> bool {
         match (self.shape(a), self.shape(b)) {
             (Some(a), Some(b)) => a == b && a.iter().all(known),

@@ -16,7 +16,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    // In order, so that a chain is joined link by link in one walk.
+    // In order, so that one walk merges a whole chain.
     for id in nodes {
         if !model.contains(id)
             || model[id].outputs().len() != 1
@@ -50,7 +50,7 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
     true
 }
 
-/// A node that skips the node in front of it, to begin with what that begins with, does that one's work as well.
+/// If a node takes the input of the node before it, it does that node's work too, and gets its origins.
 fn join_origins(model: &mut Model, id: NodeId, source: Option<Value>) {
     let input = model[id].input(0);
     if input != source

@@ -46,7 +46,7 @@ pub(super) static OPS: &[Row] = &[
     ("Round", Eval::One(|c| real(c, (f32::round_ties_even, f64::round_ties_even)))),
 ];
 
-/// Elementwise over two operands of one type, broadcast.
+/// Elementwise over two operands of one type, with broadcasting.
 pub(super) fn zip<T: Number, R: Clone>(
     call: &Call,
     a: &ArrayD<T>,
@@ -61,7 +61,7 @@ pub(super) fn zip<T: Number, R: Clone>(
     ArrayD::from_shape_vec(dim(&shape), elements).ok()
 }
 
-/// All inputs, from left to right.
+/// Over all inputs from left to right.
 fn chain(call: &Call, op: Binary) -> Option<Tensor> {
     let inputs = call.all()?;
     let (first, rest) = inputs.split_first()?;
@@ -94,7 +94,7 @@ fn real(call: &Call, f: Real) -> Option<Tensor> {
     by_number!(x.dtype(), T => map::<T>(call, x, |v| T::real(f, v)))
 }
 
-/// Held between two scalars; the upper bound wins where they cross. What NaN becomes is open.
+/// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined.
 fn clip(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     by_number!(x.dtype(), T => {
@@ -111,7 +111,7 @@ fn clip(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// Of the base's type. Integers only where the result is exact in both ways of computing it, integer and double.
+/// `Pow` in the type of the base. Integer results must be exact both in integers and in float64.
 fn pow(call: &Call) -> Option<Tensor> {
     let (x, y) = (call.input(0)?, call.input(1)?);
     let shape = broadcast(&[x.shape(), y.shape()])?;

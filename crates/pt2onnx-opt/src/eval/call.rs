@@ -6,16 +6,16 @@ use pt2onnx_tensor::{DType, Tensor};
 
 /// How an operator is evaluated.
 pub(super) enum Eval {
-    /// To its one output.
+    /// To its only output.
     One(fn(&Call) -> Option<Tensor>),
     /// To all of its outputs.
     Many(fn(&Call) -> Option<Vec<Tensor>>),
 }
 
-/// One row of a family's table.
+/// A row of a family's table.
 pub(super) type Row = (&'static str, Eval);
 
-/// What an evaluation sees.
+/// The node to evaluate, its inputs, and the limit.
 pub(super) struct Call<'a> {
     pub node: &'a Node,
     pub inputs: &'a [Option<&'a Tensor>],
@@ -28,7 +28,7 @@ impl<'a> Call<'a> {
         self.inputs.get(i).copied().flatten()
     }
 
-    /// All inputs, none left out.
+    /// All inputs, if none is missing.
     pub fn all(&self) -> Option<Vec<&'a Tensor>> {
         self.inputs.iter().copied().collect()
     }
@@ -47,10 +47,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// `Some` if a tensor of these sizes may be made.
+    /// `Some` if a tensor of these sizes is within the limit.
     pub fn room(&self, dtype: DType, shape: &[usize]) -> Option<()> {
         let bits = shape.iter().try_fold(dtype.bits(), |n, &s| n.checked_mul(s))?;
-        // ndarray wants the sizes that are not 0 to have a product below isize::MAX, too.
+        // ndarray also requires that the product of the sizes other than 0 is at most isize::MAX.
         shape
             .iter()
             .filter(|&&s| s != 0)
@@ -59,7 +59,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An axis counted from the front; `None` outside of `-rank..rank`.
+/// An axis counted from the front; `None` outside `-rank..rank`.
 pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
     let counted = if axis < 0 { axis.checked_add_unsigned(rank as u64)? } else { axis };
     usize::try_from(counted).ok().filter(|&a| a < rank)
@@ -88,7 +88,7 @@ pub(super) fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     Some(result)
 }
 
-/// Sizes as ndarray wants them.
+/// Sizes for ndarray.
 pub(super) fn dim(shape: &[usize]) -> IxDyn {
     IxDyn(shape)
 }

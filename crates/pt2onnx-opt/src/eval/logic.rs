@@ -30,7 +30,7 @@ pub(super) static OPS: &[Row] = &[
     ("Where", Eval::One(select)),
 ];
 
-/// Nothing compares with NaN.
+/// NaN is not less than, equal to or greater than anything.
 fn compare(call: &Call, holds: fn(Ordering) -> bool) -> Option<Tensor> {
     let (a, b) = (call.input(0)?, call.input(1)?);
     by_number!(a.dtype(), T => {

@@ -81,7 +81,7 @@ fn of_lanes<T: Number, R: Clone>(
     ArrayD::from_shape_vec(dim(shape), elements).ok()
 }
 
-/// Floats are summed in double and rounded once. Extremes and means of nothing and of NaN are open.
+/// Floats are summed in float64 and rounded once. Extremes and means of no elements or of NaN are not defined.
 fn fold<T: Number>(kind: Kind, lane: &[T]) -> Option<T> {
     let step = |op, start| lane.iter().try_fold(start, |a, &b| T::binary(op, a, b));
     let extreme = |op| {
@@ -140,7 +140,7 @@ fn cumulate(call: &Call, op: Binary) -> Option<Tensor> {
     })
 }
 
-/// The first (or, if asked, last) position along `axis` of the element that beats all others. NaN's place is open.
+/// The first (or last) position along `axis` of the element that beats all others. The position of NaN is not defined.
 fn position(call: &Call, beats: fn(f64, f64) -> bool) -> Option<Tensor> {
     let x = call.input(0)?;
     let options = attrs::ArgMax::read(call.node).ok()?;

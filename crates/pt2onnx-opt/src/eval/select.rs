@@ -1,4 +1,4 @@
-//! Elements picked, repeated and put together: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`, `Pad`, `Trilu`.
+//! Selects, repeats and joins elements: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`, `Pad`, `Trilu`.
 
 use super::{
     array::{array, by_width, tensor},
@@ -115,7 +115,7 @@ fn slice(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// The positions that a slice takes; bounds are held to the size.
+/// The positions of a slice. Bounds are clamped to the size.
 fn slice_positions(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<usize>> {
     let size = i64::try_from(size).ok()?;
     let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
@@ -183,7 +183,7 @@ fn tile(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// Mode `constant` with what is not negative.
+/// Mode `constant` with pads that are not negative.
 fn pad(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let along =

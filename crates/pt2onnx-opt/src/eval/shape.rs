@@ -1,4 +1,4 @@
-//! Sizes as values, and tensors with other sizes over the same elements.
+//! Sizes as values, and tensors with the same elements and other sizes.
 
 use super::{
     array::{array, by_number, by_width, tensor},
@@ -21,7 +21,7 @@ pub(super) static OPS: &[Row] = &[
     ("Range", Eval::One(range)),
 ];
 
-/// `Shape` of a tensor of these sizes, as `start` and `end` say.
+/// What `Shape` with `start` and `end` gives for these sizes.
 pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] {
     let rank = sizes.len() as i64;
     let held =
@@ -36,7 +36,7 @@ fn shape(call: &Call) -> Option<Tensor> {
     Some(Tensor::vector(shape_range(&sizes, range.start, range.end)))
 }
 
-/// The same elements, without copying where they are contiguous.
+/// The same elements; they are not copied if they are contiguous.
 fn viewed(call: &Call, x: &Tensor, shape: Vec<usize>) -> Option<Tensor> {
     call.room(x.dtype(), &shape)?;
     if x.is_contiguous() {
@@ -100,7 +100,7 @@ fn unsqueeze(call: &Call) -> Option<Tensor> {
     viewed(call, x, sizes)
 }
 
-/// Large results stay views of the operand's bytes.
+/// Large results are views of the operand's bytes.
 fn transpose(call: &Call) -> Option<Tensor> {
     const COPIED: usize = 64 << 10;
     let x = call.input(0)?;

@@ -1,4 +1,4 @@
-//! Activation functions written out.
+//! Formulas of activation functions.
 
 use crate::{
     fusion::Fusion,

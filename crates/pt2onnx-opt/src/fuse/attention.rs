@@ -1,4 +1,4 @@
-//! Attention written out: scaled products of queries and keys, a mask, a softmax, the values it weighs.
+//! Formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the product with the values.
 
 use super::{
     broadcast::full_mask,
@@ -13,8 +13,8 @@ use pt2onnx_ir::{Builder, Model, Shape, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Of four dimensions, with what stands around it. What `Attention` gives for a row without any key is zeros: what is
-/// written out must have no such row, or give zeros as well.
+/// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the formula must do the same, or
+/// the mask must leave each query a key.
 pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -45,7 +45,7 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-/// The whole of it, from the product with the values.
+/// The whole formula, from its last node, the product with the values.
 fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     let (q, k, v) = (found.value("q")?, found.value("k")?, found.value("v")?);
     let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
@@ -61,7 +61,7 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         && values.len() == 4
         && queries[..2] == dims[..2]
         && queries[3] == dims[3]
-        // As many values as keys there are in any case: the product with the weights takes no others.
+        // There are as many values as keys, or the product would not be valid.
         && values[..2] == dims[..2]
         && [&queries, &dims, &values]
             .into_iter()
@@ -97,7 +97,7 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     let sizes = [&queries[..3], &dims[2..3]].concat();
     let (allowed, bias) = (found.value("allowed"), found.value("bias"));
     let guarded = found.value("guard").is_some();
-    // A guard without the mask that it guards is something else.
+    // Zeros for hidden rows need the mask that hides them.
     if allowed.is_some() && found.value("masked").is_none() {
         return None;
     }
@@ -132,7 +132,7 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.attention(q, k, v, mask, None, None, None, options))
 }
 
-/// Queries or keys that are multiplied by a number.
+/// Merges a factor of the queries or keys into the scale.
 fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     let node = found.node(cx, "a")?;
     let given = attrs::Attention::read(&node).ok()?.scale?;
@@ -153,7 +153,7 @@ fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     Some(cx.emit1("Attention", &inputs, attributes))
 }
 
-/// Keys and values whose heads several of the queries' share, each repeated for all of them.
+/// Takes keys and values as they are before they are repeated for several heads of queries.
 fn grouped(cx: &Builder, found: &Match) -> Option<Value> {
     let node = found.node(cx, "a")?;
     let repeated = |shared: &str, unsqueezed: &str, expanded: &str, i: usize| {
@@ -175,12 +175,12 @@ fn grouped(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.emit1("Attention", &inputs, node.attributes))
 }
 
-/// How many queries or keys there are.
+/// The number of queries or keys.
 fn length(cx: &Builder, x: Value) -> Option<Expr> {
     cx.known_shape(x)?.get(2).cloned()
 }
 
-/// What a value was cast from, if that is of the type.
+/// The value itself, or the value before a cast, if it has that type.
 fn uncast(model: &Model, value: Value, dtype: DType) -> Option<Value> {
     let of_type = |v: &Value| tensor_type(model, *v).is_some_and(|(d, _)| d == dtype);
     let cast = || model.producer(value).map(|n| &model[n]).filter(|n| n.is("Cast"))?.input(0);

@@ -1,4 +1,4 @@
-//! Batch normalisation behind a convolution or a linear layer: its factors go into the weights.
+//! Folds batch normalization into the weights of the convolution or linear layer before it.
 
 use crate::{
     fusion::Fusion,
@@ -7,8 +7,8 @@ use crate::{
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// All of it must be constants, and the weight used nowhere else: the new one takes its place in the file. It has
-/// another name, as it has other contents: who gives the model new weights must not give it the old ones.
+/// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
+/// weight has another name: whoever replaces weights by name must not give it the old values.
 pub(crate) fn batch_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -52,7 +52,7 @@ fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
     }
 }
 
-/// Floats that are computed in double and rounded once.
+/// Floats that are computed in float64 and rounded once.
 trait Real: Element + Into<f64> {
     fn rounded(value: f64) -> Self;
 }
@@ -90,7 +90,7 @@ fn fold_as<T: Real>(
         .zip(&variance)
         .map(|(scale, variance)| scale / (variance + epsilon).sqrt())
         .collect();
-    // Which channel an element of the weight is of, by the sizes around its dimension of channels.
+    // Finds the channel of a weight's element from the sizes around the channel dimension.
     let shape = tensor.shape();
     // Each operator has only one of these.
     let groups = usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?;
@@ -144,7 +144,7 @@ fn fold_as<T: Real>(
     Some(cx.emit1(op, &inputs, attributes.cloned().collect()))
 }
 
-/// Whether one node alone uses the constant, and no other constant in use its memory.
+/// Whether the constant has one use and shares memory with no other used constant.
 fn alone(cx: &Builder, value: Value) -> bool {
     let model = cx.model();
     let storage = |v: Value| model[v].constant().and_then(Tensor::storage);
@@ -155,7 +155,7 @@ fn alone(cx: &Builder, value: Value) -> bool {
     model[value].uses().len() == 1 && !model.values().any(|(v, d)| d.uses().len() > 0 && shares(v))
 }
 
-/// A constant called after the one whose place it takes.
+/// A constant named after the one it replaces.
 fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
     cx.edit(|model| {
         let name = after.and_then(|v| model[v].name.as_ref());

@@ -1,4 +1,4 @@
-//! Broadcasting of operands that an operator does not broadcast itself.
+//! Broadcasts operands that an operator does not broadcast itself.
 
 use crate::facts::known;
 use pt2onnx_ir::{Builder, Shape, Value};

@@ -8,8 +8,8 @@ use crate::{
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
-/// Keys and values that stand behind those of a cache, where the cache is given out again: `Attention` appends them
-/// itself. Nothing else may use them.
+/// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of `Attention`, if they are outputs of
+/// the graph and nothing else uses them.
 pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     if options.opset.min(graph.opset) < 23 {
@@ -54,8 +54,8 @@ pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     changed
 }
 
-/// The two parts of a node's input that is joined out of them along the lengths, an output of the graph that no other
-/// node uses.
+/// The two inputs of the `Concat` along the lengths that computes an input of the node, if it is an output of the graph and no
+/// other node uses it.
 fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
     let joined = model[id].input(input)?;
     let node = &model[model.producer(joined)?];

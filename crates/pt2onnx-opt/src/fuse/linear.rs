@@ -30,7 +30,7 @@ pub(crate) fn gemm_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-/// Whether it has two dimensions, of a type that products of matrices are made for.
+/// Whether the value is a matrix of floats.
 fn matrix(cx: &Builder, x: Value) -> Option<bool> {
     let model = cx.model();
     let (dtype, shape) = tensor_type(&model, x)?;
@@ -38,7 +38,8 @@ fn matrix(cx: &Builder, x: Value) -> Option<bool> {
     Some(float && shape.len() == 2)
 }
 
-/// Whether `c` broadcasts to the product `p` and does not make it larger: its sizes are 1 or surely the product's.
+/// Whether `c` broadcasts to the shape of the product `p` and not beyond it: each of its sizes is 1 or known to be the
+/// product's.
 fn adds(cx: &Builder, found: &Match, c: Value) -> Option<bool> {
     let (c, result) = (cx.known_shape(c)?, cx.known_shape(found.output())?);
     let known = found.keeps_shape(cx, found.value("p")?);
@@ -46,7 +47,7 @@ fn adds(cx: &Builder, found: &Match, c: Value) -> Option<bool> {
     Some(known && c.len() <= 2 && c.iter().rev().zip(result.iter().rev()).all(same))
 }
 
-/// `Gemm` that transposes input `i` itself.
+/// A `Gemm` that transposes input `i` itself.
 fn untransposed(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     let (mut node, transpose) = (found.node(cx, "g")?, found.node(cx, "t")?);
     if attrs::Transpose::read(&transpose).ok()?.perm.is_some_and(|p| p != [1, 0]) {

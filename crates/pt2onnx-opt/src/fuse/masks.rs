@@ -5,7 +5,7 @@ use pt2onnx_ir::{Model, Node, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// The elements of a constant mask as what is added to the scores.
+/// The elements of a constant mask, as numbers added to the scores.
 fn elements(t: &Tensor) -> Option<Vec<f64>> {
     let added = |b: bool| if b { 0.0 } else { f64::NEG_INFINITY };
     Some(match t.dtype() {
@@ -18,13 +18,13 @@ fn elements(t: &Tensor) -> Option<Vec<f64>> {
     })
 }
 
-/// Whether what is added hides a key: -inf, or about the lowest number of the type, which runtimes take for the same.
+/// Whether adding this number hides a key: -inf, or about the lowest number of the type, which runtimes treat alike.
 fn hides(added: f64, dtype: DType) -> bool {
     let lowest = if dtype == DType::F16 { -65504.0 } else { f64::from(f32::MIN) };
     added < lowest / 2.0
 }
 
-/// Whether every query of a constant mask has a key.
+/// Whether a constant mask leaves each query a key.
 pub(super) fn has_keys(model: &Model, mask: Value) -> bool {
     let rows = || {
         let t = model[mask].constant().filter(|t| t.has_data())?;
@@ -35,7 +35,7 @@ pub(super) fn has_keys(model: &Model, mask: Value) -> bool {
     rows() == Some(true)
 }
 
-/// Whether all that a float mask hides, it hides by -inf: it chooses between two numbers.
+/// Whether a float mask hides keys by -inf only: it is a `Where` of two numbers.
 pub(super) fn is_choice(model: &Model, mask: Value) -> bool {
     let producer = |v| model.producer(v).map(|n| &model[n]);
     let mut node = producer(mask);
@@ -51,7 +51,7 @@ pub(super) fn is_choice(model: &Model, mask: Value) -> bool {
     node.is_some_and(|n| n.is("Where") && infinite(n.input(1)) && infinite(n.input(2)))
 }
 
-/// Whether a mask lets each query see the keys up to its own place, those and no others.
+/// Whether a mask lets each query see exactly the keys up to its own position.
 pub(super) fn is_causal(model: &Model, mask: Value, rows: &Expr, columns: &Expr) -> bool {
     let constant = || {
         let t = model[mask].constant().filter(|t| t.has_data())?;

@@ -1,4 +1,4 @@
-//! Attention as ONNX Runtime's own operator, which needs no transposed copies of its operands.
+//! Attention by ONNX Runtime's own operator, which needs no transposed operands.
 
 use super::broadcast::full_mask;
 use crate::{
@@ -10,8 +10,8 @@ use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, 
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `com.microsoft.MultiHeadAttention` of operands that are `(batch, length, heads, size)` before they are transposed, in
-/// float32. Where every key is masked it gives NaN, as the formula does without a guard; with one, zeros take its place.
+/// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)` before they are transposed.
+/// For a query without keys it gives NaN, as the formula does; if the formula gives zeros there, a `Where` is added.
 pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(
         "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
@@ -41,11 +41,11 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
         Some(_) => found.number(cx, "scale")? as f32,
         None => 1.0,
     };
-    // Zero would stand for the default.
+    // A scale of 0 means the default scale.
     if !scale.is_normal() {
         return None;
     }
-    // A guard without the mask that it guards is something else.
+    // Zeros for hidden rows need the mask that hides them.
     let guarded = found.value("guard").is_some();
     if guarded && found.value("masked").is_none() {
         return None;
@@ -79,7 +79,7 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
 }
 
-/// The sizes of a float32 operand with four known dimensions.
+/// The sizes of a float32 operand, if it has four dimensions and all are known.
 fn sizes(cx: &Builder, x: Value) -> Option<Shape> {
     let model = cx.model();
     let (dtype, shape) = tensor_type(&model, x)?;
@@ -94,14 +94,14 @@ fn flat(cx: &Builder, x: Value) -> Option<Value> {
     Some(cx.reshape_op(x, sizes, attrs::Reshape::default()))
 }
 
-/// What a mask adds to the scores, which have four dimensions.
+/// The mask as numbers added to the scores, with four dimensions.
 fn four_dimensions(cx: &Builder, mask: Value) -> Option<Value> {
     let missing = 4usize.checked_sub(cx.known_shape(mask)?.len())?;
     let mask = cx.unsqueeze(mask, &(0..missing).collect::<Vec<_>>());
     Some(cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY))
 }
 
-/// `(batch or 1, queries or 1, 1)`: whether a query sees a key at all, the same one for all heads.
+/// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if the mask is the same for all heads.
 fn sees_any(cx: &Builder, added: Value) -> Option<Value> {
     let one = cx.dim(added, 1).as_int() == Some(1);
     let largest = cx.reduce(Reduction::Max, added, &[3], true);

@@ -1,4 +1,4 @@
-//! Normalisations written out.
+//! Formulas of normalizations.
 
 use crate::{
     facts::tensor_type,
@@ -9,7 +9,7 @@ use pt2onnx_ir::{Builder, Model, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `x / sqrt(mean(x²) + epsilon) * scale`, in float32 as the models do it, perhaps with a cast before the scale.
+/// `x / sqrt(mean(x²) + epsilon) * scale` in float32, also with a cast before the scale.
 pub(crate) fn rms_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(
         "Mul({n:Mul(x, Reciprocal(Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon)))) \
@@ -27,7 +27,7 @@ pub(crate) fn rms_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     )?])
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias`, in float32, perhaps with a cast before the scale.
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` in float32, also with a cast before the scale.
 pub(crate) fn layer_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -58,7 +58,7 @@ pub(crate) fn layer_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-/// Batches laid beside each other as channels of one, as PyTorch takes instance normalisation apart.
+/// Instance normalization of a batch that is reshaped to channels of a single item, as PyTorch decomposes it.
 pub(crate) fn instance_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -83,7 +83,7 @@ pub(crate) fn instance_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-/// The channels of `x`, known, if `r` lays its batch beside each other as more of them, and the result has its sizes again.
+/// The number of channels of `x`, if it is known, `r` moves the batch into the channels, and the result has the shape of `x`.
 fn batched(cx: &Builder, found: &Match) -> Option<Expr> {
     let x = found.value("x")?;
     let (given, laid) = (cx.known_shape(x)?, cx.known_shape(found.value("r")?)?);
@@ -102,8 +102,8 @@ fn instances(cx: &Builder, found: &Match, scale: Value, bias: Value) -> Option<V
     Some(cx.instance_normalization(found.value("x")?, scale, bias, options))
 }
 
-/// Input, first axis and epsilon of a normalisation over the last dimensions: `n` of `x`, which has `m`'s mean; `c`, if
-/// there, goes back to the type that `x` was cast from.
+/// Input, first axis and epsilon of a normalization over the last dimensions. `n` normalizes `x` by the mean `m`; `c`, if
+/// found, casts back to the type that `x` was cast from.
 fn normalised(cx: &Builder, found: &Match) -> Option<(Value, i64, f32)> {
     let x = found.value("x")?;
     let epsilon = found.number(cx, "epsilon")? as f32;
@@ -133,7 +133,7 @@ fn normalised(cx: &Builder, found: &Match) -> Option<(Value, i64, f32)> {
     Some((source, -(axes.len() as i64), epsilon))
 }
 
-/// Axes of a reduction, in order, and whether they are kept. Older forms have them as an attribute.
+/// Axes of a reduction, in order, and whether they are kept. Older forms have the axes as an attribute.
 fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
     let (_, shape) = tensor_type(model, node.input(0)?)?;
     let given = match node.input(1) {
@@ -146,7 +146,7 @@ fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
     Some((axes, attrs::ReduceMean::read(node).ok()?.keepdims))
 }
 
-/// Whether scale or bias has exactly the sizes of what is normalised, all known, and its type.
+/// Whether scale or bias has the type of `x`, and exactly the known sizes of the normalized dimensions.
 fn fits(cx: &Builder, scale: Value, x: Value, axis: i64) -> bool {
     let model = cx.model();
     let types = tensor_type(&model, scale).zip(tensor_type(&model, x));

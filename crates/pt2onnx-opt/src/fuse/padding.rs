@@ -1,4 +1,4 @@
-//! `Pad` in front of a window: convolutions and pools pad themselves.
+//! Merges `Pad` into the convolution or pool after it.
 
 use crate::{
     facts::number_of,
@@ -7,7 +7,7 @@ use crate::{
 };
 use pt2onnx_ir::{Builder, Value, attrs};
 
-/// Only of the dimensions that windows move along, with what the operator itself pads with: zeros, or what no maximum is.
+/// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a maximum.
 pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new("w:Conv(p:Pad(x))", |cx, found| padded(cx, found, "Conv", 0.0))?,
@@ -35,7 +35,7 @@ fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Va
         None => (0..rank as i64).collect(),
     };
     let spatial = rank.checked_sub(2)?;
-    // `Conv` and `MaxPool` have those of these that are read for them.
+    // `Conv` and `MaxPool` have the same attributes, as far as they are used for them.
     let options = attrs::AveragePool::read(&window).ok()?;
     let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * spatial]);
     let (none_yet, half) = (pads.iter().all(|&p| p == 0), axes.len());
@@ -57,7 +57,7 @@ fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Va
         return None;
     }
     if op != "Conv" {
-        // A window that sees nothing but padding is no pool's.
+        // A pool must not have windows that contain only padding.
         let kernel = attrs::AveragePool::kernel_shape(&window).ok()?;
         let small = pads.iter().enumerate().all(|(i, p)| p < &kernel[i % kernel.len()]);
         if !small || options.ceil_mode {

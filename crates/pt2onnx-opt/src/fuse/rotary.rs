@@ -1,4 +1,4 @@
-//! Rotary position embeddings written out: halves of the last dimension turned by angles.
+//! The formula of rotary position embeddings, which rotates the two halves of the last dimension.
 
 use super::broadcast::expanded;
 use crate::{
@@ -10,7 +10,7 @@ use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// `x * cos + concat(-x2, x1) * sin` of four dimensions; cosines and sines the same for both halves and all heads.
+/// `x * cos + concat(-x2, x1) * sin` of four-dimensional `x`. Cosines and sines are the same for both halves and all heads.
 pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(
         "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))",
@@ -44,7 +44,7 @@ pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
     )?])
 }
 
-/// Start, end and axis of a slice of one axis, in steps of one.
+/// Start, end and axis of a slice with one axis and step 1.
 fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
     let node = found.node(cx, name)?;
     let model = cx.model();
@@ -56,7 +56,7 @@ fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
     single.then(|| Some((only(1)?, only(2)?, only(3)?)))?
 }
 
-/// The first half of the last of four dimensions, where the second is the same, without the dimension of heads.
+/// The first half of the last dimension without the dimension of heads, if the second half is the same.
 fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     let constant = cx.model()[angles].constant().cloned();
     if let Some(t) = constant {
@@ -96,7 +96,7 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     Some(steps.into_iter().rev().fold(source, again))
 }
 
-/// Whether both halves of each row are the same.
+/// Whether both halves of each row are equal.
 fn same_halves(t: &Tensor, half: i64) -> bool {
     let row = usize::try_from(half).unwrap_or(0) * t.dtype().bits() / 8;
     let same = |both: &[u8]| both.split_at_checked(row).is_some_and(|(a, b)| a == b);

@@ -12,10 +12,10 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(super) fn attention(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     if attrs::Attention::read(node)?.softcap != 0.0 {
-        return Err("Attention with a softcap is newer".into());
+        return Err("Attention with a softcap needs a newer opset".into());
     }
     if node.outputs().len() > 3 {
-        return Err("the output `qk_matmul_output` of Attention is newer".into());
+        return Err("the output `qk_matmul_output` of Attention needs a newer opset".into());
     }
     replace(model, id, emit)
 }
@@ -27,7 +27,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let heads = |i: usize, count: Option<i64>, name: &str| match (packed, count) {
         (false, _) => input(i),
         (true, Some(count)) => unpack(cx, input(i)?, count),
-        (true, None) => Err(format!("it has no {name}").into()),
+        (true, None) => Err(format!("{name} is missing").into()),
     };
     let q = heads(0, options.q_num_heads, "q_num_heads")?;
     let mut k = heads(1, options.kv_num_heads, "kv_num_heads")?;
@@ -51,7 +51,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
         Some(scale) => f64::from(scale),
         None => 1.0 / (cx.dim(q, 3).as_int().ok_or("the head size is not known")? as f64).sqrt(),
     };
-    // On both sides, so that half precision does not overflow.
+    // Both factors are scaled, so that half precision does not overflow.
     let root = scale.sqrt();
     let mut scores = cx.matmul(cx.mul(q, root), cx.mul(cx.swap_axes(k, 2, 3), root));
     let infinity = Scalar::Float(f64::NEG_INFINITY);
@@ -69,7 +69,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let precision = options.softmax_precision.and_then(schema::dtype).unwrap_or(dtype);
     let mut weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
     if mask.is_some() {
-        // Of nothing but -inf: such a row attends to nothing.
+        // A row of -inf becomes NaN: such a query attends to nothing.
         weights = cx.select(cx.is_nan(weights), cx.scalar(0.0, precision), weights);
     }
     let mut y = cx.matmul(cx.cast(weights, dtype), v);
@@ -86,7 +86,7 @@ fn unpack(cx: &Builder, x: Value, heads: i64) -> Result<Value, Reason> {
     Ok(cx.transpose(split, &[0, 2, 1, 3]))
 }
 
-/// Every head `repeats` times, one behind the other.
+/// Each head `repeats` times in a row.
 fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, Reason> {
     let known = |axis, what| cx.dim(x, axis).as_int().ok_or(format!("the {what} is not known"));
     let (heads, size) = (known(1, "number of heads")? * repeats, known(3, "head size")?);
@@ -100,7 +100,7 @@ fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, Reason> {
     Ok(merged)
 }
 
-/// Whether a query may look at a key: those up to its own place behind the past ones.
+/// Whether a query sees a key: all past keys, and those up to its own position.
 fn causal(cx: &Builder, q: Value, k: Value, past: Option<Value>) -> Value {
     let (zero, one) = (cx.scalar(0, DType::I64), cx.scalar(1, DType::I64));
     let mut rows = cx.range(zero, length(cx, q), one);

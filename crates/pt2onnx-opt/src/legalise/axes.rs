@@ -1,4 +1,4 @@
-//! Axes and indices that count from the end.
+//! Axes counted from the end, which older forms do not have.
 
 use super::{
     error::Reason,
@@ -57,7 +57,7 @@ fn counted(
     Ok(Some(counted))
 }
 
-/// An axis of an explicit default, and counted from the front: where the default was another one.
+/// Makes the axis explicit and counts it from the front. The older form has another default.
 pub(super) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reason> {
     let rank = rank_of(model, id, 0)? as i64;
     let given = attrs::Softmax::read(&model[id])?.axis;
@@ -66,12 +66,12 @@ pub(super) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reas
     usize::try_from(front).map_err(|_| "its axis is out of range".into())
 }
 
-/// Scan's axes. The inputs that are scanned are the last ones.
+/// Axes of `Scan`.
 pub(super) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     for name in ["scan_input_axes", "scan_output_axes"] {
         let negative = |a: &[i64]| a.iter().any(|&a| a < 0);
         if model[id].read(name)?.is_some_and(negative) {
-            return Err(format!("{name} that count from the end are newer").into());
+            return Err(format!("{name} counted from the end need a newer opset").into());
         }
     }
     Ok(Done::Kept)

@@ -1,4 +1,4 @@
-//! Comparisons, and choosing the smaller or the larger, by what older opsets compare.
+//! Comparisons, minimum and maximum of types that older forms do not take.
 
 use super::{
     bridge,
@@ -12,7 +12,7 @@ use pt2onnx_tensor::{DType, Scalar};
 
 const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
 
-/// Of floats: neither smaller nor larger, and no NaN. Of integers that `Equal` takes when wider: as they are.
+/// Floats are equal if neither is less and neither is NaN. Integers that a wider `Equal` takes are kept.
 pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let ordered = [DType::F16, DType::F32, DType::F64, DType::U32, DType::U64];
     if !bridge::is_of(model, id, &ordered) {
@@ -28,7 +28,7 @@ pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The comparison, or equal.
+/// `GreaterOrEqual` and `LessOrEqual`: the strict comparison, or `Equal`.
 pub(super) fn or_equal(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
@@ -58,7 +58,7 @@ pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `Clip` of integers by `Max` and `Min`; of double, which the form has but runtimes lacked, likewise.
+/// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do not.
 pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match input(&model[id], 0).map(|x| dtype(model, x))? {
         Some(t) if t.is_float() && t != DType::F64 => Ok(Done::Kept),
@@ -66,7 +66,7 @@ pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, Reas
     }
 }
 
-/// The bounds as attributes, where they are numbers that float holds; else by `Max` and `Min`.
+/// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used.
 pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let bound = |i: usize| match model[id].input(i) {
         None => Some(None),
@@ -110,19 +110,19 @@ fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `Relu` of integers: the larger of them and 0.
+/// `Relu` of integers: the maximum with 0.
 pub(super) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| Ok(vec![cx.maximum(input(node, 0)?, 0)]))
 }
 
-/// Beyond the largest number of the type.
+/// `IsInf`: above the largest number of the type.
 pub(super) fn is_inf(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let largest = match cx.dtype(x) {
             DType::F64 => f64::MAX,
             DType::F32 => f64::from(f32::MAX),
-            other => return Err(format!("IsInf of {other} is newer").into()),
+            other => return Err(format!("IsInf of {other} needs a newer opset").into()),
         };
         let asked = attrs::IsInf::read(node)?;
         let found = match (asked.detect_positive, asked.detect_negative) {
@@ -139,7 +139,7 @@ fn never(cx: &Builder, x: Value) -> Value {
     cx.less(cx.abs(x), Scalar::Float(0.0))
 }
 
-/// `ThresholdedRelu`: what is above `alpha`, else 0.
+/// `ThresholdedRelu`: elements above `alpha`, else 0.
 pub(super) fn thresholded_relu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;

@@ -1,4 +1,4 @@
-//! The way down: each node takes one step per version of its operator.
+//! Rewrites a model step by step for an older opset.
 
 use super::{
     bridge,
@@ -14,16 +14,16 @@ use pt2onnx_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Takes a model down to `opset` and sets [`Model::opset`].
+/// Rewrites a model for an older opset and sets [`Model::opset`]. Only the main graph is rewritten.
 ///
 /// # Errors
-/// Every node that has no form there, and the lowest opset that would do. The model is then in no opset's form: throw
-/// it away.
+/// All nodes that the opset cannot express, and the lowest opset that can. The model is then partly rewritten and not valid for
+/// any opset.
 pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     legalise_for(model, opset, Target::Standard)
 }
 
-/// As [`legalise`]; operators that the runtime lacks are put together from others as well, where there is a rule for it.
+/// As [`legalise`]. Operators that the runtime does not support are also replaced by others, if there is a rule for it.
 ///
 /// # Errors
 /// As [`legalise`].
@@ -61,7 +61,7 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
     if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
         return Err(LegaliseError::Nodes { opset, lowest, failures });
     }
-    // What was made for a step, and another step did without.
+    // Nodes that one step made and a later step did not need.
     let made = model.nodes_in(&[Model::MAIN]).into_iter().rev();
     for node in made.filter(|n| Some(n.index()) >= known) {
         if model.contains(node) && model.is_unused(node) {
@@ -75,12 +75,12 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
 struct Descent {
     opset: u32,
     target: Target,
-    /// The opset whose form a node has, where that is not the model's.
+    /// The opset of a node's form, where it is not the model's.
     levels: FxHashMap<NodeId, u32>,
 }
 
 impl Descent {
-    /// Takes one node down to the opset, or below where the runtime lacks its operator.
+    /// Rewrites one node for the opset; if the runtime does not support its operator, for one without that operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
         let op = model[id].op().to_owned();
         let first = schema::versions(&op).first().map_or(0, |s| s.since);
@@ -93,7 +93,7 @@ impl Descent {
             {
                 return Ok(done);
             }
-            // The runtime's pass tells what is in the way.
+            // The node stays: `fit` reports it.
             model.set_inputs(id, before.inputs());
             model[id].attributes = before.attributes;
             match level {
@@ -104,7 +104,7 @@ impl Descent {
         self.descend(model, id, self.opset)
     }
 
-    /// Takes one node down, step by step.
+    /// Rewrites one node, step by step.
     fn descend(&mut self, model: &mut Model, id: NodeId, opset: u32) -> Result<Done, Failure> {
         let op = model[id].op().to_owned();
         let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
@@ -125,7 +125,7 @@ impl Descent {
                     Done::Fed => done = Done::Fed,
                     Done::Kept => {}
                 }
-                // As another operator, which has steps of its own.
+                // The node has another operator now, which has its own steps.
                 if model[id].op() != op {
                     self.levels.insert(id, since - 1);
                     return Ok(Done::Fed);
@@ -149,7 +149,7 @@ impl Descent {
     }
 }
 
-/// Takes away attributes that `older` lacks, where they say what holds without them.
+/// Removes attributes that `older` does not have, if they have their default value.
 fn drop_defaults(model: &mut Model, id: NodeId, newer: &OpSchema, older: &OpSchema) {
     model[id].attributes.retain(|(name, value)| {
         let default = newer.attribute(name).and_then(|a| a.default.as_ref());

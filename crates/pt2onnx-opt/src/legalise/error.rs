@@ -4,28 +4,29 @@ use crate::opsets::OPSETS;
 use pt2onnx_ir::AttributeError;
 use std::fmt;
 
-/// Why a model cannot be taken to an opset.
+/// Why a model cannot be written for an opset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LegaliseError {
-    /// The opset is not one that this version writes.
+    /// The opset is not one of [`OPSETS`].
     #[error("opset {0} is not supported: it must be one of {first} to {last}", first = OPSETS.start(), last = OPSETS.end())]
     Opset(u32),
-    /// The model is for a newer opset than the canonical one, or for an older one than it is asked to become.
-    #[error("a model of opset {from} cannot be taken to opset {to}")]
+    /// The model is for an opset above the canonical one, or below the one asked for.
+    #[error("a model of opset {from} cannot be rewritten for opset {to}")]
     Direction {
         /// The model's opset.
         from: u32,
         /// The opset asked for.
         to: u32,
     },
-    /// Some nodes have no form at that opset.
-    #[error("the model needs opset {lowest}, opset {opset} cannot express:{}", List(failures))]
+    /// Nodes that the opset cannot express.
+    #[error("the model needs opset {lowest}; opset {opset} cannot express:{}", List(failures))]
     Nodes {
         /// The opset asked for.
         opset: u32,
         /// The lowest opset that works.
         lowest: u32,
-        /// Every node in the way.
+        /// All nodes that cannot be expressed.
         failures: Vec<Failure>,
     },
 }
@@ -33,11 +34,11 @@ pub enum LegaliseError {
 /// A node that an opset cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The node, with the source line it comes from if that is known.
+    /// The node, with its source line if that is known.
     pub place: String,
-    /// What is in the way.
+    /// Why it cannot be expressed.
     pub reason: String,
-    /// The lowest opset that has it.
+    /// The lowest opset that can express it.
     pub lowest: u32,
 }
 
@@ -46,7 +47,7 @@ struct List<'a>(&'a [Failure]);
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Failure { place, reason, lowest } in self.0 {
-            write!(f, "\n  {place}: {reason} (opset {lowest} can)")?;
+            write!(f, "\n  {place}: {reason} (opset {lowest} or newer)")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What nodes say, and moving it between attributes and inputs.
+//! Attributes and constant inputs of nodes, and moving one to the other.
 
 use super::{
     error::Reason,
@@ -7,14 +7,14 @@ use super::{
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The attributes of a node to emit.
+/// Attributes for a node that is emitted.
 pub(super) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
     given.into_iter().map(|(n, a)| (n.into(), a)).collect()
 }
 
-/// The input, which must be there.
+/// The input, which must be given.
 pub(super) fn input(node: &Node, index: usize) -> Result<Value, Reason> {
-    let missing = || Reason(format!("it has no input {index}"));
+    let missing = || Reason(format!("input {index} is missing"));
     node.input(index).ok_or_else(missing)
 }
 
@@ -34,13 +34,13 @@ pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: impl
     model[id].set_attribute(name, value);
 }
 
-/// Takes an attribute away.
+/// Removes an attribute.
 pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done, Reason> {
     model[id].remove_attribute(name);
     Ok(Done::Kept)
 }
 
-/// Refuses one value of an attribute.
+/// An error if the attribute has that value, which the older form does not know.
 pub(super) fn unless(
     model: &mut Model,
     id: NodeId,
@@ -48,18 +48,18 @@ pub(super) fn unless(
     refused: &str,
 ) -> Result<Done, Reason> {
     match model[id].read::<&str>(name)? == Some(refused) {
-        true => Err(format!("{name} `{refused}` is newer").into()),
+        true => Err(format!("{name} `{refused}` needs a newer opset").into()),
         false => Ok(Done::Kept),
     }
 }
 
-/// The elements of a constant of integers.
+/// The elements of an integer constant.
 pub(super) fn constant_ints(model: &Model, value: Value) -> Option<Vec<i64>> {
     let tensor = model[value].constant()?;
     tensor.to_vec::<i64>().or_else(|| widened::<i32, _>(tensor))
 }
 
-/// The elements of a constant of numbers, where double holds them.
+/// The elements of a constant, if float64 holds them exactly.
 pub(super) fn constant_numbers(model: &Model, value: Value) -> Option<Vec<f64>> {
     let tensor = model[value].constant()?;
     match tensor.dtype() {
@@ -80,7 +80,7 @@ fn widened<T: Element + Into<U>, U>(tensor: &Tensor) -> Option<Vec<U>> {
     Some(tensor.to_vec::<T>()?.into_iter().map(T::into).collect())
 }
 
-/// Constant integers of an input that an older form has as an attribute; `None` where it is not given.
+/// The constant integers of an input that is an attribute in an older form; `None` if it is not given.
 pub(super) fn known_ints(
     model: &Model,
     id: NodeId,
@@ -91,10 +91,10 @@ pub(super) fn known_ints(
         return Ok(None);
     };
     let known = constant_ints(model, value);
-    known.map(Some).ok_or_else(|| Reason(format!("{what} that are computed are newer")))
+    known.map(Some).ok_or_else(|| Reason(format!("computed {what} need a newer opset")))
 }
 
-/// Keeps the first inputs only.
+/// Removes all inputs but the first ones.
 pub(super) fn keep_inputs(model: &mut Model, id: NodeId, count: usize) {
     let given = &model[id].inputs()[..model[id].inputs().len().min(count)];
     let last = given.iter().rposition(Option::is_some);
@@ -102,7 +102,7 @@ pub(super) fn keep_inputs(model: &mut Model, id: NodeId, count: usize) {
     model.set_inputs(id, &kept);
 }
 
-/// The last input, constant integers, as an attribute.
+/// The last input, constant integers, becomes an attribute.
 pub(super) fn ints_as_attribute(
     model: &mut Model,
     id: NodeId,
@@ -117,14 +117,14 @@ pub(super) fn ints_as_attribute(
     Ok(Done::Kept)
 }
 
-/// The axes of a reduction as an attribute.
+/// The axes of a reduction become an attribute.
 pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
         let same = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
         return match same.contains(&model[id].op()) {
             true => replace(model, id, |cx, node| Ok(vec![cx.identity(input(node, 0)?)])),
-            false => Err("`noop_with_empty_axes` is newer".into()),
+            false => Err("`noop_with_empty_axes` needs a newer opset".into()),
         };
     }
     keep_inputs(model, id, 1);

@@ -1,4 +1,4 @@
-//! Images: what `Resize` and the pools were told later.
+//! `Resize`, pools and `GridSample`: options that older forms do not have.
 
 use super::{
     error::Reason,
@@ -11,7 +11,7 @@ use super::{
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
-/// Scales or sizes of some axes as those of all.
+/// Scales or sizes of some axes become those of all axes.
 pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let options = attrs::Resize::read(&model[id])?;
     if options.antialias {
@@ -28,10 +28,10 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
         return Ok(Done::Kept);
     };
     if model[id].input(1).is_some() {
-        return Err("a region of some axes is newer".into());
+        return Err("`roi` with `axes` needs a newer opset".into());
     }
     let rank = rank_of(model, id, 0)?;
-    // Where in what is of all axes, with the given ones behind them, each is.
+    // Where each value is taken from: first come the values of all axes, then the given ones.
     let mut from: Vec<i64> = (0..rank as i64).collect();
     for (i, &axis) in axes.iter().enumerate() {
         let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
@@ -77,7 +77,7 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
     })
 }
 
-/// Coordinates that are scaled and cut off, by whole factors, are what there was first. Others by gathering.
+/// The first form only scales with coordinates rounded down, by whole factors. Other modes are computed by `Gather`.
 pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
@@ -112,7 +112,7 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason
     Ok(Done::Kept)
 }
 
-/// By its old name, which only enlarges. What becomes smaller, by gathering.
+/// `Upsample`, the older name, if nothing becomes smaller; otherwise by `Gather`.
 pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
@@ -126,15 +126,15 @@ pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     resample(model, id)
 }
 
-/// `dilations` of 1 are none.
+/// Dilations of 1 are removed.
 pub(super) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match attrs::MaxPool::read(&model[id])?.dilations {
-        Some(d) if d.iter().any(|&d| d != 1) => Err("dilations are newer".into()),
+        Some(d) if d.iter().any(|&d| d != 1) => Err("dilations need a newer opset".into()),
         _ => without(model, id, "dilations"),
     }
 }
 
-/// Sizes rounded up: by pads at the end, which hold nothing.
+/// `ceil_mode` becomes pads at the end.
 pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     undilated(model, id)?;
     // `MaxPool` has all of these but `count_include_pad`.
@@ -144,14 +144,14 @@ pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     }
     let node = &model[id];
     if options.count_include_pad {
-        return Err("`ceil_mode` with `count_include_pad` is newer".into());
+        return Err("`ceil_mode` with `count_include_pad` needs a newer opset".into());
     }
     let sizes = |v: Value| {
         let shape = model[v].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
         shape.get(2..)?.iter().map(|d| d.as_int()).collect::<Option<Vec<_>>>()
     };
     let known = sizes(input(node, 0)?).zip(sizes(node.outputs()[0]));
-    let (from, to) = known.ok_or("`ceil_mode` of unknown sizes is newer")?;
+    let (from, to) = known.ok_or("`ceil_mode` of unknown sizes needs a newer opset")?;
     let kernel = attrs::AveragePool::kernel_shape(node)?;
     let strides = options.strides.unwrap_or_else(|| vec![1; from.len()]);
     let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * from.len()]);
@@ -161,25 +161,25 @@ pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         || kernel.len() != n
         || strides.len() != n
     {
-        return Err("this `ceil_mode` is newer".into());
+        return Err("this `ceil_mode` needs a newer opset".into());
     }
     for i in 0..n {
         let needed = (to[i] - 1) * strides[i] + kernel[i];
         pads[n + i] += (needed - (from[i] + pads[i] + pads[n + i])).max(0);
         if pads[n + i] >= kernel[i] {
-            return Err("a `ceil_mode` of whole windows is newer".into());
+            return Err("`ceil_mode` with windows of padding only needs a newer opset".into());
         }
     }
     set(model, id, "pads", pads);
     without(model, id, "ceil_mode")
 }
 
-/// The modes had other names, and images two dimensions.
+/// Older names of the modes. Images must have two spatial dimensions.
 pub(super) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     match node.input(0).and_then(|x| rank(model, x)) {
         Some(4) => {}
-        Some(rank) => return Err(format!("sampling from rank {rank} is newer").into()),
+        Some(rank) => return Err(format!("sampling from rank {rank} needs a newer opset").into()),
         None => return Err("the rank of the input is not known".into()),
     }
     let older = match attrs::GridSample::read(node)?.mode {

@@ -1,4 +1,4 @@
-//! Indices that count from the end.
+//! Indices counted from the end, which older forms do not have.
 
 use super::{
     axes::axis,
@@ -11,7 +11,7 @@ use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 
-/// Indices along `axis` that count from the front.
+/// Counts the indices along `axis` from the front.
 pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     axis(model, id)?;
     let axis = usize::try_from(attrs::Gather::read(&model[id])?.axis);
@@ -38,7 +38,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     Ok(Done::Fed)
 }
 
-/// Indices into a dimension of that size, negative ones counted from the front.
+/// Indices into a dimension of that size, with negative ones counted from the front.
 pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
     if nonnegative(&cx.model(), index, 8) {
         return index;
@@ -59,7 +59,7 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
     cx.select(cx.less(index, 0), cx.add(index, size), index)
 }
 
-/// Whether no element is negative, as far as the last few nodes tell.
+/// Whether the last few nodes show that no element is negative.
 pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
     if let Some(known) = constant_ints(model, value) {
         return known.iter().all(|&i| i >= 0);
@@ -91,7 +91,7 @@ pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
         }
 }
 
-/// Whether a `Where` is what [`from_front`] makes.
+/// Whether a `Where` is what [`from_front`] emits.
 fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
     let producer = |i: usize| node.input(i).and_then(|v| model.producer(v)).map(|n| &model[n]);
     let (Some(test), Some(sum)) = (producer(0), producer(1)) else {
@@ -105,11 +105,11 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
         && zero.is_some_and(|z| z == [0])
 }
 
-/// Indices that count from the end are newer.
+/// `OneHot` of negative indices has no older form.
 pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let indices = input(&model[id], 0)?;
     match nonnegative(model, indices, 8) {
         true => Ok(Done::Kept),
-        false => Err("a OneHot of indices that may be negative is newer".into()),
+        false => Err("a OneHot of possibly negative indices needs a newer opset".into()),
     }
 }

@@ -7,8 +7,8 @@ use pt2onnx_ir::{
     schema::{self, OpSchema},
 };
 
-/// Whether a node that was written for opset `written` means the same in `other`: where forms of its operator come and go
-/// between them, all of them take it, and what it says has kept its meaning.
+/// Whether a node that was written for opset `written` means the same in opset `other`: all forms of its operator between them
+/// take the node, and none changes its meaning.
 pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> bool {
     let op = model[node].op();
     let (low, high) = (written.min(other), written.max(other));
@@ -18,7 +18,7 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
     }
     let steps = schema::versions(op).iter().map(|s| s.since);
     let mut between = steps.filter(|s| (low + 1..=high).contains(s));
-    // What changed before the oldest opset that is written, no rule tells.
+    // There are no rules for changes before the oldest opset that is written.
     low >= *OPSETS.start()
         && fits(model, node, schema::lookup(op, low)).is_ok()
         && between.all(|step| {
@@ -31,10 +31,10 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
         })
 }
 
-/// Whether a node fits an older form of its operator.
+/// Checks whether a node conforms to a form of its operator.
 pub(super) fn fits(model: &Model, id: NodeId, schema: Option<&OpSchema>) -> Result<(), String> {
     match schema.filter(|s| !s.deprecated) {
         Some(schema) => conforms(model, &model[id], schema),
-        None => Err(format!("there is no {}", model[id].op())),
+        None => Err(format!("the opset has no operator {}", model[id].op())),
     }
 }

@@ -1,7 +1,7 @@
-//! Legalisation: from the canonical opset down to the one a runtime asks for, exactly or not at all.
+//! Legalisation: rewrites a model from the canonical opset to an older one, exactly or not at all.
 //!
-//! Every version of an operator is a step. A node takes a step down if the older form accepts it as it is and means
-//! the same; else the rule of that operator and step rewrites it; else the model needs a newer opset.
+//! Each version of an operator is a step. If the older form takes the node as it is and means the same, nothing is done.
+//! Otherwise the rule of that operator and step rewrites the node. If there is no rule, the model needs a newer opset.
 
 mod activation;
 mod attention;

@@ -1,4 +1,4 @@
-//! Normalisations by their formulas. Stage one is computed in the type that `stash_type` says, as the standard has it.
+//! Normalizations by their formulas. As in the standard, stage one is computed in the type `stash_type`.
 
 use super::{
     error::Reason,
@@ -9,9 +9,9 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
-/// The input, as the type of stage one.
+/// The input, and the input cast to the type of stage one.
 fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), Reason> {
-    let x = node.input(0).ok_or("it has no input")?;
+    let x = node.input(0).ok_or("its input is missing")?;
     let stash = schema::dtype(attrs::LayerNormalization::read(node)?.stash_type)
         .ok_or("its stash_type is no type")?;
     Ok((x, cx.cast(x, stash)))
@@ -30,7 +30,7 @@ fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, Reason>
 pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let scale = node.input(1).ok_or("it has no scale")?;
+        let scale = node.input(1).ok_or("its scale is missing")?;
         let axes = normalised(cx, node, x)?;
         let square = cx.reduce(Reduction::Mean, cx.mul(wide, wide), &axes, true);
         let epsilon = f64::from(attrs::RMSNormalization::read(node)?.epsilon);
@@ -39,14 +39,15 @@ pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// Instance normalisation of the groups; scale and bias per channel. The older form has them per group and is deprecated.
+/// Instance normalization of the groups, then scale and bias per channel. The older form is deprecated and has them per group.
 pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let (scale, bias) = node.input(1).zip(node.input(2)).ok_or("it has no scale or bias")?;
+        let (scale, bias) =
+            node.input(1).zip(node.input(2)).ok_or("its scale or bias is missing")?;
         let rank = cx.known_shape(x).ok_or("the rank of the input is not known")?.len();
         let groups = attrs::GroupNormalization::num_groups(node)?;
-        let count = usize::try_from(groups).map_err(|_| "it has no groups")?;
+        let count = usize::try_from(groups).map_err(|_| "num_groups is negative")?;
         let vector = |value: f64| -> Result<Value, Reason> {
             let one = pt2onnx_tensor::Scalar::Float(value)
                 .to_tensor(cx.dtype(wide))
@@ -84,7 +85,7 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let scale = node.input(1).ok_or("it has no scale")?;
+        let scale = node.input(1).ok_or("its scale is missing")?;
         let axes = normalised(cx, node, x)?;
         let mean = cx.reduce(Reduction::Mean, wide, &axes, true);
         let centred = cx.sub(wide, mean);
@@ -105,7 +106,7 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// In training, by the formula with the batch's own mean and variance; else as it is.
+/// In training, the formula with the batch's own mean and variance; otherwise the node is kept.
 pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if !attrs::BatchNormalization::read(&model[id])?.training_mode {
         return forms::without(model, id, "training_mode");
@@ -140,11 +141,11 @@ pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, R
     })
 }
 
-/// All in the widest of its types, which were one.
+/// Casts all inputs to the widest of their types: older forms have one type.
 pub(super) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let types = node.inputs().iter().flatten().map(|&v| cx.dtype(v));
-        let widest = types.max_by_key(|t| t.bits()).ok_or("it has no inputs")?;
+        let widest = types.max_by_key(|t| t.bits()).ok_or("its inputs are missing")?;
         let x = forms::input(node, 0)?;
         let inputs: Vec<Option<Value>> =
             node.inputs().iter().map(|v| v.map(|v| cx.cast(v, widest))).collect();

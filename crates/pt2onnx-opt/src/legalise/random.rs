@@ -1,4 +1,4 @@
-//! Random masks and draws by uniform numbers.
+//! Random masks and samples from uniform numbers.
 
 use super::{
     error::Reason,
@@ -17,14 +17,14 @@ fn uniform(cx: &Builder, like: Value, seed: Option<f32>) -> Value {
     cx.random_uniform_like(like, options)
 }
 
-/// `Dropout`: in training by a mask, else nothing.
+/// `Dropout`: a random mask in training, otherwise nothing.
 pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let training = match model[id].input(2) {
         None => false,
         Some(mode) => {
             let known = model[mode].constant().and_then(|t| t.to_vec::<bool>());
             let known = known.and_then(|v| v.first().copied());
-            known.ok_or("a Dropout whose mode is computed is newer")?
+            known.ok_or("a computed mode of Dropout needs a newer opset")?
         }
     };
     let ratio = match model[id].input(1) {
@@ -32,7 +32,7 @@ pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         Some(ratio) => *constant_numbers(model, ratio)
             .and_then(|v| v.first().copied())
             .as_ref()
-            .ok_or("a Dropout whose ratio is computed is newer")?,
+            .ok_or("a computed ratio of Dropout needs a newer opset")?,
     };
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;

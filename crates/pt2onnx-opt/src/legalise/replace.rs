@@ -1,21 +1,21 @@
-//! Replacing a node by others, and what a rule reports.
+//! Replaces a node by others.
 
 use super::error::Reason;
 use crate::rewrite;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value};
 use pt2onnx_symbolic::Constraints;
 
-/// What became of a node.
+/// What a rule did to a node.
 pub(super) enum Done {
-    /// It stands, in the form of an older opset.
+    /// The node has an older form.
     Kept,
-    /// It stands so, and other nodes, in the canonical form, feed it or take what it gives.
+    /// The node has an older form, and there are new nodes in the canonical form before or after it.
     Fed,
-    /// Other nodes, in the canonical form, do what it did.
+    /// Nodes in the canonical form replace it.
     Replaced,
 }
 
-/// Replaces a node by what `emit` builds in its place: one value for each of its outputs, in the canonical form.
+/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each output.
 pub(super) fn replace(
     model: &mut Model,
     id: NodeId,
@@ -41,6 +41,6 @@ pub(super) fn replace(
     }
     match model.erase(id) {
         true => Ok(Done::Replaced),
-        false => Err("not all of its outputs have an older form".into()),
+        false => Err("not all of its outputs can be expressed in older opsets".into()),
     }
 }

@@ -1,4 +1,4 @@
-//! `Resize` of known sizes by gathering: along each axis, every output element is a weighted sum of a few input elements.
+//! `Resize` of known sizes by `Gather`: along each axis, each output element is a weighted sum of a few input elements.
 
 use super::{
     error::Reason,
@@ -8,7 +8,7 @@ use super::{
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Input elements and their weights, as many for each output element.
+/// For each output element, positions of input elements and their weights.
 type Taps = Vec<Vec<(i64, f32)>>;
 
 /// An axis that changes.
@@ -23,7 +23,7 @@ pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
     if options.keep_aspect_ratio_policy != "stretch" {
-        return Err("`keep_aspect_ratio_policy` is newer".into());
+        return Err("`keep_aspect_ratio_policy` needs a newer opset".into());
     }
     let axes = axes(model, node, options.axes.as_deref())?;
     let taps: Vec<(usize, Taps)> = axes
@@ -46,7 +46,7 @@ pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// The axes that change.
 fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, Reason> {
-    let unknown = || "a Resize of unknown sizes is newer".to_owned();
+    let unknown = || "a Resize of unknown sizes needs a newer opset".to_owned();
     let sizes = |value: Value| model[value].ty.as_ref()?.as_tensor()?.shape.clone();
     let from = sizes(input(node, 0)?).ok_or_else(unknown)?;
     let to = sizes(node.outputs()[0]).ok_or_else(unknown)?;
@@ -63,7 +63,7 @@ fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, 
         let (Some(size), Some(target)) = (from.get(index), to.get(index)) else {
             return Err(unknown().into());
         };
-        // What is not scaled stays, whatever its size.
+        // An axis that is not scaled may have an unknown size.
         if scale.map_or(size == target, |s| s == 1.0) {
             continue;
         }
@@ -77,7 +77,7 @@ fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, 
     Ok(found)
 }
 
-/// The sum of what the taps point at.
+/// The weighted sum along an axis.
 fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Reason> {
     let count = taps.iter().map(Vec::len).max().unwrap_or(0);
     let column = |k: usize| taps.iter().map(move |t| t.get(k).copied().unwrap_or((0, 0.0)));
@@ -88,7 +88,9 @@ fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Reas
     let kind = match cx.dtype(x) {
         DType::F64 => DType::F64,
         t if t.is_float() => DType::F32,
-        other => return Err(format!("a Resize of {other} between elements is newer").into()),
+        other => {
+            return Err(format!("an interpolating Resize of {other} needs a newer opset").into());
+        }
     };
     let x = cx.cast(x, kind);
     let mut sizes = vec![1; cx.rank(x) - axis];
@@ -104,7 +106,7 @@ fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Reas
         let part = cx.mul(cx.gather(x, places(k), axis), cx.constant(weights));
         sum = Some(sum.map_or(part, |sum| cx.add(sum, part)));
     }
-    sum.ok_or_else(|| "a Resize to nothing is newer".into())
+    sum.ok_or_else(|| "a Resize to size 0 needs a newer opset".into())
 }
 
 fn taps(options: &attrs::Resize<'_>, axis: &Axis) -> Result<Taps, Reason> {
@@ -122,7 +124,7 @@ fn taps(options: &attrs::Resize<'_>, axis: &Axis) -> Result<Taps, Reason> {
             _ => return None,
         })
     };
-    let newer = || format!("a Resize of mode `{mode}` with `{coordinates}` is newer");
+    let newer = || format!("a Resize of mode `{mode}` with `{coordinates}` needs a newer opset");
     let (smooth, a) = (options.antialias, options.cubic_coeff_a);
     let each = (0..to).map(|i| {
         let place = place(i).ok_or_else(newer)?;
@@ -179,7 +181,7 @@ fn cubic(options: &attrs::Resize<'_>, place: f32, size: i64) -> Vec<(i64, f32)> 
     near.map(weigh).map(held).collect()
 }
 
-/// All elements that the filter, stretched where the image becomes smaller, covers.
+/// All elements that the filter covers. If the image becomes smaller, the filter is stretched.
 fn filtered(place: f32, axis: &Axis, support: f32, weight: impl Fn(f32) -> f32) -> Vec<(i64, f32)> {
     let stretch = axis.scale.min(1.0);
     let (centre, reach) = (place + 0.5, support / stretch);

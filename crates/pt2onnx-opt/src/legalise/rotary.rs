@@ -16,11 +16,11 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let given = input(node, 0)?;
     let options = attrs::RotaryEmbedding::read(node)?;
     let packed = match cx.rank(given) {
-        3 => Some(options.num_heads.filter(|h| *h > 0).ok_or("it has no num_heads")?),
+        3 => Some(options.num_heads.filter(|h| *h > 0).ok_or("num_heads is missing")?),
         4 => None,
         rank => return Err(format!("RotaryEmbedding of rank {rank}").into()),
     };
-    // As batch, length, heads, size.
+    // `(batch, length, heads, size)`
     let x = match packed {
         Some(heads) => cx.reshape_op(given, cx.ints(&[0, 0, heads, -1]), attrs::Reshape::default()),
         None => cx.transpose(given, &[0, 2, 1, 3]),

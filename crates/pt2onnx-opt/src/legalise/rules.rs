@@ -1,4 +1,4 @@
-//! The table of rules: one per operator and step. Steps that only widen types or add attributes with defaults need none.
+//! The rules, one per operator and step. Steps that only add types, or attributes with defaults, need none.
 
 use super::{
     activation, attention, axes, bits, comparison, einsum,
@@ -15,16 +15,16 @@ use pt2onnx_ir::{Model, NodeId};
 pub(super) enum When {
     /// If the older form does not accept the node.
     Needed,
-    /// Always: the older form may accept the node and not mean what it says. What the older form means, both do.
+    /// Always: the older form may accept the node but mean something else. The newer form keeps the meaning of the older one.
     Wider,
-    /// Always: both forms may accept a node and mean different things.
+    /// Always: both forms may accept a node but mean different things.
     Always,
 }
 
-/// Edits the node or replaces it. The error says what has no older form.
+/// Edits or replaces the node. The error says what cannot be expressed.
 type Apply = fn(&mut Model, NodeId) -> Result<Done, Reason>;
 
-/// How one operator goes down one step: from the form since `since` to what the opset before has.
+/// Rewrites an operator for one step: from the form that exists since `since` to the form before it.
 pub(super) struct Rule {
     pub op: &'static str,
     pub since: u32,

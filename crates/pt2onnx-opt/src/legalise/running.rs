@@ -1,4 +1,4 @@
-//! Running sums and products by `Scan`.
+//! Cumulative sums and products by `Scan`.
 
 use super::{
     error::Reason,
@@ -8,11 +8,11 @@ use super::{
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
 use pt2onnx_symbolic::Expr;
 
-/// `CumSum` and `CumProd` along an axis that is known.
+/// `CumSum` and `CumProd` along a known axis.
 pub(super) fn along(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = known_ints(model, id, 1, "axes")?.unwrap_or_default();
     let &[axis] = axis.as_slice() else {
-        return Err("it has no axis".into());
+        return Err("its axis is missing".into());
     };
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;

@@ -1,4 +1,4 @@
-//! Scattering: what reduces, one index after the other; what has several indices, into what is flat.
+//! Scattering: reductions by a loop over the indices, index tuples by one index into a flat tensor.
 
 use super::{
     axes,
@@ -12,7 +12,7 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `ScatterElements` and `ScatterND` with one of these reductions, else as they are.
+/// `ScatterElements` and `ScatterND` with one of these reductions; others are kept.
 pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, Reason> {
     if !newer.contains(&attrs::ScatterND::read(&model[id])?.reduction) {
         return Ok(Done::Kept);
@@ -43,7 +43,7 @@ fn combined(cx: &Builder, how: &str, a: Value, b: Value) -> Value {
     }
 }
 
-/// `step` for each number below `count`, on what it gave before.
+/// Applies `step` to the data once for each number below `count`.
 fn repeated(
     cx: &Builder,
     count: &Expr,
@@ -63,7 +63,7 @@ fn repeated(
     Ok(made[0])
 }
 
-/// Along the axis, so that no two indices of a step are the same.
+/// A loop along the axis, so that the indices of a step are distinct.
 fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let how = attrs::ScatterND::read(node)?.reduction;
@@ -81,7 +81,7 @@ fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     Ok(vec![made])
 }
 
-/// Tuple by tuple.
+/// A loop over the tuples.
 fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let how = attrs::ScatterND::read(node)?.reduction;
@@ -96,7 +96,7 @@ fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     Ok(vec![made])
 }
 
-/// The tuples one below the other, the updates likewise, and their number.
+/// The tuples as rows of a matrix, the updates in the same order, and their number.
 fn rows(
     cx: &Builder,
     data: Value,
@@ -104,9 +104,9 @@ fn rows(
     updates: Value,
 ) -> Result<(Value, Value, Expr), Reason> {
     let dims = cx.shape(indices);
-    let (length, outer) = dims.split_last().ok_or("its indices are no tuples")?;
+    let (length, outer) = dims.split_last().ok_or("its indices have no dimensions")?;
     let known = length.as_int().and_then(|l| usize::try_from(l).ok());
-    let known = known.ok_or("tuples of unknown length are newer")?;
+    let known = known.ok_or("tuples of unknown length need a newer opset")?;
     let rest = cx.shape(data).get(known..).unwrap_or_default().to_vec();
     let count = Expr::product(outer.to_vec());
     let tuples = cx.reshape(indices, &[count.clone(), length.clone()]);
@@ -115,7 +115,7 @@ fn rows(
     Ok((tuples, cx.reshape(updates, &sizes), count))
 }
 
-/// `ScatterND` as rows of a matrix.
+/// `ScatterND` into the rows of a matrix.
 pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
@@ -134,7 +134,7 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `ScatterElements` by its old name, with indices from the front.
+/// `Scatter`, the older name of `ScatterElements`, with indices counted from the front.
 pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     axes::axis(model, id)?;
     let origins = model[id].origins.clone();

@@ -1,4 +1,4 @@
-//! Sizes, ranges and what is filled by them.
+//! Shapes, ranges, and operators that fill or rearrange a tensor.
 
 use super::{
     error::Reason,
@@ -10,7 +10,7 @@ use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Reduction, Type, Value, attr
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// A part of all sizes.
+/// `Shape` with `start` and `end`: a slice of the whole shape.
 pub(super) fn shape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
@@ -22,7 +22,7 @@ pub(super) fn shape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// Where 0 could be a size: a branch for what has no elements.
+/// `Reshape` with `allowzero`: if a size may be 0, there is a branch for tensors without elements.
 pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if !attrs::Reshape::read(&model[id])?.allowzero {
         return without(model, id, "allowzero");
@@ -31,7 +31,9 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let known = constant_ints(model, target);
     match known {
         Some(known) if !known.contains(&0) => without(model, id, "allowzero"),
-        Some(known) if known.contains(&-1) => Err("a Reshape to 0 and -1 at once is newer".into()),
+        Some(known) if known.contains(&-1) => {
+            Err("a Reshape to both 0 and -1 needs a newer opset".into())
+        }
         Some(_) => replace(model, id, |cx, node| Ok(vec![empty(cx, input(node, 0)?, target)?])),
         None => replace(model, id, |cx, node| {
             let x = input(node, 0)?;
@@ -54,17 +56,17 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, Reason> {
     let kind = cx.dtype(x);
     let zero = Scalar::Int(0).to_tensor(kind).and_then(|t| t.reshaped(vec![1]));
-    let zero = zero.ok_or_else(|| format!("an empty tensor of {kind} is newer"))?;
+    let zero = zero.ok_or_else(|| format!("an empty tensor of {kind} needs a newer opset"))?;
     Ok(cx.emit1("ConstantOfShape", &[Some(shape)], attributes([("value", zero.into())])))
 }
 
-/// One side of the diagonal kept by a comparison of row and column.
+/// `Trilu`: elements are selected by comparing row and column.
 pub(super) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let dims = cx.shape(x);
         let [.., rows, columns] = dims.as_slice() else {
-            return Err("Trilu of less than two dimensions".into());
+            return Err("Trilu needs two dimensions or more".into());
         };
         let row = cx.unsqueeze(cx.iota(rows), &[1]);
         let row = match node.input(1) {
@@ -91,7 +93,7 @@ pub(super) fn cast_like(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// From the places of a tensor of ones: `start + i * delta`.
+/// `Range`: `start + i * delta`, for positions `i` in a tensor of ones.
 pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
@@ -118,7 +120,7 @@ pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The numbers below `count`, a vector of one element.
+/// The numbers below `count`, which is a vector with one element.
 pub(super) fn places(cx: &Builder, count: Value) -> Value {
     let one = Tensor::vector(&[1i64]);
     let ones = cx.emit1("ConstantOfShape", &[Some(count)], attributes([("value", one.into())]));
@@ -129,7 +131,7 @@ pub(super) fn places(cx: &Builder, count: Value) -> Value {
     cx.squeeze(found, &[0])
 }
 
-/// Column, row, depth: as a transpose between reshapes. The other mode is what there always was.
+/// `DepthToSpace` in mode `CRD` by a transpose between reshapes. Older forms have the other mode.
 pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if attrs::DepthToSpace::read(&model[id])?.mode == "DCR" {
         return without(model, id, "mode");
@@ -138,7 +140,7 @@ pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Reas
         let x = input(node, 0)?;
         let block = attrs::DepthToSpace::blocksize(node)?;
         let [n, c, h, w] = <[Expr; 4]>::try_from(cx.shape(x).to_vec())
-            .map_err(|_| "DepthToSpace of other than four dimensions")?;
+            .map_err(|_| "DepthToSpace needs four dimensions")?;
         let b = Expr::int(block);
         let depth = c.floor_div(&Expr::int(block * block));
         let apart =
@@ -149,7 +151,7 @@ pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Reas
     })
 }
 
-/// A bias of zero where there is none.
+/// Adds a bias of zero if there is none.
 pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let kind = input(&model[id], 0).map(|x| dtype(model, x))?;
     let zero = kind.and_then(|kind| Scalar::Int(0).to_tensor(kind));
@@ -162,7 +164,7 @@ pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     Ok(Done::Kept)
 }
 
-/// Scales that are not given are empty, and so is the region.
+/// `roi` and scales that are not given become empty tensors.
 pub(super) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let mut inputs = model[id].inputs().to_vec();
     inputs.resize(inputs.len().max(3), None);
@@ -176,7 +178,7 @@ pub(super) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, Reaso
     Ok(Done::Kept)
 }
 
-/// The value as an attribute of the one kind that there always was.
+/// `Constant`: numbers become a tensor, the only kind of value in older forms.
 pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     use Attribute::{Float, Floats, Int, Ints};
     let given = model[id].attributes.first().map(|(_, v)| v.clone());
@@ -185,21 +187,21 @@ pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         Some(Float(f)) => Tensor::scalar(f),
         Some(Ints(v)) => Tensor::vector(&v),
         Some(Floats(v)) => Tensor::vector(&v),
-        _ => return Err("this kind of Constant is newer".into()),
+        _ => return Err("this kind of Constant needs a newer opset".into()),
     };
     model[id].attributes.clear();
     set(model, id, "value", tensor);
     Ok(Done::Kept)
 }
 
-/// `Expand` of the value.
+/// `ConstantOfShape` by `Expand` of the value.
 pub(super) fn expanded(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let value = match attrs::ConstantOfShape::read(node)?.value {
             Some(t) => t.reshaped(Vec::new()).ok_or("its value is no single element")?,
             None => Tensor::scalar(0f32),
         };
-        let shape = node.input(0).ok_or("it has no shape")?;
+        let shape = node.input(0).ok_or("its shape is missing")?;
         Ok(vec![cx.emit1("Expand", &[Some(cx.constant(value)), Some(shape)], Default::default())])
     })
 }

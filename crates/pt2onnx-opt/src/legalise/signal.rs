@@ -1,4 +1,4 @@
-//! Fourier transforms: the axis that was an attribute, and transforms of known length as matrix products.
+//! Fourier transforms: the axis becomes an attribute, and transforms of known length become matrix products.
 
 use super::{
     error::Reason,
@@ -10,19 +10,19 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
 
-/// The longest transform that becomes a matrix product.
+/// The longest transform that is written as a matrix product.
 const LONGEST: i64 = 512;
 
-/// The axis was an attribute, 1 by default; it is an input, -2 by default. The one-sided inverse is new.
+/// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no one-sided inverse.
 pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = match model[id].input(2) {
         Some(axis) => {
             let known = constant_ints(model, axis).filter(|v| v.len() == 1);
-            known.ok_or("an axis that is computed is newer")?[0]
+            known.ok_or("a computed axis needs a newer opset")?[0]
         }
         None => -2,
     };
-    // Negative axes were not always understood.
+    // Not all runtimes understand negative axes there.
     let axis = match axis {
         0.. => axis,
         _ => axis + rank_of(model, id, 0)? as i64,
@@ -36,13 +36,13 @@ pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     }
 }
 
-/// By a product with the cosines and one with the sines.
+/// A product with the cosines and one with the sines.
 pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let length = match model[id].input(1) {
         None => None,
         Some(length) => {
             let known = constant_ints(model, length).filter(|v| v.len() == 1);
-            Some(known.ok_or("a length that is computed is newer")?[0])
+            Some(known.ok_or("a computed length needs a newer opset")?[0])
         }
     };
     replace(model, id, |cx, node| emit(cx, node, length))
@@ -56,12 +56,12 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Re
     let attrs::DFT { inverse, onesided } = attrs::DFT::read(node)?;
     let half = inverse && onesided;
     let size = cx.dim(x, axis as i64).as_int();
-    let size = size.ok_or("a DFT of unknown length is newer")?;
+    let size = size.ok_or("a DFT of unknown length needs a newer opset")?;
     let length = length.unwrap_or(if half { 2 * (size - 1) } else { size });
     if !(1..=LONGEST).contains(&length) {
-        return Err(format!("a DFT of more than {LONGEST} elements is newer").into());
+        return Err(format!("a DFT of more than {LONGEST} elements needs a newer opset").into());
     }
-    // What is behind the length is cut off; what is missing before it is 0, and has no rows.
+    // Elements beyond the length are cut off. Missing ones are 0 and need no rows.
     let used = if half { length / 2 + 1 } else { length }.min(size);
     let made = match (half, onesided) {
         (false, true) => length / 2 + 1,
@@ -77,7 +77,7 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Re
     let imaginary = (cx.dim(x, -1).as_int() == Some(2)).then(|| part(1));
     let matrix = |f: fn(f64) -> f64| {
         let weight = |row: i64| match (half, inverse) {
-            // Each stands for its conjugate, too.
+            // Each stands for its conjugate too.
             (true, _) if row != 0 && 2 * row != length => 2.0 / length as f64,
             (_, true) => 1.0 / length as f64,
             _ => 1.0,
@@ -96,7 +96,7 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Re
         shaped.map(|t| cx.constant(t)).ok_or("a matrix of another size")
     };
     let (cosines, sines) = (matrix(f64::cos)?, matrix(f64::sin)?);
-    // With e^(-it) forwards and e^(it) backwards.
+    // e^(-it) forwards, e^(it) backwards.
     let turned = |a: Value, b: Option<Value>, plus: bool| {
         let first = cx.matmul(a, cosines);
         match b.map(|b| cx.matmul(b, sines)) {

@@ -1,4 +1,4 @@
-//! `TopK` with what it was told later.
+//! `TopK`: options that older forms do not have.
 
 use super::{
     error::Reason,
@@ -8,7 +8,7 @@ use super::{
 use crate::facts::dtype;
 use pt2onnx_ir::{Model, NodeId, attrs};
 
-/// The smallest are the largest of the negated.
+/// The smallest elements are the largest of the negated ones.
 pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let largest = attrs::TopK::read(&model[id])?.largest;
     without(model, id, "sorted")?;
@@ -19,7 +19,7 @@ pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, Reason>
     let x = input(&model[id], 0)?;
     let float = dtype(model, x).is_some_and(|t| t.is_float());
     if !float {
-        return Err("the smallest of integers are newer".into());
+        return Err("the smallest integers need a newer opset".into());
     }
     replace(model, id, |cx, node| {
         let axis = attrs::TopK::read(node)?.axis;
@@ -33,11 +33,11 @@ pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, Reason>
     })
 }
 
-/// Their number as an attribute.
+/// The number of elements becomes an attribute.
 pub(super) fn top_k_number(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let known = known_ints(model, id, 1, "numbers")?.unwrap_or_default();
     let &[k] = known.as_slice() else {
-        return Err("it has no number".into());
+        return Err("its number of elements is missing".into());
     };
     ints_as_attribute(model, id, 1, "k")?;
     set(model, id, "k", k);

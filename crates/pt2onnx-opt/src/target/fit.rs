@@ -14,20 +14,20 @@ impl Target {
         }
     }
 
-    /// The opsets that the runtime reads, of those that can be written.
+    /// The opsets that the runtime reads and that can be written.
     pub fn opsets(self) -> RangeInclusive<u32> {
         let newest = self.runtime().map(|r| r.newest_opset);
         let (first, last) = (*OPSETS.start(), *OPSETS.end());
         first..=newest.unwrap_or(last).min(last)
     }
 
-    /// Whether the runtime has no operator for the node, or one that does not take it, whatever the types.
+    /// Whether the runtime does not support the node, whatever its types are.
     pub(crate) fn lacks(self, model: &Model, id: NodeId) -> bool {
         let lacks = |r: &Runtime| r.lacks(model, id).is_some();
         self.runtime().is_some_and(lacks)
     }
 
-    /// Whether the runtime reads an opset.
+    /// Checks whether the runtime reads an opset.
     ///
     /// # Errors
     /// It does not.
@@ -39,10 +39,10 @@ impl Target {
     }
 }
 
-/// Makes a legal model one that the runtime runs, and tells what a caller should know.
+/// Changes a legal model so that the runtime can run it. Returns warnings.
 ///
 /// # Errors
-/// The runtime has not what the model needs.
+/// The runtime does not read the model's opset, or does not support some nodes.
 pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError> {
     target.reads(model.opset)?;
     if let Some(runtime) = target.runtime() {
