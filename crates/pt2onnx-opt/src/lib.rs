@@ -27,6 +27,8 @@
 //! that edits nodes itself has [`substitute`], [`bypass`] and [`become_node`]. Every standard pass is made of these same items and
 //! takes time linear in the size of the model. See the crate's `examples/`.
 
+#![warn(missing_debug_implementations)]
+
 mod casts;
 mod cleanup;
 mod cse;
@@ -60,3 +62,8 @@ pub use pattern::{Match, Pattern, PatternError};
 pub use rewrite::{become_node, bypass, substitute};
 pub use target::{Target, TargetError, Unrunnable, fit};
 pub use types::infer_types;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
