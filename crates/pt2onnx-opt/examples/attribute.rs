@@ -29,3 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(ty.as_deref(), Some("float[n,8,16,16]"));
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

@@ -52,3 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(model.nodes(Model::MAIN).count(), 4);
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

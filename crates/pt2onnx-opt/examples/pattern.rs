@@ -43,3 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(operators, ["Silu", "Silu", "Relu"]);
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

@@ -109,7 +109,7 @@ pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> 
     let mut changed = false;
     for id in graph.nodes() {
         let model = &*graph.model;
-        if !model.may_be(id, last) || !model[id].domain.is_empty() {
+        if !model.may_be(id, last) {
             continue;
         }
         let candidates = fusions.iter().filter(|(ops, _)| ops.contains(&model[id].op()));

@@ -111,7 +111,8 @@ impl Pass {
         Self { precondition, ..self }
     }
 
-    /// Runs the pass once over one graph, whatever level the options have. Nodes must have the canonical form; see [`GraphMut`].
+    /// Runs the pass once over one graph, whatever level the options have. Nodes must have the canonical form (see [`GraphMut`]);
+    /// [`optimize`](crate::optimize) with this pass alone takes models of any opset.
     pub fn run(&self, graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         (self.run)(graph, options)
     }
@@ -204,4 +205,38 @@ pub struct UnknownPass {
     pub name: String,
     /// The names that there are.
     pub known: Vec<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passes(names: &[&'static str]) -> Passes {
+        names.iter().map(|name| Pass::new(name, |_, _| false)).collect()
+    }
+
+    fn names(passes: &Passes) -> Vec<&'static str> {
+        passes.iter().map(|p| p.name).collect()
+    }
+
+    #[test]
+    fn names_are_unique_and_keep_their_place() {
+        let given = passes(&["a", "b", "a"]);
+        assert_eq!(names(&given), ["a", "b"]);
+        let more = given
+            .with(Pass::new("a", |_, _| true).level(Level::Off))
+            .with(Pass::new("c", |_, _| false));
+        assert_eq!(names(&more), ["a", "b", "c"]);
+        assert_eq!(more.get("a").map(|p| p.level), Ok(Level::Off));
+        assert_eq!(more.without("b").map(|p| names(&p)), Ok(vec!["a", "c"]));
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_with_the_known_ones() {
+        let error = passes(&["a", "b"]).without("c").map(drop);
+        assert_eq!(
+            error.map_err(|e| e.to_string()),
+            Err("there is no pass `c`; there are a, b".into())
+        );
+    }
 }

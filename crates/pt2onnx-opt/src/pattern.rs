@@ -13,6 +13,7 @@ use std::str::FromStr;
 /// | `x` | any value; the same value wherever the name is written |
 /// | `0.5`, `-inf` | a float constant with one element of that value, rounded to its type |
 /// | `Mul(x, Sigmoid(x))` | the only output of a node of ONNX's own domain, given patterns for its first inputs |
+/// | `com.example.Silu(x)` | the same for a node of the domain `com.example` |
 /// | `s:Sigmoid(x)` | the same, and lets `s` be the node's output |
 /// | `{a \| b}` | one of several patterns |
 /// | `?Cast(Relu(x))` | the node, or else what its first operand pattern finds |
@@ -44,6 +45,8 @@ enum Part {
     Either(Vec<Part>),
     Node {
         label: Option<Name>,
+        /// Empty for ONNX's own domain.
+        domain: Name,
         op: Name,
         inputs: Vec<Part>,
     },
@@ -154,10 +157,11 @@ fn solve<'p>(
             let goals: Vec<_> = [(p, value)].into_iter().chain(rest.iter().copied()).collect();
             solve(model, &goals, found.clone(), complete)
         }),
-        Part::Node { label, op, inputs } => {
+        Part::Node { label, domain, op, inputs } => {
             let id = model.producer(value)?;
             let node = &model[id];
-            if !node.is(op) || node.outputs().len() != 1 || node.inputs().len() < inputs.len() {
+            let same = node.domain == domain.as_str() && node.op() == op;
+            if !same || node.outputs().len() != 1 || node.inputs().len() < inputs.len() {
                 return None;
             }
             if let Some(label) = label
@@ -168,7 +172,7 @@ fn solve<'p>(
             if !found.nodes.contains(&id) {
                 found.nodes.push(id);
             }
-            let orders: &[[usize; 2]] = match commutes(op) && inputs.len() == 2 {
+            let orders: &[[usize; 2]] = match node.is(op) && commutes(op) && inputs.len() == 2 {
                 true if node.inputs().len() != 2 => return None,
                 true => &[[0, 1], [1, 0]],
                 false => &[[0, 1]],
@@ -306,15 +310,16 @@ impl Parser<'_> {
         }
         if self.eat(':') {
             return match self.part()? {
-                Part::Node { label: None, op, inputs } => {
-                    Ok(Part::Node { label: Some(word), op, inputs })
+                Part::Node { label: None, domain, op, inputs } => {
+                    Ok(Part::Node { label: Some(word), domain, op, inputs })
                 }
                 _ => Err("an operator after `:`"),
             };
         }
         if self.eat('(') {
             let inputs = self.list(',', ')', "`,` or `)`")?;
-            return Ok(Part::Node { label: None, op: word, inputs });
+            let (domain, op) = word.rsplit_once('.').unwrap_or(("", &word));
+            return Ok(Part::Node { label: None, domain: domain.into(), op: op.into(), inputs });
         }
         Ok(Part::Any(word))
     }
@@ -323,6 +328,24 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::Pattern;
+    use pt2onnx_ir::Model;
+
+    #[test]
+    fn domains_are_told_apart() {
+        let text = r#"<ir_version: 9, opset_import: ["" : 20, "com.example" : 1]>
+            main_graph (float[n] x) => (float[n] y) { a = Relu (x) b = com.example.Relu (a) y = Relu (b) }"#;
+        let model: Model = text.parse().unwrap();
+        let found = |pattern: &str| {
+            let pattern: Pattern = pattern.parse().unwrap();
+            let nodes = model.nodes(Model::MAIN).enumerate();
+            let found = nodes.filter(|(_, id)| pattern.find(&model, *id).is_some());
+            found.map(|(i, _)| i).collect::<Vec<_>>()
+        };
+        assert_eq!(found("Relu(x)"), [0, 2]);
+        assert_eq!(found("com.example.Relu(x)"), [1]);
+        assert_eq!(found("Relu(com.example.Relu(Relu(x)))"), [2]);
+        assert!(found("Relu(Relu(x))").is_empty());
+    }
 
     #[test]
     fn errors_say_what_is_expected_and_where() {
