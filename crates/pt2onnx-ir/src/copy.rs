@@ -1,8 +1,6 @@
 //! Functions of one model in another.
 
-use crate::{
-    Attribute, Function, InsertPoint, Model, RegionId, Type, Value, model::Def, model::is_unknown,
-};
+use crate::{Attribute, Def, Function, InsertPoint, Model, RegionId, Type, Value, is_unknown};
 use rustc_hash::FxHashMap;
 
 impl Model {
@@ -65,8 +63,13 @@ impl Copy<'_> {
                 self.describe(output, value);
             }
         }
-        let outputs: Vec<_> = data.outputs().iter().map(|&v| self.value(v)).collect();
+        let outputs: Vec<_> = data.output_values().map(|v| self.value(v)).collect();
         self.to.set_outputs(copy, &outputs);
+        for (i, output) in data.outputs().iter().enumerate() {
+            if let Some(name) = &output.name {
+                self.to.set_output_name(copy, i, name.clone());
+            }
+        }
         copy
     }
 

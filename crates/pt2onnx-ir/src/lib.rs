@@ -29,31 +29,45 @@
 
 mod attribute;
 mod builder;
+mod conforms;
 mod copy;
+mod describe;
 mod function;
 mod generated;
+mod ids;
 mod infer;
 mod ir_version;
 mod model;
 mod names;
+mod node;
 mod op_set;
+mod origin;
+mod outputs;
 mod parse;
+mod read;
+mod region;
 pub mod schema;
 mod text;
 mod types;
 mod uses;
+mod value;
 mod verify;
+mod walk;
 
-pub use attribute::{Attribute, AttributeError, Attributes, FromAttribute};
+pub use attribute::{Attribute, Attributes};
 pub use builder::{Builder, Fault, Operand, Reduction};
+pub use conforms::conforms;
 pub use function::Function;
 pub use generated::attrs;
-pub use model::{
-    Def, InsertPoint, Metadata, Model, Name, Node, NodeId, Origin, OriginId, Region, RegionId,
-    Value, ValueData, is_unknown,
-};
+pub use ids::{NodeId, OriginId, RegionId, Value};
+pub use model::Model;
+pub use node::Node;
 pub use op_set::OpSet;
+pub use origin::{Metadata, Name, Origin};
 pub use parse::ParseError;
-pub use types::{Shape, TensorType, Type};
+pub use read::{AttributeError, FromAttribute};
+pub use region::{InsertPoint, Output, Region};
+pub use types::{Shape, TensorType, Type, is_unknown};
 pub use uses::Use;
-pub use verify::{VerifyError, conforms, verify};
+pub use value::{Def, ValueData};
+pub use verify::{VerifyError, verify};

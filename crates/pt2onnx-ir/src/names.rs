@@ -1,6 +1,6 @@
 //! Names: what has none gets one, and no name stands twice.
 
-use crate::{Model, Name, Value, model::Def};
+use crate::{Model, Name, Value, value::Def};
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use smol_str::format_smolstr;
@@ -12,11 +12,13 @@ impl Model {
     /// Renames what would clash, and names everything that is used and has no name. Inputs and outputs of the main
     /// graph keep theirs first, then constants, then the others in the order they were made. Functions have names of their own.
     pub fn assign_names(&mut self) {
+        self.finish_outputs();
         let scopes = self.scopes();
         let mut taken = vec![Taken::default(); self.functions.len() + 1];
         taken[0].reserve(self.values().count());
         let mut nameless = Vec::new();
-        let mut order: Vec<Value> = self.inputs().iter().chain(self.outputs()).copied().collect();
+        let mut order: Vec<Value> =
+            self.inputs().iter().copied().chain(self.output_values()).collect();
         order.extend(
             self.values().filter(|(_, d)| matches!(d.def(), Def::Constant(_))).map(|(v, _)| v),
         );

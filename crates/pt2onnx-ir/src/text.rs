@@ -1,8 +1,8 @@
 //! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `...`.
 
 use crate::{
-    Attribute, Function, Model, NodeId, RegionId, Value, model::Def, schema::AttributeKind,
-    types::onnx_name,
+    Attribute, Function, Model, NodeId, RegionId, Value, schema::AttributeKind, types::onnx_name,
+    value::Def,
 };
 use pt2onnx_tensor::{DType, Tensor};
 use std::{
@@ -33,6 +33,11 @@ pub(crate) const KINDS: [(AttributeKind, &str); 14] = [
 
 impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.has_finished_outputs() {
+            let mut finished = self.clone();
+            finished.finish_outputs();
+            return finished.fmt(f);
+        }
         write!(
             f,
             "<\n  ir_version: {},\n  opset_import: [\"\" : {}",
@@ -77,9 +82,9 @@ impl Model {
             }
             f.write_str(">")?;
         }
-        let names = |values: &[Value]| list(values.iter().map(|v| self.name_of(*v)));
         let body = &self[function.body];
-        let (inputs, outputs) = (names(body.inputs()), names(body.outputs()));
+        let inputs = list(body.inputs().iter().map(|v| self.name_of(*v)));
+        let outputs = list(body.output_values().map(|v| self.name_of(v)));
         writeln!(f, " ({inputs}) => ({outputs})\n{{")?;
         for (value, constant) in self.constants_of(function.body) {
             let (name, value) = (self.name_of(value), tensor(constant));
@@ -93,7 +98,7 @@ impl Model {
     fn constants_of(&self, root: RegionId) -> Vec<(Value, &Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
-            used.extend(self[region].outputs());
+            used.extend(self[region].output_values());
             for node in self.nodes(region) {
                 used.extend(self[node].inputs().iter().flatten());
                 todo.extend(self[node].regions());
@@ -120,7 +125,7 @@ impl Model {
         };
         let (inputs, outputs) = (
             list(self[region].inputs().iter().map(input)),
-            list(self[region].outputs().iter().map(typed)),
+            list(self[region].output_values().map(|v| typed(&v))),
         );
         writeln!(f, "{name} ({inputs}) => ({outputs})")?;
         if region == Self::MAIN {

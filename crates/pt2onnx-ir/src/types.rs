@@ -48,6 +48,11 @@ impl Type {
     }
 }
 
+/// Whether nothing is known of a dimension: its symbol is one that no program can spell.
+pub fn is_unknown(dim: &Expr) -> bool {
+    dim.as_symbol().is_some_and(|s| s.starts_with('?'))
+}
+
 /// ONNX's spelling of an element type in text: `float`, `double`, `int64`.
 pub(crate) fn onnx_name(dtype: DType) -> &'static str {
     match dtype {
@@ -93,7 +98,7 @@ impl fmt::Display for TensorType {
                 for (i, dim) in dims.iter().enumerate() {
                     f.write_str(if i == 0 { "[" } else { "," })?;
                     match dim.as_symbol() {
-                        _ if crate::model::is_unknown(dim) => f.write_str("?")?,
+                        _ if is_unknown(dim) => f.write_str("?")?,
                         Some(name) => f.write_str(name)?,
                         None if dim.as_int().is_some() => write!(f, "{dim}")?,
                         None => write!(f, "\"{dim}\"")?,

@@ -1,6 +1,6 @@
 //! Where a value is used: mostly in one place or two, a shared constant in thousands.
 
-use crate::{NodeId, RegionId};
+use crate::ids::{NodeId, RegionId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -68,12 +68,11 @@ impl Uses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Model;
     use indexmap::IndexSet;
 
     #[test]
     fn few_or_many_they_are_a_set_in_order() {
-        let at = |i: u32| Use::Output(Model::MAIN, i);
+        let at = |i: u32| Use::Output(RegionId::MAIN, i);
         let (mut uses, mut set) = (Uses::default(), IndexSet::new());
         // Numbers up and down, some of them twice.
         for step in 0..200 {

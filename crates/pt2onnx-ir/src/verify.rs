@@ -1,11 +1,6 @@
 //! Checks a model against what every consumer relies on.
 
-use crate::{
-    Model, Node, NodeId, RegionId, Type, Value,
-    model::Def,
-    names::Taken,
-    schema::{self, OpSchema, ParamKind},
-};
+use crate::{Def, Model, Node, NodeId, RegionId, Value, conforms, names::Taken, schema};
 
 /// What is wrong, and in which node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,10 +14,10 @@ pub struct VerifyError {
 
 /// Checks that
 /// - every used value is defined before its use, in the same region or one around it;
-/// - no name stands for two values of the graph or of a function, or for two nodes;
-/// - every node of ONNX's own domain is an operator of the model's opset (or its function's), with as many inputs and outputs, the
-///   attributes and the element types that the operator's schema allows, type variables bound once;
-/// - inputs and outputs of the main graph have types;
+/// - no two values of the graph or of a function have the same name, and no two nodes;
+/// - every node of ONNX's own domain is an operator of the model's opset (or its function's), with the number of inputs
+///   and outputs, the attributes and the element types that its schema allows; each type variable stands for one type;
+/// - inputs and outputs of the main graph have types, and outputs have different names;
 /// - other domains are imported.
 ///
 /// # Errors
@@ -35,7 +30,7 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
         errors: Vec::new(),
     };
     v.names();
-    v.signature();
+    v.interface();
     v.region(Model::MAIN);
     for function in &model.functions {
         v.opset = function.imports.get("").copied().unwrap_or(model.opset);
@@ -85,12 +80,26 @@ impl Verifier<'_> {
         }
     }
 
-    fn signature(&mut self) {
-        for (kind, values) in [("input", self.model.inputs()), ("output", self.model.outputs())] {
-            for (i, &value) in values.iter().enumerate() {
-                if self.model[value].ty.is_none() {
-                    self.error(format!("{kind} {i} of the graph"), "its type is not known");
+    /// Inputs and outputs of the main graph.
+    fn interface(&mut self) {
+        let model = self.model;
+        for (i, &input) in model.inputs().iter().enumerate() {
+            if model[input].ty.is_none() {
+                self.error(format!("input {i} of the graph"), "its type is not known");
+            }
+        }
+        let mut taken = Taken::default();
+        for (i, output) in model.outputs().iter().enumerate() {
+            let place = format!("output {i} of the graph");
+            if model.output_type(output).is_none() {
+                self.error(&place, "its type is not known");
+            }
+            match model.output_name(output) {
+                None => self.error(&place, "it has no name"),
+                Some(name) if !taken.insert(name.clone()) => {
+                    self.error(&place, format!("another output has the name `{name}`"));
                 }
+                Some(_) => {}
             }
         }
     }
@@ -113,7 +122,7 @@ impl Verifier<'_> {
                 scope.push(value);
             }
         }
-        for &value in self.model[region].outputs() {
+        for value in self.model[region].output_values() {
             self.used(value, || "the graph's outputs".to_owned());
         }
         scope.into_iter().for_each(|v| self.defined[v.index()] = false);
@@ -146,116 +155,4 @@ impl Verifier<'_> {
             self.at(id, what);
         }
     }
-}
-
-impl Model {
-    /// A node for messages: its operator, and the source node and line it comes from.
-    pub fn describe(&self, node: NodeId) -> String {
-        let node = &self[node];
-        let origin = node.origins.first().map(|o| &self[*o]);
-        let Some(origin) = origin.filter(|o| !o.op.is_empty()) else {
-            return match &node.name {
-                Some(name) => format!("{} `{name}`", node.op),
-                None => node.op.to_string(),
-            };
-        };
-        let place = origin.location.as_deref().map(|l| format!(" at {l}")).unwrap_or_default();
-        format!("{} (from {} `{}`{place})", node.op, origin.op, origin.node)
-    }
-}
-
-/// Whether a node fits an operator's schema.
-///
-/// # Errors
-/// What does not fit, in words.
-pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
-    let op = &node.op;
-    let missing = |i: usize| {
-        let wanted = schema.input(i).is_some_and(|p| p.kind == ParamKind::Single);
-        (wanted || i >= node.inputs().len()) && node.input(i).is_none()
-    };
-    let variadic_from = schema.inputs.iter().position(|p| p.kind == ParamKind::Variadic);
-    if variadic_from.is_none() && node.inputs().len() > schema.inputs.len() {
-        return Err(format!(
-            "{op} takes {} inputs, {} are given",
-            schema.inputs.len(),
-            node.inputs().len()
-        ));
-    }
-    if let Some(missing) = (0..schema.min_inputs as usize).find(|&i| missing(i)) {
-        return Err(format!("{op} needs input {missing}"));
-    }
-    let variadic_outputs = schema.outputs.last().is_some_and(|p| p.kind == ParamKind::Variadic);
-    if node.outputs().len() < schema.min_outputs as usize
-        || (!variadic_outputs && node.outputs().len() > schema.outputs.len())
-    {
-        return Err(format!("{op} does not have {} outputs", node.outputs().len()));
-    }
-    for (name, value) in &node.attributes {
-        match schema.attribute(name) {
-            None => {
-                return Err(format!("{op} of opset {} has no attribute {name}", schema.since));
-            }
-            Some(formal) if formal.kind != value.kind() => {
-                return Err(format!(
-                    "attribute {name} of {op} is {:?}, given is {:?}",
-                    formal.kind,
-                    value.kind()
-                ));
-            }
-            Some(_) => {}
-        }
-    }
-    if let Some(missing) =
-        schema.attributes.iter().find(|a| a.required && node.attribute(a.name).is_none())
-    {
-        return Err(format!("{op} needs the attribute {}", missing.name));
-    }
-    let mut bound: Vec<(&str, pt2onnx_tensor::DType)> = Vec::new();
-    let inputs = node.inputs().iter().enumerate().map(|(i, v)| (*v, schema.input(i)));
-    let outputs = node.outputs().iter().enumerate().map(|(i, v)| (Some(*v), schema.output(i)));
-    for (value, formal) in inputs.chain(outputs) {
-        let (Some(value), Some(formal)) = (value, formal) else {
-            continue;
-        };
-        let t = match &model[value].ty {
-            Some(Type::Tensor(t)) => t,
-            Some(other) if schema.type_set(formal.ty).is_some_and(|set| !set.has(other)) => {
-                return Err(format!(
-                    "{op} of opset {} does not take {other} as {}",
-                    schema.since, formal.name
-                ));
-            }
-            _ => continue,
-        };
-        let Some(allowed) = schema.type_set(formal.ty) else {
-            if formal.ty != format!("tensor({})", crate::types::onnx_name(t.dtype)) {
-                return Err(format!(
-                    "{} of {op} is {}, given is {}",
-                    formal.name, formal.ty, t.dtype
-                ));
-            }
-            continue;
-        };
-        if !allowed.has_tensor(t.dtype) {
-            return Err(format!(
-                "{op} of opset {} does not take {} as {}",
-                schema.since, t.dtype, formal.name
-            ));
-        }
-        if formal.kind == ParamKind::Variadic && !formal.homogeneous {
-            continue;
-        }
-        match bound.iter().find(|(name, _)| *name == formal.ty) {
-            Some((_, other)) if *other != t.dtype => {
-                return Err(format!(
-                    "{} of {op} is {}, where {other} is wanted",
-                    formal.name, t.dtype
-                ));
-            }
-            Some(_) => {}
-            None => bound.push((formal.ty, t.dtype)),
-        }
-    }
-    Ok(())
 }

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write!(std::io::stdout(), "{model}")?;
     assert!(verify(&model).is_ok());
     assert_eq!(attrs::MaxPool::read(&model[pool])?.strides, Some(vec![2, 2]));
-    let ty = model[model.outputs()[0]].ty.as_ref().map(ToString::to_string);
+    let ty = model.outputs().first().and_then(|o| model.output_type(o)).map(ToString::to_string);
     assert_eq!(ty.as_deref(), Some("float[n,8,16,16]"));
     Ok(())
 }

@@ -4,7 +4,6 @@ use crate::{
     eval,
     graph::{Changed, GraphMut},
     pass::Options,
-    rewrite,
 };
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
@@ -24,7 +23,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             for (output, tensor) in outputs.into_iter().zip(results) {
                 if model[output].uses().len() > 0 {
                     let constant = model.add_constant(tensor);
-                    rewrite::substitute(model, output, constant);
+                    model.replace_all_uses(output, constant);
                 }
             }
             changed |= model.erase(node);

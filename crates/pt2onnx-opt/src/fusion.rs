@@ -146,12 +146,7 @@ fn apply(graph: &mut GraphMut<'_>, last: NodeId, found: &Match<'_>, fusion: &Fus
         }
         return false;
     };
-    let output = found.output();
-    if model[value].name.is_none() && model.producer(value).is_some() {
-        model[value].name = model[output].name.take();
-        model[value].ty = model[output].ty.clone();
-    }
-    rewrite::substitute(model, output, value);
+    rewrite::substitute(model, found.output(), value);
     // A node that several of the others use can be erased only after them.
     while found.nodes().iter().any(|&n| model.contains(n) && model.erase(n)) {}
     true

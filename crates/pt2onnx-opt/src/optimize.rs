@@ -6,7 +6,7 @@ use crate::{
     pass::{Options, Pass},
     sizes, types,
 };
-use pt2onnx_ir::{Model, Value};
+use pt2onnx_ir::Model;
 
 /// Runs the passes of the options over the main graph and each function's body until no pass changes it, or
 /// [`Options::max_rounds`] times. Graphs of other than the [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS) are left out.
@@ -40,8 +40,7 @@ pub fn optimize(model: &mut Model, options: &Options) {
 /// As [`optimize`], for models of other producers: passes rely on the types that follow from the model's inputs
 /// ([`infer_types`](crate::infer_types)) instead of the types in the file. Graph outputs get the file's types back.
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
-    let claimed = |v: &Value| model[*v].ty.clone();
-    let claims: Vec<_> = model.outputs().iter().map(claimed).collect();
+    let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
     opaque::each_graph(model, |graph| {
         let contents = types::infer(graph);
         if options.active().any(|p| p.name == "fold") {
@@ -49,7 +48,7 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
         }
     });
     optimize(model, options);
-    for (value, claim) in model.outputs().to_vec().into_iter().zip(claims) {
+    for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
         model[value].ty = claim;
     }
 }

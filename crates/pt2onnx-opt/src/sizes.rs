@@ -1,6 +1,6 @@
 //! Sizes that a model computes at run time, as expressions over the sizes of its inputs.
 
-use crate::{eval, facts::known, graph::GraphMut, rewrite};
+use crate::{eval, facts::known, graph::GraphMut};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -107,7 +107,7 @@ pub(crate) fn spell_out(graph: &mut GraphMut<'_>, contents: &Contents) {
             && model[id].op() != "Identity"
         {
             let constant = model.add_constant(tensor);
-            rewrite::substitute(model, output, constant);
+            model.replace_all_uses(output, constant);
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::{
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::{
-    Attribute, Function, Model, Node, NodeId, RegionId, Value, schema::AttributeKind,
+    Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value,
+    schema::AttributeKind,
 };
 use pt2onnx_proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
@@ -80,6 +81,15 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     Ok(Parts { model: proto, graph, initialisers, declared })
 }
 
+/// The outputs of a region, each made as ONNX wants it.
+fn finished(region: &Region) -> Result<Vec<Value>, Error> {
+    let value = |output: &Output| match output.is_finished() {
+        true => Ok(output.value()),
+        false => Err(Error::Unnamed(output.value().index())),
+    };
+    region.outputs().iter().map(value).collect()
+}
+
 struct Cx<'a> {
     model: &'a Model,
     ir_version: u32,
@@ -116,7 +126,7 @@ impl<'a> Cx<'a> {
     fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
-            used.extend(self.model[region].outputs());
+            used.extend(self.model[region].output_values());
             for id in self.model.nodes(region) {
                 let node = &self.model[id];
                 used.extend(node.inputs().iter().flatten());
@@ -196,7 +206,7 @@ impl<'a> Cx<'a> {
     /// Calls `give` with each node of a region, and then with the types of its outputs. Outputs of the region have their types
     /// in the graph's frame.
     fn nodes(&mut self, region: RegionId, mut give: impl FnMut(Part)) -> Result<(), Error> {
-        let outputs: BTreeSet<Value> = self.model[region].outputs().iter().copied().collect();
+        let outputs: BTreeSet<Value> = self.model[region].output_values().collect();
         for id in self.model.nodes(region) {
             give(Part::Node(self.node(id)?));
             for &value in self.model[id].outputs() {
@@ -222,7 +232,7 @@ impl<'a> Cx<'a> {
             name: Some(data.name.as_deref().unwrap_or(name).to_owned()),
             doc_string: data.doc_string.as_deref().map(str::to_owned),
             input: described(data.inputs())?,
-            output: described(data.outputs())?,
+            output: described(&finished(data)?)?,
             metadata_props: if region == Model::MAIN {
                 metadata(&self.model.graph_metadata)
             } else {
@@ -258,7 +268,7 @@ impl<'a> Cx<'a> {
             name: Some(function.name.clone()),
             domain: Some(function.domain.clone()),
             input: self.names(body.inputs())?,
-            output: self.names(body.outputs())?,
+            output: self.names(&finished(body)?)?,
             overload: text(&function.overload),
             attribute: function.attributes.clone(),
             attribute_proto: function

@@ -158,7 +158,7 @@ fn what_the_file_says_is_kept() {
     let model = stable(&m);
     assert_eq!((model.opset, model.ir_version()), (13, 8));
     assert_eq!(model.imports.get_index(0), Some((&"ai.onnx.ml".into(), &3)));
-    let seq = model[model.outputs()[1]].ty.as_ref().unwrap();
+    let seq = model[model.outputs()[1].value()].ty.as_ref().unwrap();
     assert_eq!(seq.to_string(), "seq(map(int64, float[3]))");
     let odd = model.nodes(Model::MAIN).nth(1).unwrap();
     assert_eq!(model[odd].attribute("blob").unwrap().regions(), []);

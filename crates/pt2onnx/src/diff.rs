@@ -121,7 +121,7 @@ impl Facts {
         vec![
             facts("opsets", true, opsets.chain([ir_version]).collect()),
             facts("inputs", true, typed(model.inputs())),
-            facts("outputs", true, typed(model.outputs())),
+            facts("outputs", true, typed(&model.output_values().collect::<Vec<_>>())),
             facts("operators", true, operators(model)),
             facts("weights", true, weights(model, options)),
             facts("values", false, inner(model)),
@@ -196,7 +196,7 @@ fn inner(model: &Model) -> Vec<(String, String)> {
         let bodies = nodes.iter().flat_map(|n| model[*n].regions());
         let given = bodies.flat_map(|r| model[r].inputs());
         for &value in made.chain(given) {
-            if !model[value].is_left_out() && !model.outputs().contains(&value) {
+            if !model[value].is_left_out() && !model.output_values().any(|v| v == value) {
                 let (name, ty) = typed(model, value);
                 all.push((format!("{scope}{name}"), ty));
             }

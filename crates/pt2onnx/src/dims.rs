@@ -345,7 +345,7 @@ fn dim(model: &Model, target: &str) -> Result<Expr, DimError> {
 
 fn end(model: &Model, name: &str) -> Result<Value, DimError> {
     find(model, name)
-        .filter(|v| model.inputs().contains(v) || model.outputs().contains(v))
+        .filter(|v| model.inputs().contains(v) || model.output_values().any(|o| o == *v))
         .ok_or_else(|| DimError::NoValue(name.to_owned()))
 }
 

@@ -97,9 +97,10 @@ pub(crate) fn name(
     };
     let inputs: Vec<_> = names.inputs.iter().cloned().map(Some).collect();
     let mut plan = Vec::new();
-    for (what, values, new) in
-        [("input", model.inputs(), inputs), ("output", model.outputs(), outputs)]
-    {
+    for (what, values, new) in [
+        ("input", model.inputs().to_vec(), inputs),
+        ("output", model.output_values().collect(), outputs),
+    ] {
         if new.len() > values.len() {
             let names: Vec<String> = values.iter().map(|v| called(&model[*v])).collect();
             return Err(NameError::Surplus {
@@ -139,7 +140,7 @@ pub(crate) fn finish(model: &mut Model, names: &Names) -> Result<(), NameError> 
 
 /// The value of that name, inputs and outputs first; also by the name it had before.
 pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
-    let ends = || model.inputs().iter().chain(model.outputs()).copied();
+    let ends = || model.inputs().iter().copied().chain(model.output_values());
     let is = |v: &Value| model[*v].name.as_deref() == Some(name);
     let was = |v: &Value| original(&model[*v]) == Some(name);
     let live = || model.values().map(|(v, _)| v).filter(|v| lives(model, *v));
@@ -195,7 +196,7 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
     }
     for (other, data) in model.values().filter(|(v, _)| !new_names.contains_key(v)) {
         let holder = match data.def() {
-            _ if model.outputs().contains(&other) => "another output",
+            _ if model.output_values().any(|v| v == other) => "another output",
             Def::Input(region, _) if *region == Model::MAIN => "another input",
             Def::Constant(_) if data.uses().len() > 0 => "a weight",
             // Values in between are nobody's interface: they step aside and are named anew.

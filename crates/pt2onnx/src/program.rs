@@ -86,9 +86,8 @@ impl OnnxProgram {
             let mut typed = model.clone();
             pt2onnx_opt::infer_types(&mut typed);
             verify(&typed)?;
-            let ends = model.outputs().iter().zip(typed.outputs());
-            let wrong =
-                ends.filter_map(|(claimed, made)| mismatch(&model, *claimed, &typed, *made));
+            let ends = model.output_values().zip(typed.output_values());
+            let wrong = ends.filter_map(|(claimed, made)| mismatch(&model, claimed, &typed, made));
             match wrong.collect::<Vec<_>>() {
                 wrong if wrong.is_empty() => Ok(()),
                 wrong => Err(wrong),

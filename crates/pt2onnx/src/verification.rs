@@ -220,8 +220,8 @@ impl OnnxProgram {
         inputs: &[Tensor],
         expected: &[Tensor],
     ) -> Result<Verification, Error> {
-        let name = |v: &pt2onnx_ir::Value| self.model()[*v].name.as_deref().unwrap_or_default();
-        let outputs = self.model().outputs().iter();
+        let name = |v: pt2onnx_ir::Value| self.model()[v].name.as_deref().unwrap_or_default();
+        let outputs = self.model().output_values();
         let names: Vec<String> = outputs.map(|v| name(v).to_owned()).collect();
         if names.len() != expected.len() {
             let given = expected.len();

@@ -20,7 +20,7 @@ fn ends(program: &pt2onnx::OnnxProgram) -> String {
     };
     let list =
         |values: &[pt2onnx::ir::Value]| values.iter().map(show).collect::<Vec<_>>().join(", ");
-    format!("{} -> {}", list(model.inputs()), list(model.outputs()))
+    format!("{} -> {}", list(model.inputs()), list(&model.output_values().collect::<Vec<_>>()))
 }
 
 #[test]

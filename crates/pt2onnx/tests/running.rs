@@ -71,8 +71,8 @@ fn fixed_and_dynamic_batch() {
     let (fixed, dynamic) = (case("resnet_fixed"), case("resnet_dynamic"));
     let ends = |program: &OnnxProgram| {
         let model = program.model();
-        let ends = model.inputs().iter().chain(model.outputs());
-        let shown = ends.map(|v| model[*v].ty.as_ref().unwrap().to_string());
+        let ends = model.inputs().iter().copied().chain(model.output_values());
+        let shown = ends.map(|v| model[v].ty.as_ref().unwrap().to_string());
         shown.collect::<Vec<_>>().join(" -> ")
     };
 

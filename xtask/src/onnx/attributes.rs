@@ -31,8 +31,8 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
     let mut modules = Vec::new();
     let mut root = String::from(
         "\nuse pt2onnx_tensor::Tensor;\n\n\
-         use crate::attribute::{Attribute, AttributeError, Attributes, attributes};\n\
-         use crate::{Node, RegionId, Type};\n\n",
+         use crate::attribute::{Attribute, Attributes, attributes};\n\
+         use crate::{AttributeError, Node, RegionId, Type};\n\n",
     );
     let any =
         |s: &&Schema| !optional_attributes(s).is_empty() || !required_attributes(s).is_empty();

@@ -20,6 +20,14 @@ pub(super) enum Role<'a> {
     Output(&'static str),
 }
 
+/// An output of the model.
+pub(super) struct Output {
+    pub name: Option<Name>,
+    pub value: Value,
+    /// What it is to the program, by PyTorch's name.
+    pub kind: &'static str,
+}
+
 impl<'a> Driver<'a> {
     /// Says what a value is to the program.
     pub(super) fn note(&self, value: Value, role: Role) {
@@ -137,9 +145,8 @@ impl<'a> Driver<'a> {
                     // Of what was not translated, outputs cannot tell more.
                     Err(error) => errors.extend((!self.partial).then_some(error)),
                     Ok(Some(value)) => {
-                        let value = self.own_output(arg, value, &outputs);
-                        self.note(value, Role::Output(spec.kind()));
-                        outputs.push(value);
+                        let name = arg.name().cloned();
+                        outputs.push(Output { name, value, kind: spec.kind() });
                     }
                     Ok(None) => warnings.push(format!(
                         "output {i} is None in the program and left out of the model"
@@ -170,7 +177,20 @@ impl<'a> Driver<'a> {
             reason: fault.to_string(),
         }));
         self.errors.signature.extend(errors);
-        self.cx.edit(|model| model.set_outputs(Model::MAIN, &outputs));
+        let values: Vec<Value> = outputs.iter().map(|output| output.value).collect();
+        self.cx.edit(|model| {
+            model.set_outputs(Model::MAIN, &values);
+            for (i, output) in outputs.iter().enumerate() {
+                if let Some(name) = &output.name {
+                    model.set_output_name(Model::MAIN, i, name.clone());
+                }
+            }
+            model.finish_outputs();
+            let values: Vec<Value> = model.output_values().collect();
+            for (value, output) in values.into_iter().zip(&outputs) {
+                self.annotator.value(model, value, Role::Output(output.kind));
+            }
+        });
         warnings
     }
 
@@ -201,21 +221,6 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-    }
-
-    /// ONNX wants each output to be a value of its own that a node makes, and users want it by its name.
-    fn own_output(&self, arg: &Argument, value: Value, before: &[Value]) -> Value {
-        let own = self.distinct(value, before);
-        if let Some(name) = arg.name().cloned() {
-            self.cx.edit(|model| model[own].name = Some(name));
-        }
-        own
-    }
-
-    /// The value, or a copy of it where it is no node's or an output already.
-    pub(super) fn distinct(&self, value: Value, before: &[Value]) -> Value {
-        let from_node = self.cx.model().producer(value).is_some() && !before.contains(&value);
-        if from_node { value } else { self.cx.identity(value) }
     }
 }
 

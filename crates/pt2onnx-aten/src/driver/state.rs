@@ -1,9 +1,12 @@
 //! State: what becomes of the values that a program writes into buffers, parameters and inputs.
 
-use super::{Driver, onnx_type, signature::Role};
+use super::{
+    Driver, onnx_type,
+    signature::{Output, Role},
+};
 use crate::SignatureError;
 use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};
-use pt2onnx_ir::{Model, Value};
+use pt2onnx_ir::Model;
 
 /// What to do with the final values of buffers, parameters and inputs that a program writes into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +54,7 @@ impl<'a> Driver<'a> {
         &self,
         program: &ExportedProgram,
         state: State,
-        outputs: &mut Vec<Value>,
+        outputs: &mut Vec<Output>,
         warnings: &mut Vec<String>,
     ) -> Vec<SignatureError> {
         let mut errors = Vec::new();
@@ -69,12 +72,9 @@ impl<'a> Driver<'a> {
                         }
                         continue;
                     };
-                    let value = self.distinct(value, outputs);
                     let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
                     let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
-                    self.cx.edit(|model| model[value].name = Some(name.into()));
-                    self.note(value, Role::Output(kind(mutation)));
-                    outputs.push(value);
+                    outputs.push(Output { name: Some(name.into()), value, kind: kind(mutation) });
                 }
             }
         }

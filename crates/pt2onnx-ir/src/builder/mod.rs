@@ -14,7 +14,7 @@ pub use reduction::Reduction;
 
 use crate::{
     Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, Shape, Type, Value, infer,
-    model::{Def, Node},
+    node::Node, value::Def,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
@@ -117,39 +117,20 @@ impl<'m> Builder<'m> {
         (region, inputs)
     }
 
-    /// Closes the innermost open region with its outputs. What is not made by a node of the region, or stands twice, gets
-    /// one that makes it: ONNX wants it so.
+    /// Closes the innermost open region with its outputs, which may be any values.
     pub fn close_region(&self, outputs: &[Value]) {
-        let InsertPoint::End(region) = self.state.borrow().at else {
-            return;
-        };
-        let mut own: Vec<Value> = Vec::with_capacity(outputs.len());
-        for &value in outputs {
-            let value = if self.is_made_in(value, region) && !own.contains(&value) {
-                value
-            } else {
-                self.identity(value)
-            };
-            own.push(value);
-        }
-        self.end_region(&own);
+        self.end_region(|model, region, origins| model.set_outputs_of(region, outputs, origins));
     }
 
-    /// Closes the innermost open region with just these outputs.
-    pub(crate) fn end_region(&self, outputs: &[Value]) {
+    /// Closes the innermost open region; `set` sets its outputs.
+    pub(crate) fn end_region(&self, set: impl FnOnce(&mut Model, RegionId, &[OriginId])) {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
         if let (InsertPoint::End(region), Some(outside)) = (s.at, s.outside.pop()) {
-            s.model.set_outputs(region, outputs);
+            set(s.model, region, &s.origins);
             s.sizes.leave();
             s.at = outside;
         }
-    }
-
-    /// Whether a node of that very region makes the value.
-    pub fn is_made_in(&self, value: Value, region: RegionId) -> bool {
-        let model = self.model();
-        model.producer(value).is_some_and(|node| model[node].region() == region)
     }
 
     /// Notes a fault; the value that was wanted is something harmless instead.

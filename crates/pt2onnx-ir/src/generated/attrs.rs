@@ -7,8 +7,8 @@
 
 use pt2onnx_tensor::Tensor;
 
-use crate::attribute::{Attribute, AttributeError, Attributes, attributes};
-use crate::{Node, RegionId, Type};
+use crate::attribute::{Attribute, Attributes, attributes};
+use crate::{AttributeError, Node, RegionId, Type};
 
 mod a;
 pub use a::*;

@@ -1,7 +1,7 @@
 //! Types that come out of `If`, `Loop` and `Scan`: those that their bodies give.
 
 use super::Node;
-use crate::{Attribute, Shape, TensorType, Type, model::attribute};
+use crate::{Attribute, Shape, TensorType, Type, node::attribute};
 use pt2onnx_symbolic::Expr;
 
 /// The output types of a node with bodies; `None` for other nodes.
@@ -41,7 +41,7 @@ fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
     let Some(Attribute::Region(region)) = attribute(&n.attributes, name) else {
         return Vec::new();
     };
-    let outputs = n.cx.model()[*region].outputs().to_vec();
+    let outputs: Vec<_> = n.cx.model()[*region].output_values().collect();
     outputs.into_iter().map(|v| n.cx.type_of(v)).collect()
 }
 

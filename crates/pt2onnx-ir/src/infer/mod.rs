@@ -10,7 +10,7 @@ pub(crate) use rules::broadcast;
 
 use crate::{
     Attribute, Attributes, Builder, NodeId, Shape, TensorType, Type, Value,
-    model::attribute,
+    node::attribute,
     schema::{self, OpSchema, Param},
     types::from_onnx_name,
 };

@@ -241,8 +241,10 @@ impl<'a, 'm> Grammar<'a, 'm> {
             values.push(value);
         }
         match region {
-            Model::MAIN => self.cx.edit(|model| model.set_outputs(region, &values)),
-            _ => self.cx.end_region(&values),
+            Model::MAIN => self.cx.edit(|model| model.set_outputs_as_written(region, &values)),
+            _ => {
+                self.cx.end_region(|model, region, _| model.set_outputs_as_written(region, &values))
+            }
         }
         self.scopes.pop();
         self.r.leave();

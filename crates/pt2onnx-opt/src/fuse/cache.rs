@@ -4,7 +4,6 @@ use crate::{
     facts::{known, tensor_type},
     graph::{Changed, GraphMut},
     pass::Options,
-    rewrite,
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
@@ -46,7 +45,7 @@ pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             if let Some(owner) = model.producer(new) {
                 model.merge_origins(owner, maker);
             }
-            rewrite::substitute(model, old, new);
+            model.replace_all_uses(old, new);
             model.erase(maker);
         }
         changed = true;

@@ -33,10 +33,6 @@ pub(super) fn replace(
     }
     drop(cx);
     for (&old, new) in node.outputs().iter().zip(made) {
-        if model[new].name.is_none() && model.producer(new).is_some() {
-            model[new].name = model[old].name.take();
-            model[new].ty = model[old].ty.clone().or(model[new].ty.clone());
-        }
         rewrite::substitute(model, old, new);
     }
     match model.erase(id) {

@@ -1,7 +1,9 @@
 //! Random graphs compute the same after the passes as before, interpreted node by node with the evaluator.
 
 use proptest::{prelude::*, test_runner::RngSeed};
-use pt2onnx_ir::{Builder, Def, InsertPoint, Model, TensorType, Type, Value, schema, verify};
+use pt2onnx_ir::{
+    Builder, Def, InsertPoint, Model, Output, TensorType, Type, Value, schema, verify,
+};
 use pt2onnx_opt::{Options, eval::evaluate, optimize};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::{DType, Tensor};
@@ -118,7 +120,7 @@ fn interpret(model: &Model) -> Option<Vec<(String, Tensor)>> {
         let results = evaluate(node, &operands, 1 << 16)?;
         known.extend(node.outputs().iter().copied().zip(results));
     }
-    let named = |v: &Value| (model[*v].name.as_deref().unwrap().to_owned(), known[v].clone());
+    let named = |o: &Output| (model.output_name(o).unwrap().to_string(), known[&o.value()].clone());
     Some(model.outputs().iter().map(named).collect())
 }
 
@@ -132,9 +134,10 @@ proptest! {
         prop_assert!(verify(&model).is_ok());
         let text = model.to_string();
         optimize(&mut model, &Options::default());
-        let inputs = model.outputs().iter().filter(|v| matches!(model[**v].def(), Def::Input(..)));
+        model.finish_outputs();
+        let inputs = model.output_values().filter(|v| matches!(model[*v].def(), Def::Input(..)));
         prop_assert_eq!(inputs.count(), 0);
-        let distinct: HashSet<Value> = model.outputs().iter().copied().collect();
+        let distinct: HashSet<Value> = model.output_values().collect();
         prop_assert_eq!(distinct.len(), before.len());
         let after = interpret(&model);
         prop_assert!(after.is_some(), "{text}\n{model}");

@@ -105,7 +105,7 @@ impl Reader {
         }
         let outputs = proto.output.iter().map(|o| self.find(o, &place));
         let outputs: Vec<Value> = outputs.collect::<Result<_>>()?;
-        self.model.set_outputs(body, &outputs);
+        self.model.set_outputs_as_written(body, &outputs);
         self.model.functions.push(function);
         self.scopes = outer;
         Ok(())
@@ -197,7 +197,7 @@ impl Reader {
         }
         let outputs = outputs.iter().map(|o| self.find(o, &place));
         let outputs: Vec<Value> = outputs.collect::<Result<_>>()?;
-        self.model.set_outputs(region, &outputs);
+        self.model.set_outputs_as_written(region, &outputs);
         self.scopes.pop();
         Ok(())
     }

@@ -175,7 +175,7 @@ impl ModelSummary {
         let mut weights = Tensors::default();
         for (value, data) in model.values() {
             if let Def::Constant(tensor) = data.def()
-                && (data.uses().len() > 0 || model.outputs().contains(&value))
+                && (data.uses().len() > 0 || model.output_values().any(|v| v == value))
             {
                 weights.add(tensor);
             }
@@ -183,7 +183,7 @@ impl ModelSummary {
         Self {
             opset: model.opset,
             inputs: model.inputs().iter().map(end).collect(),
-            outputs: model.outputs().iter().map(end).collect(),
+            outputs: model.output_values().map(|v| end(&v)).collect(),
             nodes: nodes.len(),
             operators,
             weights,

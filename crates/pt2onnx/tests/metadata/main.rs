@@ -75,7 +75,7 @@ fn ours(model: &Model) -> Said {
     graph.remove(GUARDS);
     said.insert("graph".to_owned(), graph);
     values(&mut said, "input", model, model.inputs().iter().copied());
-    values(&mut said, "output", model, model.outputs().iter().copied());
+    values(&mut said, "output", model, model.output_values());
     let weights = model.values().filter(|(_, d)| {
         matches!(d.def(), Def::Constant(_)) && d.uses().len() > 0 && !d.metadata.is_empty()
     });

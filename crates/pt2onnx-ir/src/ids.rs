@@ -1,0 +1,45 @@
+//! Ids: what the values, nodes, regions and origins of a model are named by.
+
+use std::num::NonZeroU32;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(NonZeroU32);
+
+        impl $name {
+            /// Position in the arena: ids count up from 0 in the order of creation.
+            pub fn index(self) -> usize {
+                self.0.get() as usize - 1
+            }
+
+            pub(crate) fn new(index: usize) -> Self {
+                // An arena of 2^32 entries would take hundreds of gigabytes before this could saturate.
+                let number = u32::try_from(index).ok().and_then(|i| NonZeroU32::MIN.checked_add(i));
+                Self(number.unwrap_or(NonZeroU32::MAX))
+            }
+        }
+    };
+}
+id!(
+    /// A value: a graph input, a constant or a node's output.
+    Value
+);
+id!(
+    /// A node.
+    NodeId
+);
+id!(
+    /// A region: the main graph, a body of `If`, `Loop` or `Scan`, or a function's body.
+    RegionId
+);
+id!(
+    /// Where in the source program a node comes from.
+    OriginId
+);
+
+impl RegionId {
+    /// The main graph of every model.
+    pub(crate) const MAIN: Self = Self(NonZeroU32::MIN);
+}

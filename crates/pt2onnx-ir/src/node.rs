@@ -1,0 +1,83 @@
+//! Nodes.
+
+use crate::{
+    attribute::{Attribute, Attributes},
+    ids::{OriginId, RegionId, Value},
+    origin::Name,
+};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub(crate) op: Cow<'static, str>,
+    /// Domain; empty for ONNX's own operators.
+    pub domain: Cow<'static, str>,
+    /// Which of several functions of that domain and name it calls; mostly empty.
+    pub overload: Cow<'static, str>,
+    /// Attributes. Regions in them belong to this node.
+    pub attributes: Attributes,
+    /// Its name, if it has one already.
+    pub name: Option<Name>,
+    /// Where it comes from; several for a fused node, first that whose result it makes.
+    pub origins: SmallVec<[OriginId; 1]>,
+    pub(crate) inputs: SmallVec<[Option<Value>; 4]>,
+    pub(crate) outputs: SmallVec<[Value; 2]>,
+    pub(crate) region: RegionId,
+}
+
+impl Node {
+    /// Operator type.
+    pub fn op(&self) -> &str {
+        &self.op
+    }
+
+    /// Inputs in order; `None` where an optional one is left out.
+    pub fn inputs(&self) -> &[Option<Value>] {
+        &self.inputs
+    }
+
+    /// Input `index`, if given.
+    pub fn input(&self, index: usize) -> Option<Value> {
+        self.inputs.get(index).copied().flatten()
+    }
+
+    /// Outputs in order.
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+
+    /// The region it stands in.
+    pub fn region(&self) -> RegionId {
+        self.region
+    }
+
+    /// Whether it is ONNX's own operator `op`.
+    pub fn is(&self, op: &str) -> bool {
+        self.domain.is_empty() && self.op == op
+    }
+
+    /// The attribute of that name.
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        attribute(&self.attributes, name)
+    }
+
+    /// The integer attribute of that name.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.attribute(name) {
+            Some(Attribute::Int(i)) => Some(*i),
+            _ => None,
+        }
+    }
+
+    /// The regions it owns.
+    pub fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
+        self.attributes.iter().flat_map(|(_, a)| a.regions().iter().copied())
+    }
+}
+
+/// The attribute of that name.
+pub(crate) fn attribute<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Attribute> {
+    attributes.iter().find(|(n, _)| n == name).map(|(_, a)| a)
+}

@@ -1,0 +1,169 @@
+//! Attributes of nodes, read as Rust types and set.
+
+use crate::{attribute::Attribute, ids::RegionId, node::Node, schema::AttributeKind, types::Type};
+use pt2onnx_tensor::Tensor;
+use std::borrow::Cow;
+
+/// Why an attribute could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttributeError {
+    /// A required attribute is missing.
+    #[error("{op} needs the attribute {name}")]
+    Missing {
+        /// Operator of the node.
+        op: String,
+        /// Name of the attribute.
+        name: &'static str,
+    },
+    /// An attribute has another type than the operator's schema says.
+    #[error("attribute {name} of {op} is {expected:?}, given is {given:?}")]
+    Mistyped {
+        /// Operator of the node.
+        op: String,
+        /// Name of the attribute.
+        name: &'static str,
+        /// The type wanted.
+        expected: AttributeKind,
+        /// The type that it has.
+        given: AttributeKind,
+    },
+    /// An attribute in a function refers to an attribute of the function: each call gives it another value.
+    #[error(
+        "attribute {name} of {op} is the function's attribute {of}: its value is not known here"
+    )]
+    Reference {
+        /// Operator of the node.
+        op: String,
+        /// Name of the attribute.
+        name: &'static str,
+        /// Name of the function's attribute.
+        of: String,
+    },
+    /// A string is not UTF-8.
+    #[error("attribute {name} of {op} is not UTF-8")]
+    NotUtf8 {
+        /// Operator of the node.
+        op: String,
+        /// Name of the attribute.
+        name: &'static str,
+    },
+}
+
+/// A Rust type that attributes are read as, by [`Node::read`].
+pub trait FromAttribute<'a>: Sized {
+    /// The type that the attribute must have.
+    const KIND: AttributeKind;
+
+    /// The value, if the attribute holds one of that type.
+    fn from_attribute(attribute: &'a Attribute) -> Option<Self>;
+}
+
+macro_rules! read_as {
+    ($($t:ty, $kind:ident, $v:ident => $value:expr;)*) => {$(
+        impl<'a> FromAttribute<'a> for $t {
+            const KIND: AttributeKind = AttributeKind::$kind;
+
+            fn from_attribute(attribute: &'a Attribute) -> Option<Self> {
+                match attribute {
+                    Attribute::$kind($v) => Some($value),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+read_as! {
+    i64, Int, v => *v;
+    bool, Int, v => *v != 0;
+    f32, Float, v => *v;
+    &'a str, String, v => v;
+    String, String, v => v.clone();
+    &'a Tensor, Tensor, v => v;
+    Tensor, Tensor, v => v.clone();
+    &'a [i64], Ints, v => v;
+    Vec<i64>, Ints, v => v.clone();
+    &'a [f32], Floats, v => v;
+    Vec<f32>, Floats, v => v.clone();
+    &'a [String], Strings, v => v;
+    Vec<String>, Strings, v => v.clone();
+}
+
+impl FromAttribute<'_> for RegionId {
+    const KIND: AttributeKind = AttributeKind::Graph;
+
+    fn from_attribute(attribute: &Attribute) -> Option<Self> {
+        match attribute {
+            Attribute::Region(region) => Some(*region),
+            _ => None,
+        }
+    }
+}
+
+impl FromAttribute<'_> for Type {
+    const KIND: AttributeKind = AttributeKind::TypeProto;
+
+    fn from_attribute(attribute: &Attribute) -> Option<Self> {
+        match attribute {
+            Attribute::Type(ty) => Some(ty.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    /// Reads the attribute of that name; `None` if the node does not have it. An integer is read as `i64`, or as
+    /// `bool` (not 0), a string as `&str`. [`attrs`](crate::attrs) reads all attributes of an ONNX operator.
+    ///
+    /// # Errors
+    /// It has another type, refers to an attribute of a function, or is a string that is not UTF-8.
+    pub fn read<'a, T: FromAttribute<'a>>(
+        &'a self,
+        name: &'static str,
+    ) -> Result<Option<T>, AttributeError> {
+        let Some(attribute) = self.attribute(name) else {
+            return Ok(None);
+        };
+        let op = || self.op().to_owned();
+        T::from_attribute(attribute).map(Some).ok_or_else(|| match attribute {
+            Attribute::Reference { name: of, .. } => {
+                AttributeError::Reference { op: op(), name, of: of.clone() }
+            }
+            other if other.kind() == T::KIND => AttributeError::NotUtf8 { op: op(), name },
+            other => {
+                let (expected, given) = (T::KIND, other.kind());
+                AttributeError::Mistyped { op: op(), name, expected, given }
+            }
+        })
+    }
+
+    /// Reads the attribute of that name, which the node must have.
+    ///
+    /// # Errors
+    /// As [`Node::read`]; also if the node does not have it.
+    pub fn read_required<'a, T: FromAttribute<'a>>(
+        &'a self,
+        name: &'static str,
+    ) -> Result<T, AttributeError> {
+        self.read(name)?.ok_or_else(|| AttributeError::Missing { op: self.op().to_owned(), name })
+    }
+
+    /// Gives an attribute a value: in its place if the node has it, else behind the others.
+    pub fn set_attribute(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Attribute>,
+    ) {
+        let (name, value) = (name.into(), value.into());
+        match self.attributes.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, old)) => *old = value,
+            None => self.attributes.push((name, value)),
+        }
+    }
+
+    /// Removes an attribute; returns its value.
+    pub fn remove_attribute(&mut self, name: &str) -> Option<Attribute> {
+        let at = self.attributes.iter().position(|(n, _)| n == name)?;
+        Some(self.attributes.remove(at).1)
+    }
+}

@@ -1,0 +1,76 @@
+//! Regions: ordered lists of nodes with inputs and outputs.
+
+use crate::{
+    ids::{NodeId, RegionId, Value},
+    origin::{Metadata, Name},
+};
+use std::sync::Arc;
+
+/// An ordered list of nodes with inputs and outputs.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    /// Name of a body; the writer makes one if there is none. The name of the main graph is
+    /// [`Model::name`](crate::Model::name).
+    pub name: Option<Name>,
+    /// Documentation.
+    pub doc_string: Option<Arc<str>>,
+    /// `metadata_props` of a body. Those of the main graph are
+    /// [`Model::graph_metadata`](crate::Model::graph_metadata).
+    pub metadata: Metadata,
+    pub(crate) inputs: Vec<Value>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) first: Option<NodeId>,
+    pub(crate) last: Option<NodeId>,
+}
+
+impl Region {
+    /// Inputs in order.
+    pub fn inputs(&self) -> &[Value] {
+        &self.inputs
+    }
+
+    /// Output slots in order.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// The values in the output slots, in order.
+    pub fn output_values(&self) -> impl ExactSizeIterator<Item = Value> + '_ {
+        self.outputs.iter().map(|output| output.value)
+    }
+}
+
+/// An output slot of a region: any value may stand in it, several slots may hold one value.
+///
+/// ONNX wants more: each output is a value of its own that a node of the region makes.
+/// [`Model::assign_names`](crate::Model::assign_names) inserts an `Identity` for each slot whose value is none.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Name of the output; `None` if it is the value's own name.
+    pub name: Option<Name>,
+    pub(crate) value: Value,
+    /// An `Identity`, not in the region yet, that gives the output if the value cannot be the output itself.
+    pub(crate) copy: Option<NodeId>,
+}
+
+impl Output {
+    /// The value in the slot.
+    pub fn value(&self) -> Value {
+        self.value
+    }
+
+    /// Whether the value can be written as the output; if not, [`Model::finish_outputs`](crate::Model::finish_outputs)
+    /// is still to be called.
+    pub fn is_finished(&self) -> bool {
+        self.name.is_none() && self.copy.is_none()
+    }
+}
+
+/// Where to put a new node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertPoint {
+    /// After all nodes of a region.
+    End(RegionId),
+    /// Before a node.
+    Before(NodeId),
+}

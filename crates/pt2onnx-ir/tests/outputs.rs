@@ -1,0 +1,175 @@
+//! Output slots: what passes do to them, and what is written.
+
+use pt2onnx_ir::{Model, NodeId, Value, verify};
+
+/// A model after `change`, finished and verified.
+fn changed(text: &str, change: impl FnOnce(&mut Model)) -> String {
+    let mut model: Model = text.parse().unwrap();
+    change(&mut model);
+    model.assign_names();
+    verify(&model).unwrap();
+    let text = model.to_string();
+    text.split_once(">\n").unwrap().1.to_owned()
+}
+
+fn node(model: &Model, op: &str) -> NodeId {
+    model.all_nodes().into_iter().find(|n| model[*n].is(op)).unwrap()
+}
+
+/// What a pass that knows nothing of outputs does.
+fn bypass(model: &mut Model, op: &str, input: usize) {
+    let node = node(model, op);
+    let (old, new) = (model[node].outputs()[0], model[node].input(input).unwrap());
+    model.replace_all_uses(old, new);
+    assert!(model.erase(node));
+}
+
+#[test]
+fn an_input_becomes_an_output() {
+    let text = changed("g (float[2] x) => (float[2] y) { y = Relu (x) }", |model| {
+        bypass(model, "Relu", 0);
+        assert_eq!(model.outputs()[0].value(), model.inputs()[0]);
+        assert_eq!(model.outputs()[0].name.as_deref(), Some("y"));
+        verify(model).unwrap();
+        // As it will be written.
+        assert!(model.to_string().contains("y = Identity (x)"), "{model}");
+    });
+    assert_eq!(text, "g (float[2] x) => (float[2] y)\n{\n  y = Identity (x)\n}\n");
+}
+
+#[test]
+fn a_value_becomes_two_outputs() {
+    let graph = "g (float[2] x) => (float[2] y, float[2] z) {
+        y = Relu (x)
+        z = Abs (y)
+    }";
+    let text = changed(graph, |model| bypass(model, "Abs", 0));
+    assert_eq!(
+        text,
+        "g (float[2] x) => (float[2] y, float[2] z)\n{\n  y = Relu (x)\n  z = Identity (y)\n}\n"
+    );
+}
+
+/// The node that made the output has a name, a type and a place: the value that takes its part has them after it.
+#[test]
+fn a_value_takes_the_name_of_the_output() {
+    let graph = "g (float[2] x) => (float[2] y) { t = Relu (x) y = Abs (t) }";
+    let text = changed(graph, |model| bypass(model, "Abs", 0));
+    assert_eq!(text, "g (float[2] x) => (float[2] y)\n{\n  y = Relu (x)\n}\n");
+}
+
+#[test]
+fn a_constant_becomes_an_output() {
+    let graph = |name: &str| {
+        format!(
+            "g (float[1] x) => (float[1] y) <float[1] {name} = {{2.0}}> {{ y = Mul (x, {name}) }}"
+        )
+    };
+    // A weight keeps its name.
+    let text = changed(&graph("w"), |model| bypass(model, "Mul", 1));
+    assert!(text.contains("y = Identity (w)"), "{text}");
+    // A nameless one becomes the output itself.
+    let text = changed(&graph("w"), |model| {
+        let (w, _) = model.values().find(|(_, d)| d.constant().is_some()).unwrap();
+        model[w].name = None;
+        bypass(model, "Mul", 1);
+    });
+    assert_eq!(text, "g (float[1] x) => (float[1] y)\n<\n  float[1] y = {2.0}\n>\n{\n}\n");
+}
+
+#[test]
+fn a_body_gives_a_value_around_it() {
+    let graph = "g (float[2] x, bool c) => (float[2] y) {
+        y = If <then_branch: graph = yes () => (float[2] p) { p = Relu (x) },
+                else_branch: graph = no () => (float[2] q) { q = Abs (x) }> (c)
+    }";
+    let text = changed(graph, |model| bypass(model, "Relu", 0));
+    assert!(text.contains("p = Identity (x)"), "{text}");
+}
+
+/// A copy stands where the node of the output stood, whatever has gone since.
+#[test]
+fn copies_keep_their_place() {
+    let graph = "g (float[2] x) => (float[2] y, float[2] z) {
+        y = Relu (x)
+        t = Neg (x)
+        u = Abs (t)
+        z = Neg (u)
+    }";
+    let text = changed(graph, |model| {
+        bypass(model, "Relu", 0);
+        bypass(model, "Neg", 0);
+    });
+    assert_eq!(
+        text,
+        "g (float[2] x) => (float[2] y, float[2] z)\n{\n  y = Identity (x)\n  u = Abs (x)\n  z = Neg (u)\n}\n"
+    );
+}
+
+#[test]
+fn what_was_copied_can_become_an_output_again() {
+    let graph = "g (float[2] x) => (float[2] y) { t = Neg (x) y = Abs (x) }";
+    let text = changed(graph, |model| {
+        let t = model[node(model, "Neg")].outputs()[0];
+        bypass(model, "Abs", 0);
+        let x: Value = model.inputs()[0];
+        let neg = node(model, "Neg");
+        model.replace_all_uses(x, t);
+        model.replace_input(neg, 0, Some(x));
+    });
+    assert_eq!(text, "g (float[2] x) => (float[2] y)\n{\n  y = Neg (x)\n}\n");
+}
+
+#[test]
+fn any_values_can_be_set() {
+    let graph = "g (float[2] x) => (float[2] y) { y = Relu (x) }";
+    let text = changed(graph, |model| {
+        let (x, y) = (model.inputs()[0], model.outputs()[0].value());
+        model.set_outputs(Model::MAIN, &[x, y, y]);
+        for (i, name) in ["a", "b", "c"].into_iter().enumerate() {
+            model.set_output_name(Model::MAIN, i, name);
+        }
+    });
+    assert_eq!(
+        text,
+        "g (float[2] x) => (float[2] a, float[2] b, float[2] c)\n{\n  b = Relu (x)\n  a = Identity (x)\n  c = Identity (b)\n}\n"
+    );
+}
+
+#[test]
+fn interfaces_are_verified() {
+    let wrong = |change: &dyn Fn(&mut Model)| {
+        let graph = "g (float[2] x) => (float[2] y, float[2] z) { y = Relu (x) z = Abs (x) }";
+        let mut model: Model = graph.parse().unwrap();
+        change(&mut model);
+        let errors: Vec<String> =
+            verify(&model).unwrap_err().iter().map(|e| e.to_string()).collect();
+        errors.join("\n")
+    };
+    assert_eq!(
+        wrong(&|m| m.set_output_name(Model::MAIN, 1, "y")),
+        "output 1 of the graph: another output has the name `y`"
+    );
+    let value = |m: &Model| m.outputs()[1].value();
+    assert_eq!(
+        wrong(&|m| {
+            let z = value(m);
+            m[z].name = None;
+        }),
+        "output 1 of the graph: it has no name"
+    );
+    assert_eq!(
+        wrong(&|m| {
+            let z = value(m);
+            m[z].ty = None;
+        }),
+        "output 1 of the graph: its type is not known"
+    );
+    assert_eq!(
+        wrong(&|m| {
+            let x = m.inputs()[0];
+            m[x].ty = None;
+        }),
+        "input 0 of the graph: its type is not known"
+    );
+}
