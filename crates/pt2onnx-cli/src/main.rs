@@ -62,7 +62,7 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
-        Some(Command::Show { model }) => print(show::show(&model)?),
+        Some(Command::Show { model, dot }) => print(show::show(&model, dot)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => print(ops::list(json)),

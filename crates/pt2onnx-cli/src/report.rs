@@ -254,7 +254,7 @@ fn program(failures: &[Failure]) -> Report {
     };
     let report = failures.iter().fold(Report::new(Code::Program, what), Report::place);
     let bug = |f: &Failure| {
-        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_)))
+        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)))
     };
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
     if failures.iter().all(bug) {

@@ -11,7 +11,7 @@ use crate::{
     op_set::{OpSet, OpTag},
     origin::{Metadata, Origin},
     region::{InsertPoint, Region},
-    types::Type,
+    types::{Type, unknown_symbol},
     uses::{Use, Uses},
     value::{Def, ValueData},
 };
@@ -118,7 +118,7 @@ impl Model {
     /// A dimension that nothing is known of, equal to no other.
     pub fn unknown_dim(&mut self) -> Expr {
         self.unknown_dims += 1;
-        Expr::symbol(&format!("?{}", self.unknown_dims))
+        unknown_symbol(self.unknown_dims)
     }
 
     /// Registers where nodes come from.

@@ -35,7 +35,7 @@ impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.has_finished_outputs() {
             let mut finished = self.clone();
-            finished.finish_outputs();
+            finished.finish_all_outputs();
             return finished.fmt(f);
         }
         write!(

@@ -43,7 +43,7 @@ impl Fusion {
     /// A fusion of the nodes that `pattern` finds; see [`Pattern`] for how it is written.
     ///
     /// `rewrite` emits nodes before the last node found and returns the value that replaces that node's output, which must have the
-    /// same type. It may also return an existing value. The fusion is undone if it returns `None`, if the builder has a fault, or if
+    /// same type. It may also return an existing value. The fusion is undone if it returns `None`, if the builder has diagnostics, or if
     /// the opset of the graph does not have a node as it was emitted.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ fn apply(graph: &mut GraphMut<'_>, last: NodeId, found: &Match<'_>, fusion: &Fus
     let cx = Builder::new(model, InsertPoint::Before(last), Constraints::default());
     cx.set_origins(&origins);
     let made = fusion.replacement(&cx, found);
-    let sound = cx.take_faults().is_empty();
+    let sound = cx.take_diagnostics().is_empty();
     drop(cx);
     let new = new_nodes(model, before, last);
     let Some(value) = made.filter(|_| sound && new.iter().all(|&n| legal(model, n, opset))) else {

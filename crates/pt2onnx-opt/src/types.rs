@@ -33,11 +33,10 @@ fn region(cx: &Builder, region_id: RegionId, found: &mut Contents) {
         if !known(&cx.model(), id) {
             continue;
         }
-        let types = cx.inferred(id);
         // Nobody has verified the model: a type that cannot be inferred is not an error.
-        if !cx.take_faults().is_empty() {
+        let Ok(types) = cx.inferred(id) else {
             continue;
-        }
+        };
         let outputs = cx.model()[id].outputs().to_vec();
         for (&value, ty) in outputs.iter().zip(types) {
             if let Some(ty) = ty {

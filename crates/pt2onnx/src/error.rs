@@ -215,7 +215,7 @@ impl Failure {
                     "write this part of the model in other operations; `pt2onnx explain {op}` tells of this one"
                 ))
             }
-            Reason::Lower(LowerError::WrongType { .. } | LowerError::Fault(_)) => {
+            Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)) => {
                 Some("this is a bug of pt2onnx: please report it with the archive".to_owned())
             }
             Reason::Pass(_) | Reason::Signature(_) => None,

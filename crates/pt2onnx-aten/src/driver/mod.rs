@@ -159,7 +159,7 @@ impl<'a> Driver<'a> {
         match self.translate(op, node, &recorded) {
             Err(_) if admitted => {
                 self.abandoned = true;
-                self.cx.take_faults();
+                let _ = self.cx.take_diagnostics();
                 let outputs = self.foreign(node)?;
                 self.define(node, &recorded, outputs)
             }
@@ -200,7 +200,7 @@ impl<'a> Driver<'a> {
     }
 
     fn without_faults(&self, outputs: Outputs) -> Lowered<Outputs> {
-        match self.cx.take_faults().into_iter().next() {
+        match self.cx.take_diagnostics().into_iter().next() {
             Some(fault) => Err(fault.into()),
             None => Ok(outputs),
         }
@@ -385,7 +385,7 @@ impl<'a> Driver<'a> {
     /// Gives the results of a node that failed values of the recorded types, so that the nodes behind it can be tried.
     fn stand_ins(&mut self, node: &'a Node) {
         self.partial = true;
-        self.cx.take_faults();
+        let _ = self.cx.take_diagnostics();
         for (name, meta) in self.results(node) {
             if let (Some(name), Some(meta)) = (name, meta) {
                 let value = self.cx.edit(|m| {

@@ -169,7 +169,7 @@ impl<'a> Driver<'a> {
             }
         }
         errors.extend(self.state_outputs(program, state, &mut outputs, &mut warnings));
-        let faults = self.cx.take_faults();
+        let faults = self.cx.take_diagnostics();
         let faults = faults.into_iter().take(if self.partial { 0 } else { 1 });
         errors.extend(faults.map(|fault| SignatureError {
             what: "output",
@@ -185,7 +185,7 @@ impl<'a> Driver<'a> {
                     model.set_output_name(Model::MAIN, i, name.clone());
                 }
             }
-            model.finish_outputs();
+            model.finish_outputs(Model::MAIN);
             let values: Vec<Value> = model.output_values().collect();
             for (value, output) in values.into_iter().zip(&outputs) {
                 self.annotator.value(model, value, Role::Output(output.kind));

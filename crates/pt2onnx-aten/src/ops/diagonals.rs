@@ -111,7 +111,7 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
         };
         match Tensor::from_slice(sizes, &mask) {
             Ok(mask) => return cx.constant(mask),
-            Err(error) => cx.fault(error.to_string()),
+            Err(error) => cx.report(error.to_string()),
         }
     }
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);

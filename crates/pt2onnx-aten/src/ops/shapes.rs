@@ -76,7 +76,7 @@ pub(super) fn constant(cx: &Cx, shape: &[i64], elements: &[i64]) -> Value {
     match Tensor::from_slice(shape, elements) {
         Ok(tensor) => cx.constant(tensor),
         Err(error) => {
-            cx.fault(error.to_string());
+            cx.report(error.to_string());
             cx.ints(&[])
         }
     }

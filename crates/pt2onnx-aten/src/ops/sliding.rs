@@ -18,7 +18,7 @@ pub(super) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64)
     match Tensor::from_slice(shape, &elements) {
         Ok(tensor) => cx.constant(tensor),
         Err(e) => {
-            cx.fault(e.to_string());
+            cx.report(e.to_string());
             cx.ints(&elements)
         }
     }

@@ -71,6 +71,9 @@ pub enum Command {
         /// The model
         #[arg(value_name = "MODEL.onnx")]
         model: PathBuf,
+        /// Print a drawing in the DOT language instead: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
+        #[arg(long)]
+        dot: bool,
     },
     /// Tell whether archives would be converted with the options given, and all that is in the way
     #[command(after_help = AFTER_CHECK)]
@@ -374,6 +377,7 @@ mod tests {
             (&["inspect", "m.pt2"], true),
             (&["inspect", "m.pt2", "--json"], true),
             (&["show", "m.onnx"], true),
+            (&["show", "m.onnx", "--dot"], true),
             (&["show"], false),
             (&["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"], true),
             (&["optimize", "m.onnx"], false),

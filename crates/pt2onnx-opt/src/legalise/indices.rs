@@ -30,8 +30,8 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     cx.set_origins(&origins);
     cx.bind_dims(data);
     let counted = from_front(&cx, index, &cx.dim(data, axis as i64));
-    if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string().into());
+    if let Some(diagnostic) = cx.take_diagnostics().first() {
+        return Err(diagnostic.to_string().into());
     }
     drop(cx);
     model.replace_input(id, 1, Some(counted));

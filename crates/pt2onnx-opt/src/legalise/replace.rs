@@ -28,8 +28,8 @@ pub(super) fn replace(
         cx.bind_dims(*value);
     }
     let made = emit(&cx, &node)?;
-    if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string().into());
+    if let Some(diagnostic) = cx.take_diagnostics().first() {
+        return Err(diagnostic.to_string().into());
     }
     drop(cx);
     for (&old, new) in node.outputs().iter().zip(made) {

@@ -146,8 +146,8 @@ pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     cx.bind_dims(data);
     let axis = axis_of(&cx, &node)?;
     let index = from_front(&cx, indices, &cx.dim(data, axis as i64));
-    if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string().into());
+    if let Some(diagnostic) = cx.take_diagnostics().first() {
+        return Err(diagnostic.to_string().into());
     }
     drop(cx);
     model.replace_input(id, 1, Some(index));

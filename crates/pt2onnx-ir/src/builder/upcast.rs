@@ -11,7 +11,7 @@ use crate::{
 use pt2onnx_tensor::DType;
 
 /// The type variables of one node that stand for another type than the caller's.
-pub(super) struct Detour {
+pub(super) struct Upcast {
     schema: &'static OpSchema,
     /// Type variable, the caller's type, the type computed in.
     wider: Vec<(&'static str, DType, DType)>,
@@ -19,7 +19,7 @@ pub(super) struct Detour {
 
 impl Builder<'_> {
     /// What `op` needs to take inputs of these types; nothing if it takes them as they are.
-    pub(super) fn detour(&self, op: &str, inputs: &[Option<Value>]) -> Option<Detour> {
+    pub(super) fn upcast(&self, op: &str, inputs: &[Option<Value>]) -> Option<Upcast> {
         let schema = schema::lookup(op, schema::CANONICAL_OPSET)?;
         let mut wider: Vec<(&'static str, DType, DType)> = Vec::new();
         for (i, value) in inputs.iter().enumerate() {
@@ -39,22 +39,22 @@ impl Builder<'_> {
                 wider.push((formal.ty, given, to));
             }
         }
-        (!wider.is_empty()).then_some(Detour { schema, wider })
+        (!wider.is_empty()).then_some(Upcast { schema, wider })
     }
 }
 
-impl Detour {
+impl Upcast {
     fn of(&self, variable: &str) -> Option<&(&'static str, DType, DType)> {
         self.wider.iter().find(|(name, ..)| *name == variable)
     }
 
     pub(super) fn enter(&self, cx: &Builder, input: usize, value: Value) -> Value {
-        let detour = self.schema.input(input).and_then(|formal| self.of(formal.ty));
-        detour.map_or(value, |&(_, _, to)| cx.cast(value, to))
+        let upcast = self.schema.input(input).and_then(|formal| self.of(formal.ty));
+        upcast.map_or(value, |&(_, _, to)| cx.cast(value, to))
     }
 
     pub(super) fn leave(&self, cx: &Builder, output: usize, value: Value) -> Value {
-        let detour = self.schema.output(output).and_then(|formal| self.of(formal.ty));
-        detour.map_or(value, |&(_, from, _)| cx.cast(value, from))
+        let upcast = self.schema.output(output).and_then(|formal| self.of(formal.ty));
+        upcast.map_or(value, |&(_, from, _)| cx.cast(value, from))
     }
 }
