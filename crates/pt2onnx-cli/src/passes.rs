@@ -1,12 +1,15 @@
 //! `pt2onnx passes`: the passes of the optimiser.
 
-use pt2onnx::opt::{PASSES, Pass};
+use pt2onnx::opt::{Pass, Passes};
 
-/// The passes, each with its level and what it does.
+/// The passes, each with its level, what it does, and its precondition.
 pub fn list() -> String {
     let mut text = String::new();
-    for Pass { name, level, doc, .. } in PASSES {
-        text += &format!("{name} (level {})\n    {doc}\n", *level as u8);
+    for Pass { name, level, description, precondition, .. } in &Passes::standard() {
+        let level = *level as u8;
+        text += &format!(
+            "{name} (level {level})\n    {description}\n    Precondition: {precondition}\n"
+        );
     }
     text
 }

@@ -4,7 +4,7 @@ use super::merge::{set, set_list};
 use clap::Args;
 use pt2onnx::{
     Options,
-    opt::{Level, Pass},
+    opt::{self, Level, UnknownPass},
     parse_bytes,
 };
 
@@ -19,8 +19,8 @@ pub struct Passes {
     #[arg(long, conflicts_with = "optimize")]
     no_optimize: bool,
     /// Leave out a pass that `pt2onnx passes` lists; can be given several times
-    #[arg(long, value_name = "PASS", value_parser = Pass::named)]
-    skip_pass: Vec<&'static Pass>,
+    #[arg(long, value_name = "PASS", value_parser = standard_pass)]
+    skip_pass: Vec<String>,
     /// Fold constants of up to this many bytes; larger ones only if the file gets no larger
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     fold_limit: Option<u64>,
@@ -39,9 +39,13 @@ impl Passes {
             _ => Level::Fuse,
         });
         set(&mut options.optimize, level);
-        let skipped = skip_pass.iter().map(|pass| pass.name.to_owned());
-        set_list(&mut options.skip_pass, skipped.collect());
+        set_list(&mut options.skip_pass, skip_pass);
         set(&mut options.fold_limit, fold_limit);
         options.merge_weights |= merge_weights;
     }
+}
+
+/// The name, if a standard pass has it.
+fn standard_pass(name: &str) -> Result<String, UnknownPass> {
+    opt::Passes::standard().get(name).map(|pass| pass.name.to_owned())
 }

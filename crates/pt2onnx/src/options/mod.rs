@@ -11,7 +11,7 @@ pub use form::parse_bytes;
 pub use output_names::OutputNames;
 
 use crate::{Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Weights};
-use pt2onnx_opt::{Level, Pass};
+use pt2onnx_opt::{Level, Passes};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -208,14 +208,14 @@ impl Options {
     /// # Errors
     /// A pass to leave out does not exist.
     pub fn passes(&self) -> Result<pt2onnx_opt::Options, OptionError> {
-        let skip = self.skip_pass.iter().map(|name| Pass::named(name));
+        let passes = self.skip_pass.iter().try_fold(Passes::standard(), |p, name| p.without(name));
         Ok(pt2onnx_opt::Options {
             level: self.optimize,
             opset: self.opset,
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
             merge_weights: self.merge_weights,
-            skip: skip.collect::<Result<_, _>>().map_err(OptionError::Pass)?,
+            passes: passes.map_err(OptionError::Pass)?,
             ..pt2onnx_opt::Options::default()
         })
     }
