@@ -8,8 +8,60 @@ use crate::poly::{self, Coef, Term};
 /// Most arguments of `Max` and `Min` that are compared with each other: the comparison is quadratic.
 pub(crate) const MAX_COMPARED: usize = 16;
 
+impl Expr {
+    /// A function application, simplified. A number of arguments the function does not take is kept as it is and
+    /// evaluates to nothing.
+    pub fn call(func: Func, args: Vec<Expr>) -> Expr {
+        apply(func, args)
+    }
+
+    /// Python's `self // divisor`.
+    pub fn floor_div(&self, divisor: &Expr) -> Expr {
+        Expr::call(Func::FloorDiv, vec![self.clone(), divisor.clone()])
+    }
+
+    /// `ceil(self / divisor)`.
+    pub fn ceil_div(&self, divisor: &Expr) -> Expr {
+        Expr::call(Func::CeilDiv, vec![self.clone(), divisor.clone()])
+    }
+
+    /// Python's `self % divisor`.
+    pub fn modulo(&self, divisor: &Expr) -> Expr {
+        Expr::call(Func::PythonMod, vec![self.clone(), divisor.clone()])
+    }
+
+    /// The larger one. Write `Expr::max(&a, &b)`: on an owned receiver the method syntax finds `Ord::max`.
+    pub fn max(&self, other: &Expr) -> Expr {
+        Expr::call(Func::Max, vec![self.clone(), other.clone()])
+    }
+
+    /// The smaller one. Write `Expr::min(&a, &b)`: on an owned receiver the method syntax finds `Ord::min`.
+    pub fn min(&self, other: &Expr) -> Expr {
+        Expr::call(Func::Min, vec![self.clone(), other.clone()])
+    }
+
+    /// The same operation over operands changed by `change`, in canonical form again.
+    pub(crate) fn map_children(&self, change: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
+        match self.view() {
+            View::Add(args) => Expr::sum(args.iter().map(change)),
+            View::Mul(args) => Expr::product(args.iter().map(change)),
+            View::Pow(base, exponent) => change(base).pow(&change(exponent)),
+            View::Call(func, args) => Expr::call(func, args.iter().map(change).collect()),
+            _ => self.clone(),
+        }
+    }
+
+    /// Replaces the symbols for which `value` has an expression, all at once.
+    pub fn substitute(&self, value: &dyn Fn(&str) -> Option<Expr>) -> Expr {
+        match self.as_symbol() {
+            Some(name) => value(name).unwrap_or_else(|| self.clone()),
+            None => self.map_children(&mut |child| child.substitute(value)),
+        }
+    }
+}
+
 /// The canonical form of `func(args)`.
-pub(crate) fn apply(func: Func, args: Vec<Expr>) -> Expr {
+fn apply(func: Func, args: Vec<Expr>) -> Expr {
     if !func.takes(args.len()) {
         return raw(func, args);
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::apply::MAX_COMPARED;
 use crate::expr::{Expr, Symbol, View};
 use crate::func::Func;
 use crate::poly::{self, Coef};
@@ -182,45 +181,6 @@ impl Constraints {
             return expr.clone();
         }
         expr.substitute(&|name| self.solved.get(name).cloned())
-    }
-
-    /// An equal expression, given what is known: equalities put in, and whatever has one possible value replaced by it.
-    pub fn simplify(&self, expr: &Expr) -> Expr {
-        self.settle(&self.resolve(expr))
-    }
-
-    fn settle(&self, expr: &Expr) -> Expr {
-        let expr = expr.map_children(&mut |child| self.settle(child));
-        if let View::Call(func, args) = expr.view() {
-            if func.is_boolean()
-                && let Some(known) = self.decide(&expr)
-            {
-                return Expr::bool(known);
-            }
-            if matches!(func, Func::Max | Func::Min) && args.len() <= MAX_COMPARED {
-                let mut kept: Vec<Expr> = args.to_vec();
-                let mut index = 0;
-                while index < kept.len() {
-                    let beaten = kept.iter().enumerate().any(|(other, candidate)| {
-                        other != index
-                            && if func == Func::Max {
-                                self.prove_ge(candidate, &kept[index])
-                            } else {
-                                self.prove_ge(&kept[index], candidate)
-                            }
-                    });
-                    if beaten {
-                        kept.remove(index);
-                    } else {
-                        index += 1;
-                    }
-                }
-                return Expr::call(func, kept);
-            }
-        }
-        let value =
-            if expr.is_integer() { Range::from(self.interval(&expr)).as_int() } else { None };
-        value.map_or(expr, Expr::int)
     }
 
     /// Bounds of the expression's values, by interval arithmetic; not always the tightest.

@@ -1,16 +1,13 @@
 //! The expression type: immutable, shared, in canonical form from the moment it is built.
 
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
-use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
 use crate::func::Func;
-use crate::{apply, poly};
 
 /// Name of a symbol, such as `s77` or `batch`.
 pub type Symbol = Arc<str>;
@@ -107,20 +104,9 @@ impl Expr {
         Expr::from_node(Node::Float(value.to_bits()))
     }
 
-    /// The fraction `numerator / denominator`, `None` for a zero denominator or one that has no lowest terms in `i64`.
-    pub fn rational(numerator: i64, denominator: i64) -> Option<Expr> {
-        poly::Coef::ratio(i128::from(numerator), i128::from(denominator)).map(poly::Coef::to_expr)
-    }
-
     /// A symbol, taken for an integer unless its name has PyTorch's prefix of float symbols (`zf0`, `zuf0`).
     pub fn symbol(name: &str) -> Expr {
         Expr::from_node(Node::Symbol(name.into()))
-    }
-
-    /// A function application, simplified. A number of arguments the function does not take is kept as it is and
-    /// evaluates to nothing.
-    pub fn call(func: Func, args: Vec<Expr>) -> Expr {
-        apply::apply(func, args)
     }
 
     /// Shares `node`, which the caller has put in canonical form.
@@ -251,75 +237,6 @@ impl Expr {
         };
         slice.iter().chain(pair.into_iter().flatten())
     }
-
-    /// The same operation over operands changed by `change`, in canonical form again.
-    pub(crate) fn map_children(&self, change: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
-        match self.view() {
-            View::Add(args) => Expr::sum(args.iter().map(change)),
-            View::Mul(args) => Expr::product(args.iter().map(change)),
-            View::Pow(base, exponent) => change(base).pow(&change(exponent)),
-            View::Call(func, args) => Expr::call(func, args.iter().map(change).collect()),
-            _ => self.clone(),
-        }
-    }
-
-    /// Replaces the symbols for which `value` has an expression, all at once.
-    pub fn substitute(&self, value: &dyn Fn(&str) -> Option<Expr>) -> Expr {
-        match self.as_symbol() {
-            Some(name) => value(name).unwrap_or_else(|| self.clone()),
-            None => self.map_children(&mut |child| child.substitute(value)),
-        }
-    }
-
-    /// The sum of all terms, 0 if there are none.
-    pub fn sum<I>(terms: I) -> Expr
-    where
-        I: IntoIterator<Item: Borrow<Expr>>,
-    {
-        let mut all = Vec::new();
-        for term in terms {
-            all.extend(poly::to_terms(term.borrow()));
-        }
-        poly::from_terms(poly::collect(all))
-    }
-
-    /// The product of all factors, 1 if there are none.
-    pub fn product<I>(factors: I) -> Expr
-    where
-        I: IntoIterator<Item: Borrow<Expr>>,
-    {
-        factors.into_iter().fold(Expr::ONE, |product, factor| &product * factor.borrow())
-    }
-
-    /// `self ** exponent`.
-    pub fn pow(&self, exponent: &Expr) -> Expr {
-        poly::pow(self, exponent)
-    }
-
-    /// Python's `self // divisor`.
-    pub fn floor_div(&self, divisor: &Expr) -> Expr {
-        Expr::call(Func::FloorDiv, vec![self.clone(), divisor.clone()])
-    }
-
-    /// `ceil(self / divisor)`.
-    pub fn ceil_div(&self, divisor: &Expr) -> Expr {
-        Expr::call(Func::CeilDiv, vec![self.clone(), divisor.clone()])
-    }
-
-    /// Python's `self % divisor`.
-    pub fn modulo(&self, divisor: &Expr) -> Expr {
-        Expr::call(Func::PythonMod, vec![self.clone(), divisor.clone()])
-    }
-
-    /// The larger one. Write `Expr::max(&a, &b)`: on an owned receiver the method syntax finds `Ord::max`.
-    pub fn max(&self, other: &Expr) -> Expr {
-        Expr::call(Func::Max, vec![self.clone(), other.clone()])
-    }
-
-    /// The smaller one. Write `Expr::min(&a, &b)`: on an owned receiver the method syntax finds `Ord::min`.
-    pub fn min(&self, other: &Expr) -> Expr {
-        Expr::call(Func::Min, vec![self.clone(), other.clone()])
-    }
 }
 
 /// Prefix of the names that stand for expressions past the limits.
@@ -392,88 +309,3 @@ impl From<&str> for Expr {
         Expr::symbol(name)
     }
 }
-
-impl Neg for &Expr {
-    type Output = Expr;
-    fn neg(self) -> Expr {
-        poly::mul(&Expr::int(-1), self)
-    }
-}
-
-impl Neg for Expr {
-    type Output = Expr;
-    fn neg(self) -> Expr {
-        -&self
-    }
-}
-
-fn add(a: &Expr, b: &Expr) -> Expr {
-    match (a.as_int(), b.as_int()) {
-        (Some(0), _) => b.clone(),
-        (_, Some(0)) => a.clone(),
-        (Some(x), Some(y)) if x.checked_add(y).is_some() => Expr::int(x + y),
-        _ => Expr::sum([a, b]),
-    }
-}
-
-fn sub(a: &Expr, b: &Expr) -> Expr {
-    add(a, &-b)
-}
-
-/// The operator on each pair of owned, borrowed and `i64` operands.
-macro_rules! operator {
-    ($trait:ident, $method:ident, $function:path) => {
-        impl $trait<&Expr> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: &Expr) -> Expr {
-                $function(self, other)
-            }
-        }
-        impl $trait<Expr> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                $function(self, &other)
-            }
-        }
-        impl $trait<&Expr> for Expr {
-            type Output = Expr;
-            fn $method(self, other: &Expr) -> Expr {
-                $function(&self, other)
-            }
-        }
-        impl $trait<Expr> for Expr {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                $function(&self, &other)
-            }
-        }
-        impl $trait<i64> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: i64) -> Expr {
-                $function(self, &Expr::int(other))
-            }
-        }
-        impl $trait<i64> for Expr {
-            type Output = Expr;
-            fn $method(self, other: i64) -> Expr {
-                $function(&self, &Expr::int(other))
-            }
-        }
-        impl $trait<&Expr> for i64 {
-            type Output = Expr;
-            fn $method(self, other: &Expr) -> Expr {
-                $function(&Expr::int(self), other)
-            }
-        }
-        impl $trait<Expr> for i64 {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                $function(&Expr::int(self), &other)
-            }
-        }
-    };
-}
-
-operator!(Add, add, add);
-operator!(Sub, sub, sub);
-operator!(Mul, mul, poly::mul);

@@ -20,7 +20,22 @@
 //! # Ok::<(), pt2onnx_symbolic::ParseError>(())
 //! ```
 
+// The layers, from the bottom up. A file uses only those above it in this list.
+//   func          names and arity of the functions
+//   range         ranges and interval arithmetic
+//   expr          the data type: nodes, raw constructors, comparison
+//   poly          expressions as polynomials
+//   arithmetic    `+`, `-`, `*`, `Expr::sum`, `Expr::product`, `Expr::pow`
+//   eval          values of expressions
+//   apply         `Expr::call` and what builds on it: simplified function applications, substitution
+//   display       text
+//   parse         reading text
+//   normal        the normal form for proofs
+//   constraints   known facts, ranges of expressions
+//   proof         proofs from known facts
+//   simplify      simplification by proofs
 mod apply;
+mod arithmetic;
 mod constraints;
 mod display;
 mod eval;
@@ -31,6 +46,7 @@ mod parse;
 mod poly;
 mod proof;
 mod range;
+mod simplify;
 
 pub use constraints::Constraints;
 pub use expr::{Expr, MAX_DEPTH, MAX_SIZE, Symbol, View};
