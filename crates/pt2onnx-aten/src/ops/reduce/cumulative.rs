@@ -300,7 +300,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
     let at = |i: &Expr| cut(i, &(i + 1));
     let (zero, one, two) = (Expr::int(0), Expr::int(1), Expr::int(2));
     let (last, before, third) = (&n - 1, &n - 2, &n - 3);
-    let (low, high) = (cut(&zero, &before), cut(&two, &n));
+    let (low, middle, high) = (cut(&zero, &before), cut(&one, &last), cut(&two, &n));
     let weighted = |terms: [(Value, Value); 3]| {
         let [a, b, c] = terms.map(|(weight, x)| cx.mul(weight, x));
         cx.add(cx.add(a, b), c)
@@ -331,7 +331,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
             let widths = as_axis(cx, cx.sub(b, a), axis, rank);
             let width = |from: &Expr, to: &Expr| cx.slice(widths, axis, from, to, 1);
             let (d1, d2) = (width(&zero, &before), width(&one, &last));
-            let (both, middle) = (cx.add(d1, d2), cut(&one, &last));
+            let both = cx.add(d1, d2);
             let inside = weighted([
                 (cx.neg(cx.div(d2, cx.mul(d1, both))), low),
                 (cx.div(cx.sub(d2, d1), cx.mul(d1, d2)), middle),
