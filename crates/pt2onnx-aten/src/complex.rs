@@ -2,9 +2,7 @@
 //!
 //! Which values are complex is what the program says of their names: `view_as_real` changes a type, not a value.
 
-use crate::Cx;
 use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -31,15 +29,5 @@ impl Parts {
 
     pub(crate) fn remember(&self, pairs: Value, parts: [Value; 2]) {
         self.0.borrow_mut().insert(pairs, parts);
-    }
-}
-
-impl Cx<'_, '_> {
-    /// Part 0 (real) or 1 (imaginary) of pairs. Of pairs just made of two parts, those parts.
-    pub fn part(&self, pairs: Value, part: usize) -> Value {
-        match self.known_parts().of(pairs) {
-            Some(parts) => parts[part],
-            None => self.take(pairs, self.rank(pairs).saturating_sub(1), &Expr::int(part as i64)),
-        }
     }
 }

@@ -15,7 +15,8 @@ use std::{
 };
 
 /// Where weights go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Weights {
     /// Into the model file; as [`Weights::External`] where that would be above 2 GiB, or options are given for data files.
     #[default]

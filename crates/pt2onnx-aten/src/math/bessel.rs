@@ -1,5 +1,5 @@
-//! Bessel functions and Airy's, by S. Moshier's approximations (Cephes), computed in float64: relative error 1e-15, absolute
-//! where they cross zero.
+//! Bessel functions and the Airy function, by S. Moshier's approximations (Cephes), computed in float64. The relative
+//! error is 1e-15; near zeros of a function it is the absolute error.
 
 use crate::Cx;
 use crate::math::coefficients::*;
@@ -7,12 +7,13 @@ use crate::math::elementary::{polynomial, rational};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_PI_4, PI};
 
-/// `e^-|x| I(x)` times `e^|x|`.
+/// `I(x)` from `e^-|x| I(x)`.
 fn unscaled(cx: &Cx, x: Value, scaled: Value) -> Value {
     cx.mul(cx.exp(cx.abs(x)), scaled)
 }
 
-/// A function of `|x|`: of `|x| / 2 - 2` up to 8, beyond of `32 / |x| - 2` and over `sqrt |x|`.
+/// Two approximations of `e^-x I(x)` of positive `x`: a polynomial in `x / 2 - 2` for `x <= 8`, and one in `32 / x -
+/// 2`, over `sqrt x`, for larger `x`.
 fn modified_first_kind(cx: &Cx, x: Value, small: &[f64], large: &[f64]) -> (Value, Value) {
     let small = polynomial(cx, cx.sub(cx.mul(x, 0.5), 2), small);
     let large = polynomial(cx, cx.sub(cx.div(32, x), 2), large);
@@ -26,7 +27,7 @@ pub(crate) fn i0e(cx: &Cx, x: Value) -> Value {
     cx.select(cx.less_or_equal(x, 8.0), small, large)
 }
 
-/// `e^-|x| I1(x)`, of `x`'s sign.
+/// `e^-|x| I1(x)`, an odd function.
 pub(crate) fn i1e(cx: &Cx, x: Value) -> Value {
     let length = cx.abs(x);
     let (small, large) = modified_first_kind(cx, length, I1_SMALL, I1_LARGE);
@@ -44,7 +45,8 @@ pub(crate) fn i1(cx: &Cx, x: Value) -> Value {
     unscaled(cx, x, i1e(cx, x))
 }
 
-/// Up to 2 `small`, beyond the series over `sqrt x`; infinity at 0 and NaN below.
+/// `K(x)`, or `e^x K(x)` if `scaled`: `small` for `x <= 2`, otherwise a polynomial in `8 / x - 2` over `sqrt x`. It is
+/// infinite at 0 and NaN below.
 fn modified_second_kind(cx: &Cx, x: Value, scaled: bool, small: Value, large: &[f64]) -> Value {
     let large = polynomial(cx, cx.sub(cx.div(8, x), 2), large);
     let large = cx.div(large, cx.sqrt(x));
@@ -75,7 +77,7 @@ pub(crate) fn k1(cx: &Cx, x: Value, scaled: bool) -> Value {
     modified_second_kind(cx, x, scaled, small, K1_LARGE)
 }
 
-/// `P`, `Q` and the phase of one order for large `x`.
+/// The parts of the asymptotic formula of one order for large `x`.
 struct Wave {
     p: Value,
     q: Value,
@@ -160,13 +162,14 @@ pub(crate) fn y1(cx: &Cx, x: Value) -> Value {
     second_kind(cx, x, small, wave1(cx, x))
 }
 
-/// Minus infinity at 0, and NaN below, which the logarithm is.
+/// `Y(x)`: `small` for `x <= 5`, otherwise the asymptotic formula. It is minus infinity at 0 and NaN below.
 fn second_kind(cx: &Cx, x: Value, small: Value, wave: Wave) -> Value {
     let value = cx.select(cx.less_or_equal(x, 5.0), small, wave.second_kind(cx));
     cx.select(cx.equal(x, 0.0), f64::NEG_INFINITY, value)
 }
 
-/// Maclaurin's series between -2.09 and 2.09 (ten steps of three powers, error below 1e-16), else asymptotic ones.
+/// `Ai(x)`: the Maclaurin series between -2.09 and 2.09 (up to the 12th power of `x^3`, error below 1e-16), asymptotic series
+/// outside.
 pub(crate) fn airy_ai(cx: &Cx, x: Value) -> Value {
     let (low, high) = (cx.less(x, -2.09), cx.greater_or_equal(x, 2.09));
     // Values out of a branch's range would do no harm but overflow.

@@ -1,6 +1,6 @@
-//! Coefficients of the approximations in `special*.rs`, those of the highest power first.
+//! Coefficients of the approximations in `erf.rs` and `bessel.rs`, highest power first.
 //!
-//! From S. Moshier's Cephes Mathematical Library (netlib.org/cephes) as PyTorch has them (`ATen/native/Math.h`); those of
+//! From S. Moshier's Cephes Mathematical Library (netlib.org/cephes), with the values of PyTorch (`ATen/native/Math.h`); those of
 //! `ERFCX` are our own. Chebyshev series are expanded into powers: on their intervals the difference is below 3e-15.
 
 /// In powers of `u = 2t - 1`, `t = 1 / (1 + z / 2)`: `ln(erfcx(z) / t)` for `z >= 0`, by Chebyshev interpolation; relative

@@ -4,9 +4,9 @@
 //! roots, inverse sines and inverse cosines keep their precision near branch points (W. Kahan, Branch Cuts for Complex
 //! Elementary Functions, 1987).
 
-use crate::math::elementary::{atan2, cosh_of, expm1_of, hypot, length, log1p_of, sinh_of, tan_of};
+use crate::math::elementary::{atan2, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
 use crate::{Cx, Lowered};
-use pt2onnx_ir::{Operand, Value};
+use pt2onnx_ir::{Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use std::convert::Infallible;
@@ -24,8 +24,8 @@ pub struct Complex {
     pub re: Value,
     /// The imaginary part; `None` of a real tensor.
     pub im: Option<Value>,
-    /// The same number as real/imaginary pairs, if it came as such.
-    pairs: Option<Value>,
+    /// Real/imaginary pairs, and the parts that they have: those above, unless somebody changed them.
+    given: Option<(Value, Value, Option<Value>)>,
 }
 
 impl From<Value> for Complex {
@@ -34,11 +34,11 @@ impl From<Value> for Complex {
     }
 }
 
-/// What it is made of, and as what it leaves.
+/// Construction, and use as an output.
 impl Complex {
     /// A number of these parts; without an imaginary part, a real one.
     pub fn new(re: Value, im: impl Into<Option<Value>>) -> Self {
-        Complex { re, im: im.into(), pairs: None }
+        Complex { re, im: im.into(), given: None }
     }
 
     /// A constant with parts of type `dtype`.
@@ -65,14 +65,15 @@ impl Complex {
         if self.im.is_some() { cx.pairs(self) } else { self.re }
     }
 
-    /// The same number, which is known as these real/imaginary pairs, too.
+    /// The same number, whose real/imaginary pairs are known.
     pub(crate) fn with_pairs(self, pairs: Value) -> Self {
-        Complex { pairs: Some(pairs), ..self }
+        Complex { given: Some((pairs, self.re, self.im)), ..self }
     }
 
-    /// The real/imaginary pairs that the number came as; `None` of a real tensor and of what is computed.
+    /// The real/imaginary pairs that the number was given as; `None` of a real tensor and of a computed number.
     pub(crate) fn given_pairs(self) -> Option<Value> {
-        self.pairs
+        let (pairs, re, im) = self.given?;
+        ((re, im) == (self.re, self.im)).then_some(pairs)
     }
 
     /// The parts: one, or two.
@@ -80,21 +81,21 @@ impl Complex {
         [Some(self.re), self.im].into_iter().flatten().collect()
     }
 
-    /// The same number with an imaginary part of the real part's shape, zeros if need be.
+    /// The same number with an imaginary part; of a real tensor it is zeros of the same shape.
     pub fn complex(self, cx: &Cx) -> Self {
         let zeros = || cx.full(&cx.shape(self.re), 0, cx.dtype(self.re));
         Complex::new(self.re, self.im.unwrap_or_else(zeros))
     }
 }
 
-/// The same of both parts.
+/// Functions that treat both parts alike.
 impl Complex {
-    /// `f` of each part: right for what only moves elements, and for linear maps with real coefficients.
+    /// `f` of each part: for functions that only move elements, and for linear maps with real coefficients.
     pub fn map(self, f: impl Fn(Value) -> Value) -> Self {
         Complex::new(f(self.re), self.im.map(f))
     }
 
-    /// [`Complex::map`] with what can fail.
+    /// [`Complex::map`] with an `f` that can fail.
     ///
     /// # Errors
     /// Those of `f`.
@@ -172,13 +173,13 @@ impl Complex {
         Complex::new(cx.add(self.re, b), self.im)
     }
 
-    /// What is linear in `a` and in `b`: products, contractions. `f` computes it of real tensors.
+    /// A function that is linear in `a` and in `b`, as products and contractions are. `f` computes it of real tensors.
     pub fn bilinear(self, cx: &Cx, b: Complex, f: impl Fn(Value, Value) -> Value) -> Self {
         let Ok(result) = self.try_bilinear(cx, b, |x, y| Ok::<_, Infallible>(f(x, y)));
         result
     }
 
-    /// [`Complex::bilinear`] with what can fail.
+    /// [`Complex::bilinear`] with an `f` that can fail.
     ///
     /// # Errors
     /// Those of `f`.
@@ -263,7 +264,18 @@ impl Complex {
     pub fn abs(self, cx: &Cx) -> Value {
         match self.im {
             None => cx.abs(self.re),
-            Some(im) => hypot(cx, self.re, im),
+            Some(_) => cx.cast(self.length(cx), cx.dtype(self.re)),
+        }
+    }
+
+    /// `|a|` in float64, where squares of narrower floats neither overflow nor vanish; see [`length`].
+    fn length(self, cx: &Cx) -> Value {
+        match self.given_pairs().filter(|_| cx.dtype(self.re) != DType::F64) {
+            Some(pairs) => {
+                let last = cx.rank(pairs).saturating_sub(1);
+                cx.reduce(Reduction::L2, cx.cast(pairs, DType::F64), &[last], false)
+            }
+            None => length(cx, self.re, self.imag(cx)),
         }
     }
 
@@ -313,15 +325,15 @@ impl Complex {
 
     /// `log |a| + i angle(a)`.
     pub fn log(self, cx: &Cx) -> Self {
-        let size = length(cx, self.re, self.imag(cx));
-        Complex::new(cx.cast(cx.log(size), cx.dtype(self.re)), self.angle(cx))
+        let size = cx.cast(cx.log(self.length(cx)), cx.dtype(self.re));
+        Complex::new(size, self.angle(cx))
     }
 
     /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) / 2)`, the other one
     /// `|im a|` over twice the larger: nothing cancels.
     pub fn sqrt(self, cx: &Cx) -> Self {
         let (im, dtype) = (self.imag(cx), cx.dtype(self.re));
-        let sum = cx.add(length(cx, self.re, im), cx.cast(cx.abs(self.re), DType::F64));
+        let sum = cx.add(self.length(cx), cx.cast(cx.abs(self.re), DType::F64));
         let large = cx.cast(cx.sqrt(cx.mul(sum, 0.5)), dtype);
         let small = cx.div(cx.abs(im), cx.mul(large, 2));
         let small = cx.select(cx.equal(large, 0.0), 0.0, small);
@@ -444,6 +456,14 @@ impl Complex {
 }
 
 impl Cx<'_, '_> {
+    /// Part 0 (real) or 1 (imaginary) of a tensor of real/imaginary pairs. Of pairs just made of two parts, those parts.
+    pub fn part(&self, pairs: Value, part: usize) -> Value {
+        match self.known_parts().of(pairs) {
+            Some(parts) => parts[part],
+            None => self.take(pairs, self.rank(pairs).saturating_sub(1), &Expr::int(part as i64)),
+        }
+    }
+
     /// The parts of a tensor of real/imaginary pairs, which lie in its last dimension.
     pub fn parts(&self, pairs: Value) -> Complex {
         Complex::new(self.part(pairs, 0), self.part(pairs, 1)).with_pairs(pairs)
@@ -452,7 +472,7 @@ impl Cx<'_, '_> {
     /// Real/imaginary pairs: the two parts, broadcast together, side by side in a new last dimension. Imaginary parts of a
     /// real tensor are zeros.
     pub fn pairs(&self, c: Complex) -> Value {
-        if let Some(pairs) = c.pairs {
+        if let Some(pairs) = c.given_pairs() {
             return pairs;
         }
         let im = c.imag(self);

@@ -8,7 +8,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
-/// Whether the sign is negative, that of zeros, too, which their reciprocal shows. (The sign of NaN counts as positive.)
+/// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts as positive.
 pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::Bool => cx.full(&cx.shape(x), false, DType::Bool),
@@ -20,7 +20,7 @@ pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// Towards zero.
+/// `x` rounded towards zero.
 pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x).is_float() {
         true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
@@ -28,13 +28,13 @@ pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `tanh(x / 2) (e^x + 1)`: nothing cancels.
+/// `e^x - 1`, computed as `tanh(x / 2) (e^x + 1)`, which loses no digits near 0.
 pub(crate) fn expm1_of(cx: &Cx, x: Value) -> Value {
     cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
 }
 
-/// `log(1 + x)`, of float32 and narrower in float64, `x` itself nearest zero. Of float64 the rounding of `u = 1 + x` is made good by `x / (u - 1)`
-/// (W. Kahan) near zero.
+/// `log(1 + x)`. Floats narrower than float64 are computed in float64, and are `x` itself below 1e-8. In float64,
+/// `log(u) x / (u - 1)` with `u = 1 + x` corrects the rounding of `u` (W. Kahan).
 pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         let x = cx.to_float(x);
@@ -50,7 +50,7 @@ pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
     cx.select(exact, plain, better)
 }
 
-/// `Tan`; of float64, for which runtimes lack it, `sin / cos`.
+/// `tan x`. Runtimes have no float64 `Tan`: there it is `sin x / cos x`.
 pub(crate) fn tan_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::F64 => cx.div(cx.sin(x), cx.cos(x)),
@@ -58,7 +58,7 @@ pub(crate) fn tan_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `Cosh`; of float64, for which runtimes lack it, `(e^x + e^-x) / 2`.
+/// `cosh x`. Runtimes have no float64 `Cosh`: there it is `(e^x + e^-x) / 2`.
 pub(crate) fn cosh_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::F64 => {
@@ -69,7 +69,7 @@ pub(crate) fn cosh_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `Sinh`; of float64, for which runtimes lack it, `tanh cosh`.
+/// `sinh x`. Runtimes have no float64 `Sinh`: there it is `tanh x cosh x`.
 pub(crate) fn sinh_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::F64 => cx.mul(cx.tanh(x), cosh_of(cx, x)),
@@ -77,8 +77,8 @@ pub(crate) fn sinh_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `a` to the power `b`, in their common type. ONNX Runtime computes integer powers through doubles: known ones stay exact as
-/// products.
+/// `a^b` in the type that both promote to. ONNX Runtime computes integer powers in float64, so known integer exponents
+/// become products, which are exact.
 pub(crate) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let dtype = cx.result_type(&[a.clone(), b.clone()]);
     power(cx, &a, &b, dtype)
@@ -113,7 +113,7 @@ pub(crate) fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DTyp
     }
 }
 
-/// By squaring.
+/// `base^n` by repeated squaring; `n` is 1 at least.
 fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
     match n {
         1 => base,
@@ -125,8 +125,9 @@ fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
     }
 }
 
-/// By squaring in a loop over the exponent's bits, exact and wrapping as in PyTorch: ONNX leaves overflow open, and ONNX
-/// Runtime computes in doubles. Of negative exponents only 1 and -1 leave whole numbers, all others 0.
+/// `base^exponent` of integers, by repeated squaring in a loop over the exponent's bits. It is exact and wraps on
+/// overflow, as in PyTorch; ONNX does not define overflow, and ONNX Runtime computes in float64. With a negative
+/// exponent, 1 and -1 stay integers, and all other bases give 0.
 fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
     let dtype = cx.dtype(base);
     let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
@@ -152,13 +153,13 @@ fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
     last[0]
 }
 
-/// `sqrt(a^2 + b^2)` as PyTorch has it: without overflow on the way. In the type of `a`.
+/// `sqrt(a^2 + b^2)` in the type of `a`, without overflow on the way; see [`length`].
 pub(crate) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
     cx.cast(length(cx, a, b), cx.dtype(a))
 }
 
-/// `sqrt(a^2 + b^2)` in float64. Squares of narrower floats neither overflow nor vanish there; float64 itself is divided by
-/// the larger of `|a|` and `|b|` first, unless that is 0 or infinite.
+/// `sqrt(a^2 + b^2)` in float64, where the squares of narrower floats neither overflow nor underflow. Operands of
+/// float64 are first divided by the larger of `|a|` and `|b|`, unless that is 0 or infinite.
 pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
     let root = |a, b| cx.sqrt(cx.add(cx.mul(a, a), cx.mul(b, b)));
     if cx.dtype(a) != DType::F64 {
@@ -170,9 +171,9 @@ pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
     cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
 }
 
-/// The angle of `(x, y)`: `atan(y / x)`, to which `pi` of `y`'s sign is added where `x` is negative. There `atan(y / x)` has
-/// the other sign, zeros included, which its reciprocal shows. Of zeros, whose signs count, tiny numbers stand instead, of
-/// infinities the largest ones.
+/// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x` is negative. The
+/// sign to add is opposite to that of `atan(y / x)`; the reciprocal shows the sign of a zero. A zero `x` is replaced by
+/// the smallest number of its sign, infinities by the largest numbers.
 pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
     let dtype = cx.dtype(x);
     let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
@@ -184,7 +185,7 @@ pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
     cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
 }
 
-/// The polynomial of these coefficients, the highest power's first, by Horner's scheme.
+/// The polynomial with these coefficients, highest power first, by Horner's scheme.
 pub(crate) fn polynomial(cx: &Cx, x: Value, coefficients: &[f64]) -> Value {
     let Some((&first, rest)) = coefficients.split_first() else {
         return cx.scalar(0, cx.dtype(x));
@@ -193,7 +194,7 @@ pub(crate) fn polynomial(cx: &Cx, x: Value, coefficients: &[f64]) -> Value {
     rest.iter().fold(start, |sum, &c| cx.add(cx.mul(sum, x), c))
 }
 
-/// `numerator(x) / denominator(x)`.
+/// The quotient of two polynomials, `numerator(x) / denominator(x)`.
 pub(crate) fn rational(cx: &Cx, x: Value, numerator: &[f64], denominator: &[f64]) -> Value {
     cx.div(polynomial(cx, x, numerator), polynomial(cx, x, denominator))
 }

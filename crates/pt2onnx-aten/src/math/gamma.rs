@@ -1,6 +1,6 @@
-//! The gamma function's relatives, computed in float64 by their asymptotic series (Abramowitz and Stegun, 6.1.41, 6.3.18,
-//! 23.2; DLMF 25.11, 8.11, 8.9), into whose range the argument is shifted by recurrence: relative error about 1e-14,
-//! absolute where they cross zero.
+//! The gamma function and related functions, computed in float64 by asymptotic series (Abramowitz and Stegun 6.1.41,
+//! 6.3.18, 23.2; DLMF 25.11, 8.11, 8.9). Recurrences shift small arguments to where the series hold. The relative error
+//! is about 1e-14; near zeros of a function it is the absolute error.
 
 use crate::Cx;
 use crate::math::control::{any, repeat};
@@ -11,19 +11,20 @@ use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
-/// `x`, or `x + 8` below 8 (which `true` says), where the series holds.
+/// Whether `x` is below 8, and `x`, or `x + 8` if so: an argument for which the series holds.
 fn shifted(cx: &Cx, x: Value) -> (Value, Value) {
     let small = cx.less(x, 8.0);
     (small, cx.select(small, cx.add(x, 8), x))
 }
 
-/// `x (x + 7)`, to which 6, 10 and 12 added give the other products of `x ..= x + 7` taken in pairs from both ends.
+/// The products `x (x + 7)`, `(x + 1) (x + 6)`, `(x + 2) (x + 5)` and `(x + 3) (x + 4)`; they differ by 6, 10 and 12
+/// from the first.
 fn pairs(cx: &Cx, x: Value) -> [Value; 4] {
     let first = cx.mul(x, cx.add(x, 7));
     [first, cx.add(first, 6), cx.add(first, 10), cx.add(first, 12)]
 }
 
-/// `log gamma` of positive numbers: Stirling's series.
+/// `log(gamma(x))` of positive `x`, by Stirling's series.
 fn lgamma_positive(cx: &Cx, x: Value) -> Value {
     let (small, y) = shifted(cx, x);
     let inverse = cx.reciprocal(y);
@@ -48,12 +49,12 @@ fn lgamma_positive(cx: &Cx, x: Value) -> Value {
     cx.select(small, cx.sub(stirling, shift), stirling)
 }
 
-/// `x` less the nearest whole number: sines of `pi x` are exact zeros where they should be.
+/// `x` minus the nearest integer, so that `sin(pi x)` of an integer is exactly 0.
 fn to_nearest(cx: &Cx, x: Value) -> Value {
     cx.sub(x, cx.round(x))
 }
 
-/// Of negative numbers, `log(pi / |sin(pi x)|) - lgamma(1 - x)`.
+/// `log |gamma(x)|`. Of negative `x` it is `log(pi / |sin(pi x)|) - lgamma(1 - x)`.
 pub(crate) fn lgamma(cx: &Cx, x: Value) -> Value {
     let negative = cx.less(x, 0.0);
     let positive = cx.select(negative, cx.sub(1, x), x);
@@ -64,8 +65,8 @@ pub(crate) fn lgamma(cx: &Cx, x: Value) -> Value {
     cx.select(cx.equal(x, f64::NEG_INFINITY), f64::INFINITY, value)
 }
 
-/// The derivative of `lgamma`; of negative numbers `digamma(1 - x) - pi / tan(pi x)`, NaN at their poles and minus infinity
-/// at 0.
+/// The derivative of `lgamma`. Of negative `x` it is `digamma(1 - x) - pi / tan(pi x)`. It is NaN at negative integers
+/// and minus infinity at 0.
 pub(crate) fn digamma(cx: &Cx, x: Value) -> Value {
     let negative = cx.less(x, 0.0);
     let positive = cx.select(negative, cx.sub(1, x), x);
@@ -99,7 +100,8 @@ pub(crate) fn digamma(cx: &Cx, x: Value) -> Value {
     cx.select(negative, reflected, value)
 }
 
-/// Hurwitz's zeta function of `s > 1` and positive `q`: ten terms, then the Euler-Maclaurin formula.
+/// The Hurwitz zeta function `sum (q + k)^-s` of `s > 1` and positive `q`: ten terms and the Euler-Maclaurin formula
+/// for the rest.
 fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(s), &cx.shape(q));
     // Infinity would meet 0 in a product.
@@ -166,8 +168,8 @@ pub(crate) fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     cx.select(cx.equal(s, 1.0), f64::INFINITY, value)
 }
 
-/// Below 1/2 by reflection, `pi^2 / sin(pi x)^2 - trigamma(1 - x)`. PyTorch's sine is that of the rounded `pi x`, so that its
-/// poles are large numbers; so here.
+/// The derivative of `digamma`. Below 1/2 it is `pi^2 / sin(pi x)^2 - trigamma(1 - x)`. As in PyTorch, `pi x` is
+/// rounded to the type of `x`, so that poles become large numbers.
 pub(crate) fn trigamma(cx: &Cx, x: Value) -> Value {
     let narrow = cx.cast(x, compute_type(cx, cx.dtype(x)));
     let angle = cx.mul(narrow, PI);
@@ -181,10 +183,10 @@ pub(crate) fn trigamma(cx: &Cx, x: Value) -> Value {
     })
 }
 
-/// The regularised incomplete gamma functions, the lower one `P` or the upper one `Q = 1 - P`. Up to `a + 1` the power series
-/// of `P` (DLMF 8.11.4), whose terms are positive, beyond the continued fraction of `Q` (8.9.2) by Lentz's method: both in
-/// loops until no element changes by more than rounding, 10000 steps at most. Of `a` above a million, for which that may be
-/// too few, Temme's uniform expansion.
+/// The regularised incomplete gamma function: the lower one, `P(a, x)`, or the upper one, `Q = 1 - P`. For `x` below `a
+/// + 1` it is the power series of `P` (DLMF 8.11.4), otherwise the continued fraction of `Q` (8.9.2) by Lentz's method.
+/// Both loops end when no element changes by more than rounding, after 10000 steps at the latest. Above `a` = 1e6 that
+/// may be too few: there Temme's uniform expansion is used.
 pub(crate) fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(x));
     let finite = |v| cx.less(v, f64::INFINITY);
@@ -247,8 +249,9 @@ pub(crate) fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Valu
     cx.select(regular, value, at_end)
 }
 
-/// `P` or `Q` of large `a` (N. M. Temme 1979, DLMF 8.12.3 and 8.12.4): with `eta^2 / 2 = x/a - 1 - log(x/a)`,
-/// `erfc(-+eta sqrt(a / 2)) / 2` and the first term of the series, near `eta = 0` `eta / 12 - 1/3`. Error below 1e-7.
+/// `P` or `Q` of large `a` (N. M. Temme 1979, DLMF 8.12.3 and 8.12.4). With `eta^2 / 2 = x/a - 1 - log(x/a)` it is
+/// `erfc(-+eta sqrt(a / 2)) / 2` plus the first term of a series, which is `eta / 12 - 1/3` near `eta = 0`. The error
+/// is below 1e-7.
 fn temme(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     let sign = if upper { 1.0 } else { -1.0 };
     let sigma = cx.div(cx.sub(x, a), a);

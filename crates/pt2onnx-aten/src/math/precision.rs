@@ -1,30 +1,31 @@
-//! In which type composed formulas compute: float16 and bfloat16 in float32, as PyTorch does, and what cancels in float64.
+//! The type that a formula of several operators is computed in: float16 and bfloat16 in float32, as in PyTorch; float64
+//! where digits would cancel.
 
 use crate::{Cx, Lowered, TensorOrScalar};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// The type that PyTorch's CPU kernels compute `dtype` in (`at::opmath_type`), a float.
+/// The float type that PyTorch's CPU kernels compute `dtype` in (`at::opmath_type`).
 pub(crate) fn compute_type(cx: &Cx, dtype: DType) -> DType {
     let float = cx.float_type(dtype);
     if float.bits() < 32 { DType::F32 } else { float }
 }
 
-/// `f` of `x` as a float, computed in float32 where `x` is narrower.
+/// `f(x)`, computed in float32 if `x` is narrower. Integers become floats first.
 pub(crate) fn wide(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     let dtype = cx.float_type(cx.dtype(x));
     let computed = f(cx.cast(x, compute_type(cx, dtype)));
     cx.cast(computed, dtype)
 }
 
-/// `f` of `x` as a float, computed in float64.
+/// `f(x)`, computed in float64; the result has the float type of `x`.
 pub(crate) fn double(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     let dtype = cx.float_type(cx.dtype(x));
     let computed = f(cx.cast(x, DType::F64));
     cx.cast(computed, dtype)
 }
 
-/// `f` of two operands as floats of their common type, computed in float32 where that is narrower.
+/// `f(a, b)` in the float type that both promote to, computed in float32 if that is narrower.
 pub(crate) fn wide2(
     cx: &Cx,
     a: TensorOrScalar,
@@ -37,7 +38,7 @@ pub(crate) fn wide2(
     Ok(cx.cast(computed, dtype))
 }
 
-/// `f` of two operands as floats of their common type, computed in float64.
+/// `f(a, b)` in the float type that both promote to, computed in float64.
 pub(crate) fn double2(
     cx: &Cx,
     a: TensorOrScalar,
@@ -69,7 +70,7 @@ pub(crate) fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-/// The smallest positive number of a float type, a subnormal one.
+/// The smallest positive (subnormal) number of a float type.
 pub(crate) fn smallest(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 5e-324,
@@ -79,7 +80,7 @@ pub(crate) fn smallest(dtype: DType) -> f64 {
     }
 }
 
-/// A bound, held to what an integer type has.
+/// `bound` clamped to the range of an integer type.
 pub(crate) fn in_range(bound: Scalar, dtype: DType) -> Scalar {
     let width = dtype.bits() as u32;
     match dtype.is_int() && width < 64 {

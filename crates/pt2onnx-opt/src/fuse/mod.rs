@@ -146,7 +146,7 @@ fn apply(model: &mut Model, last: NodeId, found: &Found, rule: &Rule) -> Changed
     let cx = Builder::new(model, InsertPoint::Before(last), Constraints::default());
     cx.set_origins(&origins);
     let made = (rule.rewrite)(&cx, &Seen { found, output });
-    let sound = cx.take_faults().is_empty();
+    let sound = cx.take_diagnostics().is_empty();
     drop(cx);
     let new = new_nodes(model, before, last);
     let Some(value) = made.filter(|_| sound && new.iter().all(|&n| legal(model, n))) else {

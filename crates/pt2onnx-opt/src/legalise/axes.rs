@@ -97,7 +97,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, String> {
     cx.set_origins(&origins);
     cx.bind_dims(data);
     let counted = from_front(&cx, index, &cx.dim(data, axis as i64));
-    if let Some(fault) = cx.take_faults().first() {
+    if let Some(fault) = cx.take_diagnostics().first() {
         return Err(fault.to_string());
     }
     drop(cx);

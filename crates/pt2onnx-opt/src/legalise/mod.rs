@@ -301,7 +301,7 @@ fn replace(
         cx.bind_dims(*value);
     }
     let made = emit(&cx, &node)?;
-    if let Some(fault) = cx.take_faults().first() {
+    if let Some(fault) = cx.take_diagnostics().first() {
         return Err(fault.to_string());
     }
     drop(cx);

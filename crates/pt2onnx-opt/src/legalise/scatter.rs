@@ -145,7 +145,7 @@ pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
     cx.bind_dims(data);
     let axis = axis_of(&cx, &node)?;
     let index = from_front(&cx, indices, &cx.dim(data, axis as i64));
-    if let Some(fault) = cx.take_faults().first() {
+    if let Some(fault) = cx.take_diagnostics().first() {
         return Err(fault.to_string());
     }
     drop(cx);

@@ -19,7 +19,8 @@ use rustc_hash::FxHashMap;
 use std::{fmt, ops::RangeInclusive};
 
 /// The runtime that a model is made for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Target {
     /// The standard, whatever runs it.
@@ -30,6 +31,7 @@ pub enum Target {
     /// ONNX Runtime on the CPU, in the standard's operators: casts around nodes whose element type it has no kernel for.
     OrtCpu,
     /// NVIDIA TensorRT.
+    #[serde(rename = "tensorrt")]
     TensorRt,
     /// tract, in Rust.
     Tract,

@@ -1,4 +1,4 @@
-//! Tensors from nothing but sizes and numbers.
+//! Tensors made of sizes and numbers.
 
 use crate::math::control::fold;
 use crate::math::elementary::spaced;
@@ -49,7 +49,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::zeros_like, filled_like, parts, value = 0),
 ];
 
-/// `value` everywhere. The recorded type says what a missing `dtype` stands for: the default, or that of another tensor.
+/// A tensor filled with `value`. Its type is the one that PyTorch recorded.
 fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
     // Imaginary parts are zeros, whatever the number.
     let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
@@ -66,7 +66,7 @@ fn new_filled(cx: &Cx, _: Ignored, size: Vec<Expr>, dtype: Ignored, value: i64) 
     filled(cx, size, dtype, value)
 }
 
-/// Zeros for what PyTorch leaves undefined. Strides mean nothing to ONNX.
+/// Zeros, where PyTorch leaves elements undefined. Strides mean nothing to ONNX.
 fn empty_strided(cx: &Cx, size: Vec<Expr>, _strides: Ignored, dtype: Ignored) -> Lowered {
     filled(cx, size, dtype, 0)
 }
@@ -82,12 +82,12 @@ fn new_empty_strided(
     empty_strided(cx, size, strides, dtype)
 }
 
-/// Zeros in the place of `x`.
+/// Zeros with the sizes of `x`.
 fn zero(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.full(&cx.shape(x), 0, cx.out_dtype()?))
 }
 
-/// A number, of any kind, everywhere.
+/// A tensor filled with a number, which may be a 0-d tensor or symbolic.
 fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Ignored) -> Lowered {
     Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &size))
 }
@@ -108,18 +108,18 @@ fn new_full(
     full(cx, size, value, dtype)
 }
 
-/// [`full`] in the place of `x`.
+/// [`full`] with the sizes of `x`.
 fn fill(cx: &Cx, x: Value, value: TensorOrScalar) -> Lowered {
     full(cx, cx.shape(x), value, Ignored::default())
 }
 
-/// A 0-d tensor.
+/// A number as a 0-d tensor.
 fn scalar_tensor(cx: &Cx, value: TensorOrScalar, dtype: Ignored) -> Lowered {
     full(cx, vec![], value, dtype)
 }
 
 arguments! {
-    /// What ranges of numbers take.
+    /// Arguments of ranges.
     struct ArangeArgs {
         start: TensorOrScalar,
         end: TensorOrScalar,
@@ -127,11 +127,12 @@ arguments! {
         dtype: Ignored,
     }
 
-    /// What the identity matrix takes: rows and columns.
+    /// Arguments of the identity matrix: rows and columns.
     struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Ignored }
 }
 
-/// `start + step * i` for each `i` below the length. ONNX's `Range` adds up floats, so those are computed from integers.
+/// `start + step * i` for each `i` below the length. ONNX's `Range` adds floats up, so ranges of floats are computed
+/// from one of integers.
 fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     let ArangeArgs { start, end, step, .. } = args;
     let dtype = cx.out_dtype()?;
@@ -156,7 +157,7 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     Ok(cx.cast(cx.add(start, cx.mul(cx.cast(index, wide), step)), dtype))
 }
 
-/// The identity matrix: ones where row and column are the same.
+/// The identity matrix: 1 where row and column are equal, otherwise 0.
 fn eye(cx: &Cx, args: EyeArgs) -> Lowered {
     let (columns, rows) = (args.m.unwrap_or_else(|| args.n.clone()), args.n);
     let dtype = cx.out_dtype()?;
@@ -181,7 +182,7 @@ fn linspace(
     Ok(spaced(cx, low, high, steps, dtype))
 }
 
-/// An end of a range. Integers take part as integers.
+/// An end of a range: rounded to the type of the result, then in the type that is computed in.
 fn ends(cx: &Cx, end: &TensorOrScalar, dtype: DType) -> Value {
     cx.cast(
         cx.as_tensor(end, dtype),
@@ -189,7 +190,7 @@ fn ends(cx: &Cx, end: &TensorOrScalar, dtype: DType) -> Value {
     )
 }
 
-/// `base` to the powers that [`linspace`] gives.
+/// `base^p` for each `p` of [`linspace`].
 fn logspace(
     cx: &Cx,
     start: TensorOrScalar,
@@ -205,12 +206,12 @@ fn logspace(
     Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
 }
 
-/// The places of a matrix on and below a diagonal.
+/// Rows and columns of the elements on and below a diagonal.
 fn tril_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
     triangle(cx, rows, columns, |i, j| j - i <= offset)
 }
 
-/// The places of a matrix on and above a diagonal.
+/// Rows and columns of the elements on and above a diagonal.
 fn triu_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
     triangle(cx, rows, columns, |i, j| j - i >= offset)
 }
@@ -233,7 +234,7 @@ fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool)
     Ok(cx.cast(cx.constant(tensor), cx.out_dtype()?))
 }
 
-/// Powers of `x` in a new last dimension: 0, 1, .. (or .., 1, 0), as running products.
+/// Powers of `x` in a new last dimension: 0, 1, .., or .., 1, 0 unless `increasing`.
 fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     // A 0-d tensor counts as a vector.
@@ -253,7 +254,7 @@ fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     Ok(cx.pow(base, powers))
 }
 
-/// Bits of all elements as 64-bit integers, of floats as doubles, combined by exclusive or.
+/// The exclusive or of the bits of all elements, taken as int64; floats as float64.
 fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> Lowered {
     if mode != 0 {
         return Err(LowerError::unsupported("hashes other than exclusive or"));
@@ -273,8 +274,8 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
 }
 
-/// The bits of doubles by exact arithmetic, since `BitCast` is newer than what most runtimes know: sign, exponent and
-/// fraction. All NaN count as the positive quiet one.
+/// The bits of float64 as int64: sign, exponent and fraction. They are computed by exact arithmetic, since few runtimes
+/// have `BitCast`. Each NaN counts as the positive quiet one.
 fn bits_of_double(cx: &Cx, x: Value) -> Value {
     let fraction_size = (1u64 << 52) as f64;
     let size = cx.abs(x);
@@ -318,7 +319,7 @@ fn logspace_complex(
     Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }
 
-/// Powers as running products.
+/// [`vander`] of complex numbers; each power is the one before times `x`.
 fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Lowered {
     let dims = cx.shape(x.re);
     let last = dims.len().max(1);
@@ -349,4 +350,61 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
     let re = stack(columns.iter().map(|c| c.re).collect());
     let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
     Ok(cx.pairs(Complex::new(re, im)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn ranges_of_floats_are_computed_from_integers() {
+        check!("aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]", @"
+        () => (float[8] arange)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {8},
+          int64 val_2 = {1},
+          double val_3 = {0.5},
+          double val_4 = {0.25}
+        >
+        {
+          val_5 = Range (val_0, val_1, val_2)
+          val_6 = Cast <to: int = 11> (val_5)
+          val_7 = Mul (val_6, val_4)
+          val_8 = Add (val_3, val_7)
+          arange = Cast <to: int = 1> (val_8)
+        }
+        ");
+    }
+
+    #[test]
+    fn sizes_of_run_time() {
+        check!("aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]", @"
+        (float[s0,2] x, int64 n) => (int32[s0,3] new_ones)
+        <
+          int32 val_0 = {1},
+          int64[1] val_1 = {3}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Concat <axis: int = 0> (val_2, val_1)
+          new_ones = Expand (val_0, val_3)
+        }
+        ");
+        check!("aten.eye(n: Sym(s0)) -> f32[s0, s0]", @"
+        (int64 n) => (float[s0,s0] eye)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Range (val_0, n, val_1)
+          val_4 = Unsqueeze (val_3, val_2)
+          val_5 = Range (val_0, n, val_1)
+          val_6 = Equal (val_4, val_5)
+          eye = Cast <to: int = 1> (val_6)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Random numbers. ONNX's generators have no seed that would give PyTorch's numbers: only distributions are the same.
+//! Random numbers. They have PyTorch's distributions, not PyTorch's values: no seed makes ONNX's generators give those.
 
 use crate::math::sort::top_k;
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, complex::Mode, op::op};
@@ -44,7 +44,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What random integers take: sizes, or a tensor of that shape.
+    /// Arguments of random integers: sizes, or a tensor whose sizes they get.
     struct RandintArgs {
         input: Option<Value>,
         low: Expr,
@@ -61,7 +61,7 @@ fn randint(cx: &Cx, args: RandintArgs) -> Lowered {
     integers(cx, &args.low, &args.high, &size)
 }
 
-/// Integers up to what the type of `x` holds exactly.
+/// Integers from 0 to the largest one up to which the type of `x` is exact.
 fn random(cx: &Cx, x: Value) -> Lowered {
     let most: i64 = match cx.dtype(x) {
         DType::Bool => 2,
@@ -83,7 +83,7 @@ fn random_to(cx: &Cx, x: Value, high: i64) -> Lowered {
     integers(cx, &Expr::int(0), &Expr::int(high), &cx.shape(x))
 }
 
-/// Uniform numbers between 0 and 1.
+/// Uniform numbers from 0 to 1, 1 excluded.
 fn rand(cx: &Cx, size: Vec<Expr>, _: Ignored) -> Lowered {
     Ok(uniform_of(cx, &size, cx.out_dtype()?))
 }
@@ -116,12 +116,12 @@ fn normal_functional(cx: &Cx, x: Value, mean: f64, std: f64) -> Lowered {
     Ok(scaled(cx, normal_numbers(cx, &cx.shape(x), cx.out_dtype()?), mean, std))
 }
 
-/// Normal numbers.
+/// Normal numbers with that mean and standard deviation.
 fn normal_of_size(cx: &Cx, mean: f64, std: f64, size: Vec<Expr>, _: Ignored) -> Lowered {
     Ok(scaled(cx, normal_numbers(cx, &size, cx.out_dtype()?), mean, std))
 }
 
-/// Numbers whose logarithms are normal: `e^(mean + std * n)`.
+/// `e^(mean + std * n)` of normal `n`.
 fn log_normal(cx: &Cx, x: Value, mean: f64, std: f64) -> Lowered {
     let dtype = cx.dtype(x);
     Ok(cx.exp(scaled(cx, normal_numbers(cx, &cx.shape(x), dtype), mean, std)))
@@ -140,7 +140,7 @@ fn exponential(cx: &Cx, x: Value, lambda: f64) -> Lowered {
     shaped(cx, x, |u| cx.div(cx.log(one_minus(cx, u)), -lambda))
 }
 
-/// How many tries until one succeeds: `ceil(log(1 - u) / log(1 - p))` of uniform `u`, 1 at least.
+/// Numbers of the geometric distribution, `ceil(log(1 - u) / log(1 - p))` of uniform `u`, 1 at least.
 fn geometric(cx: &Cx, x: Value, p: f64) -> Lowered {
     shaped(cx, x, |u| {
         let tries = cx.ceil(cx.div(cx.log(one_minus(cx, u)), (1.0 - p).ln()));
@@ -148,7 +148,7 @@ fn geometric(cx: &Cx, x: Value, p: f64) -> Lowered {
     })
 }
 
-/// ONNX draws float16, float32 and float64 only.
+/// The type that random numbers for `dtype` are drawn in: ONNX draws float16, float32 and float64.
 fn drawn(dtype: DType) -> DType {
     match dtype {
         DType::F64 | DType::F16 => dtype,
@@ -156,7 +156,8 @@ fn drawn(dtype: DType) -> DType {
     }
 }
 
-/// One of the two generators over `dims`: sizes that are known are an attribute, others are those of a tensor of zeros.
+/// Random numbers of sizes `dims`: by the operator `fixed`, which has the sizes as an attribute, if all are known,
+/// otherwise by `like`, which takes a tensor of zeros of these sizes.
 fn generate(
     cx: &Cx,
     fixed: &'static str,
@@ -180,7 +181,7 @@ fn generate(
     cx.cast(value, dtype)
 }
 
-/// The attribute `dtype` for a type that is [`drawn`].
+/// The attribute `dtype` of a generator, for a type that [`drawn`] gives.
 fn onnx_type(dtype: DType) -> (std::borrow::Cow<'static, str>, pt2onnx_ir::Attribute) {
     let number = match dtype {
         DType::F64 => 11i64,
@@ -190,7 +191,7 @@ fn onnx_type(dtype: DType) -> (std::borrow::Cow<'static, str>, pt2onnx_ir::Attri
     ("dtype".into(), number.into())
 }
 
-/// [`uniform_of`] or [`normal_numbers`] numbers of `x`'s shape in the recorded type.
+/// Random numbers with the sizes of `x`, in the recorded type.
 fn generate_like(cx: &Cx, fixed: &'static str, like: &'static str, x: Value) -> Lowered {
     let dtype = cx.out_dtype()?;
     let dims = cx.shape(x);
@@ -203,12 +204,12 @@ fn generate_like(cx: &Cx, fixed: &'static str, like: &'static str, x: Value) -> 
     Ok(cx.cast(value, dtype))
 }
 
-/// From 0 to 1, 1 excluded.
+/// Uniform numbers from 0 to 1, 1 excluded, of sizes `dims`.
 fn uniform_of(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
     generate(cx, "RandomUniform", "RandomUniformLike", dims, dtype)
 }
 
-/// The standard normal distribution. Of complex numbers each part has half of the variance.
+/// Standard normal numbers of sizes `dims`. Each part of a complex number has half of the variance.
 fn normal_numbers(cx: &Cx, dims: &[Expr], dtype: DType) -> Value {
     let drawn = generate(cx, "RandomNormal", "RandomNormalLike", dims, dtype);
     match cx.mode() {
@@ -221,7 +222,7 @@ fn scaled(cx: &Cx, x: Value, shift: f64, scale: f64) -> Value {
     cx.add(cx.mul(x, scale), shift)
 }
 
-/// From uniform numbers of `x`'s shape, float32 at least, to `x`'s type.
+/// `from(u)` of uniform numbers `u` with the sizes of `x`, computed in float32 or float64, in the type of `x`.
 fn shaped(cx: &Cx, x: Value, from: impl FnOnce(Value) -> Value) -> Lowered {
     let dtype = cx.out_dtype()?;
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -232,8 +233,8 @@ fn one_minus(cx: &Cx, u: Value) -> Value {
     cx.sub(cx.scalar(1, cx.dtype(u)), u)
 }
 
-/// Ones with the probabilities `p`, of `x`'s type. Not by `Bernoulli`: the function that ONNX defines it by, which runtimes
-/// without a kernel use, gives ones where the uniform numbers are larger than `p` (onnx 1.23), zeros and ones exchanged.
+/// 1 with the probability `p`, otherwise 0, in the type of `x`. ONNX's `Bernoulli` is not used: the function that
+/// defines it (onnx 1.23), which runtimes without a kernel run, exchanges zeros and ones.
 fn bernoulli_tensor(cx: &Cx, x: Value, p: Value) -> Lowered {
     let p = cx.to_float(p);
     let wide = cx.cast(p, drawn(cx.dtype(p)));
@@ -245,7 +246,7 @@ fn bernoulli_p(cx: &Cx, x: Value, p: f64) -> Lowered {
     bernoulli_tensor(cx, x, cx.scalar(p, DType::F32))
 }
 
-/// Ones with the probabilities `p`, of the same type.
+/// 1 with the probability `p`, otherwise 0, in the type of `p`.
 fn bernoulli(cx: &Cx, p: Value) -> Lowered {
     bernoulli_tensor(cx, p, p)
 }
@@ -258,7 +259,7 @@ fn normal_of(cx: &Cx, mean: TensorOrScalar, std: TensorOrScalar) -> Lowered {
     Ok(cx.add(cx.mul(noise, std), mean))
 }
 
-/// `low + floor(u * (high - low))`, in doubles.
+/// `low + floor(u * (high - low))` of uniform `u`, computed in float64.
 fn integers(cx: &Cx, low: &Expr, high: &Expr, dims: &[Expr]) -> Lowered {
     let span = cx.cast(cx.size(&(high - low)), DType::F64);
     let steps = cx.cast(cx.mul(uniform_of(cx, dims, DType::F64), span), DType::I64);
@@ -269,15 +270,16 @@ fn integers(cx: &Cx, low: &Expr, high: &Expr, dims: &[Expr]) -> Lowered {
     Ok(cx.cast(found, cx.out_dtype()?))
 }
 
-/// The order of random numbers.
+/// A random permutation of the integers below `n`: the order of random numbers.
 fn randperm(cx: &Cx, n: Expr, _: Ignored) -> Lowered {
     let keys = uniform_of(cx, std::slice::from_ref(&n), DType::F64);
     let [_, order] = top_k(cx, keys, &n, 0, true, true);
     Ok(cx.cast(order, cx.out_dtype()?))
 }
 
-/// With replacement: where uniform numbers fall among the running sums of the weights. Without: the largest of the
-/// logarithms of the weights with Gumbel noise (Efraimidis and Spirakis 2006).
+/// Indices drawn with the probabilities `weights`. With replacement: the place of a uniform number among the running
+/// sums of the weights. Without: the indices of the `n` largest `log(u) / weight` of uniform `u` (Efraimidis and
+/// Spirakis 2006).
 fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let rank = cx.rank(weights);
     if let (true, 2, Some(sample_size)) = (replacement, rank, n.as_int()) {
@@ -305,4 +307,55 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let drawn = cx.mul(uniform_of(cx, &dims, dtype), all);
     let passed = cx.less_or_equal(cx.unsqueeze(sums, &[last]), cx.unsqueeze(drawn, &[rank]));
     Ok(cx.reduce(Reduction::Sum, cx.cast(passed, DType::I64), &[rank], false))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn integers_from_uniform_doubles() {
+        check!("aten.randint.low(3, 10, [4]) -> i64[4]", @"
+        () => (int64[4] randint)
+        <
+          int64 val_0 = {7},
+          int64 val_1 = {3}
+        >
+        {
+          val_2 = Cast <to: int = 11> (val_0)
+          val_3 = RandomUniform <shape: ints = [4], dtype: int = 11> ()
+          val_4 = Mul (val_3, val_2)
+          val_5 = Cast <to: int = 7> (val_4)
+          randint = Add (val_5, val_1)
+        }
+        ");
+    }
+
+    #[test]
+    fn each_part_has_half_of_the_variance() {
+        check!("aten.randn_like(x: c64[s0]) -> c64[s0]", @"
+        (float[s0,2] x) => (float[s0,2] randn_like)
+        <
+          int64 val_0 = {0},
+          float val_1 = {0.0},
+          float val_2 = {0.70710677},
+          int64 val_3 = {1},
+          int64[1] val_4 = {1}
+        >
+        {
+          val_5 = Gather <axis: int = 1> (x, val_0)
+          val_6 = Shape <start: int = 0, end: int = 1> (x)
+          val_7 = Expand (val_1, val_6)
+          val_8 = RandomNormalLike (val_7)
+          val_9 = Mul (val_8, val_2)
+          val_10 = Gather <axis: int = 1> (x, val_3)
+          val_11 = Expand (val_1, val_6)
+          val_12 = RandomNormalLike (val_11)
+          val_13 = Mul (val_12, val_2)
+          val_14 = Unsqueeze (val_9, val_4)
+          val_15 = Unsqueeze (val_13, val_4)
+          randn_like = Concat <axis: int = 1> (val_14, val_15)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Window functions, computed here: their lengths are known at export.
+//! Window functions. Their lengths are known at export, so they become constants.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_tensor::{DType, Tensor};
@@ -21,7 +21,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What windows take. `alpha` and `beta` are the window's shape.
+    /// Arguments of window functions. `alpha` and `beta` are their parameters.
     struct WindowArgs {
         window_length: i64,
         periodic: bool,
@@ -56,7 +56,7 @@ fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
     })
 }
 
-/// `shape(t)` at `n` places from 0 to 1, without the last one where the window is periodic.
+/// `shape(t)` at equally spaced `t` from 0 to 1; a periodic window leaves the last one out.
 fn window(cx: &Cx, args: &WindowArgs, shape: impl Fn(f64) -> f64) -> Lowered {
     let n = args.window_length;
     if !(0..=1 << 24).contains(&n) {
@@ -90,4 +90,29 @@ fn bessel_i0(x: f64) -> f64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn computed_at_export() {
+        check!("aten.hann_window(4) -> f32[4]", @"
+        () => (float[4] hann_window)
+        <
+          float[4] hann_window = {0.0, 0.5, 1.0, 0.5}
+        >
+        {
+        }
+        ");
+        check!("aten.hamming_window.periodic_alpha(4, False, 0.5, dtype = torch.float64) -> f64[4]", @"
+        () => (double[4] hamming_window)
+        <
+          double[4] hamming_window = {0.03999999999999998, 0.7299999999999999, 0.7300000000000002, 0.03999999999999998}
+        >
+        {
+        }
+        ");
+    }
 }

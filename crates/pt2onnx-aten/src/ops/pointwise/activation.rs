@@ -1,4 +1,4 @@
-//! Activations, pointwise and over one dimension.
+//! Activations, element by element and along one dimension.
 
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
@@ -41,7 +41,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::threshold, threshold),
 ];
 
-/// `Gelu`, exact or by tanh; of float64, for which runtimes have no error function, by our own one.
+/// `x Phi(x)` with the normal distribution function `Phi`, or its approximation by `tanh`. Runtimes have no float64
+/// `Erf`: there the formulas are spelled out.
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
         "none" if cx.dtype(x) == DType::F64 => {
@@ -95,8 +96,8 @@ fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
     Ok(cx.pairs(x.mul(cx, x.sigmoid(cx))))
 }
 
-/// `scale * x` of positive `x`, else `scale * alpha * (exp(input_scale * x) - 1)`. The operator's attributes are float32, so
-/// that float64 takes the formula.
+/// `scale * x` of positive `x`, otherwise `scale * alpha * (exp(input_scale * x) - 1)`. The attributes of `Elu` are
+/// float32, so float64 is computed by the formula.
 fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> Lowered {
     let (alpha, scale, input_scale) = (alpha.to_f64(), scale.to_f64(), input_scale.to_f64());
     if input_scale == 1.0 && cx.dtype(x) != DType::F64 {
@@ -126,20 +127,20 @@ fn celu(cx: &Cx, x: Value, alpha: Scalar) -> Lowered {
     Ok(cx.celu(x, attrs::Celu { alpha }))
 }
 
-/// One half of `x` along `dim` times the sigmoid of the other.
+/// The first half of `x` along `dim`, times the sigmoid of the second half.
 fn glu(cx: &Cx, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let [a, b] = cx.halves(x, axis);
     Ok(cx.mul(a, cx.sigmoid(b)))
 }
 
-/// 0 within `lambd` of 0; NaN stays.
+/// `x`, and 0 where `|x| <= lambd`. NaN stays NaN.
 fn hardshrink(cx: &Cx, x: Value, lambd: Scalar) -> Lowered {
     let inside = cx.less_or_equal(cx.abs(x), lambd);
     Ok(cx.select(inside, 0.0, x))
 }
 
-/// Nearer to 0 by `lambd`: what `x` has beyond `-lambd..lambd`.
+/// `x - lambd` above `lambd`, `x + lambd` below `-lambd`, 0 between.
 fn softshrink(cx: &Cx, x: Value, lambd: Scalar) -> Lowered {
     let lambd = lambd.to_f64();
     let bound = |b: f64| Some(Scalar::Float(b));
@@ -152,7 +153,7 @@ fn leaky_relu(cx: &Cx, x: Value, slope: Scalar) -> Lowered {
     Ok(cx.leaky_relu(x, attrs::LeakyRelu { alpha }))
 }
 
-/// The slope is one number or one per channel, dimension 1.
+/// `x`, times `weight` where negative. `weight` is one number, or one for each channel (dimension 1).
 fn prelu(cx: &Cx, x: Value, slope: Value) -> Lowered {
     let (rank, axes) = (cx.rank(x), cx.rank(slope));
     let slope = match (rank, axes) {
@@ -163,7 +164,7 @@ fn prelu(cx: &Cx, x: Value, slope: Value) -> Lowered {
     Ok(cx.prelu(x, slope))
 }
 
-/// One slope per element, out of the range.
+/// A random slope between `lower` and `upper` for each element.
 fn random_slope(cx: &Cx, x: Value, lower: Scalar, upper: Scalar) -> Value {
     let like = cx.full(&cx.shape(x), 0, DType::F32);
     let range = attrs::RandomUniformLike {
@@ -174,7 +175,7 @@ fn random_slope(cx: &Cx, x: Value, lower: Scalar, upper: Scalar) -> Value {
     cx.cast(cx.random_uniform_like(like, range), cx.dtype(x))
 }
 
-/// In evaluation the slope is the middle of the range, in training a random one.
+/// `leaky_relu` with a random slope in training; in evaluation the slope is the middle of the range.
 fn rrelu(cx: &Cx, x: Value, lower: Scalar, upper: Scalar, training: bool) -> Lowered {
     if training {
         let slope = random_slope(cx, x, lower, upper);
@@ -210,8 +211,8 @@ fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.neg(cx.softplus(cx.neg(x))))
 }
 
-/// `softplus(beta * x) / beta`, and `x` where `beta * x` is above the threshold. Without the threshold nothing changes from
-/// 20 on but the last digit.
+/// `log(1 + e^(beta * x)) / beta`, and `x` where `beta * x` is above the threshold. A threshold of 20 or more is left
+/// out: it changes the last digit at most.
 fn softplus(cx: &Cx, x: Value, beta: Scalar, threshold: Scalar) -> Lowered {
     let scaled = cx.mul(x, beta);
     let curve = cx.softplus(scaled);
@@ -222,7 +223,7 @@ fn softplus(cx: &Cx, x: Value, beta: Scalar, threshold: Scalar) -> Lowered {
     })
 }
 
-/// `x` above the threshold, else `value`.
+/// `x` where it is above the threshold, otherwise `value`.
 fn threshold(cx: &Cx, x: Value, threshold: Scalar, value: Scalar) -> Lowered {
     let dtype = cx.dtype(x);
     // Written so that NaN stays.
@@ -230,7 +231,8 @@ fn threshold(cx: &Cx, x: Value, threshold: Scalar, value: Scalar) -> Lowered {
     Ok(cx.select(below, value, x))
 }
 
-/// `Softmax` along `dim`, computed in `dtype` where one is given. ONNX has none for 0-d: there it is 1.
+/// `Softmax` along `dim`, computed in `dtype` if that is given. ONNX has no `Softmax` of 0-d tensors: they count as
+/// vectors.
 fn softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
     let axis = cx.axis(x, dim)? as i64;
@@ -253,7 +255,7 @@ fn log_softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
     softmax_of_complex(cx, x, dim, true)
 }
 
-/// `exp(x - m) / sum(exp(x - m))`, `m` the largest real part; of the logarithm, `x - m` less the logarithm of the sum.
+/// `exp(x - m) / sum(exp(x - m))` with the largest real part `m`; its logarithm is `x - m - log(sum(exp(x - m)))`.
 fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     let x = x.cast(cx, dtype);
@@ -281,7 +283,7 @@ fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered
     }))
 }
 
-/// `Softmax`, and 0 along slices of nothing but `-inf`.
+/// `Softmax`; slices whose elements are all `-inf` give 0.
 fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
     let soft = softmax(cx, x, dim, None)?;
@@ -293,7 +295,7 @@ fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     Ok(cx.select(masked, 0.0, soft))
 }
 
-/// The decomposed forms name their type by a flag: whether float16 becomes float32.
+/// Decomposed programs have a flag instead of a type: whether float16 is computed in, and becomes, float32.
 fn half_to_float_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool) -> Lowered {
     softmax(cx, x, dim, half_to_float.then_some(DType::F32))
 }
@@ -302,10 +304,55 @@ fn half_to_float_log_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool) -
     log_softmax(cx, x, dim, half_to_float.then_some(DType::F32))
 }
 
-/// `op` on `x`, a 0-d `x` taken as a vector of one element.
+/// `op(x)`; a 0-d `x` is passed as a vector of one element.
 fn at_least_1d(cx: &Cx, x: Value, op: impl Fn(Value) -> Value) -> Value {
     match cx.rank(x) {
         0 => cx.squeeze(op(cx.unsqueeze(x, &[0])), &[0]),
         _ => op(x),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn bounds_are_held_to_the_type() {
+        check!("aten.relu6(x: f32[s0]) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] relu6)
+        <
+          float val_0 = {0.0},
+          float val_1 = {6.0}
+        >
+        {
+          relu6 = Clip (x, val_0, val_1)
+        }
+        ");
+        check!("aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]", @"
+        (uint8[s0] x) => (uint8[s0] hardtanh)
+        <
+          uint8 val_0 = {0},
+          uint8 val_1 = {255}
+        >
+        {
+          hardtanh = Clip (x, val_0, val_1)
+        }
+        ");
+    }
+
+    #[test]
+    fn softmax_of_a_number_is_that_of_a_vector_of_one() {
+        check!("aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]", @"
+        (float16 x) => (float softmax)
+        <
+          int64[1] val_0 = {0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          val_2 = Unsqueeze (val_1, val_0)
+          val_3 = Softmax <axis: int = 0> (val_2)
+          softmax = Squeeze (val_3, val_0)
+        }
+        ");
     }
 }

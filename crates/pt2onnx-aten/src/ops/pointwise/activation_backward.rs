@@ -1,7 +1,7 @@
-//! Gradients of activations, which exported training graphs hold as ops.
+//! Gradients of activations, which programs of training have as ops.
 
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -32,7 +32,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::threshold_backward, threshold_backward),
 ];
 
-/// `grad` where `condition`, else 0.
+/// `grad` where `condition`, otherwise 0.
 fn pass(cx: &Cx, condition: Value, grad: Value) -> Lowered {
     Ok(cx.select(condition, grad, 0))
 }
@@ -47,7 +47,7 @@ fn hardtanh_backward(cx: &Cx, grad: Value, x: Value, min: Scalar, max: Scalar) -
     pass(cx, inside, grad)
 }
 
-/// 0 within `lambd` of 0.
+/// `grad`, and 0 where `|x| <= lambd`.
 fn shrink_backward(cx: &Cx, grad: Value, x: Value, lambd: Scalar) -> Lowered {
     let inside = cx.less_or_equal(cx.abs(x), lambd);
     Ok(cx.select(inside, 0, grad))
@@ -58,7 +58,7 @@ fn hardsigmoid_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     pass(cx, inside, cx.div(grad, 6.0))
 }
 
-/// 0 up to -3, 1 from 3 on, `x / 3 + 1/2` between.
+/// The slope is 0 below -3, 1 above 3, and `x / 3 + 1/2` between.
 fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     let slope = cx.add(cx.div(x, 3.0), 0.5);
     let inner = cx.select(cx.less_or_equal(x, -3.0), 0.0, slope);
@@ -66,22 +66,41 @@ fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     Ok(cx.mul(grad, slope))
 }
 
-/// Of `result`, the op's output, where the flag says so.
+/// The slope is 1 of positive `x`, otherwise `slope`. The flag tells that `x` is the op's output, which has the same
+/// sign.
 fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Scalar, _: bool) -> Lowered {
     Ok(cx.select(cx.greater(x, 0.0), grad, cx.mul(grad, slope)))
 }
 
-fn elu_backward(
-    cx: &Cx,
-    grad: Value,
-    alpha: Scalar,
-    scale: Scalar,
-    input_scale: Scalar,
-    is_result: bool,
-    x: Value,
-) -> Lowered {
-    let (alpha, scale, input_scale) = (alpha.to_f64(), scale.to_f64(), input_scale.to_f64());
-    let negative = match is_result {
+arguments! {
+    /// Arguments of the gradient of `elu`.
+    struct EluBackwardArgs {
+        grad_output: Value,
+        alpha: f64,
+        scale: f64,
+        input_scale: f64,
+        is_result: bool,
+        self_or_result: Value,
+    }
+
+    /// Arguments of the gradient of `rrelu`.
+    struct RreluBackwardArgs {
+        grad_output: Value,
+        input: Value,
+        noise: Value,
+        lower: f64,
+        upper: f64,
+        training: bool,
+        self_is_result: bool,
+    }
+}
+
+/// The slope is `scale` of positive `x`, otherwise `scale * alpha * input_scale * exp(input_scale * x)`, which is
+/// `input_scale * (y + alpha * scale)` of the output `y`.
+fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
+    let EluBackwardArgs { grad_output: grad, alpha, scale, input_scale, .. } = args;
+    let x = args.self_or_result;
+    let negative = match args.is_result {
         true => cx.mul(cx.add(x, alpha * scale), input_scale),
         false => cx.mul(cx.exp(cx.mul(x, input_scale)), input_scale * alpha * scale),
     };
@@ -90,17 +109,17 @@ fn elu_backward(
     Ok(cx.select(inside, negative, cx.mul(grad, scale)))
 }
 
-/// `y (1 - y)` of the output.
+/// The slope is `y (1 - y)` of the output `y`.
 fn sigmoid_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
     wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.mul(y, cx.sub(1, y))))
 }
 
-/// `1 - y^2` of the output.
+/// The slope is `1 - y^2` of the output `y`.
 fn tanh_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
     wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.sub(1, cx.mul(y, y))))
 }
 
-/// `s (1 + x (1 - s))`, `s` the sigmoid.
+/// The slope is `s (1 + x (1 - s))` with `s = sigmoid(x)`.
 fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let s = cx.sigmoid(x);
@@ -109,7 +128,7 @@ fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     })
 }
 
-/// With `t = tanh(softplus(x))`: `t + x sigmoid(x) (1 - t^2)`.
+/// The slope is `t + x sigmoid(x) (1 - t^2)` with `t = tanh(softplus(x))`.
 fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let t = cx.tanh(cx.softplus(x));
@@ -118,7 +137,7 @@ fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     })
 }
 
-/// `sigmoid(-x)`.
+/// The slope is `sigmoid(-x)`.
 fn log_sigmoid_backward(cx: &Cx, grad: Value, x: Value, _buffer: Value) -> Lowered {
     Ok(cx.mul(grad, cx.sigmoid(cx.neg(x))))
 }
@@ -129,7 +148,8 @@ fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Scalar, threshold: Sc
     Ok(cx.select(cx.greater(scaled, threshold), grad, slope))
 }
 
-/// `Phi(x) + x phi(x)`; by tanh, the derivative of that formula.
+/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density; of the approximation by `tanh`, its
+/// derivative.
 fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let square = cx.mul(x, x);
@@ -153,26 +173,16 @@ fn exact_gelu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     gelu_backward(cx, grad, x, "none".to_owned())
 }
 
-/// In training by the slopes that were drawn, else by their middle.
-#[expect(clippy::too_many_arguments, reason = "the schema has as many")]
-fn rrelu_backward(
-    cx: &Cx,
-    grad: Value,
-    x: Value,
-    noise: Value,
-    lower: Scalar,
-    upper: Scalar,
-    training: bool,
-    self_is_result: bool,
-) -> Lowered {
-    if training && upper.to_f64() - lower.to_f64() > 1e-6 {
-        return Ok(cx.mul(grad, noise));
+/// In training the slopes are those of `noise`, otherwise the middle of the range.
+fn rrelu_backward(cx: &Cx, args: RreluBackwardArgs) -> Lowered {
+    if args.training && args.upper - args.lower > 1e-6 {
+        return Ok(cx.mul(args.grad_output, args.noise));
     }
-    let middle = (lower.to_f64() + upper.to_f64()) / 2.0;
-    leaky_relu_backward(cx, grad, x, middle.into(), self_is_result)
+    let middle = (args.lower + args.upper) / 2.0;
+    leaky_relu_backward(cx, args.grad_output, args.input, middle.into(), args.self_is_result)
 }
 
-/// Of `a sigmoid(b)`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`, one behind the other.
+/// The gradients of `a sigmoid(b)`, joined along `dim`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`.
 fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let [a, b] = cx.halves(x, axis);
@@ -182,7 +192,7 @@ fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     Ok(cx.concat(&[first, second], axis))
 }
 
-/// `1 / (x (1 - x))` inside of `eps .. 1 - eps`, else 0; without `eps`, NaN outside of `0 .. 1`.
+/// The slope is `1 / (x (1 - x))` between `eps` and `1 - eps`, 0 outside. Without `eps` it is NaN outside of 0 to 1.
 fn logit_backward(cx: &Cx, grad: Value, x: Value, eps: Option<f64>) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let low = eps.unwrap_or(0.0);
@@ -204,14 +214,14 @@ fn native_dropout_backward(cx: &Cx, grad: Value, mask: Value, scale: f64) -> Low
     Ok(cx.mul(cx.mul(grad, mask), scale))
 }
 
-/// `y (grad - sum(grad y))`.
+/// `y (grad - sum(grad y))` of the output `y`.
 fn softmax_backward(cx: &Cx, grad: Value, y: Value, dim: i64, dtype: DType) -> Lowered {
     let weighted = cx.mul(grad, y);
     let sum = sum_along(cx, weighted, dim)?;
     Ok(cx.cast(cx.sub(weighted, cx.mul(y, sum)), dtype))
 }
 
-/// `grad - exp(y) sum(grad)`.
+/// `grad - exp(y) sum(grad)` of the output `y`.
 fn log_softmax_backward(cx: &Cx, grad: Value, y: Value, dim: i64, dtype: DType) -> Lowered {
     let sum = sum_along(cx, grad, dim)?;
     Ok(cx.cast(cx.sub(grad, cx.mul(cx.exp(y), sum)), dtype))
@@ -222,4 +232,48 @@ fn sum_along(cx: &Cx, x: Value, dim: i64) -> Lowered {
         0 => x,
         _ => cx.reduce(Reduction::Sum, x, &[cx.axis(x, dim)?], true),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn narrow_floats_are_computed_in_float32() {
+        check!("aten.tanh_backward(grad: f16[s0], y: f16[s0]) -> f16[s0]", @"
+        (float16[s0] grad, float16[s0] y) => (float16[s0] tanh_backward)
+        <
+          float val_0 = {1.0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (grad)
+          val_2 = Cast <to: int = 1> (y)
+          val_3 = Mul (val_2, val_2)
+          val_4 = Sub (val_0, val_3)
+          val_5 = Mul (val_1, val_4)
+          tanh_backward = Cast <to: int = 10> (val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn arguments_are_bound_by_name() {
+        check!("aten.elu_backward(grad: f32[s0], 0.5, 2.0, 3.0, True, y: f32[s0]) -> f32[s0]", @"
+        (float[s0] grad, float[s0] y) => (float[s0] elu_backward)
+        <
+          float val_0 = {1.0},
+          float val_1 = {3.0},
+          float val_2 = {0.0},
+          float val_3 = {2.0}
+        >
+        {
+          val_4 = Add (y, val_0)
+          val_5 = Mul (val_4, val_1)
+          val_6 = Mul (grad, val_5)
+          val_7 = LessOrEqual (y, val_2)
+          val_8 = Mul (grad, val_3)
+          elu_backward = Where (val_7, val_6, val_8)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Arithmetic of two operands and more element by element, with PyTorch's type promotion.
+//! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
 use crate::math::elementary::{self, pow, power, trunc_of};
 use crate::math::precision::{compute_type, wide2};
@@ -57,13 +57,13 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::true_divide_Tensor, div, complex = div_complex),
 ];
 
-/// Both in the type of the result.
+/// Both as the type of the result.
 fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
     Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
 }
 
-/// `a + alpha * b`: of real/imaginary pairs at once where both came as such, else part by part.
+/// `a + alpha * b`: one sum of real/imaginary pairs if both operands came as pairs, otherwise part by part.
 fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
     if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
         return Ok(cx.add(a, b));
@@ -106,7 +106,7 @@ fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(cx.pairs(a.div(cx, b)))
 }
 
-/// Squares, roots and reciprocals as such, which are more exact than by logarithms.
+/// `a^exponent`. Known powers are products, roots and reciprocals, which are more precise than logarithms.
 fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
     let dtype = cx.out_dtype()?;
     let a = a.cast(cx, dtype);
@@ -132,7 +132,7 @@ fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(cx.pairs(a.pow(cx, b)))
 }
 
-/// `a + alpha * b`; of bools, the disjunction.
+/// `a + alpha * b`; of bools, `a or (alpha and b)`.
 fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     match cx.dtype(a) {
@@ -157,13 +157,13 @@ fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered
     sub(cx, b, a, alpha)
 }
 
-/// `a * b`; of bools, the conjunction.
+/// `a * b`; of bools, `a and b`.
 fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(if cx.dtype(a) == DType::Bool { cx.and(a, b) } else { cx.mul(a, b) })
 }
 
-/// True division: integers become floats first.
+/// `a / b`. Integers become floats first.
 fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(cx.div(cx.to_float(a), cx.to_float(b)))
@@ -187,8 +187,9 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
     }
 }
 
-/// `floor(a / b)`, of the exact quotient (of finite operands: PyTorch has NaN for infinite `a`). In float64 the quotient of two narrower floats does not round up to the next whole
-/// number; of two float64 it may, so that there the remainder is taken off first.
+/// `floor(a / b)` of the exact quotient. The quotient of two narrower floats, computed in float64, does not round up to
+/// the next integer. That of two float64 may, so there the remainder is subtracted first. (Operands are finite: PyTorch
+/// gives NaN for an infinite `a`.)
 fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let whole_divisor = matches!(b, TensorOrScalar::Scalar(s) if s.to_f64().fract() == 0.0);
     let (a, b) = cx.promote(a, b);
@@ -217,13 +218,13 @@ fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// The remainder of the division that truncates: of `a`'s sign.
+/// `a - b trunc(a / b)`, with the sign of `a`.
 fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(cx.mod_(a, b, attrs::Mod { fmod: true }))
 }
 
-/// The remainder of the division that floors: of `b`'s sign. ONNX has it for integers only; of floats it is `fmod`, plus `b`
+/// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; of floats it is `fmod(a, b)`, plus `b`
 /// where the signs differ.
 fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let sign = match &b {
@@ -243,7 +244,7 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.select(other_sign, cx.add(rest, b), rest))
 }
 
-/// Like `pow`, in float64.
+/// `a^b`, computed in float64.
 fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, DType::F64)
 }
@@ -263,13 +264,13 @@ fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     wide2(cx, a, b, |a, b| log_add_exp(cx, a, b))
 }
 
-/// The larger plus the softplus of minus the distance; equal infinities are at distance 0.
+/// `log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|)`. The distance of equal infinities is 0.
 fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
     let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
     cx.add(cx.maximum(a, b), cx.softplus(cx.neg(distance)))
 }
 
-/// `log(1 + exp(b - a)) + a`, `a` the one of the larger real part.
+/// `log(1 + exp(b - a)) + a`, where `a` is the operand with the larger real part.
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     let ordered = cx.greater_or_equal(a.re, b.re);
@@ -285,7 +286,7 @@ fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// `x + weight * (end - x)`, from the nearer end.
+/// `x + weight * (end - x)`, computed from the nearer end if the weight is known.
 fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
     let dtype = cx.dtype(x);
     let difference = cx.sub(end, x);
@@ -334,7 +335,7 @@ fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -
     Ok(cx.pairs(x.add(cx, a.div(cx, b))))
 }
 
-/// 0 below 0, 1 above, `values` at it.
+/// 0 of negative `x`, 1 of positive `x`, `values` where `x` is 0.
 fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     let dtype = cx.dtype(x);
     if dtype == DType::Bool {
@@ -342,4 +343,84 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     }
     let step = cx.cast(cx.greater(x, 0), dtype);
     Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn complex_sums_take_pairs_as_they_are() {
+        check!("aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]", @"
+        (float[s0,2] x, float[s0,2] y) => (float[s0,2] sub)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          float val_2 = {2.0}
+        >
+        {
+          val_3 = Gather <axis: int = 1> (x, val_0)
+          val_4 = Gather <axis: int = 1> (x, val_1)
+          val_5 = Gather <axis: int = 1> (y, val_0)
+          val_6 = Gather <axis: int = 1> (y, val_1)
+          val_7 = Mul (y, val_2)
+          sub = Sub (x, val_7)
+        }
+        ");
+        check!("aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]", @"
+        (float[s0] x, float[s0,2] y) => (float[s0,2] add)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 1> (y, val_0)
+          val_4 = Gather <axis: int = 1> (y, val_1)
+          val_5 = Add (x, val_3)
+          val_6 = Unsqueeze (val_5, val_2)
+          val_7 = Unsqueeze (val_4, val_2)
+          add = Concat <axis: int = 1> (val_6, val_7)
+        }
+        ");
+    }
+
+    #[test]
+    fn quotients_are_floored_exactly() {
+        check!("aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+        (float[s0] x, float[s0] y) => (float[s0] floor_divide)
+        {
+          val_0 = Cast <to: int = 11> (x)
+          val_1 = Cast <to: int = 11> (y)
+          val_2 = Div (val_0, val_1)
+          val_3 = Floor (val_2)
+          floor_divide = Cast <to: int = 1> (val_3)
+        }
+        ");
+        check!("aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]", @"
+        (int32[s0] x, int64 y) => (int32[s0] floor_divide)
+        {
+          val_0 = Cast <to: int = 6> (y)
+          val_1 = Mod <fmod: int = 1> (x, val_0)
+          val_2 = Mod (x, val_0)
+          val_3 = Equal (val_1, val_2)
+          val_4 = Div (x, val_0)
+          val_5 = Not (val_3)
+          val_6 = Cast <to: int = 6> (val_5)
+          floor_divide = Sub (val_4, val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn known_integer_powers_are_products() {
+        check!("aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]", @"
+        (int64[s0] x) => (int64[s0] pow)
+        {
+          val_0 = Mul (x, x)
+          val_1 = Mul (val_0, val_0)
+          pow = Mul (val_1, x)
+        }
+        ");
+    }
 }

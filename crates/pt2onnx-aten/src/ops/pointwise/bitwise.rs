@@ -1,4 +1,4 @@
-//! Bits of integers, truth of everything, greatest common divisors.
+//! Operations on the bits of integers, on truth values, and greatest common divisors.
 
 use crate::math::control::{any, repeat};
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
@@ -40,7 +40,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logical_xor, logical_xor),
 ];
 
-/// One operator for bools, another for the bits of integers.
+/// `of_bools` for bools, `of_ints` for the bits of integers.
 fn bits(
     cx: &Cx,
     a: TensorOrScalar,
@@ -74,7 +74,7 @@ fn not(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// The bits of a type with this many, as a 64-bit number of the same value.
+/// The lowest bits of a number, as many as `dtype` has, as the value that they are in that type.
 fn wrapped(bits: i64, dtype: DType) -> i64 {
     let spare = 64u32.saturating_sub(dtype.bits() as u32);
     match dtype.is_unsigned() {
@@ -83,7 +83,7 @@ fn wrapped(bits: i64, dtype: DType) -> i64 {
     }
 }
 
-/// `a * 2^b`, the power from a table that is 0 where `b` is no number of bits of the type.
+/// `a * 2^b`. The power comes from a table, which gives 0 where `b` is negative or not below the number of bits.
 fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
@@ -96,8 +96,8 @@ fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.mul(a, cx.gather(table, cx.add(held, 1), 0)))
 }
 
-/// `floor(a / 2^b)`; where `b` is no number of bits of the type, what is left of the sign. The bits of a negative number are
-/// those of its complement inverted. By a known number of bits it is a division.
+/// `floor(a / 2^b)`; a division if `b` is known. Where `b` is negative or not below the number of bits, 0 or -1 by the
+/// sign of `a`. ONNX shifts unsigned numbers only: a negative number is inverted before and after.
 fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let known = match &b {
         TensorOrScalar::Scalar(s) => Some(s.to_i64()),
@@ -154,7 +154,7 @@ fn gcd(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(divisor_of(cx, a, b))
 }
 
-/// Euclid's algorithm on all elements at once, until all remainders are 0.
+/// The greatest common divisor by Euclid's algorithm, on all elements at once until all remainders are 0.
 fn divisor_of(cx: &Cx, a: Value, b: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(b));
     let start = [a, b].map(|v| cx.expand(cx.abs(v), &shape));
@@ -169,7 +169,7 @@ fn divisor_of(cx: &Cx, a: Value, b: Value) -> Value {
     last[0]
 }
 
-/// `|a / gcd * b|`, in 32 bits at least, as C computes; 0 where both are.
+/// The least common multiple `|a / gcd(a, b) * b|`, computed in 32 bits at least, as C does; 0 of two zeros.
 fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
@@ -178,4 +178,43 @@ fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let divisor = divisor_of(cx, a, b);
     let divisor = cx.select(cx.equal(divisor, 0), 1, divisor);
     Ok(cx.cast(cx.abs(cx.mul(cx.div(a, divisor), b)), dtype))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn shifts_by_a_known_number_divide() {
+        check!("aten.bitwise_right_shift.Tensor_Scalar(x: i32[s0], 3) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] bitwise_right_shift)
+        <
+          int32 val_0 = {8}
+        >
+        {
+          val_1 = Mod (x, val_0)
+          val_2 = Sub (x, val_1)
+          bitwise_right_shift = Div (val_2, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_complex_number_is_true_if_a_part_is() {
+        check!("aten.logical_not(x: c64[s0]) -> b8[s0]", @"
+        (float[s0,2] x) => (bool[s0] logical_not)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Gather <axis: int = 1> (x, val_0)
+          val_3 = Gather <axis: int = 1> (x, val_1)
+          val_4 = Cast <to: int = 9> (val_2)
+          val_5 = Cast <to: int = 9> (val_3)
+          val_6 = Or (val_4, val_5)
+          logical_not = Not (val_6)
+        }
+        ");
+    }
 }

@@ -20,14 +20,54 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::type_as, to_given),
 ];
 
-/// `x` as the recorded type, however the arguments name it; of complex numbers as a real type, the real parts.
+/// `x` as the type that PyTorch recorded for the result. A complex number becomes a real one by its real part.
 fn to(cx: &Cx, x: Complex) -> Lowered {
     let complex = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
     let dtype = cx.out_dtype()?;
     Ok(if complex { cx.pairs(x.cast(cx, dtype)) } else { cx.cast(x.re, dtype) })
 }
 
-/// [`to`], given a type or a tensor of that type.
+/// [`to`]; the type, or a tensor of that type, is an argument.
 fn to_given(cx: &Cx, x: Complex, _: Ignored) -> Lowered {
     to(cx, x)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn complex_to_real_keeps_the_real_parts() {
+        check!("aten.to.dtype(x: c64[s0], torch.float64) -> f64[s0]", @"
+        (float[s0,2] x) => (double[s0] to)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Gather <axis: int = 1> (x, val_0)
+          val_3 = Gather <axis: int = 1> (x, val_1)
+          to = Cast <to: int = 11> (val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn real_to_complex_adds_zeros() {
+        check!("aten.type_as(x: i32[s0], y: c64[2]) -> c64[s0]", @"
+        (int32[s0] x, float[2,2] y) => (float[s0,2] type_as)
+        <
+          float val_0 = {0.0},
+          int64[1] val_1 = {1},
+          int64[4] val_2 = {0, 0, 0, 1}
+        >
+        {
+          val_3 = Cast <to: int = 1> (x)
+          val_4 = Shape <start: int = 0, end: int = 1> (x)
+          val_5 = Expand (val_0, val_4)
+          val_6 = Unsqueeze (val_3, val_1)
+          type_as = Pad (val_6, val_2)
+        }
+        ");
+    }
 }

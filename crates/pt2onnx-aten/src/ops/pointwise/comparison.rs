@@ -1,4 +1,4 @@
-//! Comparisons, choices by a condition, the larger and the smaller of values.
+//! Comparisons, choices by a condition, minima and maxima of two operands.
 
 use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
@@ -71,7 +71,7 @@ fn equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(equal_numbers(cx, a, b))
 }
 
-/// Both in the type that PyTorch computes in.
+/// Both as the type that PyTorch computes in.
 fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
     let dtype = cx.result_type(&[a.re.into(), b.re.into()]);
     (a.cast(cx, dtype), b.cast(cx, dtype))
@@ -117,7 +117,7 @@ fn greater_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// `value`, as `x`'s type, where `mask` is true.
+/// `x`, with `value` where `mask` is true.
 fn masked_fill(cx: &Cx, x: Value, mask: Value, value: TensorOrScalar) -> Lowered {
     let mask = cx.cast(mask, DType::Bool);
     Ok(cx.select(mask, cx.as_tensor(&value, cx.dtype(x)), x))
@@ -128,7 +128,7 @@ fn choose(cx: &Cx, condition: Value, a: TensorOrScalar, b: TensorOrScalar) -> Lo
     Ok(cx.select(cx.cast(condition, DType::Bool), a, b))
 }
 
-/// `|a - b| <= atol + rtol |b|`, in floats, and equal ones, which infinities are. A bound of infinity compares nothing.
+/// Whether `a` and `b` are equal, or finite with `|a - b| <= atol + rtol |b|`.
 fn isclose(
     cx: &Cx,
     a: TensorOrScalar,
@@ -153,7 +153,7 @@ fn isclose(
     Ok(cx.or(equal, near))
 }
 
-/// `distance <= bound`, the distance being finite.
+/// Whether `distance` is finite and not above `bound`.
 fn within(cx: &Cx, distance: Value, bound: Value) -> Value {
     let finite = cx.less(distance, f64::INFINITY);
     cx.and(finite, cx.less_or_equal(distance, bound))
@@ -176,7 +176,7 @@ fn isclose_complex(
     Ok(cx.or(equal, near))
 }
 
-/// `f` of floats; of other types the same truth for all elements.
+/// `f(x)` of floats; `others` everywhere for other types.
 fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
     match cx.dtype(x).is_float() {
         true => f(x),
@@ -247,7 +247,7 @@ fn larger(cx: &Cx, a: Value, b: Value) -> Value {
     }
 }
 
-/// The larger one, or the one that is a number.
+/// The larger operand; the other one if one is NaN.
 fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
@@ -256,7 +256,7 @@ fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// The smaller one, or the one that is a number.
+/// The smaller operand; the other one if one is NaN.
 fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
@@ -273,7 +273,7 @@ fn clamp_min(cx: &Cx, x: Value, min: TensorOrScalar) -> Lowered {
     clamp(cx, x, Some(min), None)
 }
 
-/// `x` held between two bounds, of which the upper one counts where they cross. Bounds take part in type promotion.
+/// `min(max(x, min), max)`. The bounds take part in type promotion.
 fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrScalar>) -> Lowered {
     let operands: Vec<TensorOrScalar> =
         [Some(x.into()), min.clone(), max.clone()].into_iter().flatten().collect();
@@ -297,4 +297,58 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
         Some(max) => smaller(cx, held, cx.as_tensor(&max, dtype)),
         None => held,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn bounds_take_part_in_promotion() {
+        check!("aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]", @"
+        (int32[s0] x) => (float[s0] clamp)
+        <
+          float val_0 = {0.5}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          clamp = Max (val_1, val_0)
+        }
+        ");
+        check!("aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]", @"
+        (float[s0] x, double[s0] y) => (double[s0] clamp)
+        {
+          val_0 = Cast <to: int = 11> (x)
+          clamp = Min (val_0, y)
+        }
+        ");
+    }
+
+    #[test]
+    fn integers_are_finite() {
+        check!("aten.isfinite(x: i64[s0]) -> b8[s0]", @"
+        (int64[s0] x) => (bool[s0] isfinite)
+        <
+          bool val_0 = {1}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (x)
+          isfinite = Expand (val_0, val_1)
+        }
+        ");
+        check!("aten.isnan(x: c64[s0]) -> b8[s0]", @"
+        (float[s0,2] x) => (bool[s0] isnan)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Gather <axis: int = 1> (x, val_0)
+          val_3 = Gather <axis: int = 1> (x, val_1)
+          val_4 = IsNaN (val_2)
+          val_5 = IsNaN (val_3)
+          isnan = Or (val_4, val_5)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Complex tensors made, taken apart, conjugated.
+//! Complex tensors: construction, parts, conjugates.
 
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::Value;
@@ -21,7 +21,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::view_as_real_copy, same, complex = same),
 ];
 
-/// What does not change a value: views, and conjugates of real tensors.
+/// `x` itself: views, and conjugates of real tensors.
 fn same(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
@@ -50,4 +50,41 @@ fn polar(cx: &Cx, length: Value, angle: Value) -> Lowered {
 fn conj(cx: &Cx, pairs: Value) -> Lowered {
     let signs = cx.cast(cx.vector(&[1f32, -1.0]), cx.dtype(pairs));
     Ok(cx.mul(pairs, signs))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn conjugates_are_one_product() {
+        check!("aten._conj(x: c64[s0]) -> c64[s0]", @"
+        (float[s0,2] x) => (float[s0,2] _conj)
+        <
+          float[2] val_0 = {1.0, -1.0}
+        >
+        {
+          _conj = Mul (x, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn parts_side_by_side() {
+        check!("aten.complex(x: f32[s0, 1], y: f32[8]) -> c64[s0, 8]", @"
+        (float[s0,1] x, float[8] y) => (float[s0,8,2] complex)
+        <
+          int64[2] val_0 = {1, 8},
+          int64[1] val_1 = {2}
+        >
+        {
+          val_2 = Expand (x, val_0)
+          val_3 = Shape <start: int = 0, end: int = 2> (x)
+          val_4 = Expand (y, val_3)
+          val_5 = Unsqueeze (val_2, val_1)
+          val_6 = Unsqueeze (val_4, val_1)
+          complex = Concat <axis: int = 2> (val_5, val_6)
+        }
+        ");
+    }
 }

@@ -1,4 +1,5 @@
-//! Ops on the representation of floats: sign, exponent, neighbours. By arithmetic, since ONNX got `BitCast` late.
+//! Ops on the representation of floats: sign, exponent, neighbours. They are computed by arithmetic, since few runtimes
+//! have `BitCast`.
 
 use crate::math::elementary::signbit_of;
 use crate::math::precision::{epsilon, largest, smallest};
@@ -14,7 +15,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::nextafter, nextafter),
 ];
 
-/// `|a|` of `b`'s sign.
+/// `|a|` with the sign of `b`.
 fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let negative = match &b {
         TensorOrScalar::Scalar(s) => Some(s.to_f64().is_sign_negative()),
@@ -29,8 +30,9 @@ fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// The neighbour of `a` towards `b`. Five eighths of `epsilon |a|` (and at least the smallest number) are more than half the
-/// way to the neighbour and less than half the way on to the next, on both sides of powers of two: the sum rounds to it.
+/// The next float after `a` towards `b`. It is `a` plus or minus 5/8 of `epsilon |a|` (or the smallest number, if that
+/// is larger). That is more than half the distance to the next float, and less than half the distance from there to the
+/// one after, also next to powers of two. So the sum rounds to the next float.
 fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
@@ -49,7 +51,7 @@ fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.cast(cx.select(cx.less(x, y), above, next), dtype))
 }
 
-/// `x 2^n`.
+/// `x * 2^n`.
 fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
     let power = power_of_two(cx, n);
     let (x, power) = cx.promote(x, power);
@@ -66,9 +68,9 @@ fn power_of_two(cx: &Cx, n: Value) -> Value {
     cx.pow(2, cx.to_float(n))
 }
 
-/// `x = mantissa 2^exponent` with `1/2 <= |mantissa| < 1`. The exponent is first taken from the logarithm, which may be wrong
-/// by one, and set right by the mantissa. In float64, where all narrower floats have normal exponents; of float64 itself
-/// subnormal numbers are not told apart from 0.
+/// `x = mantissa * 2^exponent` with `1/2 <= |mantissa| < 1`. The logarithm gives the exponent, which may be wrong by
+/// one; the mantissa shows it and corrects it. All is computed in float64, where narrower floats are normal numbers.
+/// Subnormal numbers of float64 itself count as 0.
 fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let dtype = cx.dtype(x);
     if !dtype.is_float() {
@@ -89,4 +91,35 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let as_int = |v| cx.cast(v, DType::I32);
     let exponent = cx.add(as_int(estimate), cx.sub(cx.add(as_int(large), 1), as_int(small)));
     Ok([cx.cast(cx.select(regular, mantissa, wide), dtype), cx.select(regular, exponent, 0)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn the_sign_of_zero_counts() {
+        check!("aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] copysign)
+        {
+          val_0 = Abs (x)
+          copysign = Neg (val_0)
+        }
+        ");
+        check!("aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+        (float[s0] x, float[s0] y) => (float[s0] copysign)
+        <
+          float val_0 = {0.0}
+        >
+        {
+          val_1 = Abs (x)
+          val_2 = Equal (y, val_0)
+          val_3 = Reciprocal (y)
+          val_4 = Where (val_2, val_3, y)
+          val_5 = Less (val_4, val_0)
+          val_6 = Neg (val_1)
+          copysign = Where (val_5, val_6, val_1)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Error functions, normal distribution, entropies.
+//! Error functions, the normal distribution, entropies. Formulas are in `math/erf.rs`.
 
 use crate::math::elementary::log1p_of;
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
@@ -38,7 +38,7 @@ fn ndtr(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| ndtr_of(cx, x)))
 }
 
-/// Of negative `x`, `2 e^(x^2) - erfcx(-x)`.
+/// `e^(x^2) erfc(x)`. Of negative `x` it is `2 e^(x^2) - erfcx(-x)`.
 fn erfcx(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| {
         let tail = erfcx_positive(cx, cx.abs(x));
@@ -47,7 +47,8 @@ fn erfcx(cx: &Cx, x: Value) -> Lowered {
     }))
 }
 
-/// With `t = x / sqrt 2`: `log(erfcx(-t) / 2) - t^2` of negative `x`, else `log1p(-erfc(t) / 2)`.
+/// The logarithm of the normal distribution function. With `t = x / sqrt 2` it is `log(erfcx(-t) / 2) - t^2` of
+/// negative `x`, otherwise `log1p(-erfc(t) / 2)`.
 fn log_ndtr(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| {
         let z = cx.abs(cx.mul(x, FRAC_1_SQRT_2));
@@ -62,7 +63,7 @@ fn ndtri(cx: &Cx, y: Value) -> Lowered {
     Ok(double(cx, y, |y| quantile(cx, cx.sub(y, 0.5), cx.minimum(y, cx.sub(1, y)))))
 }
 
-/// The normal quantile of `(1 + x) / 2`, over `sqrt 2`.
+/// The inverse of `erf`: the normal quantile of `(1 + x) / 2`, over `sqrt 2`.
 fn erfinv(cx: &Cx, x: Value) -> Lowered {
     Ok(double(cx, x, |x| {
         let tail = cx.mul(cx.sub(1, cx.abs(x)), 0.5);
@@ -71,7 +72,7 @@ fn erfinv(cx: &Cx, x: Value) -> Lowered {
     }))
 }
 
-/// `-x log x`; 0 at 0, minus infinity below.
+/// `-x log x`; it is 0 at 0 and minus infinity below.
 fn entr(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| {
         let curve = cx.neg(cx.mul(x, cx.log(x)));
@@ -80,7 +81,7 @@ fn entr(cx: &Cx, x: Value) -> Lowered {
     }))
 }
 
-/// `x` times a function of `y`, and 0 where `x` is 0 and `y` a number.
+/// `x * of_y`, and 0 where `x` is 0 and `y` is not NaN.
 fn x_times(cx: &Cx, x: Value, y: Value, of_y: Value) -> Value {
     let zero = cx.and(cx.equal(x, 0.0), cx.equal(y, y));
     cx.select(zero, 0.0, cx.mul(x, of_y))
@@ -94,11 +95,34 @@ fn xlog1py(cx: &Cx, x: TensorOrScalar, y: TensorOrScalar) -> Lowered {
     wide2(cx, x, y, |x, y| x_times(cx, x, y, log1p_of(cx, y)))
 }
 
-/// `sin(x) / x`; 1 at 0 and 0 at infinity.
+/// `sin(x) / x`; it is 1 at 0 and 0 at infinity.
 fn spherical_bessel_j0(cx: &Cx, x: Value) -> Lowered {
     Ok(double(cx, x, |x| {
         let quotient = cx.div(cx.sin(x), x);
         let quotient = cx.select(cx.equal(x, 0.0), 1.0, quotient);
         cx.select(cx.is_inf(x, Default::default()), 0.0, quotient)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn zero_times_infinity_is_zero() {
+        check!("aten.xlogy.Scalar_Other(x: f32[s0], 0.0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] xlogy)
+        <
+          float val_0 = {0.0}
+        >
+        {
+          val_1 = Log (val_0)
+          val_2 = Equal (x, val_0)
+          val_3 = Equal (val_0, val_0)
+          val_4 = And (val_2, val_3)
+          val_5 = Mul (x, val_1)
+          xlogy = Where (val_4, val_0, val_5)
+        }
+        ");
+    }
 }

@@ -1,4 +1,5 @@
-//! The gamma function and its relatives: logarithm, derivatives, incomplete ones, zeta. Formulas are in `math/gamma.rs`.
+//! The logarithm of the gamma function, its derivatives, incomplete gamma functions, and zeta. Formulas are in
+//! `math/gamma.rs`.
 
 use crate::math::gamma;
 use crate::math::precision::{double, double2};
@@ -46,7 +47,7 @@ fn zeta(cx: &Cx, s: TensorOrScalar, q: TensorOrScalar) -> Lowered {
     double2(cx, s, q, |s, q| gamma::zeta(cx, s, q))
 }
 
-/// `p (p - 1) / 4 log pi + sum of lgamma(x - i / 2)`, `i < p`.
+/// The multivariate log-gamma function `p (p - 1) / 4 log pi + sum lgamma(x - i / 2)` over `0 <= i < p`.
 fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
     if !(1..=4096).contains(&p) {
         return Err(LowerError::unsupported(format!("mvlgamma of {p} dimensions")));
@@ -72,5 +73,91 @@ fn polygamma(cx: &Cx, n: i64, x: Value) -> Lowered {
             cx.mul(gamma::zeta(cx, s, x), sign * factorial)
         })),
         _ => Err(LowerError::unsupported(format!("polygamma of order {n}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn reflected_below_zero() {
+        check!("aten.lgamma(x: f32[s0]) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] lgamma)
+        <
+          double val_0 = {0.0},
+          double val_1 = {1.0},
+          double val_2 = {8.0},
+          double val_3 = {0.00641025641025641},
+          double val_4 = {-0.0019175269175269176},
+          double val_5 = {0.0008417508417508417},
+          double val_6 = {-0.0005952380952380953},
+          double val_7 = {0.0007936507936507937},
+          double val_8 = {-0.002777777777777778},
+          double val_9 = {0.08333333333333333},
+          double val_10 = {0.5},
+          double val_11 = {0.41893853320467267},
+          double val_12 = {7.0},
+          double val_13 = {6.0},
+          double val_14 = {10.0},
+          double val_15 = {12.0},
+          double val_16 = {3.141592653589793},
+          double val_17 = {-inf},
+          double val_18 = {inf}
+        >
+        {
+          val_19 = Cast <to: int = 11> (x)
+          val_20 = Less (val_19, val_0)
+          val_21 = Sub (val_1, val_19)
+          val_22 = Where (val_20, val_21, val_19)
+          val_23 = Less (val_22, val_2)
+          val_24 = Add (val_22, val_2)
+          val_25 = Where (val_23, val_24, val_22)
+          val_26 = Reciprocal (val_25)
+          val_27 = Mul (val_26, val_26)
+          val_28 = Mul (val_3, val_27)
+          val_29 = Add (val_28, val_4)
+          val_30 = Mul (val_29, val_27)
+          val_31 = Add (val_30, val_5)
+          val_32 = Mul (val_31, val_27)
+          val_33 = Add (val_32, val_6)
+          val_34 = Mul (val_33, val_27)
+          val_35 = Add (val_34, val_7)
+          val_36 = Mul (val_35, val_27)
+          val_37 = Add (val_36, val_8)
+          val_38 = Mul (val_37, val_27)
+          val_39 = Add (val_38, val_9)
+          val_40 = Sub (val_25, val_10)
+          val_41 = Log (val_25)
+          val_42 = Sub (val_41, val_1)
+          val_43 = Mul (val_40, val_42)
+          val_44 = Mul (val_39, val_26)
+          val_45 = Add (val_44, val_11)
+          val_46 = Add (val_43, val_45)
+          val_47 = Add (val_22, val_12)
+          val_48 = Mul (val_22, val_47)
+          val_49 = Add (val_48, val_13)
+          val_50 = Add (val_48, val_14)
+          val_51 = Add (val_48, val_15)
+          val_52 = Mul (val_48, val_49)
+          val_53 = Mul (val_50, val_51)
+          val_54 = Mul (val_52, val_53)
+          val_55 = Log (val_54)
+          val_56 = Sub (val_46, val_55)
+          val_57 = Where (val_23, val_56, val_46)
+          val_58 = Round (val_19)
+          val_59 = Sub (val_19, val_58)
+          val_60 = Mul (val_59, val_16)
+          val_61 = Sin (val_60)
+          val_62 = Abs (val_61)
+          val_63 = Div (val_16, val_62)
+          val_64 = Log (val_63)
+          val_65 = Sub (val_64, val_57)
+          val_66 = Where (val_20, val_65, val_57)
+          val_67 = Equal (val_19, val_17)
+          val_68 = Where (val_67, val_18, val_66)
+          lgamma = Cast <to: int = 1> (val_68)
+        }
+        ");
     }
 }

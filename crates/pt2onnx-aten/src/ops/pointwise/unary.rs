@@ -74,7 +74,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::trunc, trunc),
 ];
 
-/// `real` of a real tensor, whose integers become floats first, `complex` of a complex one.
+/// `real(x)` of a real tensor, `complex(x)` of a complex one. Integers become floats first.
 fn of_number(
     cx: &Cx,
     x: Complex,
@@ -228,7 +228,7 @@ fn abs(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// The angle of a complex number; of a real one 0, pi if it is negative, and NaN of NaN.
+/// The angle of a complex number. Of a real one it is pi if it is negative, NaN of NaN, otherwise 0.
 fn angle(cx: &Cx, x: Complex) -> Lowered {
     if x.im.is_some() {
         return Ok(x.angle(cx));
@@ -246,7 +246,7 @@ fn angle(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// -1, 0 or 1; of complex numbers `x / |x|`.
+/// The sign of `x`: -1, 0 or 1; of complex numbers `x / |x|`, and 0 of 0.
 fn sgn(cx: &Cx, x: Complex) -> Lowered {
     match x.im {
         None => sign(cx, x.re),
@@ -254,7 +254,7 @@ fn sgn(cx: &Cx, x: Complex) -> Lowered {
     }
 }
 
-/// `f` of floats. Integers stay: nothing is left to round.
+/// `f(x)` of floats. Integers stay as they are.
 fn of_floats(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(if cx.dtype(x).is_float() { f(x) } else { x })
 }
@@ -267,7 +267,7 @@ fn floor(cx: &Cx, x: Value) -> Lowered {
     of_floats(cx, x, |x| cx.floor(x))
 }
 
-/// Rounded towards zero.
+/// `x` rounded towards zero.
 fn trunc(cx: &Cx, x: Value) -> Lowered {
     of_floats(cx, x, |x| trunc_of(cx, x))
 }
@@ -276,7 +276,7 @@ fn same(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
 
-/// ONNX negates no unsigned integers; they wrap.
+/// `-x`. ONNX has no `Neg` of unsigned integers: they are subtracted from 0, and wrap.
 fn neg(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.dtype(x).is_unsigned() {
         true => cx.sub(0, x),
@@ -295,13 +295,13 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// What `trunc` takes away.
+/// `x - trunc(x)`.
 fn frac(cx: &Cx, x: Value) -> Lowered {
     let one = cx.scalar(1, cx.dtype(x));
     Ok(cx.mod_(x, one, attrs::Mod { fmod: true }))
 }
 
-/// To even, of that many decimals.
+/// `x` rounded to that many decimals, ties to even.
 fn round(cx: &Cx, x: Value, decimals: i64) -> Lowered {
     if !cx.dtype(x).is_float() {
         return Ok(x);
@@ -318,7 +318,8 @@ fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
     Ok(cx.mul(cx.to_float(x), factor))
 }
 
-/// `log(x / (1 - x))`, of an `x` held between `eps` and `1 - eps`; where these cross, `eps` counts below it.
+/// `log(x / (1 - x))`. With `eps`, `x` is first clamped to `eps..=1 - eps`. If `eps` is above 1/2, `x` below `eps`
+/// counts as `eps`.
 fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
     let bound = |b: f64| Some(Scalar::Float(b));
     Ok(wide(cx, x, |x| {
@@ -334,7 +335,7 @@ fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
     }))
 }
 
-/// Numbers instead of NaN and infinities; those not given are 0 and the largest finite ones.
+/// `x`, with other numbers for NaN and infinities. If not given, they are 0 and the largest finite numbers.
 fn nan_to_num(
     cx: &Cx,
     x: Value,
@@ -358,4 +359,84 @@ fn nan_to_num(
     };
     let held = cx.clamp(finite, bound(neginf, -max), bound(posinf, max));
     Ok(cx.select(cx.is_nan(x), nan.unwrap_or(0.0), held))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn decimals_are_rounded_in_float32() {
+        check!("aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]", @"
+        (float16[s0] x) => (float16[s0] round)
+        <
+          float val_0 = {100.0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          val_2 = Mul (val_1, val_0)
+          val_3 = Round (val_2)
+          val_4 = Div (val_3, val_0)
+          round = Cast <to: int = 10> (val_4)
+        }
+        ");
+    }
+
+    #[test]
+    fn complex_roots_do_not_overflow() {
+        check!("aten.sqrt(x: c64[s0]) -> c64[s0]", @"
+        (float[s0,2] x) => (float[s0,2] sqrt)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1},
+          double val_3 = {0.5},
+          float val_4 = {2.0},
+          float val_5 = {0.0}
+        >
+        {
+          val_6 = Gather <axis: int = 1> (x, val_0)
+          val_7 = Gather <axis: int = 1> (x, val_1)
+          val_8 = Cast <to: int = 11> (x)
+          val_9 = ReduceL2 <keepdims: int = 0> (val_8, val_2)
+          val_10 = Abs (val_6)
+          val_11 = Cast <to: int = 11> (val_10)
+          val_12 = Add (val_9, val_11)
+          val_13 = Mul (val_12, val_3)
+          val_14 = Sqrt (val_13)
+          val_15 = Cast <to: int = 1> (val_14)
+          val_16 = Abs (val_7)
+          val_17 = Mul (val_15, val_4)
+          val_18 = Div (val_16, val_17)
+          val_19 = Equal (val_15, val_5)
+          val_20 = Where (val_19, val_5, val_18)
+          val_21 = GreaterOrEqual (val_6, val_5)
+          val_22 = Where (val_21, val_20, val_15)
+          val_23 = Where (val_21, val_15, val_20)
+          val_24 = Less (val_7, val_5)
+          val_25 = Neg (val_22)
+          val_26 = Where (val_24, val_25, val_22)
+          val_27 = Unsqueeze (val_23, val_2)
+          val_28 = Unsqueeze (val_26, val_2)
+          sqrt = Concat <axis: int = 1> (val_27, val_28)
+        }
+        ");
+    }
+
+    #[test]
+    fn integers_become_floats_or_stay() {
+        check!("aten.exp(x: i32[s0]) -> f32[s0]", @"
+        (int32[s0] x) => (float[s0] exp)
+        {
+          val_0 = Cast <to: int = 1> (x)
+          exp = Exp (val_0)
+        }
+        ");
+        check!("aten.ceil(x: i32[s0]) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] ceil)
+        {
+          ceil = Identity (x)
+        }
+        ");
+    }
 }
