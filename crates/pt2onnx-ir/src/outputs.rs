@@ -224,10 +224,14 @@ impl Model {
             self.nodes[copy.index()] = None;
             return;
         }
-        let made = self.define_by(copy, made);
+        let gone = self.producer(made);
         let (prev, next) = self.place(region, self.links[copy.index()]);
         self.link(region, prev, Some(copy));
         self.link(region, Some(copy), next);
+        let made = self.define_by(copy, made);
+        if let Some(gone) = gone.filter(|n| *n != copy && !self.contains(*n)) {
+            self.links[gone.index()] = Links { prev: Some(copy), next: Some(copy) };
+        }
         self.set_op(copy, "Identity");
         self.set_inputs(copy, &[Some(value)]);
         self.drop_use(Some(value), Use::Output(region, i as u32));
@@ -248,22 +252,20 @@ impl Model {
         own
     }
 
-    /// The neighbours of a place in a region, some of which may have been erased since: an erased node still knows its
-    /// own.
+    /// The neighbours of a place in a region. Some of those planned may have been erased since: an erased node still knows
+    /// its own neighbours, or the copy that took its place.
     fn place(&self, region: RegionId, planned: Links) -> (Option<NodeId>, Option<NodeId>) {
         let mut next = planned.next;
         while let Some(node) = next.filter(|n| !self.contains(*n)) {
             next = self.links[node.index()].next;
         }
-        if planned.next.is_some() {
-            let prev = next.map_or(self[region].last, |n| self.prev(n));
-            return (prev, next);
+        if let Some(node) = next {
+            return (self.prev(node), next);
         }
         let mut prev = planned.prev;
         while let Some(node) = prev.filter(|n| !self.contains(*n)) {
             prev = self.links[node.index()].prev;
         }
-        let next = prev.map_or(self[region].first, |n| self.next(n));
-        (prev, next)
+        (prev, prev.map_or(self[region].first, |n| self.next(n)))
     }
 }
