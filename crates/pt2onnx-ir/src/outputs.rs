@@ -193,9 +193,14 @@ impl Model {
     /// name of its slot. Where the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this
     /// for all regions.
     pub fn finish_outputs(&mut self, region: RegionId) {
-        for i in 0..self[region].outputs.len() {
-            self.finish_output(region, i);
-        }
+        // In the order of the nodes that copies stand for; those at the end of the region come after them.
+        let place = |i: &usize| {
+            let next = self[region].outputs[*i].copy.and_then(|copy| self.links[copy.index()].next);
+            (next.is_none(), next)
+        };
+        let mut order: Vec<usize> = (0..self[region].outputs.len()).collect();
+        order.sort_by_key(place);
+        order.into_iter().for_each(|i| self.finish_output(region, i));
     }
 
     pub(crate) fn finish_all_outputs(&mut self) {
@@ -259,8 +264,8 @@ impl Model {
         while let Some(node) = next.filter(|n| !self.contains(*n)) {
             next = self.links[node.index()].next;
         }
-        if let Some(node) = next {
-            return (self.prev(node), next);
+        if planned.next.is_some() {
+            return (next.map_or(self[region].last, |node| self.prev(node)), next);
         }
         let mut prev = planned.prev;
         while let Some(node) = prev.filter(|n| !self.contains(*n)) {
