@@ -4,12 +4,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
 mod aten;
 mod backend;
 mod bench;
+mod book;
+mod circles;
 mod generate;
 mod kernels;
 mod onnx;
@@ -55,6 +57,29 @@ enum Task {
     /// The models of the ONNX backend tests of the pinned `onnx` package through `pt2onnx optimize`: as they are, in
     /// functions and in bodies. Fails where one does not give the expected outputs any more.
     Backend,
+    /// The pages of docs/ as a book in target/book, by mdBook, which is installed below target/.
+    Book,
+    /// Files of a crate that use items of each other in a circle, with the lines that do. Fails if there are any.
+    Circles {
+        /// A crate, by name or by folder; all of the workspace otherwise.
+        #[arg(short, long)]
+        package: Option<String>,
+    },
+    /// Converts every archive below a folder with two builds of the command. Prints what differs; fails if anything does.
+    Compare {
+        /// The command from before.
+        old: PathBuf,
+        /// The command to compare with it.
+        new: PathBuf,
+        /// Where the archives are.
+        folder: PathBuf,
+        /// Compare about N archives, evenly chosen.
+        #[arg(long, value_name = "N")]
+        sample: Option<usize>,
+        /// Options for both commands.
+        #[arg(last = true)]
+        args: Vec<OsString>,
+    },
     /// Every test of the workspace, with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
@@ -81,6 +106,14 @@ fn main() -> Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
         Task::Backend => backend::backend(),
+        Task::Book => book::book(),
+        Task::Circles { package } => circles::circles(package.as_deref()),
+        Task::Compare { old, new, folder, sample, args } => {
+            let counts = xtask::compare::compare(&old, &new, &folder, sample, &args)?;
+            println!("{counts}");
+            ensure!(counts.differ == 0, "the commands differ");
+            Ok(())
+        }
         Task::Test { args } => test::test(&args),
     }
 }

@@ -50,7 +50,7 @@ pub enum LowerError {
     },
     /// Something that the builder could not do.
     #[error(transparent)]
-    Fault(#[from] pt2onnx_ir::Fault),
+    Diagnostic(#[from] pt2onnx_ir::Diagnostic),
 }
 
 impl LowerError {

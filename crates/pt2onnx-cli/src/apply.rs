@@ -1,27 +1,32 @@
 //! `pt2onnx apply-weights MODEL.onnx --weights FILE`.
 
 use crate::{
-    args::ApplyWeights,
-    convert::{data, refuse_to_overwrite, tell, watched},
+    args::{ApplyWeights, check_data_file},
+    error::{self, CommandError},
+    files::{data, refuse_to_overwrite},
     log,
-    report::{self, Report},
+    progress::{tell, watched},
 };
-use pt2onnx::{Error, apply_weights, read_weights, writer};
+use pt2onnx::{Error, Options, apply_weights, read_weights, writer};
 
-/// Completes the model and writes it, in place of itself unless another name is given.
-pub fn apply(args: ApplyWeights) -> Result<(), Report> {
+/// Gives values to the weights of the model, and writes it to itself or to another file.
+pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     log::init(args.verbose);
     let output = args.output.as_ref().unwrap_or(&args.model);
-    let data = data(output, args.saving.weights_file.as_deref());
+    let mut options = Options::default();
+    options.weights = args.to.into();
+    args.saving.put(&mut options);
+    check_data_file(&options)?;
+    let data = data(output, options.weights_file.as_deref());
     refuse_to_overwrite("weights", &args.weights, [output, &data])?;
-    let options = args.saving.options(args.to.into())?;
-    let mut model = writer::read(&args.model).map_err(|e| report::model(&args.model, &e))?;
-    let weights = read_weights(&args.weights).map_err(report::weights)?;
+    let mut model = writer::read(&args.model).map_err(|e| error::model(&args.model, &e))?;
+    let weights = read_weights(&args.weights).map_err(error::weights)?;
     let surplus = apply_weights(&mut model, &weights).map_err(Error::Weights)?;
     if !surplus.is_empty() {
         tracing::info!("the model has no use for {}", surplus.join(", "));
     }
-    let saved = watched(|progress| writer::save_observed(&model, output, options, progress));
+    let saved =
+        watched(|progress| writer::save_observed(&model, output, options.saving(), progress));
     let saved = saved.map_err(Error::Write)?;
     tell(output, &saved);
     Ok(())

@@ -1,13 +1,12 @@
-//! `pt2onnx check`: whether archives would be converted.
+//! `pt2onnx check`: whether archives can be converted.
 
 use crate::{
     args::Check,
-    convert::exporter,
-    print,
-    report::{self, Code, Report},
+    error::{self, Code, CommandError},
+    output::print,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use pt2onnx::{Failed, OnnxProgram};
+use pt2onnx::{Exporter, Failed, OnnxProgram};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::{
@@ -16,26 +15,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// As much as the main thread has: graphs nest.
+/// Size of a thread's stack in bytes. It is that of the main thread, as graphs nest.
 const STACK: usize = 8 << 20;
 
-/// What is known of an archive.
+/// The result of checking one archive.
 pub struct Verdict {
     path: PathBuf,
     /// Its report, unless there was a panic.
     pub report: Option<Box<pt2onnx::Report>>,
-    pub error: Option<Report>,
+    pub error: Option<CommandError>,
 }
 
-/// Prints what becomes of each archive, in the order given; the exit code is that of the first that fails.
-pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
-    let exporter = exporter(args.options)?;
+/// Prints whether each archive can be converted, in the given order. The exit code is that of the first one that
+/// cannot.
+pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
+    let exporter = Exporter::with_options(args.options.read()?)?;
     let threads = args.jobs.map_or(0, |n| n.get());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .stack_size(STACK)
         .build()
-        .map_err(|e| Report::new(Code::Internal, format!("cannot start threads: {e}")))?;
+        .map_err(|e| CommandError::new(Code::Internal, format!("cannot start threads: {e}")))?;
     let progress = progress(args.models.len());
     let verdicts: Vec<Verdict> = pool.install(|| {
         let models = args.models.par_iter().with_max_len(1);
@@ -59,7 +59,7 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, Report> {
     Ok(codes.first().copied())
 }
 
-/// On a terminal only.
+/// A progress bar, shown on a terminal only.
 fn progress(archives: usize) -> ProgressBar {
     let bar = ProgressBar::new(archives as u64);
     match ProgressStyle::with_template("{bar:30} {pos}/{len} archives") {
@@ -74,19 +74,19 @@ fn text(verdicts: &[Verdict], failed: usize) -> String {
         let path = path.display();
         // A String takes whatever is written to it.
         let _ = match error {
-            None => writeln!(out, "{path}: would be converted"),
+            None => writeln!(out, "{path}: can be converted"),
             Some(error) => write!(out, "{path}: {}\n{}", error.what(), error.details()),
         };
     }
     if verdicts.len() > 1 {
         let good = verdicts.len() - failed;
-        let _ = writeln!(out, "{good} of {} archives would be converted", verdicts.len());
+        let _ = writeln!(out, "{good} of {} archives can be converted", verdicts.len());
     }
     out
 }
 
 impl Verdict {
-    /// Of what came of an archive.
+    /// Runs an export, and takes its result.
     pub fn of(path: &Path, attempt: impl FnOnce() -> Result<OnnxProgram, Failed>) -> Self {
         // An archive that brings pt2onnx down must not hide what there is to say of the others.
         let looked = catch_unwind(AssertUnwindSafe(|| match attempt() {
@@ -101,10 +101,10 @@ impl Verdict {
             Err(Failed { error, report, .. }) => (report, Some(error)),
         }));
         let (report, error) = match looked {
-            Ok((report, error)) => (Some(report), error.map(Report::from)),
+            Ok((report, error)) => (Some(report), error.map(CommandError::from)),
             Err(_) => {
-                let error = Report::new(Code::Internal, "pt2onnx ended unexpectedly");
-                (None, Some(error.help(report::REPORT_IT)))
+                let error = CommandError::new(Code::Internal, "pt2onnx ended unexpectedly");
+                (None, Some(error.help(error::REPORT_IT)))
             }
         };
         let path = path.to_owned();
@@ -118,7 +118,7 @@ impl Verdict {
             "converts": self.error.is_none(),
             "exit_code": self.error.as_ref().map_or(0, |e| e.code as u8),
             "error": report.map_or_else(
-                || Some(json!({"kind": "internal", "message": self.error.as_ref().map(Report::what)})),
+                || Some(json!({"kind": "internal", "message": self.error.as_ref().map(CommandError::what)})),
                 |r| r.error.as_ref().map(|e| json!(e)),
             ),
             "failures": report.map(|r| &r.failures),

@@ -1,9 +1,9 @@
-//! `pt2onnx diff`: what two ONNX models differ in.
+//! `pt2onnx diff`: how two ONNX models differ.
 
 use crate::{
     args::Diff,
-    print,
-    report::{self, Code, Report},
+    error::{self, Code, CommandError},
+    output::print,
 };
 use pt2onnx::{
     DiffOptions, diff,
@@ -12,8 +12,8 @@ use pt2onnx::{
 };
 use std::path::Path;
 
-/// Prints the differences, if there are any; the exit code says so too.
-pub fn compare(args: &Diff) -> Result<Option<Code>, Report> {
+/// Prints the differences, if there are any. Then the exit code is not 0.
+pub fn compare(args: &Diff) -> Result<Option<Code>, CommandError> {
     let mut options = DiffOptions::default();
     (options.weights, options.metadata) = (!args.no_weights, args.metadata);
     let (a, b) = (read(&args.a, &options)?, read(&args.b, &options)?);
@@ -28,12 +28,12 @@ pub fn compare(args: &Diff) -> Result<Option<Code>, Report> {
     Ok(Some(Code::Different))
 }
 
-fn read(path: &Path, options: &DiffOptions) -> Result<Model, Report> {
+fn read(path: &Path, options: &DiffOptions) -> Result<Model, CommandError> {
     let external = match options.weights {
         true => ExternalData::Mapped,
         false => ExternalData::Ignored,
     };
-    let reading = read_with(path, external).map_err(|e| report::model(path, &e))?;
+    let reading = read_with(path, external).map_err(|e| error::model(path, &e))?;
     let mut model = reading.model;
     // Bodies that do not see each other may use the same names.
     model.assign_names();

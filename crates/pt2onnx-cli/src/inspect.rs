@@ -1,6 +1,6 @@
-//! `pt2onnx inspect`: what an archive holds, and whether it would be converted, as text or JSON.
+//! `pt2onnx inspect`: what an archive holds, and whether it can be converted, as text or JSON.
 
-use crate::{check::Verdict, report::Report};
+use crate::{check::Verdict, error::CommandError};
 use pt2onnx::{
     End, Error, Exporter, ProgramSummary,
     fx::{Constant, ExportedProgram, archive},
@@ -14,7 +14,7 @@ use std::{
 };
 
 /// What an archive holds.
-pub fn inspect(path: &Path, json: bool) -> Result<String, Report> {
+pub fn inspect(path: &Path, json: bool) -> Result<String, CommandError> {
     let program = archive::read(path).map_err(Error::Archive)?;
     let weights = Weights::of(&program);
     let verdict = Verdict::of(path, || Exporter::new().attempt_program(program));
@@ -27,7 +27,7 @@ pub fn inspect(path: &Path, json: bool) -> Result<String, Report> {
     Ok(out)
 }
 
-/// What `check` says of the archive, the program, its weights and its ops.
+/// The JSON of `check`, and the program, its weights and its ops.
 fn as_json(verdict: &Verdict, weights: &Weights) -> Value {
     let report = verdict.report.as_ref();
     let own = json!({
@@ -70,9 +70,9 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
     }
     match &verdict.error {
         Some(error) => {
-            write!(out, "\nwould not be converted: {}\n{}", error.what(), error.details())
+            write!(out, "\ncannot be converted: {}\n{}", error.what(), error.details())
         }
-        None => writeln!(out, "\nwould be converted"),
+        None => writeln!(out, "\ncan be converted"),
     }
 }
 

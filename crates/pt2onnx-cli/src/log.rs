@@ -1,4 +1,4 @@
-//! What the libraries report on the way, as lines on standard error: `warning: ...`.
+//! Prints what the libraries log to standard error, as lines such as `warning: ...`.
 
 use std::{fmt, io};
 use tracing::{Event, Level, Subscriber};
@@ -7,7 +7,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Warnings only; with 1, each stage too; with more, details.
+/// Shows warnings; with 1, also each stage; with more, also details.
 pub fn init(verbose: u8) {
     let level = match verbose {
         0 => Level::WARN,

@@ -1,35 +1,37 @@
-//! The `pt2onnx` command: from a `.pt2` archive to an ONNX file.
+//! The `pt2onnx` command: converts `.pt2` archives to ONNX files.
 //!
-//! Layer 4, over the facade. Standard output has what was asked for (`inspect`, `show`, `diff`, `ops`, `passes`), all else goes to standard error.
+//! Layer 4, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
+//! `passes`). Everything else goes to standard error.
 
 mod apply;
 mod args;
 mod check;
 mod convert;
 mod diff;
+mod error;
+mod files;
 mod inspect;
 mod log;
 mod ops;
 mod optimize;
+mod options_file;
+mod output;
 mod passes;
-mod report;
+mod progress;
+mod reports;
 mod show;
 
 use args::{Cli, Command};
-use clap::Parser;
-use report::{Code, Report};
-use std::{
-    io::{self, BufWriter, Write},
-    panic::catch_unwind,
-    process::ExitCode,
-};
+use error::{Code, CommandError};
+use output::print;
+use std::{panic::catch_unwind, process::ExitCode};
 
-/// Graphs are many small pieces: it keeps those of one size together, in the order they came.
+/// Graphs are many small allocations, which this allocator keeps together by size.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let code = match Cli::try_parse() {
+    let code = match Cli::read() {
         Ok(cli) => match catch_unwind(|| run(cli)) {
             Ok(Ok(None)) => return ExitCode::SUCCESS,
             Ok(Ok(Some(code))) => code,
@@ -38,8 +40,8 @@ fn main() -> ExitCode {
                 report.code
             }
             Err(_) => {
-                Report::new(Code::Internal, "pt2onnx ended unexpectedly")
-                    .help(report::REPORT_IT)
+                CommandError::new(Code::Internal, "pt2onnx ended unexpectedly")
+                    .help(error::REPORT_IT)
                     .print();
                 Code::Internal
             }
@@ -56,13 +58,13 @@ fn main() -> ExitCode {
     ExitCode::from(code as u8)
 }
 
-/// Does what is asked for; gives the exit code where that is no success, and there is nothing more to say.
-fn run(cli: Cli) -> Result<Option<Code>, Report> {
+/// Runs the command. Returns an exit code if it is not success and everything was printed.
+fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
         Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
-        Some(Command::Show { model }) => print(show::show(&model)?),
+        Some(Command::Show { model, dot }) => print(show::show(&model, dot)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => print(ops::list(json)),
@@ -71,15 +73,4 @@ fn run(cli: Cli) -> Result<Option<Code>, Report> {
         None => convert::convert(cli.convert),
     };
     done.map(|()| None)
-}
-
-/// To standard output; that nobody reads to the end (`pt2onnx ops | head`) is no error.
-fn print(text: String) -> Result<(), Report> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Report::new(Code::Output, format!("cannot write to standard output: {e}")))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,10 +1,10 @@
-//! `pt2onnx ops` and `pt2onnx explain`: what can be translated, and what becomes of it.
+//! `pt2onnx ops` and `pt2onnx explain`: the ops that have a translation, and what they become.
 
-use crate::report::{Code, Report};
+use crate::error::{Code, CommandError};
 use pt2onnx::{Registry, aten::AtenOp};
 use std::{collections::HashMap, fmt::Write};
 
-/// What the conformance cases made of each op; `cargo xtask regen-ops` writes it.
+/// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
 const TABLE: &str = include_str!("generated/ops.tsv");
 
 /// A line of the table.
@@ -26,7 +26,7 @@ fn table() -> HashMap<&'static str, Tested<'static>> {
     TABLE.lines().filter_map(row).collect()
 }
 
-/// All ops that can be translated: schemas, one in a line, or JSON with what is known of them.
+/// All ops that have a translation: one schema in a line, or JSON with everything known about them.
 pub fn list(json: bool) -> String {
     let (ops, table) = (Registry::default().ops(), table());
     if !json {
@@ -50,7 +50,7 @@ pub fn list(json: bool) -> String {
 }
 
 /// All overloads of an op, or one of them.
-pub fn explain(op: &str) -> Result<String, Report> {
+pub fn explain(op: &str) -> Result<String, CommandError> {
     let (registry, table) = (Registry::default(), table());
     let wanted = op.strip_prefix("torch.ops.").unwrap_or(op).strip_suffix(".default").unwrap_or(op);
     let wanted = if wanted.contains("::") {
@@ -64,8 +64,11 @@ pub fn explain(op: &str) -> Result<String, Report> {
     let found: Vec<_> = all.iter().filter(is_it).collect();
     if found.is_empty() {
         let near = registry.nearest(&wanted).map(|n| format!("the nearest that is: {n}"));
-        return Err(Report::new(Code::Program, format!("there is no translation of {wanted}"))
-            .help(near.unwrap_or_else(|| "`pt2onnx ops` lists what there is".to_owned())));
+        return Err(CommandError::new(
+            Code::Program,
+            format!("there is no translation of {wanted}"),
+        )
+        .help(near.unwrap_or_else(|| "`pt2onnx ops` lists what there is".to_owned())));
     }
     let mut out = String::new();
     for op in found {

@@ -1,21 +1,27 @@
-//! `pt2onnx optimize`: an ONNX model, whatever made it, made smaller.
+//! `pt2onnx optimize`: folds, simplifies and fuses any ONNX model.
 
 use crate::{
-    args::Optimize,
-    convert::{data, refuse_to_overwrite, tell},
+    args::{Optimize, check_data_file},
+    error::{self, CommandError},
+    files::{data, refuse_to_overwrite},
     log,
-    report::{self, Report},
+    progress::tell,
 };
-use pt2onnx::{Error, OnnxProgram, ir::Model, opt::OPTIMISED_OPSETS};
+use pt2onnx::{Error, OnnxProgram, Options, ir::Model, opt::OPTIMISED_OPSETS};
 
-pub fn optimize(args: Optimize) -> Result<(), Report> {
+pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose);
-    let data = data(&args.output, args.saving.weights_file.as_deref());
+    let mut options = Options::default();
+    options.weights = args.weights.unwrap_or_default().into();
+    args.saving.put(&mut options);
+    args.passes.put(&mut options);
+    check_data_file(&options)?;
+    let data = data(&args.output, options.weights_file.as_deref());
     refuse_to_overwrite("model", &args.model, [&data, &data])?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
-        Error::Read(error) => report::model(&args.model, &error),
-        error => Report::from(error).place(args.model.display()),
+        Error::Read(error) => error::model(&args.model, &error),
+        error => CommandError::from(error).place(args.model.display()),
     })?;
     let mut warnings = program.warnings().to_vec();
     warnings.extend(left_alone(program.model()));
@@ -26,16 +32,15 @@ pub fn optimize(args: Optimize) -> Result<(), Report> {
         tracing::warn!("{warning}");
     }
     let before = program.model().all_nodes().len();
-    program.optimize(args.passes.options());
+    program.optimize(options.passes()?);
     let after = program.model().all_nodes().len();
-    let options = args.saving.options(args.weights.into())?;
-    let saved = program.save_with(&args.output, options)?;
+    let saved = program.save_with(&args.output, options.saving())?;
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);
     Ok(())
 }
 
-/// A warning where the operators of the model's opset are not known well enough.
+/// A warning if graphs of the model's opset are not optimised.
 fn left_alone(model: &Model) -> Option<String> {
     let (first, last) = (OPTIMISED_OPSETS.start(), OPTIMISED_OPSETS.end());
     let opset = Some(model.opset).filter(|o| *o > 0 && !OPTIMISED_OPSETS.contains(o))?;

@@ -177,10 +177,13 @@ fn names_and_dimensions_that_cannot_be() {
     for (args, expected) in [
         (
             &["--input-names", "a,b,c,d"][..],
-            "4 input names are given, but the program has 3: tensor_x, input_dict_tensor_x, input_list_0",
+            "4 input names are given, but these are all inputs of the program: tensor_x, input_dict_tensor_x, input_list_0",
         ),
-        (&["--output-names", "a,b"], "2 output names are given, but the program has 1: linear_4"),
-        (&["--input-names", "a,a"], "the name `a` is given twice"),
+        (
+            &["--output-names", "a,b"],
+            "2 output names are given, but these are all outputs of the program: linear_4",
+        ),
+        (&["--input-names", "a,a"], "the name `a` is given to two values"),
         (&["--input-names", "a,,c"], "`input_dict_tensor_x` is given an empty name"),
         (
             &["--input-names", "a", "--rename", "tensor_x=b"],
@@ -196,13 +199,13 @@ fn names_and_dimensions_that_cannot_be() {
         ),
         (
             &["--rename", "nope=x"],
-            "there is no value `nope` to rename: the program has none, or it was optimised away",
+            "there is no value `nope` to rename: the program has none of that name, or the optimiser removed it",
         ),
         (
             &["--dim", "s77=n"],
-            "`s77` is no dynamic dimension: give one of `s18`, or VALUE.AXIS such as `x.0`",
+            "`s77` is not a dynamic dimension: give one of `s18`, or an axis of a value such as `x.0`",
         ),
-        (&["--dim", "tensor_x.2=n"], "`tensor_x` has 2 axes, there is no axis 2"),
+        (&["--dim", "tensor_x.2=n"], "`tensor_x` has 2 axes, so there is no axis 2"),
         (
             &["--dim", "tensor_x.1=n"],
             "dimension 1 of `tensor_x` is 8, fixed at export: export with `dynamic_shapes` to make it dynamic",
@@ -213,11 +216,11 @@ fn names_and_dimensions_that_cannot_be() {
         ),
         (
             &["--dim", "s18=2n"],
-            "`2n` cannot name a dimension: letters, digits and underscores can, no digit first",
+            "`2n` cannot be the name of a dimension: use letters, digits and underscores, and do not start with a digit",
         ),
         (
             &["--dynamic-axes", r#"{"y": [0]}"#],
-            "the dynamic axes name `y`, which is neither input nor output of the model",
+            "the dynamic axes name `y`, which is neither an input nor an output of the model",
         ),
         (&["--fix", "s18=-1"], "`s18` cannot be -1: the program allows 0 and more"),
     ] {

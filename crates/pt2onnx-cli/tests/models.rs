@@ -58,6 +58,9 @@ fn show() {
     let run = pt2onnx(["show", model.to_str().unwrap()]);
     assert_eq!((run.code, &*run.stderr), (0, ""));
     insta::assert_snapshot!(run.stdout);
+    let run = pt2onnx(["show", "--dot", model.to_str().unwrap()]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    assert!(run.stdout.starts_with("digraph {\n    0 [ label = \"input "), "{}", run.stdout);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with an archive or a program.
+//! Errors of reading archives and of passes.
 
 use crate::{
     graph::{Name, Site},
@@ -8,7 +8,7 @@ use pt2onnx_symbolic::ParseError;
 use pt2onnx_tensor::TensorError;
 use std::{fmt, path::PathBuf, sync::Arc};
 
-/// What is wrong, where, and what to do about it.
+/// An error: what is wrong, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation of variants and fields")]
 #[non_exhaustive]
@@ -44,7 +44,7 @@ pub enum Error {
     #[error("{place}: no model `{model}` in the archive, it holds: {}", models.join(", "))]
     NoModel { place: Place, model: String, models: Vec<String> },
 
-    #[error("{place}: not what the export schema asks for: {source}")]
+    #[error("{place}: does not match the export schema: {source}")]
     Json { place: Place, source: serde_json::Error },
 
     #[error(
@@ -69,12 +69,12 @@ pub enum Error {
     )]
     Pickled { place: Place, what: &'static str, name: String },
 
-    #[error("{place}: the program uses {what} {name}, of which there is no data")]
+    #[error("{place}: the archive has no data for {what} {name}, which the program uses")]
     MissingTensor { place: Place, what: &'static str, name: String },
 
     #[error(
-        "{place}: the tensors take {bytes} bytes more than the records that they are views of hold; \
-         an archive that repeats more than {limit} is refused"
+        "{place}: the tensors need {bytes} bytes more than their records hold, because views repeat elements; \
+         the limit is {limit}"
     )]
     Repeated { place: Place, bytes: usize, limit: usize },
 
@@ -85,11 +85,12 @@ pub enum Error {
     Pass { site: Box<Site>, problem: PassProblem },
 }
 
-/// Shorthand.
+/// The result of reading an archive or of a pass.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Where in the input something is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Place {
     /// A file.
     File(Arc<PathBuf>),
@@ -100,7 +101,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The record of this name there.
+    /// The place of a record in it.
     pub(crate) fn within(&self, name: &str) -> Self {
         match self {
             Place::File(path) => Place::Record(path.clone(), name.to_owned()),
@@ -109,7 +110,7 @@ impl Place {
         }
     }
 
-    /// That something is wrong with a record there.
+    /// The error that something is wrong with a record in it.
     pub(crate) fn record(&self, record: &str, problem: RecordProblem) -> Error {
         Error::Record { place: self.clone(), record: record.to_owned(), problem }
     }
@@ -125,9 +126,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a file that is not a readable `.pt2` archive is.
+/// What a file is that is not a readable `.pt2` archive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
 pub enum NotAnArchive {
     #[error("it is empty")]
     Empty,
@@ -162,6 +164,7 @@ pub enum NotAnArchive {
 /// What is wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
 pub enum RecordProblem {
     #[error("is missing")]
     Missing,
@@ -173,39 +176,38 @@ pub enum RecordProblem {
     OutOfFile { start: u64, end: u64, len: u64 },
     #[error("overlaps record `{0}`; the archive is damaged")]
     Overlaps(String),
-    #[error("is there twice; the archive is damaged")]
+    #[error("occurs twice; the archive is damaged")]
     Twice,
-    #[error("is not what was written: its checksum differs; the archive is damaged")]
+    #[error("has a wrong checksum; the archive is damaged")]
     Checksum,
 }
 
-/// What is wrong with a pickle, of which only data are read and nothing is called.
+/// What is wrong with a pickle. Pickles are read as data: nothing in them is imported or called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
 pub enum PickleProblem {
     #[error("a pickle of protocol {0}, 2 to 5 are read")]
     Protocol(u8),
     #[error("ends in the middle of a pickle, the file may be damaged")]
     Truncated,
-    #[error("the pickle's opcode {code} at byte {at} is not among those that are read")]
+    #[error("the pickle's opcode {code} at byte {at} is not supported")]
     Opcode { code: u8, at: usize },
-    #[error(
-        "the pickle refers to `{0}`, which is not among the classes that are read: only plain tensors are"
-    )]
+    #[error("the pickle refers to `{0}`, a class that is not supported: only plain tensors are")]
     Global(String),
-    #[error("the pickle calls something in a way that is not understood")]
+    #[error("the pickle makes an object in an unsupported way")]
     Call,
     #[error("the pickle sets attributes of {0}")]
     Attributes(String),
-    #[error("the pickle takes values that are not there, the file may be damaged")]
+    #[error("the pickle reads values from an empty stack, the file may be damaged")]
     Stack,
-    #[error("the pickle takes value {0} that it has not remembered, the file may be damaged")]
+    #[error("the pickle reads value {0} that it has not stored, the file may be damaged")]
     Memo(u32),
     #[error("text in the pickle is not UTF-8")]
     Utf8,
     #[error("the pickle has an integer of more than 64 bits")]
     Number,
-    #[error("the pickle has more values than any set of tensors needs")]
+    #[error("the pickle has too many values to be a set of tensors")]
     Large,
     #[error("its storages are big-endian")]
     BigEndian,
@@ -217,19 +219,20 @@ pub enum PickleProblem {
     NoTensor { name: String, what: String },
     #[error("constant `{0}` is not in base 64")]
     Base64(String),
-    #[error("`{0}` is described in a way that is not understood")]
+    #[error("`{0}` is described in an unsupported way")]
     Malformed(String),
 }
 
 /// What is wrong in a program that is well-formed JSON.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
 pub enum Invalid {
-    #[error("{owner}: `{text}` is not understood: {source}")]
+    #[error("{owner}: `{text}` cannot be parsed: {source}")]
     Expression { owner: String, text: String, source: ParseError },
     #[error("{owner}: {value} is not among the values of {of} that are known")]
     Enum { owner: String, of: &'static str, value: i64 },
-    #[error("{owner}: {what} should be a known number that is not negative")]
+    #[error("{owner}: {what} must be a known integer, 0 or more")]
     NotStatic { owner: String, what: &'static str },
     #[error("{owner}: has no `tensor_meta`")]
     NoTensorMeta { owner: String },
@@ -241,36 +244,37 @@ pub enum Invalid {
     Undefined { node: Name, name: Name },
 }
 
-/// What a pass cannot treat.
+/// Why a pass cannot handle a node.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
 pub enum PassProblem {
     #[error(
-        "writes into memory that `{view}` shares with `{base}`, or may share, in a way that is not followed. \
+        "writes into memory that `{view}` shares, or may share, with `{base}` in an unsupported way. \
          Use the out-of-place operation in the model, or `clone()` one of them"
     )]
     WriteThroughView { base: Name, view: Name },
     #[error(
-        "writes into `{view}`, elements of which share memory (`expand`, `unfold`, `as_strided`): what the tensor behind \
-         it holds then is not defined. `clone()` it first"
+        "writes into `{view}`, whose elements share memory (`expand`, `unfold`, `as_strided`), so that the result is \
+         undefined. `clone()` it first"
     )]
     Overlap { view: Name },
     #[error(
-        "writes into `{name}`, an operand of the body it is in: a body can only write into tensors of its own. \
+        "writes into `{name}`, an argument of the body that it is in. A body can only write into its own tensors. \
          Use the out-of-place operation and return the result"
     )]
     WriteToOperand { name: Name },
-    #[error("makes its tensor larger; what the new elements hold is not defined")]
+    #[error("makes its tensor larger, and the new elements are undefined")]
     Grows,
     #[error(
-        "returns nothing, so it should write into one of its tensors, and which one it is the archive does not say. \
+        "returns nothing, so it must write into one of its tensors, but the archive does not say into which. \
          Let the operator return the new value"
     )]
     NothingReturned,
-    #[error("uses `{name}`, of which the archive does not say what it is")]
+    #[error("uses `{name}`, but the archive does not give its type")]
     NoMeta { name: Name },
     #[error("has no known functional variant. Use another operation in the model")]
     NoVariant,
-    #[error("takes its body's arguments in a way that is not understood")]
+    #[error("passes arguments to its body in an unsupported way")]
     Body,
 }

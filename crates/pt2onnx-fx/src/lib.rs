@@ -1,8 +1,8 @@
 //! PyTorch exported programs: .pt2 archives, FX graphs, dynamic-shape constraints.
 //!
-//! Layer 1: knows nothing of ONNX. Only [`archive`] touches files; nothing in a file is executed.
+//! Layer 1: it knows nothing of ONNX. Only [`archive`] opens files, and nothing in a file is executed.
 //!
-//! Alone it serves whoever wants to look into archives, or to translate programs into something else than ONNX:
+//! On its own the crate serves to inspect archives, or to translate programs into something other than ONNX:
 //!
 //! ```
 //! use pt2onnx_fx::{archive, passes};
@@ -10,14 +10,14 @@
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
 //! let mut program = archive::read(path)?;
 //! assert_eq!(program.state["fc0.weight"].shape(), [8, 8]);
-//! // After these it is a pure function.
+//! // After these passes the graph is a pure function.
 //! passes::prepare(&mut program)?;
 //! let ops: Vec<String> = program.graph.nodes.iter().map(|n| n.target.to_string()).collect();
 //! assert_eq!(ops[..2], ["aten.cat.default", "aten.linear.default"]);
 //! # Ok::<(), pt2onnx_fx::Error>(())
 //! ```
 //!
-//! `examples/weights.rs` lists the weights of an archive.
+//! `examples/show.rs` prints the graph of an archive and lists its weights. [`text`] prints and parses programs, for tests.
 
 pub mod archive;
 mod error;

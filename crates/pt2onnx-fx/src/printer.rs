@@ -1,8 +1,8 @@
 //! Programs as PyTorch prints them: `print(ep.graph)`, `node.format_node()`, `str(ep.graph_signature)`, `str(ep.range_constraints)`.
 //!
-//! The archive does not hold all that FX had. `getitem` and `get_attr` nodes are put back where `torch.export.load` puts them
-//! (right after and before their node). Tuples in arguments come out as lists, and keyword arguments in the order of
-//! the schema: that too is what `torch.export.load` restores, the program before saving may have had it otherwise.
+//! The archive does not hold everything that FX had, and the output is that of a program that `torch.export.load` has restored. `getitem`
+//! and `get_attr` nodes stand right after and before their node, tuples in arguments are lists, and keyword arguments have the order of
+//! the schema. [`text`](crate::text) prints programs in a form that can be read back.
 
 use crate::graph::{
     ArgKind, Argument, ConstantValue, ExportedProgram, Graph, GraphSignature, InputSpec, Name,
@@ -13,7 +13,7 @@ use std::fmt::{self, Display, Write, from_fn};
 
 pub use crate::python::PyStr;
 
-/// Prints the nodes of one graph; holds the number of users of each value.
+/// Prints a graph and its nodes. It counts the users of each value once, when it is made.
 #[derive(Debug)]
 pub struct Printer<'a> {
     graph: &'a Graph,
@@ -21,23 +21,23 @@ pub struct Printer<'a> {
     users: ValueMap<'a, Users>,
 }
 
-/// The users of a value that were counted: one that reads it twice counts once.
+/// The users of a value. A node that reads it twice counts once.
 #[derive(Debug)]
 struct Users {
     count: usize,
-    /// Position of the last one.
+    /// Position of the last user.
     last: usize,
 }
 
 impl<'a> Printer<'a> {
-    /// For the graph of a program.
+    /// A printer of the graph of a program.
     pub fn new(program: &'a ExportedProgram) -> Self {
         let mut printer = Self::of_body(&program.graph);
         printer.inputs = program.signature.inputs.iter().map(InputSpec::name).collect();
         printer
     }
 
-    /// For a body of a higher-order op.
+    /// A printer of a body of a higher-order op.
     pub fn of_body(graph: &'a Graph) -> Self {
         let mut users = ValueMap::new(graph);
         let mut note = |user: usize, argument: &Argument| {
@@ -87,7 +87,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// The `getitem` nodes that take apart a node's results: those results that have a use.
+    /// The `getitem` nodes of a node's results, without those of unused results.
     pub fn getitems(&self, node: &Node) -> Vec<String> {
         let mut lines = Vec::new();
         let line = |name: &Name, users, of: &str, index| {
@@ -162,7 +162,7 @@ enum Part<'a> {
     Nothing,
 }
 
-/// The results, where FX takes them apart by `getitem`; `None` where the node is its result.
+/// The results that FX takes by `getitem`; `None` if the node itself is the result.
 fn parts(node: &Node) -> Option<Vec<Part<'_>>> {
     fn part(output: &Argument) -> Part<'_> {
         match output {
@@ -177,7 +177,7 @@ fn parts(node: &Node) -> Option<Vec<Part<'_>>> {
     }
 }
 
-/// The exporter names results without a `getitem` so.
+/// Whether a result has no `getitem` node: the exporter gives it such a name.
 fn is_unused(name: &str) -> bool {
     name.rsplit_once("_unused_").is_some_and(|(_, index)| {
         !index.is_empty() && index.chars().all(|c| c.is_ascii_digit() || c == '_')
@@ -201,7 +201,7 @@ pub fn target_str(op: &OpName) -> impl Display {
     })
 }
 
-/// `a, b`, printed without a copy of what is printed.
+/// `a, b`.
 fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
     from_fn(move |f| {
         for (i, item) in items.clone().enumerate() {
@@ -367,7 +367,7 @@ impl InputSpec {
 }
 
 impl InputSpec {
-    /// Whether a buffer belongs to the state, as Python prints it; `None` of what is no buffer.
+    /// Whether a buffer is persistent, as Python prints it; `None` for other inputs.
     pub fn persistent(&self) -> &'static str {
         match self {
             InputSpec::Buffer { persistent, .. } if *persistent => "True",

@@ -141,7 +141,7 @@ record! {
         #[serde(default)]
         hint: Option<SymExprHint>,
     }
-    /// What is known of a tensor. `dtype` and `layout` are numbers of `ScalarType` and `Layout`.
+    /// The type of a tensor. `dtype` and `layout` are numbers of `ScalarType` and `Layout`.
     TensorMeta {
         dtype: i64,
         sizes: Vec<SymInt<'a>>,

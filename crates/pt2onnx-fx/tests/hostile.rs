@@ -155,28 +155,28 @@ fn programs_that_lie() {
         (
             "/schema_version".to_owned(),
             json!(null),
-            "not what the export schema asks for: invalid type: null",
+            "does not match the export schema: invalid type: null",
         ),
-        ("/graph_module".to_owned(), json!([]), "not what the export schema asks for: "),
+        ("/graph_module".to_owned(), json!([]), "does not match the export schema: "),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_what": 1}),
-            "not what the export schema asks for: unknown variant `as_what`",
+            "does not match the export schema: unknown variant `as_what`",
         ),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_int": 1e300}),
-            "not what the export schema asks for: invalid type",
+            "does not match the export schema: invalid type",
         ),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_ints": deep}),
-            "not what the export schema asks for: ",
+            "does not match the export schema: ",
         ),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_float": "inf"}),
-            "not what the export schema asks for: invalid value: string \"inf\"",
+            "does not match the export schema: invalid value: string \"inf\"",
         ),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
@@ -201,7 +201,7 @@ fn programs_that_lie() {
         (
             format!("{graph}/tensor_values/x/sizes/0"),
             json!({"as_expr": {"expr_str": "__import__('os').system('true')"}}),
-            "value x: `__import__('os').system('true')` is not understood: ",
+            "value x: `__import__('os').system('true')` cannot be parsed: ",
         ),
         (
             "/graph_module/signature/input_specs".to_owned(),
@@ -211,7 +211,7 @@ fn programs_that_lie() {
         (
             format!("{spec}/parameter/parameter_name"),
             json!("nowhere"),
-            "the program uses parameter nowhere, of which there is no data",
+            "the archive has no data for parameter nowhere, which the program uses",
         ),
     ] {
         let bytes = edited("models/model.json", |json| set(json, &pointer, value.clone()));
@@ -223,7 +223,7 @@ fn programs_that_lie() {
             bytes.truncate(bytes.len() / 2);
         }
     }
-    assert_error(&archive(&all), &format!("{place}not what the export schema asks for: EOF"));
+    assert_error(&archive(&all), &format!("{place}does not match the export schema: EOF"));
 }
 
 #[test]
@@ -239,14 +239,14 @@ fn weights_that_lie() {
         (
             format!("{meta}/sizes/0/as_int"),
             json!(-1),
-            "weight a.weight: each size should be a known number",
+            "weight a.weight: each size must be a known integer",
         ),
         (format!("{meta}/sizes/0/as_int"), json!(i64::MAX), "weight a.weight: a tensor of sizes"),
         (format!("{meta}/strides/0/as_int"), json!(i64::MAX), "weight a.weight: a tensor of sizes"),
         (
             format!("{meta}/strides/0/as_int"),
             json!(-3),
-            "weight a.weight: each stride should be a known number",
+            "weight a.weight: each stride must be a known integer",
         ),
         (
             format!("{meta}/storage_offset/as_int"),
@@ -256,13 +256,13 @@ fn weights_that_lie() {
         (
             format!("{meta}/storage_offset/as_int"),
             json!(-1),
-            "weight a.weight: the offset should be a known number",
+            "weight a.weight: the offset must be a known integer",
         ),
         (format!("{meta}/sizes"), json!([]), "weight a.weight: [] and [3, 1] differ in length"),
         (
             format!("{meta}/sizes/0"),
             json!({"as_expr": {"expr_str": "s0"}}),
-            "weight a.weight: each size should be a known number",
+            "weight a.weight: each size must be a known integer",
         ),
         (
             format!("{meta}/dtype"),
@@ -291,7 +291,7 @@ fn weights_that_lie() {
     });
     assert_error(
         &many,
-        "FILE, record `models/model.json`: the tensors take 13194139533276 bytes more than",
+        "FILE, record `models/model.json`: the tensors need 13194139533276 bytes more than",
     );
     let path = "/config/a.weight/path_name";
     let bytes = edited("model_weights_config.json", |json| set(json, path, json!("../../x")));
@@ -412,9 +412,9 @@ fn checksums_that_differ() {
         bytes
     };
     let program = "models/model.json";
-    assert_error(&with(program, 7), "FILE: record `models/model.json` is not what was written");
+    assert_error(&with(program, 7), "FILE: record `models/model.json` has a wrong checksum");
     let config = "data/weights/model_weights_config.json";
-    assert_error(&with(config, 7), &format!("FILE: record `{config}` is not what was written"));
+    assert_error(&with(config, 7), &format!("FILE: record `{config}` has a wrong checksum"));
     // PyTorch can be told not to compute them; weights are not read at all.
     assert!(!read_bytes(&with(program, 0)).graph.nodes.is_empty());
     assert!(!read_bytes(&with("data/weights/weight_0", 7)).state.is_empty());
@@ -475,7 +475,7 @@ fn records_that_are_there_twice() {
         bytes[at..at + 10].copy_from_slice(b"model.json");
     }
     let error = error_of(&bytes);
-    assert!(error.contains("is there twice"), "{error}");
+    assert!(error.contains("occurs twice"), "{error}");
 }
 
 #[test]
@@ -489,7 +489,7 @@ fn text_that_is_not_utf8() {
     }
     assert_error(
         &archive(&all),
-        "FILE, record `models/model.json`: not what the export schema asks for: invalid unicode code point",
+        "FILE, record `models/model.json`: does not match the export schema: invalid unicode code point",
     );
 }
 
@@ -517,7 +517,7 @@ fn graphs_that_are_none() {
     let sizes = edited("models/model.json", |json| {
         set(json, "/graph_module/graph/tensor_values/x/sizes/0", json!({"as_int": 1u64 << 63}));
     });
-    assert_error(&sizes, &format!("{place}not what the export schema asks for: invalid value"));
+    assert_error(&sizes, &format!("{place}does not match the export schema: invalid value"));
     // Bodies in bodies, as deep as a file can be long.
     let deep = 100_000;
     let mut all = records("weights.pt2");

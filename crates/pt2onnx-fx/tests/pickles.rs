@@ -97,18 +97,9 @@ fn other_values_are_errors() {
         (dict(b"ctorch\nfloat32\n"), "`w` is torch.float32, not a plain tensor"),
         (dict(b"ctorch\nSize\n)R"), "`w` is torch.Size, not a plain tensor"),
         (dict(b"ctorch._utils\n_rebuild_tensor_v2\n)R"), "`w` is torch._utils._rebuild_tensor_v2"),
-        (
-            dict(&tensor("UntypedStorage", 0, &[1], &[1])),
-            "`w` is described in a way that is not understood",
-        ),
-        (
-            dict(&tensor("FloatStorage", -1, &[1], &[1])),
-            "`w` is described in a way that is not understood",
-        ),
-        (
-            dict(&tensor("FloatStorage", 0, &[-1], &[1])),
-            "`w` is described in a way that is not understood",
-        ),
+        (dict(&tensor("UntypedStorage", 0, &[1], &[1])), "`w` is described in an unsupported way"),
+        (dict(&tensor("FloatStorage", -1, &[1], &[1])), "`w` is described in an unsupported way"),
+        (dict(&tensor("FloatStorage", 0, &[-1], &[1])), "`w` is described in an unsupported way"),
         (
             dict(&tensor("FloatStorage", 2, &[3], &[1])),
             "tensor w: needs 20 bytes of storage, there are 16",
@@ -134,9 +125,9 @@ fn nothing_is_called() {
         (b"ctorch\nSize\n)\x81.", "the pickle's opcode 129"),
         (b"\x82\x01.", "the pickle's opcode 130"),
         (b"Pid\n.", "the pickle's opcode 80"),
-        (b"K\x01)R.", "the pickle calls something"),
-        (b"ctorch\nSize\nK\x01R.", "the pickle calls something"),
-        (b"ccollections\nOrderedDict\nK\x01\x85R.", "the pickle calls something"),
+        (b"K\x01)R.", "the pickle makes an object"),
+        (b"ctorch\nSize\nK\x01R.", "the pickle makes an object"),
+        (b"ccollections\nOrderedDict\nK\x01\x85R.", "the pickle makes an object"),
         (b"ctorch\nSize\n)R}b.", "the pickle sets attributes of torch.Size"),
     ] {
         assert_error(pickle, expected);
@@ -150,20 +141,20 @@ fn damage_is_an_error() {
         (b"\x80", "ends in the middle"),
         (b"\x80\x09", "a pickle of protocol 9"),
         (b"N", "ends in the middle"),
-        (b".", "the pickle takes values that are not there"),
-        (b"(.", "the pickle takes values that are not there"),
-        (b"t.", "the pickle takes values that are not there"),
-        (b"N(\x85.", "the pickle takes values that are not there"),
-        (b"NNs.", "the pickle takes values that are not there"),
-        (b"}(NNNu.", "the pickle takes values that are not there"),
-        (b"}Na.", "the pickle takes values that are not there"),
-        (b"NN\x93.", "the pickle takes values that are not there"),
-        (b"h\x07.", "the pickle takes value 7 that it has not remembered"),
-        (b"j\xff\xff\xff\xff.", "the pickle takes value 4294967295"),
+        (b".", "the pickle reads values from an empty stack"),
+        (b"(.", "the pickle reads values from an empty stack"),
+        (b"t.", "the pickle reads values from an empty stack"),
+        (b"N(\x85.", "the pickle reads values from an empty stack"),
+        (b"NNs.", "the pickle reads values from an empty stack"),
+        (b"}(NNNu.", "the pickle reads values from an empty stack"),
+        (b"}Na.", "the pickle reads values from an empty stack"),
+        (b"NN\x93.", "the pickle reads values from an empty stack"),
+        (b"h\x07.", "the pickle reads value 7 that it has not stored"),
+        (b"j\xff\xff\xff\xff.", "the pickle reads value 4294967295"),
         (b"\x8c\x02\xff\xff.", "text in the pickle is not UTF-8"),
         (b"X\xff\xff\xff\xff.", "ends in the middle"),
         (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "ends in the middle"),
-        (b"\x95\xff\xff\xff\xff\xff\xff\xff\xff.", "the pickle takes values that are not there"),
+        (b"\x95\xff\xff\xff\xff\xff\xff\xff\xff.", "the pickle reads values from an empty stack"),
         (b"\x8a\x09123456789.", "the pickle has an integer of more than 64 bits"),
         (b"cabc", "ends in the middle"),
     ] {
@@ -218,5 +209,5 @@ fn other_files() {
     let big = read_records(&[("data.pkl", &pickle), ("byteorder", b"big")]).map(|_| ());
     assert_eq!(big.unwrap_err(), "FILE, record `data.pkl`: its storages are big-endian");
     let without = read_records(&[("data.pkl", &pickle)]).map(|_| ());
-    assert!(without.unwrap_err().ends_with("`w` is described in a way that is not understood"));
+    assert!(without.unwrap_err().ends_with("`w` is described in an unsupported way"));
 }

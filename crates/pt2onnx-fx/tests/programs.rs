@@ -189,6 +189,6 @@ fn from_memory() {
     let error = archive::from_json(json, Default::default(), Default::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the program's JSON: the program uses parameter a.weight, of which there is no data"
+        "the program's JSON: the archive has no data for parameter a.weight, which the program uses"
     );
 }

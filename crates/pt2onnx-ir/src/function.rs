@@ -10,15 +10,15 @@ pub struct Function {
     pub domain: String,
     /// Operator type of the nodes that call it.
     pub name: String,
-    /// Tells functions of one domain and name apart; mostly empty.
+    /// Distinguishes functions of one domain and name; mostly empty.
     pub overload: String,
     /// Names of the attributes that its body may refer to.
     pub attributes: Vec<String>,
-    /// More of them, with what they are where a call does not give them.
+    /// More attributes, with the values that hold if a call does not give them.
     pub defaults: Attributes,
-    /// Opsets that the body is written for, by domain; the model's where there are none.
+    /// Opsets that the body is written for, by domain. If empty, those of the model.
     pub imports: IndexMap<String, u32>,
-    /// Words about it.
+    /// Documentation.
     pub doc_string: Option<String>,
     /// `metadata_props` of it.
     pub metadata: Metadata,

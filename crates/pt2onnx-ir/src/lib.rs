@@ -1,39 +1,48 @@
 //! ONNX graphs in memory: arena, types, operator schemas, builder, verifier, text printer and parser.
 //!
 //! Layer 1: knows ONNX's operators and types, neither PyTorch nor protobuf, and does no IO.
-//! Everything of a model (nodes, values, regions) lives in one arena, [`Model`], and is named by a small id;
-//! bodies of `If`, `Loop` and `Scan` are regions of the same arena, so a captured value is just a [`Value`].
-//! Alone it serves whoever makes or changes ONNX graphs:
+//! All nodes, values and regions of a model live in one arena, [`Model`]; each has a small id.
+//! The bodies of `If`, `Loop` and `Scan` are regions of the same arena, so a captured value is just a [`Value`].
+//! The crate can be used alone, to make or change ONNX graphs:
 //!
 //! ```
-//! use pt2onnx_ir::{Builder, InsertPoint, Model, Type, attrs, verify};
-//! use pt2onnx_symbolic::{Constraints, Expr};
+//! use pt2onnx_ir::{InsertPoint, Model, Type, attrs, verify};
+//! use pt2onnx_symbolic::Expr;
 //! use pt2onnx_tensor::{DType, Tensor};
 //!
 //! let mut model = Model::new(20);
 //! let batch = Type::tensor(DType::F32, [Expr::symbol("n"), Expr::int(2)]);
 //! let x = model.add_input(Model::MAIN, Some(batch));
 //! model[x].name = Some("x".into());
-//! let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());
-//! let weight = cx.constant(Tensor::from_slice(vec![1, 2], &[0.5f32, -1.0])?);
-//! let transposed = attrs::Gemm { trans_b: true, ..Default::default() };
-//! let y = cx.relu(cx.gemm(x, weight, None, transposed));
-//! assert!(cx.take_faults().is_empty());
-//! drop(cx);
+//! let weight = Tensor::from_slice(vec![1, 2], &[0.5f32, -1.0])?;
+//! let y = model.build(InsertPoint::End(Model::MAIN), |cx| {
+//!     let transposed = attrs::Gemm { trans_b: true, ..Default::default() };
+//!     cx.relu(cx.gemm(x, cx.constant(weight), None, transposed))
+//! })?;
 //! model.set_outputs(Model::MAIN, &[y]);
 //! model.assign_names();
 //! assert!(verify(&model).is_ok());
 //! assert!(model.to_string().contains("(float[n,2] x) => (float[n,1] val_0)"));
-//! # Ok::<(), pt2onnx_tensor::TensorError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Graph`] shows a region to petgraph's algorithms; [`dot`] draws a model.
+
+#![deny(missing_debug_implementations)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod attribute;
 mod builder;
 mod conforms;
 mod copy;
 mod describe;
+mod dot;
 mod function;
 mod generated;
+mod graph;
 mod ids;
 mod infer;
 mod ir_version;
@@ -55,11 +64,14 @@ mod verify;
 mod walk;
 
 pub use attribute::{Attribute, Attributes};
-pub use builder::{Builder, Fault, Operand, Reduction};
+pub use builder::{Builder, Diagnostic, Diagnostics, Operand, Reduction};
 pub use conforms::conforms;
+pub use dot::dot;
 pub use function::Function;
 pub use generated::attrs;
+pub use graph::Graph;
 pub use ids::{NodeId, OriginId, RegionId, Value};
+pub use infer::{Contents, Facts, InferError, infer};
 pub use model::Model;
 pub use node::Node;
 pub use op_set::OpSet;

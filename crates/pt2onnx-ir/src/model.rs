@@ -11,7 +11,7 @@ use crate::{
     op_set::{OpSet, OpTag},
     origin::{Metadata, Origin},
     region::{InsertPoint, Region},
-    types::Type,
+    types::{Type, unknown_symbol},
     uses::{Use, Uses},
     value::{Def, ValueData},
 };
@@ -31,7 +31,7 @@ pub(crate) struct Links {
 /// A model: the arena, and what the file says besides the graph.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Opset of ONNX's own operators that the graph is written for; 0 where it imports none.
+    /// Opset of ONNX's own operators that the graph is written for; 0 if it imports none.
     pub opset: u32,
     /// Opsets of other domains in use.
     pub imports: IndexMap<String, u32>,
@@ -39,17 +39,17 @@ pub struct Model {
     pub ir_version: Option<u32>,
     /// Name of the main graph.
     pub name: String,
-    /// Who made the model; pt2onnx and its version, unless set.
+    /// The program that made the model; pt2onnx unless set.
     pub producer: Option<String>,
     /// Version of the producer that is set.
     pub producer_version: Option<String>,
-    /// Whose model it is, as a reversed DNS name.
+    /// Namespace of the model, as a reversed DNS name.
     pub domain: Option<String>,
     /// The user's version of the model.
     pub model_version: Option<i64>,
-    /// The user's words about the model.
+    /// Documentation.
     pub doc_string: Option<String>,
-    /// Whether nodes tell the source lines of their origins in `doc_string`.
+    /// Whether the source lines of a node's origins are written to its `doc_string`.
     pub source_lines: bool,
     /// `metadata_props` of the model.
     pub metadata: Metadata,
@@ -59,13 +59,13 @@ pub struct Model {
     pub functions: Vec<Function>,
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) links: Vec<Links>,
-    /// None of those that are gone.
+    /// Of each node its operator, hashed; `None` for erased nodes and for planned copies.
     pub(crate) tags: Vec<Option<OpTag>>,
     pub(crate) values: Vec<ValueData>,
     pub(crate) regions: Vec<Region>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) unknown_dims: usize,
-    /// What passes work on.
+    /// The region that passes work on.
     pub(crate) root: RegionId,
 }
 
@@ -100,7 +100,7 @@ impl Model {
     /// The main graph.
     pub const MAIN: RegionId = RegionId::MAIN;
 
-    /// Makes room for so many more nodes, with an output and an origin each: lists that grow are moved.
+    /// Reserves memory for so many more nodes, with an output and an origin each.
     pub fn reserve(&mut self, nodes: usize) {
         self.nodes.reserve(nodes);
         self.links.reserve(nodes);
@@ -109,16 +109,16 @@ impl Model {
         self.origins.reserve(nodes);
     }
 
-    /// A new, empty region; it becomes a body when an attribute or a function refers to it.
+    /// Adds an empty region. It becomes a body when an attribute or a function refers to it.
     pub fn add_region(&mut self) -> RegionId {
         self.regions.push(Region::default());
         RegionId::new(self.regions.len() - 1)
     }
 
-    /// A dimension that nothing is known of, equal to no other.
+    /// A new unknown dimension, equal to no other.
     pub fn unknown_dim(&mut self) -> Expr {
         self.unknown_dims += 1;
-        Expr::symbol(&format!("?{}", self.unknown_dims))
+        unknown_symbol(self.unknown_dims)
     }
 
     /// Registers where nodes come from.
@@ -155,8 +155,8 @@ impl Model {
         self.add_value(Def::Constant(tensor), Some(ty))
     }
 
-    /// Gives a constant other contents, of the same element type and sizes; false, and nothing happens, where it is no such
-    /// constant.
+    /// Replaces the contents of a constant by others of the same element type and sizes. Returns whether it did: false if
+    /// the value is no constant, or has another type.
     pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {
         match &mut self.values[value.index()].def {
             Def::Constant(old)
@@ -209,7 +209,7 @@ impl Model {
         id
     }
 
-    /// Makes a node one of another operator type.
+    /// Changes the operator of a node.
     pub fn set_op(&mut self, node: NodeId, op: impl Into<Cow<'static, str>>) {
         let op = op.into();
         self.tags[node.index()] = Some(OpTag::of(&op));
@@ -299,7 +299,7 @@ impl Model {
         self.tags.get(node.index()).is_some_and(Option::is_some)
     }
 
-    /// Whether a node is there and may be of one of these types: no for nearly all others, without a look at the node.
+    /// Whether a node exists and may be one of these operators. The answer is fast and may be wrong with yes, not with no.
     pub fn may_be(&self, node: NodeId, ops: OpSet) -> bool {
         let tag = self.tags.get(node.index()).copied().flatten();
         tag.is_some_and(|tag| ops.contains(tag))

@@ -12,7 +12,7 @@ impl Model {
     /// Renames what would clash, and names everything that is used and has no name. Inputs and outputs of the main
     /// graph keep theirs first, then constants, then the others in the order they were made. Functions have names of their own.
     pub fn assign_names(&mut self) {
-        self.finish_outputs();
+        self.finish_all_outputs();
         let scopes = self.scopes();
         let mut taken = vec![Taken::default(); self.functions.len() + 1];
         taken[0].reserve(self.values().count());

@@ -14,13 +14,13 @@ pub struct Node {
     pub(crate) op: Cow<'static, str>,
     /// Domain; empty for ONNX's own operators.
     pub domain: Cow<'static, str>,
-    /// Which of several functions of that domain and name it calls; mostly empty.
+    /// The overload of the function that it calls; mostly empty.
     pub overload: Cow<'static, str>,
     /// Attributes. Regions in them belong to this node.
     pub attributes: Attributes,
-    /// Its name, if it has one already.
+    /// Its name, if it has one.
     pub name: Option<Name>,
-    /// Where it comes from; several for a fused node, first that whose result it makes.
+    /// The source nodes that it was made from. A fused node has several; the first is the one whose result it makes.
     pub origins: SmallVec<[OriginId; 1]>,
     pub(crate) inputs: SmallVec<[Option<Value>; 4]>,
     pub(crate) outputs: SmallVec<[Value; 2]>,

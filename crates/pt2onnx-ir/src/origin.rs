@@ -3,10 +3,10 @@
 use smol_str::SmolStr;
 use std::{borrow::Cow, sync::Arc};
 
-/// Name of a value, node or body. Cheap to clone; a short one lies in place.
+/// Name of a value, node or body. Cheap to clone.
 pub type Name = SmolStr;
 
-/// Key and value pairs that end up in `metadata_props`.
+/// Keys and values that are written as `metadata_props`.
 pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
 
 /// What in the source program nodes were made from.
@@ -14,11 +14,11 @@ pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
 pub struct Origin {
     /// Name of the source node.
     pub node: Name,
-    /// What it did, such as `aten.relu.default`.
+    /// Its operator, such as `aten.relu.default`.
     pub op: Arc<str>,
     /// The user's source line, as `file.py:12`.
     pub location: Option<Arc<str>>,
-    /// What it says of itself, where it was a node of an ONNX file.
+    /// Its documentation, if it was a node of an ONNX file.
     pub doc_string: Option<Arc<str>>,
     /// Metadata for every node made from it.
     pub metadata: Metadata,

@@ -36,9 +36,9 @@ impl Model {
         for (i, &value) in outputs.iter().enumerate() {
             if !self.is_made_for(region, value) || outputs[..i].contains(&value) {
                 let links = Links { prev, next: None };
-                let copy = self.plan_copy(region, links, origins.into());
-                let made = self.copied(copy);
-                self[made].ty = self[value].ty.clone();
+                let ty = self[value].ty.clone();
+                let made = self.add_value(Def::Node(NodeId::new(self.nodes.len()), 0), ty);
+                let copy = self.plan_copy(region, links, origins.into(), made);
                 self[region].outputs[i].copy = Some(copy);
                 prev = Some(copy);
             }
@@ -114,10 +114,8 @@ impl Model {
                 }
                 None => (Links { prev: self[region].last, next: None }, SmallVec::new()),
             };
-            let copy = self.plan_copy(region, links, origins);
-            let made = self.copied(copy);
-            self.hand_over(old, made);
-            let name = self[made].name.take();
+            let name = self[old].name.take();
+            let copy = self.plan_copy(region, links, origins, old);
             let output = &mut self[region].outputs[i];
             output.name = output.name.take().or(name);
             output.copy = Some(copy);
@@ -147,6 +145,9 @@ impl Model {
 
     /// Gives `new` the name, type, metadata and documentation of `old`, which loses its last use.
     fn hand_over(&mut self, old: Value, new: Value) {
+        if old == new {
+            return;
+        }
         let old = &mut self[old];
         let (name, ty) = (old.name.take(), old.ty.clone());
         let (metadata, doc_string) = (std::mem::take(&mut old.metadata), old.doc_string.take());
@@ -157,15 +158,16 @@ impl Model {
         new.doc_string = doc_string.or(new.doc_string.take());
     }
 
-    /// An `Identity` that is not linked into its region.
+    /// An `Identity` that is not linked into its region. `made` is what it gives: a value of its own, or the output that
+    /// another value took the place of, whose node is about to go.
     fn plan_copy(
         &mut self,
         region: RegionId,
         links: Links,
         origins: SmallVec<[OriginId; 1]>,
+        made: Value,
     ) -> NodeId {
         let id = NodeId::new(self.nodes.len());
-        let made = self.add_value(Def::Node(id, 0), None);
         self.nodes.push(Some(Node {
             op: Cow::Borrowed("Identity"),
             domain: Cow::Borrowed(""),
@@ -187,15 +189,18 @@ impl Model {
         self[copy].outputs[0]
     }
 
-    /// Makes every output what ONNX wants: a value of its own, made by a node of its region, with the slot's name. Where
-    /// the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this first.
-    pub fn finish_outputs(&mut self) {
-        let regions = (0..self.regions.len()).map(RegionId::new);
-        for region in regions {
-            for i in 0..self[region].outputs.len() {
-                self.finish_output(region, i);
-            }
+    /// Makes the outputs of a region what ONNX wants: each a value of its own, made by a node of the region, with the
+    /// name of its slot. Where the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this
+    /// for all regions.
+    pub fn finish_outputs(&mut self, region: RegionId) {
+        for i in 0..self[region].outputs.len() {
+            self.finish_output(region, i);
         }
+    }
+
+    pub(crate) fn finish_all_outputs(&mut self) {
+        let regions = (0..self.regions.len()).map(RegionId::new);
+        regions.for_each(|region| self.finish_outputs(region));
     }
 
     /// Whether no output needs [`Model::finish_outputs`].
@@ -219,9 +224,14 @@ impl Model {
             self.nodes[copy.index()] = None;
             return;
         }
+        let gone = self.producer(made);
         let (prev, next) = self.place(region, self.links[copy.index()]);
         self.link(region, prev, Some(copy));
         self.link(region, Some(copy), next);
+        let made = self.define_by(copy, made);
+        if let Some(gone) = gone.filter(|n| *n != copy && !self.contains(*n)) {
+            self.links[gone.index()] = Links { prev: Some(copy), next: Some(copy) };
+        }
         self.set_op(copy, "Identity");
         self.set_inputs(copy, &[Some(value)]);
         self.drop_use(Some(value), Use::Output(region, i as u32));
@@ -229,22 +239,33 @@ impl Model {
         self.note_use(Some(made), Use::Output(region, i as u32));
     }
 
-    /// The neighbours of a place in a region, some of which may have been erased since: an erased node still knows its
-    /// own.
+    /// Makes a planned copy the definition of its value; of a new one if the node that made it is still there.
+    fn define_by(&mut self, copy: NodeId, made: Value) -> Value {
+        let is_free = |node| node == copy || !self.contains(node);
+        if self.producer(made).is_some_and(is_free) {
+            self[made].def = Def::Node(copy, 0);
+            return made;
+        }
+        let own = self.add_value(Def::Node(copy, 0), None);
+        self.hand_over(made, own);
+        self[copy].outputs = smallvec![own];
+        own
+    }
+
+    /// The neighbours of a place in a region. Some of those planned may have been erased since: an erased node still knows
+    /// its own neighbours, or the copy that took its place.
     fn place(&self, region: RegionId, planned: Links) -> (Option<NodeId>, Option<NodeId>) {
         let mut next = planned.next;
         while let Some(node) = next.filter(|n| !self.contains(*n)) {
             next = self.links[node.index()].next;
         }
-        if planned.next.is_some() {
-            let prev = next.map_or(self[region].last, |n| self.prev(n));
-            return (prev, next);
+        if let Some(node) = next {
+            return (self.prev(node), next);
         }
         let mut prev = planned.prev;
         while let Some(node) = prev.filter(|n| !self.contains(*n)) {
             prev = self.links[node.index()].prev;
         }
-        let next = prev.map_or(self[region].first, |n| self.next(n));
-        (prev, next)
+        (prev, prev.map_or(self[region].first, |n| self.next(n)))
     }
 }

@@ -1,4 +1,4 @@
-//! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `...`.
+//! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `{...}`.
 
 use crate::{
     Attribute, Function, Model, NodeId, RegionId, Value, schema::AttributeKind, types::onnx_name,
@@ -35,7 +35,7 @@ impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.has_finished_outputs() {
             let mut finished = self.clone();
-            finished.finish_outputs();
+            finished.finish_all_outputs();
             return finished.fmt(f);
         }
         write!(

@@ -53,6 +53,11 @@ pub fn is_unknown(dim: &Expr) -> bool {
     dim.as_symbol().is_some_and(|s| s.starts_with('?'))
 }
 
+/// The symbol of an unknown dimension.
+pub(crate) fn unknown_symbol(number: usize) -> Expr {
+    Expr::symbol(&format!("?{number}"))
+}
+
 /// ONNX's spelling of an element type in text: `float`, `double`, `int64`.
 pub(crate) fn onnx_name(dtype: DType) -> &'static str {
     match dtype {

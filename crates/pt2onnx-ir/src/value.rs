@@ -9,7 +9,7 @@ use crate::{
 use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
-/// Where a value comes from.
+/// What defines a value.
 #[derive(Clone, Debug)]
 pub enum Def {
     /// Output `1` of a node.
@@ -20,26 +20,26 @@ pub enum Def {
     Constant(Tensor),
 }
 
-/// All about a value.
+/// What is known of a value.
 #[derive(Clone, Debug)]
 pub struct ValueData {
-    /// Its name; unnamed ones get one before the model is written. An output of a node that nothing uses may be left out
-    /// of the file: its name is empty then.
+    /// Its name. [`Model::assign_names`](crate::Model::assign_names) gives one to each value without. The empty name is
+    /// that of a node's output which nothing uses and which is left out of the file.
     pub name: Option<Name>,
     /// Its type, if known.
     pub ty: Option<Type>,
     /// For `metadata_props` of inputs, outputs and initialisers.
     pub metadata: Metadata,
-    /// Words about an input, output or initialiser.
+    /// Documentation of an input, output or initialiser.
     pub doc_string: Option<Arc<str>>,
-    /// For an input of the main graph: what it is where the caller gives nothing.
+    /// For an input of the main graph: its value if the caller gives none.
     pub default: Option<Box<Tensor>>,
     pub(crate) def: Def,
     pub(crate) uses: Uses,
 }
 
 impl ValueData {
-    /// Where it comes from.
+    /// What defines it.
     pub fn def(&self) -> &Def {
         &self.def
     }
@@ -49,7 +49,7 @@ impl ValueData {
         self.uses.as_slice().iter().copied()
     }
 
-    /// Whether it is an output that its node leaves out: some operators do other things where all are wanted.
+    /// Whether its node leaves this output out. Some operators compute something else if all outputs are wanted.
     pub fn is_left_out(&self) -> bool {
         self.uses().len() == 0 && self.name.as_deref() == Some("")
     }

@@ -16,12 +16,12 @@ impl Model {
         }
     }
 
-    /// The node behind a node in its region.
+    /// The node after a node in its region.
     pub fn next(&self, node: NodeId) -> Option<NodeId> {
         self.links[node.index()].next
     }
 
-    /// The node in front of a node in its region.
+    /// The node before a node in its region.
     pub fn prev(&self, node: NodeId) -> Option<NodeId> {
         self.links[node.index()].prev
     }
@@ -36,14 +36,14 @@ impl Model {
         std::iter::successors(self[region].last, |n| self.prev(*n))
     }
 
-    /// All nodes of the main graph and the functions, a node in front of the nodes of its own regions.
+    /// All nodes of the main graph, its bodies and the functions. A node comes before the nodes of its bodies.
     pub fn all_nodes(&self) -> Vec<NodeId> {
         let roots = std::iter::once(Self::MAIN).chain(self.functions.iter().map(|f| f.body));
         self.nodes_in(&roots.collect::<Vec<_>>())
     }
 
-    /// All nodes that passes work on, a node in front of the nodes of its own regions: those of the main graph, or of a
-    /// function's body, one at a time ([`Model::with_root`]).
+    /// All nodes that passes work on: those of the main graph or of one function ([`Model::with_root`]), with their
+    /// bodies. A node comes before the nodes of its bodies.
     pub fn graph_nodes(&self) -> Vec<NodeId> {
         self.nodes_in(&[self.root])
     }
@@ -53,7 +53,7 @@ impl Model {
         self.root
     }
 
-    /// Lets passes work on a function's body, which is written for that opset, as they do on the main graph.
+    /// Runs passes on a function's body, which is written for that opset, as on the main graph.
     pub fn with_root<R>(
         &mut self,
         root: RegionId,
@@ -67,7 +67,7 @@ impl Model {
         done
     }
 
-    /// All nodes of regions, a node in front of the nodes of its own regions.
+    /// All nodes of regions and of their bodies. A node comes before the nodes of its bodies.
     pub fn nodes_in(&self, regions: &[RegionId]) -> Vec<NodeId> {
         let mut todo: Vec<NodeId> = regions.iter().flat_map(|r| self.nodes(*r)).collect();
         // There are no bodies to look for.

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test: what the cases rely on stops it")]
 
 use insta::assert_snapshot;
-use pt2onnx_ir::{Builder, InsertPoint, Model, Reduction, Type, Value, attrs, verify};
+use pt2onnx_ir::{Builder, Diagnostics, InsertPoint, Model, Reduction, Type, Value, attrs, verify};
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 use pt2onnx_tensor::DType;
 
@@ -34,7 +34,7 @@ fn emitted(inputs: &[(DType, &[&str])], body: impl Fn(&Builder, &[Value]) -> Vec
         })
         .collect();
     let outputs = body(&builder, &values);
-    assert_eq!(builder.take_faults(), []);
+    assert_eq!(builder.take_diagnostics(), Diagnostics::default());
     drop(builder);
     model.set_outputs(Model::MAIN, &outputs);
     model.assign_names();
@@ -219,7 +219,7 @@ fn faults_name_what_cannot_be_done() {
     cx.dim(x, 2);
     cx.size(&e("s9"));
     cx.add(x, cx.full(&[e("5")], 1, F));
-    let faults: Vec<String> = cx.take_faults().iter().map(ToString::to_string).collect();
+    let faults: Vec<String> = cx.take_diagnostics().iter().map(ToString::to_string).collect();
     assert_snapshot!(faults.join("\n"), @r#"
 value 0: float[2,3] has no dimension 2
 the size s9 cannot be computed from the inputs

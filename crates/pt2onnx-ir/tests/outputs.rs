@@ -1,4 +1,5 @@
 //! Output slots: what passes do to them, and what is written.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx_ir::{Model, NodeId, Value, verify};
 
@@ -103,6 +104,26 @@ fn copies_keep_their_place() {
     assert_eq!(
         text,
         "g (float[2] x) => (float[2] y, float[2] z)\n{\n  y = Identity (x)\n  u = Abs (x)\n  z = Neg (u)\n}\n"
+    );
+}
+
+/// Also behind one another, and at the end.
+#[test]
+fn copies_keep_their_order() {
+    let graph = "g (float[2] x) => (float[2] a, float[2] b, float[2] c) {
+        t = Neg (x)
+        b = Relu (x)
+        a = Abs (x)
+        c = Exp (t)
+    }";
+    let text = changed(graph, |model| {
+        bypass(model, "Abs", 0);
+        bypass(model, "Relu", 0);
+        bypass(model, "Exp", 0);
+    });
+    assert_eq!(
+        text,
+        "g (float[2] x) => (float[2] a, float[2] b, float[2] c)\n{\n  c = Neg (x)\n  b = Identity (x)\n  a = Identity (x)\n}\n"
     );
 }
 

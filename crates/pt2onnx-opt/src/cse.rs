@@ -1,25 +1,31 @@
-//! Common subexpressions: of nodes that do the same with the same inputs one stays. Nodes of a body see those outside.
+//! Common subexpressions: of several nodes that do the same with the same inputs, one is kept. Nodes of a body also see nodes
+//! outside it.
 
-use crate::{Changed, Options, rewrite};
+use crate::{
+    graph::{Changed, GraphMut},
+    pass::Options,
+    rewrite,
+};
 use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// Constants up to this many bytes are compared by content, larger ones by where their bytes are.
+/// Constants up to this many bytes are compared by content, larger ones by address.
 const COMPARED_BYTES: usize = 1 << 10;
 
-pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let (model, region) = (&mut *graph.model, graph.region);
     let mut changed = constants(model, options.merge_weights);
     let mut walk = Walk::default();
-    walk.seen.reserve(model.nodes(model.root()).count());
-    changed |= walk.walk(model, model.root());
+    walk.seen.reserve(model.nodes(region).count());
+    changed |= walk.walk(model, region);
     changed
 }
 
-/// Merges small nameless constants of equal content; weights too where that is wished: what has a name may be given other
-/// contents later.
+/// Merges small unnamed constants of equal content, and named ones if `weights` is set: a named constant may get another value
+/// later.
 fn constants(model: &mut Model, weights: bool) -> Changed {
     let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
     let mut doubles = Vec::new();
@@ -27,7 +33,7 @@ fn constants(model: &mut Model, weights: bool) -> Changed {
         let values = model.values().filter(|(_, d)| d.uses().len() > 0);
         values.filter(move |(_, d)| d.name.is_some() == named)
     };
-    // What has a name is first, so that it stays.
+    // Named constants come first, so that they are kept.
     for (value, data) in used(true).filter(|_| weights).chain(used(false)) {
         let compared = |t: &&Tensor| is_small(t) || (weights && t.storage().is_some());
         let Some(t) = data.constant().filter(compared) else {
@@ -54,14 +60,14 @@ fn constants(model: &mut Model, weights: bool) -> Changed {
 struct Walk {
     /// Nodes in scope, by hash.
     seen: FxHashMap<u64, SmallVec<[NodeId; 1]>>,
-    /// Hashes of the nodes in scope, in order; a region's are dropped at its end.
+    /// Hashes of the nodes in scope, in order. Those of a region are removed at its end.
     entered: Vec<u64>,
 }
 
-/// A region whose nodes are being walked.
+/// A region whose nodes are visited.
 struct Frame {
     nodes: std::vec::IntoIter<NodeId>,
-    /// How many nodes were in scope when it began.
+    /// How many nodes were in scope at its start.
     outer: usize,
 }
 
@@ -83,7 +89,7 @@ impl Walk {
             };
             let regions: Vec<RegionId> = model[node].regions().collect();
             if !regions.is_empty() {
-                // One after the other; they do not see each other's nodes.
+                // One region after the other: they do not see each other's nodes.
                 let outer = self.entered.len();
                 stack.extend(regions.into_iter().rev().map(|r| frame(model, r, outer)));
             } else if repeatable(model, node) {
@@ -105,7 +111,7 @@ impl Walk {
         if let ([_], [new]) = (old.as_slice(), new.as_slice()) {
             return rewrite::bypass(model, node, *new);
         }
-        // Of several outputs, those that a region gives out stay with their node.
+        // A node with several outputs keeps those that are outputs of a region.
         let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
         if old.iter().any(given_out) {
             return false;
@@ -115,7 +121,7 @@ impl Walk {
     }
 }
 
-/// Whether doing it again gives the same.
+/// Whether the node gives the same result each time.
 fn repeatable(model: &Model, node: NodeId) -> bool {
     let node = &model[node];
     let random = matches!(
@@ -127,7 +133,7 @@ fn repeatable(model: &Model, node: NodeId) -> bool {
             | "Multinomial"
             | "Bernoulli"
     );
-    // `Dropout` with its third input may be in training. An `Identity` that the clean-up left is there for its name.
+    // A third input may switch `Dropout` to training. An `Identity` after the clean-up is there for its name.
     let dropout = node.op() == "Dropout" && node.inputs().len() > 2;
     node.domain.is_empty()
         && !random
@@ -149,7 +155,7 @@ fn hash(model: &Model, node: NodeId) -> u64 {
             Attribute::Ints(v) => v.hash(&mut h),
             Attribute::Floats(v) => v.iter().for_each(|f| f.to_bits().hash(&mut h)),
             Attribute::Tensor(t) => (t.dtype(), t.shape()).hash(&mut h),
-            // The rest is left to the comparison.
+            // Other attributes are compared, not hashed.
             _ => {}
         }
     }

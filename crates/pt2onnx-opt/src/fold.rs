@@ -1,14 +1,20 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
-use crate::{Changed, Options, eval};
-use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, conforms, schema};
+use crate::{
+    eval,
+    graph::{Changed, GraphMut},
+    pass::Options,
+};
+use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, sharers: None };
     let mut changed = false;
-    for node in model.graph_nodes() {
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    for node in nodes {
         if !model.contains(node) {
             continue;
         }
@@ -28,7 +34,7 @@ pub(crate) fn run(model: &mut Model, options: &Options) -> Changed {
 
 struct Fold<'a> {
     options: &'a Options,
-    /// How many constants in use are views of each storage; counted when first asked for.
+    /// How many used constants are views of each storage; computed when first needed.
     sharers: Option<FxHashMap<Memory, u32>>,
 }
 
@@ -36,7 +42,7 @@ struct Fold<'a> {
 type Memory = (usize, usize);
 
 impl Fold<'_> {
-    /// The node's outputs, if they are known and may be constants.
+    /// The node's outputs, if they are known and may become constants.
     fn results(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
         let node = &model[id];
         if !node.domain.is_empty() || model.is_unused(id) {
@@ -45,7 +51,7 @@ impl Fold<'_> {
         match node.op() {
             "Constant" => return Some(vec![constant(node)?]),
             "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
-            // What the clean-up leaves of these has a reason.
+            // The clean-up keeps an `Identity` only if it is needed.
             "Identity" => return None,
             op if !eval::knows(op) => return None,
             _ => {}
@@ -77,7 +83,7 @@ impl Fold<'_> {
         (total <= freed).then_some(results)
     }
 
-    /// Bytes of the constants that only this node uses and that share their memory with no other.
+    /// Bytes of the constants that only this node uses and that share memory with no other constant.
     fn freed(&mut self, model: &Model, id: NodeId) -> usize {
         let inputs: FxHashSet<Value> = model[id].inputs().iter().copied().flatten().collect();
         let mut bytes = 0usize;
@@ -126,7 +132,7 @@ fn constant(node: &Node) -> Option<Tensor> {
     }
 }
 
-/// `Shape` or `Size` of a value whose type has all sizes that are asked for.
+/// `Shape` or `Size` of a value whose type has all the sizes needed.
 fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
     let input = node.input(0)?;
     if let Def::Constant(t) = model[input].def()
@@ -142,6 +148,7 @@ fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
         let sizes = known(dims)?;
         return Some(Tensor::scalar(sizes.iter().try_fold(1i64, |n, &s| n.checked_mul(s))?));
     }
-    let asked = eval::shape_range(dims, node.int("start").unwrap_or(0), node.int("end"));
+    let range = attrs::Shape::read(node).ok()?;
+    let asked = eval::shape_range(dims, range.start, range.end);
     Some(Tensor::vector(&known(asked)?))
 }

@@ -1,18 +1,18 @@
-//! Sizes that a model computes at run time, as far as they are known before: expressions over the sizes of its inputs.
+//! Sizes that a model computes at run time, as expressions over the sizes of its inputs.
 
-use crate::{cleanup::known, eval};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
+use crate::{eval, facts::known, graph::GraphMut};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
-/// Vectors of sizes are short.
+/// The longest vector that is followed; vectors of sizes are short.
 const LONGEST: usize = 64;
 
 /// The elements of integer vectors and scalars that nodes compute.
 pub(crate) type Contents = FxHashMap<Value, Vec<Expr>>;
 
-/// The elements of a node's output, an int64 vector or scalar; the node has the canonical form.
+/// The elements of a node's output, an int64 vector or scalar. The node has the canonical form.
 pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     let node = cx.model()[id].clone();
     let [output] = node.outputs() else {
@@ -27,12 +27,12 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     let elements = match node.op() {
         "Shape" => {
             let dims = cx.known_shape(node.input(0)?)?;
-            let (start, end) = (node.int("start").unwrap_or(0), node.int("end"));
-            eval::shape_range(&dims, start, end).to_vec()
+            let range = attrs::Shape::read(&node).ok()?;
+            eval::shape_range(&dims, range.start, range.end).to_vec()
         }
         "Size" => vec![Expr::product(cx.known_shape(node.input(0)?)?)],
         "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" => input(0)?,
-        "Cast" if node.int("to") == Some(schema::data_type(DType::I64)) => {
+        "Cast" if attrs::Cast::to(&node) == Ok(schema::data_type(DType::I64)) => {
             let same = cx.known_dtype(node.input(0)?)? == DType::I64;
             input(0).filter(|_| same)?
         }
@@ -55,7 +55,7 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     (elements.len() <= LONGEST).then_some(elements)
 }
 
-/// One step after the other, along the only axis.
+/// A slice with step 1 along the only axis.
 fn slice(
     node: &Node,
     data: Vec<Expr>,
@@ -81,10 +81,12 @@ fn elementwise(a: Vec<Expr>, b: Vec<Expr>, f: fn(&Expr, &Expr) -> Expr) -> Optio
     (0..length).map(|i| Some(f(&at(&a, i)?, &at(&b, i)?))).collect()
 }
 
-/// Lets what is known take the place of what computes it: numbers become constants, and `Reshape` takes 0 and -1 for
-/// sizes that are its operand's or follow from the others.
-pub(crate) fn spell_out(model: &mut Model, contents: &Contents) {
-    for id in model.graph_nodes() {
+/// Replaces computed sizes by known ones. Numbers become constants. In the shape of a `Reshape`, sizes of the operand become 0,
+/// and one other unknown size becomes -1.
+pub(crate) fn spell_out(graph: &mut GraphMut<'_>, contents: &Contents) {
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    for id in nodes {
         if model[id].is("Reshape") {
             reshape(model, id, contents);
         }
@@ -114,7 +116,7 @@ fn reshape(model: &mut Model, id: NodeId, contents: &Contents) -> Option<()> {
     let node = &model[id];
     let (x, target) = (node.input(0)?, contents.get(&node.input(1)?)?);
     let from = model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
-    if node.int("allowzero").unwrap_or(0) != 0 {
+    if attrs::Reshape::read(node).ok()?.allowzero {
         return None;
     }
     let copied = |i: usize, dim: &Expr| known(dim) && from.get(i) == Some(dim);
@@ -126,7 +128,7 @@ fn reshape(model: &mut Model, id: NodeId, contents: &Contents) -> Option<()> {
     let sizes: Vec<i64> = sizes.collect();
     let count = |wanted: i64| sizes.iter().filter(|&&s| s == wanted).count();
     let written = |wanted: i64| target.iter().any(|d| d.as_int() == Some(wanted));
-    // Of a tensor without elements, -1 is not to be told where another size may be 0.
+    // A tensor without elements does not determine -1 if another size may be 0.
     let told = count(-1) == 0 || written(-1) || count(0) == 0;
     if count(-1) > 1 || written(0) || !told {
         return None;

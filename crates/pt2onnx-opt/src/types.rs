@@ -1,26 +1,27 @@
-//! Types of models that others made: what follows from the inputs, instead of what a file claims.
+//! Types of models of other producers: they follow from the inputs, instead of being read from the file.
 
 use crate::{
-    aside,
+    graph::GraphMut,
+    opaque,
     sizes::{self, Contents},
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, RegionId};
 use pt2onnx_symbolic::Constraints;
 
-/// Gives values the types that follow from those of inputs and constants. Where nothing follows, as of operators of other
-/// domains, the model's own claims stay.
+/// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
+/// the model's types are kept.
 pub fn infer_types(model: &mut Model) {
-    aside::each_graph(model, |model| {
-        infer(model);
+    opaque::each_graph(model, |graph| {
+        infer(graph);
     });
 }
 
-/// [`infer_types`] of the graph that passes work on, and the sizes it computes.
-pub(crate) fn infer(model: &mut Model) -> Contents {
-    let root = model.root();
-    let cx = Builder::new(model, InsertPoint::End(root), Constraints::default());
+/// [`infer_types`] for one graph; returns the sizes that it computes.
+pub(crate) fn infer(graph: &mut GraphMut<'_>) -> Contents {
+    let at = InsertPoint::End(graph.region);
+    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
     let mut found = Contents::default();
-    region(&cx, root, &mut found);
+    region(&cx, graph.region, &mut found);
     found
 }
 
@@ -32,11 +33,10 @@ fn region(cx: &Builder, region_id: RegionId, found: &mut Contents) {
         if !known(&cx.model(), id) {
             continue;
         }
-        let types = cx.inferred(id);
-        // What could not be told, in a model that nobody proved, is no fault of ours.
-        if !cx.take_faults().is_empty() {
+        // Nobody has verified the model: a type that cannot be inferred is not an error.
+        let Ok(types) = cx.inferred(id) else {
             continue;
-        }
+        };
         let outputs = cx.model()[id].outputs().to_vec();
         for (&value, ty) in outputs.iter().zip(types) {
             if let Some(ty) = ty {
@@ -50,11 +50,11 @@ fn region(cx: &Builder, region_id: RegionId, found: &mut Contents) {
     }
 }
 
-/// Whether the rules for types hold of the node.
+/// Whether the rules for types hold for the node.
 fn known(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    // Values that a loop carries may change their sizes; how many windows there are with `ceil_mode`, opsets differ in.
+    // Values that a loop carries may change their sizes. Opsets count windows differently with `ceil_mode`.
     let carries = matches!(node.op(), "Loop" | "Scan");
-    let rounds = node.int("ceil_mode").is_some_and(|c| c != 0);
+    let rounds = node.read("ceil_mode") == Ok(Some(true));
     node.domain.is_empty() && !carries && !rounds
 }

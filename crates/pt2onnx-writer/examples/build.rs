@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bias = cx.mul(zero, cx.constant(Tensor::vector(&[7.0f32, 8.0])));
     let options = attrs::Gemm { trans_b: true, ..Default::default() };
     let y = cx.relu(cx.gemm(x, weight, bias, options));
-    if let Some(fault) = cx.take_faults().first() {
+    if let Some(fault) = cx.take_diagnostics().first() {
         return Err(fault.to_string().into());
     }
     drop(cx);

@@ -1,4 +1,4 @@
-//! Bytes of files into files: in the kernel where it can, through a buffer otherwise.
+//! Copies bytes between files: in the kernel where that works, otherwise through a buffer.
 
 use pt2onnx_tensor::FileRange;
 use std::{
@@ -6,20 +6,20 @@ use std::{
     io::{self, BufWriter, Seek, Write},
 };
 
-/// How much goes through memory at a time. Linux looks for larger pages for larger writes, which takes far longer where memory is scattered.
+/// The most bytes in memory at a time. For larger writes, Linux looks for larger pages, which is slow if memory is fragmented.
 const PIECE: usize = 1 << 20;
 
-/// Parts of files that are as large do not go through memory.
+/// Parts of files of at least this size are copied in the kernel.
 #[cfg(target_os = "linux")]
 const IN_KERNEL: u64 = 64 << 10;
 
-/// How much the kernel copies at a time: between two looks at the progress.
+/// The most bytes that the kernel copies before progress is reported.
 #[cfg(target_os = "linux")]
 const SLICE: usize = 64 << 20;
 
 /// Where a model is written to.
 pub(crate) trait Sink: Write {
-    /// Appends `length` bytes of a file, from `start` behind the beginning of the range.
+    /// Appends `length` bytes of a file, from byte `start` of the range.
     fn copy(&mut self, source: &FileRange, start: u64, length: u64) -> io::Result<()> {
         buffered(source, start, length, self)
     }
@@ -27,15 +27,15 @@ pub(crate) trait Sink: Write {
 
 impl Sink for Vec<u8> {}
 
-/// A file in the making, written from its beginning.
+/// A new file, written from start to end.
 pub(crate) struct FileSink<'a> {
     out: BufWriter<&'a File>,
-    /// Is told how many bytes were written.
+    /// Is called with the number of bytes just written.
     progress: &'a dyn Fn(u64),
 }
 
 impl<'a> FileSink<'a> {
-    /// Writes `content` to a file, the buffer's last bytes too: dropping it would hide that the disk is full.
+    /// Writes `content` to a file and flushes the buffer: dropping the buffer would hide that the disk is full.
     pub fn fill(
         file: &'a File,
         progress: &'a dyn Fn(u64),
@@ -47,7 +47,7 @@ impl<'a> FileSink<'a> {
         sink.flush()
     }
 
-    /// Leaves so many bytes out; they are zero.
+    /// Skips so many bytes, which are then zero.
     pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         match i64::try_from(bytes).map_err(io::Error::other)? {
             0 => Ok(()),
@@ -81,7 +81,7 @@ impl Sink for FileSink<'_> {
             let slice = usize::try_from(end - at).map_or(SLICE, |left| left.min(SLICE));
             let into = self.out.get_ref();
             match rustix::fs::copy_file_range(&source.file, Some(&mut at), into, None, slice) {
-                // The file ends: reading tells so. Or the kernel does not copy between these two.
+                // The file has ended, which reading reports, or the kernel cannot copy between these two files.
                 Ok(0) => break,
                 Ok(copied) => (self.progress)(wide(copied)),
                 Err(e) if e == rustix::io::Errno::INTR => {}
@@ -93,7 +93,7 @@ impl Sink for FileSink<'_> {
     }
 }
 
-/// Whether the kernel or the file systems do not offer this, rather than fail at it.
+/// Whether the kernel or the file systems do not support this.
 #[cfg(target_os = "linux")]
 fn unable(error: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
@@ -120,7 +120,7 @@ fn buffered(
     Ok(())
 }
 
-/// Reads from `at` behind the beginning of the range, without moving the file's cursor, which others share.
+/// Reads from byte `at` of the range, without moving the file's cursor, which others share.
 pub(crate) fn read_exact_at(source: &FileRange, buffer: &mut [u8], at: u64) -> io::Result<()> {
     read(&source.file, buffer, source.offset + at)
         .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.path.display())))

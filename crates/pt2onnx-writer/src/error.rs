@@ -3,24 +3,27 @@
 use pt2onnx_tensor::DType;
 use std::path::PathBuf;
 
-/// Why a model could not be written. Nothing was left behind, and files that were there are as they were.
+/// The most bytes of a file: protobuf counts the bytes of a message in an `int`.
+pub(crate) const MAX_MODEL: u64 = 0x7fff_ffff;
+
+/// Why a model could not be written. No new file is left, and existing files are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{}: cannot {doing}: {source}", .path.display())]
     Io {
-        /// The file or folder it is about.
+        /// The file or folder.
         path: PathBuf,
         /// What was tried, such as `create a file in this folder`.
         doing: &'static str,
-        /// Its reason.
+        /// The error.
         source: std::io::Error,
     },
     /// The values of a weight could not be read.
     #[error("a weight cannot be read: {0}")]
     Weight(#[source] std::io::Error),
-    /// The path to write to names no file that could be replaced.
+    /// There cannot be a file at the path.
     #[error("{}: {what}", .path.display())]
     Target {
         /// The path.
@@ -31,12 +34,12 @@ pub enum Error {
     /// The model file cannot refer to the file that weights are in.
     #[error("{}: {what}, so that the model cannot refer to it", .path.display())]
     Link {
-        /// The file.
+        /// The file with the weights.
         path: PathBuf,
-        /// What is wrong with its place.
+        /// What is wrong with its path.
         what: &'static str,
     },
-    /// Weights whose values are not in the archive.
+    /// Weights without values in the archive.
     #[error(
         "no values to write for {}: weights saved under FakeTensorMode have none. Save the program with real weights",
         few(.0)
@@ -45,20 +48,20 @@ pub enum Error {
         /// Their names.
         Vec<String>,
     ),
-    /// One file of that many bytes is beyond what protobuf can hold.
+    /// The file would be larger than protobuf allows.
     #[error(
         "one file with all weights would have {0} bytes, an ONNX file has at most {max}. Write the weights to a file of \
          their own (`Weights::External`)",
-        max = crate::stream::MAX_MODEL
+        max = MAX_MODEL
     )]
     TooLarge(
-        /// Bytes it would have.
+        /// The bytes it would have.
         u64,
     ),
-    /// Even without weights the graph is beyond what protobuf can hold.
-    #[error("the graph without its weights has {0} bytes, an ONNX file has at most {max}", max = crate::stream::MAX_MODEL)]
+    /// The graph without weights would be larger than protobuf allows.
+    #[error("the graph without its weights has {0} bytes, an ONNX file has at most {max}", max = MAX_MODEL)]
     GraphTooLarge(
-        /// Bytes it would have.
+        /// The bytes it would have.
         u64,
     ),
     /// ONNX has no such element type.
@@ -69,7 +72,7 @@ pub enum Error {
         /// Its element type.
         dtype: DType,
     },
-    /// A value without a name: `Model::assign_names` was not called. A bug of the caller.
+    /// A value has no name, because `Model::assign_names` was not called: a bug of the caller.
     #[error("value {0} has no name; `Model::assign_names` gives one")]
     Unnamed(
         /// Its number in the arena.

@@ -1,23 +1,23 @@
-//! Elements of strided tensors in row-major order, a block at a time: of a file only what a block needs is read, window by
-//! window, and nothing of it is mapped.
+//! Elements of strided tensors in row-major order, one block at a time. Of a file, only what a block needs is read, one window
+//! at a time; nothing is mapped.
 
 use crate::copy::{read_exact_at, wide};
 use pt2onnx_tensor::{Storage, Tensor};
 use std::io::{self, Write};
 
-/// Bytes that are put in order at a time.
+/// Bytes that are reordered at a time.
 const BLOCK: usize = if cfg!(test) { 96 } else { 32 << 20 };
 
 /// Bytes of a file that are in memory at a time.
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
 
-/// Gaps of more bytes are left out when a file is read: another call costs less.
+/// Larger gaps are skipped when a file is read: an additional read costs less.
 const GAP: usize = if cfg!(test) { 8 } else { 4 << 10 };
 
-/// Sides of the tiles that are transposed at a time: a cache line of four-byte elements.
+/// Sides of the tiles that are transposed: a cache line of four-byte elements.
 const TILE: usize = 16;
 
-/// A dimension: how many steps, and their bytes.
+/// A dimension: its size, and the bytes from one position to the next.
 #[derive(Clone, Copy, Debug)]
 struct Dim {
     size: usize,
@@ -45,7 +45,7 @@ pub(crate) fn gather(tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
     })
 }
 
-/// Dimensions in row-major order; those that lie like one are one. The steps in the block are those of the whole.
+/// Dimensions in row-major order. Adjacent ones are merged where the strides allow it. `to` is the step in the whole tensor.
 fn dims(tensor: &Tensor, width: usize) -> Vec<Dim> {
     let mut dims: Vec<Dim> = Vec::new();
     let strides = tensor.strides();
@@ -68,7 +68,7 @@ fn dims(tensor: &Tensor, width: usize) -> Vec<Dim> {
     dims
 }
 
-/// Calls `each` with the dimensions and the start of every block, in order.
+/// Calls `each` with the dimensions and the start of each block, in order.
 fn blocks(
     dims: &[Dim],
     at: usize,
@@ -77,7 +77,7 @@ fn blocks(
     let Some((first, inner)) = dims.split_first() else {
         return each(dims, at);
     };
-    // The step of a dimension is what all inner ones have.
+    // `to` is the size of everything inside the dimension.
     let rows = (BLOCK / first.to).min(first.size);
     if rows == 0 {
         return (0..first.size).try_for_each(|i| blocks(inner, at + i * first.from, each));
@@ -92,12 +92,13 @@ fn blocks(
     Ok(())
 }
 
-/// Bytes from the first element to the end of the last.
+/// Bytes from the start of the first element to the end of the last one.
 fn span(dims: &[Dim], width: usize) -> usize {
     width + dims.iter().map(|d| (d.size - 1) * d.from).sum::<usize>()
 }
 
-/// Puts the elements that begin at byte `at` of the source into the block; the largest steps in the source come first.
+/// Copies the elements that start at byte `at` of the source into the block. Dimensions with large steps in the source come
+/// first.
 fn fill(
     source: &mut Source,
     dims: &[Dim],
@@ -129,9 +130,9 @@ fn fill(
     Ok(())
 }
 
-/// Puts elements where they belong.
+/// Copies elements to their positions.
 fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result<()> {
-    // Once for all elements, so that none is left out.
+    // Checked once, so that no element is left out.
     let end = width + dims.iter().map(|d| (d.size - 1) * d.to).sum::<usize>();
     if from.len() < span(dims, width) || to.len() < end {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -147,7 +148,7 @@ fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result
 }
 
 fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
-    // The dimension along which the source lies, and the one along which the block does: the rest goes around them.
+    // The dimensions with the smallest step in the source and in the block are the inner loops.
     let near = |by: fn(&Dim) -> usize| (0..dims.len()).min_by_key(|&i| dims.get(i).map(by));
     let (Some(a), Some(b)) = (near(|d| d.from.max(1)), near(|d| d.to)) else {
         return copy::<W>(from, 0, to, 0);
@@ -180,7 +181,7 @@ fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
     });
 }
 
-/// Calls `each` with the places of all combinations.
+/// Calls `each` with the offsets of all positions.
 fn around(dims: &[Dim], from: usize, to: usize, each: &mut impl FnMut(usize, usize)) {
     match dims.split_first() {
         None => each(from, to),
@@ -200,7 +201,7 @@ fn copy<const W: usize>(from: &[u8], f: usize, to: &mut [u8], t: usize) {
     }
 }
 
-/// Where elements lie.
+/// The bytes of a tensor.
 struct Source<'a> {
     storage: &'a Storage,
     window: Vec<u8>,

@@ -1,9 +1,11 @@
-//! ONNX graphs to protobuf files and external data.
+//! Writes ONNX graphs as protobuf files with external data, and reads them.
 //!
-//! Layer 2, and the one crate that knows both the IR and protobuf. [`save`] streams: the graph is encoded in memory, weights go
-//! from where they lie (mostly a mapped archive) to the file in pieces, so that memory is O(graph), never O(weights).
-//! The same model gives the same bytes. [`read`](read()) is the way back, for models of any origin.
-//! Alone it serves whoever has models in `pt2onnx-ir`; `examples/build.rs` builds, optimises and writes one.
+//! Layer 2, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
+//! optimises and writes one.
+//!
+//! - [`save`] writes a model, completely or not at all. The graph is encoded in memory, weights are copied from where they are (mostly
+//!   a mapped archive) in pieces: memory is O(graph), not O(weights). The same model gives the same bytes.
+//! - [`read`](read()) reads models of any producer.
 //!
 //! ```
 //! use pt2onnx_ir::Model;
@@ -15,21 +17,29 @@
 //! assert_eq!(pt2onnx_writer::from_bytes(bytes)?.to_string(), model.to_string());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![warn(clippy::as_conversions)]
+#![warn(clippy::as_conversions, missing_debug_implementations)]
 
 mod copy;
 mod error;
 mod gather;
+mod options;
 mod pieces;
 mod proto;
 mod read;
 mod save;
 mod stream;
 mod target;
+mod texts;
 mod types;
 
 pub use error::Error;
+pub use options::{SaveOptions, Weights};
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{SaveOptions, Saved, Weights, check, goes_external, save, save_observed};
+pub use save::{Saved, check, goes_external, save, save_observed};
 pub use stream::to_bytes;
 pub use target::{check_file, write_file};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

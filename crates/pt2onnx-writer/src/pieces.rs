@@ -1,10 +1,10 @@
-//! Bytes that come one after the other and are too many for one buffer.
+//! A long sequence of bytes in several buffers.
 
-/// How long a piece is at least before another begins. Allocators take as much from the system and give it back at once when
-/// it is dropped: a file is written to the pages that held the piece before. Fresh ones take twice as long.
+/// The least length of a piece before the next one begins. Allocators return so large a buffer to the system when it is
+/// dropped, and a file is written to these pages. Fresh pages take twice as long.
 const PIECE: usize = 32 << 20;
 
-/// A buffer of pieces, each dropped when it was taken.
+/// A sequence of buffers. Each is dropped after it is taken.
 #[derive(Default)]
 pub(crate) struct Pieces {
     full: Vec<Vec<u8>>,
@@ -26,7 +26,7 @@ impl Pieces {
         self.full.iter().map(Vec::len).sum::<usize>() + self.last.len()
     }
 
-    /// Appends those of another.
+    /// Appends the bytes of another.
     pub fn append(&mut self, other: Self) {
         let last = std::mem::replace(&mut self.last, other.last);
         self.full.push(last);

@@ -1,14 +1,15 @@
-//! From the IR to protobuf messages. The elements of initialisers stay behind: `stream` writes them.
+//! Converts the IR to protobuf messages. Elements of initialisers are left out: `stream` writes them.
 
 use crate::{
-    Error,
+    error::Error,
     pieces::Pieces,
+    texts::{entry, metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::{
-    Attribute, Function, Metadata, Model, Node, NodeId, Output, Region, RegionId, Value,
+    Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value,
     schema::AttributeKind,
 };
 use pt2onnx_proto::{
@@ -18,30 +19,30 @@ use pt2onnx_proto::{
 use pt2onnx_tensor::Tensor;
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// The key under which a node of several origins lists them.
+/// The metadata key with the names of all origins of a node.
 const ORIGINS: &str = "pkg.pt2onnx.origins";
 
-/// A model in pieces.
+/// A model in parts.
 pub(crate) struct Parts<'a> {
-    /// All but the graph.
+    /// Everything but the graph.
     pub model: ModelProto,
-    /// The main graph without initialisers, encoded: as a message of its own, it would be several times as large.
+    /// The main graph without initialisers, encoded: as a message it would be several times as large.
     pub graph: Pieces,
-    /// Its initialisers, in the order the constants were made.
+    /// Initialisers of the main graph, in the order in which the constants were created.
     pub initialisers: Vec<Initialiser<'a>>,
-    /// Names of those that have no values: the graph says of what type they are.
+    /// Names of initialisers without values. The graph has their types.
     pub declared: Vec<String>,
 }
 
 /// An initialiser of the main graph.
 pub(crate) struct Initialiser<'a> {
-    /// All but its elements; strings are here, as they have no raw form.
+    /// Everything but the elements. Strings are included: they have no raw form.
     pub proto: TensorProto,
     /// Its elements.
     pub tensor: &'a Tensor,
 }
 
-/// Takes a model to pieces.
+/// Converts a model.
 pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let mut cx =
         Cx { model, ir_version: model.ir_version(), absent: Vec::new(), around: Vec::new() };
@@ -65,7 +66,7 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
         ir_version: Some(cx.ir_version.into()),
         opset_import: cx.imports(),
         producer_name: Some(model.producer.as_deref().unwrap_or("pt2onnx").to_owned()),
-        // The version is ours, not another producer's.
+        // The version of pt2onnx is not that of another producer.
         producer_version: match &model.producer {
             Some(_) => model.producer_version.clone(),
             None => Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -94,7 +95,7 @@ struct Cx<'a> {
     ir_version: u32,
     /// Tensors without values, by name.
     absent: Vec<String>,
-    /// The constants of what is being written, and of the bodies around that have their own.
+    /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
     around: Vec<BTreeSet<Value>>,
 }
 
@@ -107,7 +108,7 @@ impl<'a> Cx<'a> {
         values.iter().map(|v| self.name(*v)).collect()
     }
 
-    /// Domains of the model-local functions count as imported, at version 1 unless the model says otherwise.
+    /// Domains of model-local functions are imported too, at version 1 unless the model says otherwise.
     fn imports(&self) -> Vec<OperatorSetIdProto> {
         let own: BTreeSet<&str> = self.model.functions.iter().map(|f| f.domain.as_str()).collect();
         let own = own.into_iter().filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
@@ -120,8 +121,8 @@ impl<'a> Cx<'a> {
             .collect()
     }
 
-    /// The constants that a region's nodes, outputs and inner regions use, in the order they were made. Not those that
-    /// only bodies of nodes of other domains use: whether these may see values from outside, only the nodes know.
+    /// The constants that a region uses, bodies included, in the order in which they were created. Bodies of nodes of other
+    /// domains are left out: only these nodes know whether their bodies see values from outside.
     fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
@@ -137,7 +138,7 @@ impl<'a> Cx<'a> {
         used.into_iter().filter_map(|v| Some((v, self.model[v].constant()?))).collect()
     }
 
-    /// The body of a node of another domain, with the constants that nothing around it uses.
+    /// The body of a node of another domain, with the constants that nothing around it uses as initialisers.
     fn closed(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
         let mut own = self.constants(region);
         own.retain(|(v, _)| !self.around.iter().any(|constants| constants.contains(v)));
@@ -152,7 +153,7 @@ impl<'a> Cx<'a> {
         Ok(graph)
     }
 
-    /// The body of a node of that domain.
+    /// The body of a node of the given domain.
     fn body(&mut self, domain: &str, region: RegionId, name: &str) -> Result<GraphProto, Error> {
         match domain.is_empty() {
             true => self.graph(region, name),
@@ -160,8 +161,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The main graph with what is said of its initialisers, and the names of those that have no values. A message is its fields one
-    /// behind the other, so each node is encoded as soon as it is made.
+    /// The main graph with the types and metadata of its initialisers, and the names of those without values. Each node is
+    /// encoded at once: a message is a sequence of its fields.
     fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Pieces, Vec<String>), Error> {
         let (mut encoded, mut types, mut declared) =
             (Pieces::default(), Pieces::default(), Vec::new());
@@ -172,14 +173,14 @@ impl<'a> Cx<'a> {
             Part::Value(value_info) => typed(value_info, &mut types),
         })?;
         let mut frame = self.frame(Model::MAIN, &self.model.name)?;
-        // Before IR version 4, initialisers had to be inputs.
+        // Before IR version 4, initialisers must be inputs.
         let are_inputs = self.ir_version < 4;
         for &(value, tensor) in used {
             let data = &self.model[value];
             if is_absent(tensor) {
                 declared.push(self.name(value)?);
             }
-            // Where onnx_ir, and with it PyTorch, writes and reads it.
+            // onnx_ir, and so PyTorch, reads and writes metadata of initialisers here.
             if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
                 typed(self.value_info(value)?, &mut types);
             }
@@ -202,7 +203,8 @@ impl<'a> Cx<'a> {
         Ok(GraphProto { node, value_info, ..self.frame(region, name)? })
     }
 
-    /// Gives the nodes of a region, each followed by the types of what it makes; outputs of the region have theirs with it.
+    /// Calls `give` with each node of a region, and then with the types of its outputs. Outputs of the region have their types
+    /// in the graph's frame.
     fn nodes(&mut self, region: RegionId, mut give: impl FnMut(Part)) -> Result<(), Error> {
         let outputs: BTreeSet<Value> = self.model[region].output_values().collect();
         for id in self.model.nodes(region) {
@@ -311,8 +313,7 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// The metadata of the first source node that a node was made from, whose result it makes, and, where there are
-    /// several, the names of all.
+    /// The metadata of the first origin, whose result the node computes. If there are several origins, also the names of all.
     fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
         let origins = || node.origins.iter().map(|o| &self.model[*o]);
         let Some(first) = origins().next() else {
@@ -331,7 +332,7 @@ impl<'a> Cx<'a> {
         entries
     }
 
-    /// The words about all that a node was made from, and their source lines if the model wants them.
+    /// The doc strings of all origins, and their source lines if the model asks for these.
     fn doc_string(&self, node: &Node) -> Option<String> {
         let mut lines: Vec<&str> = Vec::new();
         for origin in node.origins.iter().map(|o| &self.model[*o]) {
@@ -399,7 +400,7 @@ impl<'a> Cx<'a> {
         Ok(Initialiser { proto, tensor })
     }
 
-    /// A tensor in an attribute: with its elements, which are not copied where they lie contiguous.
+    /// A tensor in an attribute, with its elements. Contiguous ones are not copied.
     fn embedded(&mut self, tensor: &Tensor, name: &str) -> Result<TensorProto, Error> {
         let proto = self.described(tensor, name)?;
         let raw_data = tensor.storage().map(|storage| match tensor.to_bytes() {
@@ -415,7 +416,7 @@ impl<'a> Cx<'a> {
             self.absent.push(name.to_owned());
         }
         Ok(TensorProto {
-            // A size beyond i64 could only belong to a tensor without elements, and no format that is read can spell it.
+            // Only a tensor without elements can have a size above i64, and no format that is read can express one.
             dims: tensor.shape().iter().map(|&s| i64::try_from(s).unwrap_or(i64::MAX)).collect(),
             data_type: Some(data_type(tensor.dtype(), name)?),
             string_data: tensor
@@ -429,15 +430,15 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// What a region's nodes become.
+/// What a region is written as.
 enum Part {
     Node(NodeProto),
     Value(ValueInfoProto),
 }
 
-/// Appends the fields that a graph has.
+/// Appends the fields of a graph.
 fn field(graph: GraphProto, to: &mut Pieces) {
-    // A Vec takes all there is.
+    // Writing to a Vec cannot fail.
     let _ = graph.encode(to.end());
 }
 
@@ -448,19 +449,14 @@ fn typed(value_info: ValueInfoProto, to: &mut Pieces) {
     field(graph, to);
 }
 
-/// Whether a tensor has no values where it should have some.
+/// Whether a tensor has elements but no values.
 fn is_absent(tensor: &Tensor) -> bool {
     !tensor.has_data() && tensor.nbytes() > 0
 }
 
-/// Names of bodies mean nothing, but must be there: `node_If_0_then_branch`.
+/// A name for a body, such as `node_If_0_then_branch`: it has no meaning, but must be there.
 fn body_name(owner: &str, attribute: &str) -> String {
     format!("{owner}_{attribute}")
-}
-
-/// A text that is not written where it is empty.
-pub(crate) fn text(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn import(domain: &str, version: u32) -> OperatorSetIdProto {
@@ -492,13 +488,4 @@ fn attribute_type(kind: AttributeKind) -> AttributeType {
         AttributeKind::SparseTensors => AttributeType::SparseTensors,
         AttributeKind::TypeProtos => AttributeType::TypeProtos,
     }
-}
-
-fn metadata(entries: &Metadata) -> Vec<StringStringEntryProto> {
-    entries.iter().map(|(key, value)| entry(key, value.to_string())).collect()
-}
-
-/// A pair of texts.
-pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
-    StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) }
 }

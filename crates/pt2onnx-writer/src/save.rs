@@ -1,9 +1,10 @@
-//! What becomes of a model on disk: which files there are, and that all are there or none.
+//! Saves a model: its files are written completely or not at all.
 
 use crate::{
-    Error,
     copy::FileSink,
-    stream::{DataFile, MAX_MODEL, Stream},
+    error::{Error, MAX_MODEL},
+    options::{SaveOptions, Weights},
+    stream::{DataFile, Stream},
     target::{Replaced, Target},
 };
 use pt2onnx_ir::Model;
@@ -14,84 +15,25 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Where weights go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weights {
-    /// Into the model file; as [`Weights::External`] where that would be above 2 GiB, or options are given for data files.
-    #[default]
-    Auto,
-    /// Into the model file.
-    Embed,
-    /// The large ones into a data file beside the model file, or several. The model file refers to them by name: they must
-    /// stay together.
-    External,
-    /// Nowhere: the model file refers to the files that the large ones come from, such as the archive, where they lie there
-    /// in one piece. The files must stay as they are, in the same folder as the model or below.
-    Link,
-    /// Nowhere: weights without values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared by name and type,
-    /// for somebody to give them values later; other constants go as with [`Weights::Auto`], which also declares weights
-    /// where it finds no values.
-    None,
-}
-
-/// How a model is saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaveOptions {
-    /// Where weights go.
-    pub weights: Weights,
-    /// Name of the data file, which is beside the model file; `NAME.onnx.data` for `NAME.onnx` by default.
-    pub data_file: Option<String>,
-    /// Tensors of fewer bytes stay in the model file; 1024 by default. Shapes and scalars are wanted there by runtimes, and would waste most
-    /// of an aligned place.
-    pub threshold: u64,
-    /// The most bytes of a data file; a weight that is larger has one of its own. Of several, each has its number in its name,
-    /// `NAME.onnx-00001-of-00002.data`.
-    pub shard_size: Option<u64>,
-    /// External weights begin at multiples of this; 4096 by default, a page, so that runtimes can map them. On Windows a page is 65536.
-    pub alignment: u64,
-    /// Whether [`Weights::Link`] may refer to files outside of the model's folder, which many runtimes refuse.
-    pub link_outside: bool,
-}
-
-impl Default for SaveOptions {
-    fn default() -> Self {
-        Self {
-            weights: Weights::Auto,
-            data_file: None,
-            threshold: 1024,
-            shard_size: None,
-            alignment: 4096,
-            link_outside: false,
-        }
-    }
-}
-
-/// The defaults, for weights that go there.
-impl From<Weights> for SaveOptions {
-    fn from(weights: Weights) -> Self {
-        Self { weights, ..Self::default() }
-    }
-}
-
 /// What [`save`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// Bytes of the model file.
     pub bytes: u64,
-    /// The data files and their bytes.
+    /// The data files, and the bytes of each.
     pub data: Vec<(PathBuf, u64)>,
 }
 
-/// Writes a model, whose values must have names (`Model::assign_names`), to `path`.
+/// Writes a model to `path`. All values must have names (`Model::assign_names`).
 ///
-/// All files are complete before the first gets its name; the model file gets it last. After an error the old files are as they were and no new
-/// ones are there; so it is when the process is killed, where the file system has nameless files (Linux; elsewhere hidden ones,
-/// `.NAME.onnx.*.tmp`, may be left). Between the first and the last name, for an instant, a model that was there stands beside the
-/// new data. Where files are replaced, the new ones are on the disk (`fsync`) before: also after a crash of the system there are the old or the
-/// new ones. Where there were none, that is left to the system, as `cp` does.
+/// Files are written without a name first. When all are complete, each gets its name, the model file last. After an error,
+/// existing files are unchanged and there are no new ones. The same holds if the process is killed, on file systems that
+/// support files without names (Linux); on others, hidden files `.NAME.onnx.*.tmp` may remain. For an instant between the first
+/// and the last name, an existing model is beside the new data. If files are replaced, the new ones are first synced to the
+/// disk, so that after a system crash there are the old files or the new ones. Otherwise nothing is synced.
 ///
-/// A symbolic link is replaced, not followed. A data file of an earlier export is replaced when this one has
-/// external weights; otherwise it is left alone, as another model may refer to it.
+/// A symbolic link is replaced, not followed. A data file of an earlier export is replaced if there are external weights now;
+/// otherwise it is kept, because another model may refer to it.
 ///
 /// # Errors
 /// See [`Error`].
@@ -103,7 +45,7 @@ pub fn save(
     save_observed(model, path, options, &|_, _| {})
 }
 
-/// As [`save`]; `progress` is told how many bytes were written so far, and of how many.
+/// As [`save`]. `progress` is called with the bytes written so far and the total.
 ///
 /// # Errors
 /// As [`save`].
@@ -138,7 +80,7 @@ pub fn save_observed(
     let saved = Saved { bytes: stream.size(), data: files.collect() };
     let model =
         target.write(sync, |out| FileSink::fill(out, &advance, |sink| stream.write(sink)))?;
-    // Dropped, and so undone, when something fails.
+    // If an error follows, dropping these restores the old files.
     let mut replaced = Vec::new();
     for (target, file) in data.iter().zip(written) {
         replaced.push(target.replace(file)?);
@@ -154,13 +96,13 @@ pub fn save_observed(
     Ok(saved)
 }
 
-/// Whether [`save`] could write the model: whether its weights have values and everything fits. No file is touched.
+/// Whether [`save`] could write the model: weights have values, and all sizes are within the limits. No file is touched.
 ///
 /// # Errors
 /// See [`Error`].
 pub fn check(model: &Model, options: impl Into<SaveOptions>) -> Result<(), Error> {
     let options = SaveOptions {
-        // The model will be somewhere; it is not known where.
+        // The folder of the model is not known.
         link_outside: true,
         ..options.into()
     };
@@ -168,7 +110,7 @@ pub fn check(model: &Model, options: impl Into<SaveOptions>) -> Result<(), Error
     arranged(model, &options, Path::new("model.onnx.data"), &target).map(drop)
 }
 
-/// The model, each weight where it goes.
+/// The model, with weights assigned to files.
 fn arranged<'a>(
     model: &'a Model,
     options: &SaveOptions,
@@ -192,7 +134,7 @@ fn arranged<'a>(
     }
 }
 
-/// Whether weights get a file of their own, for a model that would have so many bytes with them.
+/// Whether weights are written to data files, for a model of so many bytes including its weights.
 ///
 /// # Errors
 /// [`Error::TooLarge`].
@@ -210,7 +152,7 @@ pub fn goes_external(options: &SaveOptions, embedded: u64) -> Result<bool, Error
     }
 }
 
-/// Name of a data file, as the model file spells it.
+/// The name of a data file, as it is written in the model file.
 fn utf8(path: &Path) -> Result<String, Error> {
     let name = path.file_name().and_then(|n| n.to_str());
     name.map(str::to_owned).ok_or_else(|| Error::Target {
@@ -219,7 +161,7 @@ fn utf8(path: &Path) -> Result<String, Error> {
     })
 }
 
-/// The way from the model's folder to a file, as the model file spells it: with slashes.
+/// The path from the model's folder to a file, with slashes, as it is written in the model file.
 fn location(source: &FileRange, target: &Target, options: &SaveOptions) -> Result<String, Error> {
     let real = |path: &Path| {
         fs::canonicalize(path).map_err(|source| Error::Io {

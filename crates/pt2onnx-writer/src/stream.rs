@@ -1,13 +1,16 @@
-//! Bytes of a model, one tensor at a time.
+//! Writes a model, one tensor at a time.
 //!
-//! Protobuf writes the length of a message in front of it, so the sizes of all parts are added up first. `prost` does
-//! every message but the two that hold weights, the model and its graph: those are framed here, initialisers last.
+//! In protobuf, the length of a message comes before it, so the sizes of all parts are computed first. `prost` encodes all
+//! messages but the two that contain weights, the model and its graph. These are written here, with the initialisers at the
+//! end.
 
 use crate::{
-    Error, SaveOptions,
     copy::{FileSink, Sink, wide},
+    error::{Error, MAX_MODEL},
     gather::gather,
-    proto::{Initialiser, Parts, entry, parts},
+    options::SaveOptions,
+    proto::{Initialiser, Parts, parts},
+    texts::entry,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -19,18 +22,15 @@ use std::{
     io::{self, Write},
 };
 
-/// Protobuf counts the bytes of a message in an `int`.
-pub(crate) const MAX_MODEL: u64 = 0x7fff_ffff;
-
 /// Keys of length-delimited fields: `field << 3 | 2`.
 const MODEL_GRAPH: u8 = 7 << 3 | 2;
 const GRAPH_INITIALIZER: u8 = 5 << 3 | 2;
 const TENSOR_RAW_DATA: u8 = 9 << 3 | 2;
 
-/// The model as one file, weights and all.
+/// The model with its weights as one file.
 ///
 /// # Errors
-/// [`Error::TooLarge`] above 2 GiB, and what else [`Error`] has besides files.
+/// [`Error::TooLarge`] above 2 GiB, and other errors that do not concern files.
 pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
     let stream = Stream::new(model)?;
     stream.complete()?;
@@ -67,7 +67,7 @@ impl<'a> Stream<'a> {
         Ok(Self { parts: parts(model)?, files: Vec::new() })
     }
 
-    /// Whether all weights have values.
+    /// Checks that all weights have values.
     pub fn complete(&self) -> Result<(), Error> {
         match self.parts.declared.as_slice() {
             [] => Ok(()),
@@ -75,8 +75,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Moves all but the small initialisers to data files. Tensors that are the same view of the same bytes get one place.
-    /// `name` is that of the only file; several have their number in it.
+    /// Assigns all but the small initialisers to data files. Equal views of the same bytes are written once. `name` is the name
+    /// of the file; if there are several, each gets a number.
     pub fn externalise(&mut self, options: &SaveOptions, name: &str) {
         let mut places: HashMap<Look, (usize, u64)> = HashMap::new();
         let mut placed = Vec::new();
@@ -116,8 +116,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Lets initialisers refer to the files that they come from, under the names that `locate` gives. What lies otherwise
-    /// there than ONNX wants it stays in the model file, as small ones do.
+    /// Makes initialisers refer to the files that they come from, under the names that `locate` gives. Small ones, and those
+    /// that are not contiguous there, are written to the model file.
     pub fn link(
         &mut self,
         options: &SaveOptions,
@@ -151,7 +151,7 @@ impl<'a> Stream<'a> {
         wide(self.parts.graph.len()) + initialisers.sum::<u64>()
     }
 
-    /// Writes the model file. What is written is dropped.
+    /// Writes the model file. Each part is dropped after it is written.
     pub fn write(self, out: &mut impl Sink) -> io::Result<()> {
         out.write_all(&self.parts.model.encode_to_vec())?;
         frame(out, MODEL_GRAPH, self.graph_size())?;
@@ -171,13 +171,13 @@ impl<'a> Stream<'a> {
 }
 
 impl DataFile<'_> {
-    /// Its bytes.
+    /// The bytes of the file.
     pub fn size(&self) -> u64 {
         let last = self.tensors.last();
         last.map_or(0, |e| e.offset + wide(e.tensor.nbytes()))
     }
 
-    /// Writes it.
+    /// Writes the file.
     pub fn write(&self, out: &mut FileSink) -> io::Result<()> {
         let mut at = 0;
         for External { offset, tensor } in &self.tensors {
@@ -189,7 +189,7 @@ impl DataFile<'_> {
     }
 }
 
-/// Bytes of a tensor that goes to a data file; none for strings, and for those that stay in the model file.
+/// Bytes of a tensor that is written to a data file; `None` for strings and for tensors that stay in the model file.
 fn external_length(tensor: &Tensor, threshold: u64) -> Option<u64> {
     let length = wide(tensor.nbytes());
     (length >= threshold.max(1) && tensor.storage().is_some()).then_some(length)
@@ -204,8 +204,8 @@ fn refer(proto: &mut TensorProto, location: &str, offset: u64, length: u64) {
     ];
 }
 
-/// What two tensors have in common whose elements, written out, are the same bytes: where they begin, how many they are, and how they lie if not
-/// one behind the other.
+/// Equal for tensors with the same bytes when written: address of the first element, number of bytes, and shape and strides if
+/// not contiguous.
 type Look = (usize, usize, Option<(Vec<usize>, Vec<usize>)>);
 
 fn look(tensor: &Tensor) -> Look {
@@ -225,7 +225,7 @@ fn numbered(name: &str, number: usize, count: usize) -> String {
 }
 
 impl Initialiser<'_> {
-    /// Bytes of its `raw_data`, if it has that field.
+    /// Bytes of the field `raw_data`, if there is one.
     fn raw(&self) -> Option<u64> {
         let TensorProto { data_location, .. } = &self.proto;
         (data_location.is_none() && self.tensor.as_strings().is_none())
@@ -249,8 +249,8 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
     out.write_all(&head)
 }
 
-/// Writes a tensor's elements in row-major order. Those of a file are read or copied, not mapped: the memory stays free, and
-/// a file that was cut short meanwhile is an error instead of a fault.
+/// Writes a tensor's elements in row-major order. Elements in a file are read or copied, not mapped: this keeps memory free,
+/// and a truncated file is an error instead of a crash.
 fn elements(tensor: &Tensor, out: &mut impl Sink) -> io::Result<()> {
     if !tensor.is_contiguous() {
         return gather(tensor, out);
@@ -261,7 +261,7 @@ fn elements(tensor: &Tensor, out: &mut impl Sink) -> io::Result<()> {
     }
 }
 
-/// Bytes from the beginning of the storage to the first element.
+/// Bytes from the start of the storage to the first element.
 fn start(tensor: &Tensor) -> usize {
     tensor.offset() * tensor.dtype().bits() / 8
 }

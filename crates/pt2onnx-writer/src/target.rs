@@ -1,6 +1,6 @@
-//! Files in the making: nameless until they are complete, then put in the place of what was there.
+//! New files: they have no name until they are complete, and then replace existing files.
 
-use crate::{Error, SaveOptions};
+use crate::{error::Error, options::SaveOptions};
 use std::{
     fs::{self, File},
     io::{self, Write},
@@ -8,7 +8,7 @@ use std::{
 };
 use tempfile::{NamedTempFile, TempPath};
 
-/// Writes a file as [`save`](crate::save) does: what was there is replaced when the new one is complete.
+/// Writes a file as [`save`](crate::save) does: an existing file is replaced when the new one is complete.
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Target`].
@@ -18,7 +18,7 @@ pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     target.rename(temporary)
 }
 
-/// Whether [`write_file`] could write there, as far as that can be told.
+/// Whether [`write_file`] could write to the path, as far as this is known in advance.
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Target`].
@@ -52,7 +52,7 @@ impl Target {
         Ok(Self { path: path.to_owned(), folder: folder.to_owned() })
     }
 
-    /// Where it will be.
+    /// The folder of the file.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -62,7 +62,7 @@ impl Target {
         &self.path
     }
 
-    /// Whether there is something already.
+    /// Whether the file exists.
     pub fn exists(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok()
     }
@@ -71,7 +71,7 @@ impl Target {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The data file beside it.
+    /// The path of the data file.
     pub fn data_path(&self, options: &SaveOptions) -> Result<PathBuf, Error> {
         let Some(name) = &options.data_file else {
             let mut name = self.path.file_name().unwrap_or_default().to_owned();
@@ -96,7 +96,7 @@ impl Target {
 
     fn temporary(&self) -> Result<Temporary, Error> {
         let made = nameless(&self.folder).unwrap_or_else(|| {
-            // Made as any new file: `tempfile_in` would close it to others and name it in the error.
+            // With the permissions of any new file: `tempfile_in` would make it private and put its name in the error.
             let make = |path: &Path| {
                 let mut options = File::options();
                 options.read(true).write(true).create_new(true).open(path)
@@ -110,14 +110,14 @@ impl Target {
         })
     }
 
-    /// Makes something under a name that nothing has, and that is removed if it is not persisted.
+    /// Creates a file with an unused hidden name, which is removed unless it is persisted.
     fn hidden<R>(&self, make: impl FnMut(&Path) -> io::Result<R>) -> io::Result<NamedTempFile<R>> {
         let prefix = format!(".{}.", self.name());
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(".tmp").make_in(&self.folder, make)
     }
 
-    /// Writes the whole file, which has no name yet, and sees that it is on the disk if that is asked for.
+    /// Writes the file, which has no name yet. Syncs it to the disk if `sync` is set.
     pub fn write(
         &self,
         sync: bool,
@@ -130,7 +130,7 @@ impl Target {
         Ok(temporary)
     }
 
-    /// Gives a file its name; what was there is gone.
+    /// Gives the file its name, and replaces an existing one.
     pub fn rename(&self, temporary: Temporary) -> Result<(), Error> {
         let named = match temporary {
             Temporary::Hidden(file) => Ok(file.into_temp_path()),
@@ -142,7 +142,7 @@ impl Target {
         renamed.map_err(self.error("rename the complete file to this"))
     }
 
-    /// As [`rename`](Self::rename), but what was there comes back unless the [`Replaced`] is committed.
+    /// As [`rename`](Self::rename), but the existing file is restored unless the [`Replaced`] is committed.
     pub fn replace(&self, temporary: Temporary) -> Result<Replaced, Error> {
         let kept = match fs::symlink_metadata(&self.path) {
             Err(_) => None,
@@ -156,7 +156,7 @@ impl Target {
         Ok(replaced)
     }
 
-    /// Makes the renames last. Best effort: the files are there already, and not every system can sync a folder.
+    /// Syncs the folder. Errors are ignored: the files exist already, and not all systems can sync a folder.
     pub fn sync_folder(&self) {
         if let Err(e) = File::open(&self.folder).and_then(|f| f.sync_all()) {
             tracing::debug!("{}: not synced: {e}", self.folder.display());
@@ -164,12 +164,12 @@ impl Target {
     }
 }
 
-/// A file that is not in its place yet.
+/// A file that does not have its name yet.
 pub(crate) enum Temporary {
-    /// It has no name, and is gone when the process is.
+    /// A file without a name, which disappears with the process.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such files"))]
     Nameless(File),
-    /// It has a name that begins with a dot.
+    /// A file with a hidden name.
     Hidden(NamedTempFile<File>),
 }
 
@@ -182,7 +182,7 @@ impl Temporary {
     }
 }
 
-/// A file without a name in that folder; `None` where the system has no such files.
+/// A file without a name in the folder; `None` if the system does not support such files.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Option<io::Result<Temporary>> {
     use rustix::{fs::OFlags, io::Errno};
@@ -193,7 +193,7 @@ fn nameless(folder: &Path) -> Option<io::Result<Temporary>> {
     let lacking = [Errno::OPNOTSUPP, Errno::ISDIR, Errno::NOENT, Errno::INVAL];
     match made {
         Err(e) if Errno::from_io_error(&e).is_some_and(|e| lacking.contains(&e)) => None,
-        // It can only get a name through `/proc`.
+        // It can get a name only through `/proc`.
         Ok(file) if !fs::exists(descriptor(&file)).unwrap_or(false) => None,
         made => Some(made.map(Temporary::Nameless)),
     }
@@ -210,7 +210,7 @@ fn descriptor(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Gives a nameless file a name.
+/// Gives a name to a file without one.
 #[cfg(target_os = "linux")]
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -222,10 +222,10 @@ fn link(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A file that has been replaced, for now.
+/// A file that was replaced, until it is committed.
 pub(crate) struct Replaced {
     path: PathBuf,
-    /// What was there, if anything.
+    /// The old file, if there was one.
     kept: Option<TempPath>,
     committed: bool,
 }

@@ -1,6 +1,6 @@
-//! From the IR's types to protobuf messages.
+//! Converts the IR's types to protobuf messages.
 
-use crate::{Error, proto::text};
+use crate::{error::Error, texts::text};
 use pt2onnx_ir::{TensorType, Type};
 use pt2onnx_proto::{
     TensorShapeProto, TypeProto,
@@ -11,7 +11,7 @@ use pt2onnx_proto::{
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Of a value; `owner` is whose it is, for errors.
+/// The type of a value. `owner` is the name for errors.
 pub(crate) fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
     let boxed = |inner: &Type| type_proto(inner, owner).map(|t| Some(Box::new(t)));
     let sizes = |t: &TensorType| {
@@ -44,7 +44,7 @@ pub(crate) fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
     Ok(TypeProto { value: Some(value), denotation: None })
 }
 
-/// A number, a text over the program's symbols, or nothing where the IR had to invent a symbol (`?7`).
+/// A number, a text over the program's symbols, or nothing if the IR has no better symbol than `?7`.
 fn dimension(dim: &Expr) -> Dimension {
     let invented = || dim.symbols().iter().any(|s| s.starts_with('?'));
     let value = match dim.as_int() {
@@ -55,7 +55,7 @@ fn dimension(dim: &Expr) -> Dimension {
     Dimension { value, denotation: None }
 }
 
-/// Of an element type; `owner` is whose it is, for errors.
+/// The number of an element type. `owner` is the name for errors.
 pub(crate) fn data_type(dtype: DType, owner: &str) -> Result<i32, Error> {
     Ok(i32::from(match dtype {
         DType::F32 => DataType::Float,

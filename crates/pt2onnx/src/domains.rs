@@ -1,19 +1,21 @@
-//! Operator domains besides ONNX's own: which ones the model imports, and at which version.
+//! Which operator domains other than ONNX's own the model imports, and at which versions.
 
 use pt2onnx_ir::Model;
 use pt2onnx_opt::means_the_same;
 use std::collections::BTreeSet;
 
-/// Why domains or functions cannot be in the model as asked.
+/// Why domains or functions cannot be in the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DomainError {
-    /// A version is given to a domain that has none to be given.
-    #[error("the version of ONNX's own operators is the opset of the model, not a custom opset")]
-    Reserved,
-    /// A function is written for another opset than the model, at which an operator has another form.
+    /// A version is given for ONNX's own domain.
     #[error(
-        "the function {function} uses {operator} as it is in opset {written}, in opset {opset} it is another: \
+        "the version of ONNX's own domain is the opset of the model: set that instead of a custom opset"
+    )]
+    Reserved,
+    /// A function is written for another opset than the model's, in which one of its operators has another form.
+    #[error(
+        "the function {function} is written for opset {written}, and its {operator} is not the same in opset {opset}: \
          write the function for opset {opset}, or choose opset {written}"
     )]
     Opset {
@@ -23,13 +25,13 @@ pub enum DomainError {
         operator: String,
         /// The opset that the function imports.
         written: u32,
-        /// The model's.
+        /// That of the model.
         opset: u32,
     },
 }
 
-/// Imports the domains of the model's nodes and no others: at the versions given for them, else as translations said, else
-/// at 1. Warns of versions for domains of which there is no node.
+/// Imports exactly the domains of the model's nodes: at the given versions, else at those of the translations, else
+/// at 1. Warns about versions of domains that no node uses.
 pub(crate) fn import(
     model: &mut Model,
     versions: &[(String, u32)],
@@ -51,7 +53,7 @@ pub(crate) fn import(
             model.imports.insert(domain.clone(), *version);
         } else {
             warnings.push(format!(
-                "no node is of the domain {domain}, for which version {version} is given"
+                "version {version} is given for the domain {domain}, but no node uses that domain"
             ));
         }
     }
@@ -61,7 +63,7 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// Makes functions import what the model does: one file has one version of each operator.
+/// Makes functions import the versions that the model imports: a file has one version of each operator.
 pub(crate) fn functions(model: &mut Model) -> Result<(), DomainError> {
     let opset = model.opset;
     for function in &model.functions {

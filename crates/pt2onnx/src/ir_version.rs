@@ -1,37 +1,34 @@
-//! The version of the file format that is asked for.
+//! The IR version: the version of the ONNX file format.
 
 use pt2onnx_ir::Model;
 use std::ops::RangeInclusive;
 
-/// The IR versions that can be asked for.
+/// The IR versions that can be written.
 pub const IR_VERSIONS: RangeInclusive<u32> = 3..=13;
 
-/// An IR version that the model cannot have.
+/// The model cannot be written in the IR version asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IrVersionError {
-    /// It is not among [`IR_VERSIONS`].
+    /// The model uses something that this version does not have.
     #[error(
-        "IR version {0} is not among those that can be written, {first} to {last}",
-        first = IR_VERSIONS.start(), last = IR_VERSIONS.end()
+        "IR version {asked} cannot hold {what}, which the model has: use version {since} or newer"
     )]
-    Unknown(u32),
-    /// The model uses something newer.
-    #[error("IR version {asked} lacks {what}, which the model has and version {since} brought")]
     Lacks {
         /// The version asked for.
         asked: u32,
         /// What the model uses.
         what: String,
-        /// The version that brought it.
+        /// The first version that has it.
         since: u32,
     },
 }
 
-/// Lets the model be written in that version.
-pub(crate) fn set(model: &mut Model, asked: u32) -> Result<(), IrVersionError> {
-    if !IR_VERSIONS.contains(&asked) {
-        return Err(IrVersionError::Unknown(asked));
-    }
+/// Sets the IR version, if one is asked for.
+pub(crate) fn set(model: &mut Model, asked: Option<u32>) -> Result<(), IrVersionError> {
+    let Some(asked) = asked else {
+        return Ok(());
+    };
     match model.ir_version_used() {
         Some((since, what)) if since > asked => Err(IrVersionError::Lacks { asked, what, since }),
         _ => {

@@ -1,7 +1,8 @@
-//! From a `.pt2` archive to an ONNX model: the exporter.
+//! Converts PyTorch's exported programs (`.pt2` archives) to ONNX models.
 //!
-//! Layer 3: puts the crates below together, and is what programs use. An archive is what Python's
-//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes; neither Python nor PyTorch is needed here.
+//! Layer 3: combines the crates below it, and is the library to use. An archive is what Python's
+//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes. The conversion needs neither Python nor
+//! PyTorch.
 //!
 //! ```
 //! use pt2onnx::{Exporter, Weights};
@@ -20,8 +21,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crates that the way leads through are here under short names, for those who go it step by step or work on the
-//! model: [`fx`] (archives and their programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes).
+//! The crates of the single steps are available under short names: [`fx`] (archives and their programs), [`aten`]
+//! (the translation), [`ir`] (ONNX models), [`opt`] (passes), [`writer`] (ONNX files).
+
+#![deny(missing_debug_implementations)]
 
 mod diff;
 mod dims;
@@ -29,7 +32,10 @@ mod domains;
 mod error;
 mod exporter;
 mod ir_version;
+mod metadata;
 mod naming;
+mod options;
+mod pipeline;
 mod program;
 mod random;
 mod report;
@@ -40,12 +46,15 @@ mod verification;
 mod weights;
 
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
-pub use dims::{DimError, DynamicAxes};
+pub use dims::DimError;
 pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
-pub use exporter::{DEFAULT_OPSET, Exporter};
+pub use exporter::Exporter;
 pub use ir_version::{IR_VERSIONS, IrVersionError};
-pub use naming::{NameError, OutputNames};
+pub use naming::NameError;
+pub use options::{
+    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, OptionError, Options, OutputNames, parse_bytes,
+};
 #[cfg(feature = "ort")]
 pub use ort;
 pub use program::OnnxProgram;
@@ -69,8 +78,10 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
 
-/// The examples of the README and of the page on custom ops.
+/// The examples of the READMEs and of the pages on custom ops and options.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/custom-ops.md")]
+#[doc = include_str!("../../../docs/options.md")]
 struct Readme;

@@ -1,8 +1,7 @@
-//! A translated program: the model, ready to be written.
+//! A model, ready to be written.
 
 use crate::{
-    Error, SaveOptions, Saved,
-    dims::{self, Dims},
+    Error, Options, SaveOptions, Saved, dims,
     report::{Report, stage},
     weights,
 };
@@ -13,23 +12,29 @@ use pt2onnx_ir::{Model, Value, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
-use std::{collections::BTreeMap, path::Path};
+use std::{fmt, path::Path};
 
-/// An ONNX model with what there is to say about it.
+/// An ONNX model, the program that it was made from, and the report about it.
 pub struct OnnxProgram {
     model: Model,
     source: Option<ExportedProgram>,
     report: Report,
     save: SaveOptions,
-    /// Weights that nothing was computed from yet.
+    /// Weights from which nothing was computed.
     replaceable: FxHashSet<Value>,
     /// Whether the model may have changed since it was verified.
     edited: bool,
-    /// Whether others made it.
+    /// Whether it was read from a file.
     foreign: bool,
-    /// The model in ONNX Runtime, since it was last run.
+    /// The model in ONNX Runtime, if it was run.
     #[cfg(feature = "ort")]
     pub(crate) session: Option<crate::Session>,
+}
+
+impl fmt::Debug for OnnxProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnnxProgram").field("report", &self.report).finish_non_exhaustive()
+    }
 }
 
 impl OnnxProgram {
@@ -56,9 +61,9 @@ impl OnnxProgram {
         Self { source: Some(source), ..self }
     }
 
-    /// Reads an ONNX model, whatever made it: of any opset that is known, with bodies, functions, nodes of other domains
-    /// and weights in other files, which are mapped and must not change while the result lives. What the file has that
-    /// is not kept is among the warnings.
+    /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of other domains and
+    /// weights in other files. Files with weights are mapped, and must not change while the result lives. A warning
+    /// tells what the file has that is not kept.
     ///
     /// ```no_run
     /// use pt2onnx::{OnnxProgram, opt};
@@ -70,9 +75,9 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Read`]; [`Error::Invalid`] where it is not valid ONNX.
+    /// [`Error::Read`]; [`Error::Invalid`] if it is not valid ONNX.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let mut report = Report::new(BTreeMap::new());
+        let mut report = Report::new(None);
         report.read(path.as_ref());
         let reading = report.stage("read", || {
             pt2onnx_writer::read_with(path, pt2onnx_writer::ExternalData::Mapped)
@@ -109,7 +114,7 @@ impl OnnxProgram {
         &self.model
     }
 
-    /// The program it was made from, as the archive has it; none for a model that was read.
+    /// The program that it was made from, as the archive has it; `None` for a model that was read from a file.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/archives/torch-2.15.pt2");
@@ -122,15 +127,15 @@ impl OnnxProgram {
         self.source.as_ref()
     }
 
-    /// The model, to change it: it is verified once more when it is written. New values need names
-    /// ([`Model::assign_names`]).
+    /// The model, to be changed. It is verified again before it is written. New values need names: call
+    /// [`Model::assign_names`].
     pub fn model_mut(&mut self) -> &mut Model {
         self.changed();
         &mut self.model
     }
 
-    /// Folds, simplifies and fuses, as [`Exporter::optimize`](crate::Exporter::optimize) says. The opset stays the model's,
-    /// whatever the options say; graphs of other than the [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are left alone.
+    /// Folds, simplifies and fuses. The model keeps its opset, whatever the options say. Graphs of opsets other than
+    /// [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
@@ -144,27 +149,28 @@ impl OnnxProgram {
         });
     }
 
-    /// Names dynamic dimensions anew, each given as its symbol or an axis of a value (`x.0`), wherever they occur.
+    /// Renames dynamic dimensions wherever they occur. Each is given as its symbol or an axis of a value (`x.0`).
     ///
     /// # Errors
-    /// [`Error::Dim`]; the model is then as it was.
+    /// [`Error::Dim`]. The model is then unchanged.
     pub fn rename_axes<T: Into<String>, N: Into<String>>(
         &mut self,
         names: impl IntoIterator<Item = (T, N)>,
     ) -> Result<(), Error> {
         let names = names.into_iter().map(|(t, n)| (t.into(), n.into()));
-        let dims = Dims { names: names.collect(), ..Dims::default() };
+        let options = Options { dim: names.collect(), ..Options::default() };
         #[cfg(feature = "ort")]
         self.release();
-        Ok(dims::apply(&mut self.model, &Constraints::new(), &dims)?)
+        Ok(dims::apply(&mut self.model, &Constraints::new(), &options)?)
     }
 
-    /// Gives values to weights that have none, because the program was exported with [`Weights::None`](crate::Weights::None)
-    /// or the archive had no values for them: all of them, by their names in the program. The weights of such a program
-    /// can be replaced in the same way, until [`optimize`](Self::optimize) or another change may have computed others from them.
-    /// [`read_weights`](crate::read_weights) reads files.
+    /// Gives values to weights that have none, because the program was exported with
+    /// [`Weights::None`](crate::Weights::None) or the archive had no values for them. All of them must be given, by
+    /// their names in the program; [`read_weights`](crate::read_weights) reads files. The weights of such a program
+    /// can be replaced in the same way until [`optimize`](Self::optimize) or another change is made, as other
+    /// constants may be computed from them then.
     ///
-    /// Returns the names of those that the model has no use for.
+    /// Returns the names of the weights that the model does not use.
     ///
     /// ```
     /// use pt2onnx::{Exporter, SaveOptions, Weights, read_weights};
@@ -181,7 +187,7 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Weights`] tells everything that is missing or does not fit; the model is then as it was.
+    /// [`Error::Weights`] lists everything that is missing or does not fit. The model is then unchanged.
     pub fn apply_weights(
         &mut self,
         weights: &IndexMap<String, Tensor>,
@@ -191,12 +197,13 @@ impl OnnxProgram {
         weights::apply(&mut self.model, weights, &self.replaceable).map_err(Error::Weights)
     }
 
-    /// What the user should know, such as outputs that were left out.
+    /// The warnings, for example about outputs that were left out.
     pub fn warnings(&self) -> &[String] {
         &self.report.warnings
     }
 
-    /// What the export did. What [`save`](Self::save) wrote is not in it: [`Report::saved`] adds that.
+    /// The report of the export. It does not list the files that [`save`](Self::save) wrote: [`Report::saved`] adds
+    /// them.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -206,29 +213,31 @@ impl OnnxProgram {
         self.model.to_string()
     }
 
-    /// The model as one file in memory, with all weights.
+    /// The model as the bytes of one file, with all weights.
     ///
     /// # Errors
-    /// [`Error::Write`] above 2 GiB and where weights have no values; [`Error::Verify`] after wrong changes.
+    /// [`Error::Write`] above 2 GiB, and if weights have no values; [`Error::Verify`] if the model was changed and is
+    /// not valid.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
         Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model)).0?)
     }
 
-    /// Writes the model to `path`, and weights to `PATH.data` where the exporter's [`Weights`](crate::Weights) say so. Files that were there
-    /// are replaced when the new ones are complete, and stay as they were after an error
+    /// Writes the model to `path`, and weights to `PATH.data` if the exporter's [`Weights`](crate::Weights) say so.
+    /// Existing files are replaced when the new ones are complete, and are unchanged after an error
     /// ([`pt2onnx_writer::save`]).
     ///
     /// # Errors
-    /// [`Error::Write`]; [`Error::Verify`] after wrong changes.
+    /// [`Error::Write`]; [`Error::Verify`] if the model was changed and is not valid.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Saved, Error> {
         self.save_with(path, self.save.clone())
     }
 
-    /// As [`save`](Self::save); `progress` is told how many bytes were written so far, and of how many.
+    /// Does the same as [`save`](Self::save), and calls `progress` with the number of bytes written so far and in
+    /// all.
     ///
     /// # Errors
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn save_observed(
         &self,
         path: impl AsRef<Path>,
@@ -241,10 +250,10 @@ impl OnnxProgram {
         .0?)
     }
 
-    /// As [`save`](Self::save), with other options than the exporter's.
+    /// Does the same as [`save`](Self::save), with other options than the exporter's.
     ///
     /// # Errors
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn save_with(
         &self,
         path: impl AsRef<Path>,
@@ -254,10 +263,11 @@ impl OnnxProgram {
         Ok(stage("write", || pt2onnx_writer::save(&self.model, path, options)).0?)
     }
 
-    /// Whether [`save`](Self::save) could write the model: whether its weights have values and everything fits.
+    /// Checks whether [`save`](Self::save) could write the model: whether its weights have values and everything
+    /// fits. No file is written.
     ///
     /// # Errors
-    /// As [`save`](Self::save), but for files, of which none is touched.
+    /// The errors of [`save`](Self::save), without those of files.
     pub fn check(&self) -> Result<(), Error> {
         self.verified()?;
         Ok(pt2onnx_writer::check(&self.model, self.save.clone())?)
@@ -275,7 +285,7 @@ impl OnnxProgram {
     }
 }
 
-/// An output whose elements are not of the type that the model says.
+/// An error if the elements of an output do not have the type that the model states.
 fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option<VerifyError> {
     let dtype = |model: &Model, value: Value| Some(model[value].ty.as_ref()?.as_tensor()?.dtype);
     let (says, is) = (dtype(model, claimed)?, dtype(typed, made)?);

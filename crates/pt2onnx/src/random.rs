@@ -1,9 +1,9 @@
-//! Random numbers: seeds for the nodes that draw them, and a warning where there are none.
+//! Random numbers: seeds for the nodes that draw them, or a warning.
 
 use pt2onnx_ir::{Attribute, Model};
 use std::collections::BTreeSet;
 
-/// Operators that draw.
+/// Operators that draw random numbers.
 const DRAWING: &[&str] = &[
     "Bernoulli",
     "Multinomial",
@@ -13,7 +13,8 @@ const DRAWING: &[&str] = &[
     "RandomUniformLike",
 ];
 
-/// Gives each node that draws a seed of its own, counted up from `seed`; without one, warns that outputs differ from run to run.
+/// Gives each node that draws random numbers a seed, counting up from `seed`. Without a seed, warns that outputs
+/// differ from run to run.
 pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<String>) {
     let mut operators = BTreeSet::new();
     let mut next = seed;

@@ -1,21 +1,22 @@
-//! Outputs held against those expected (feature `ort`): types, shapes, values.
+//! Comparing outputs with expected ones (feature `ort`): types, shapes, values.
 
 use crate::{Error, OnnxProgram, RunError};
 use half::{bf16, f16};
 use pt2onnx_tensor::{DType, Element, Tensor};
 use std::fmt;
 
-/// How far numbers may be from those expected: `atol + rtol * |expected|`, as NumPy's `isclose`.
+/// How far numbers may differ from the expected ones: by `atol + rtol * |expected|`, as in NumPy's `isclose`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Relative to the number expected.
+    /// Tolerance relative to the expected number.
     pub rtol: f64,
-    /// Whatever the number.
+    /// Absolute tolerance.
     pub atol: f64,
 }
 
 impl Tolerance {
-    /// What different orders of summation make of numbers of that type; `None` for types that are compared exactly.
+    /// The tolerance for a type, wide enough for different orders of summation; `None` for types that are compared
+    /// exactly.
     pub fn of(dtype: DType) -> Option<Self> {
         let (rtol, atol) = match dtype {
             DType::F64 => (1e-6, 1e-8),
@@ -28,58 +29,58 @@ impl Tolerance {
     }
 }
 
-/// What became of each output.
+/// The results of comparing all outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verification {
     /// The outputs, in the model's order.
     pub outputs: Vec<OutputCheck>,
 }
 
-/// An output against what was expected.
+/// The result of comparing one output with the expected one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputCheck {
     /// Its name.
     pub name: String,
-    /// Whether it is as expected.
+    /// Whether it is as expected, or how it differs.
     pub verdict: Verdict,
-    /// The largest difference, of numbers that are finite on both sides; 0 where nothing was compared.
+    /// The largest absolute difference of numbers that are finite on both sides; 0 if nothing was compared.
     pub max_abs: f64,
-    /// The largest difference relative to the number expected, where that is not 0.
+    /// The largest difference relative to the expected number, where that is not 0.
     pub max_rel: f64,
 }
 
-/// Whether an output is as expected.
+/// Whether an output is as expected, or how it differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// All numbers are within tolerance; NaN stands where NaN is expected, and infinities where those are.
+    /// All numbers are within tolerance. NaN and infinities are where they are expected.
     Close,
-    /// Some are not.
+    /// Some numbers are not within tolerance.
     Differs {
-        /// How many.
+        /// The number of them.
         count: usize,
-        /// Of how many.
+        /// The number of elements.
         elements: usize,
-        /// The first of them, counted through the tensor in row-major order.
+        /// The index of the first one, in row-major order.
         first: usize,
     },
-    /// Nothing but NaN is expected, and the model gives that: it shows nothing.
+    /// The expected tensor and the output hold nothing but NaN, which proves nothing.
     OnlyNan,
-    /// Another element type.
+    /// The element types differ.
     Type {
-        /// The model's.
+        /// That of the model.
         got: DType,
-        /// That expected.
+        /// The expected one.
         expected: DType,
     },
-    /// Other sizes.
+    /// The shapes differ.
     Shape {
-        /// The model's.
+        /// That of the model.
         got: Vec<usize>,
-        /// Those expected.
+        /// The expected one.
         expected: Vec<usize>,
     },
-    /// The tensor expected has no values, or is of a type whose values cannot be read here.
+    /// The expected tensor has no values, or an element type that cannot be compared.
     Unreadable,
 }
 
@@ -90,7 +91,7 @@ impl Verification {
     }
 }
 
-/// A line for each output: `y: within tolerance, differs by at most 1.2e-7 (relative 3e-6)`.
+/// One line for each output: `y: within tolerance, differs by at most 1.2e-7 (relative 3e-6)`.
 impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, output) in self.outputs.iter().enumerate() {
@@ -126,7 +127,7 @@ impl fmt::Display for OutputCheck {
 }
 
 impl OutputCheck {
-    /// Compares an output with what was expected; without a tolerance, within that of its type.
+    /// Compares an output with the expected one. Without a tolerance, that of the element type is used.
     pub fn new(name: &str, got: &Tensor, expected: &Tensor, tolerance: Option<Tolerance>) -> Self {
         let mut check =
             Self { name: name.to_owned(), verdict: Verdict::Close, max_abs: 0.0, max_rel: 0.0 };
@@ -175,7 +176,7 @@ impl OutputCheck {
     }
 }
 
-/// Each element as the nearest double, and exactly, where it is no float.
+/// Each element as the nearest double, and exactly unless it is a float.
 fn numbers(t: &Tensor) -> Option<Vec<(f64, i128)>> {
     fn of<T: Element>(t: &Tensor, f: impl Fn(T) -> (f64, i128)) -> Option<Vec<(f64, i128)>> {
         Some(t.to_vec::<T>()?.into_iter().map(f).collect())
@@ -209,12 +210,12 @@ fn numbers(t: &Tensor) -> Option<Vec<(f64, i128)>> {
 }
 
 impl OnnxProgram {
-    /// Runs the model and holds its outputs against those expected, both in the model's order, within the tolerance of each
-    /// type.
+    /// Runs the model and compares its outputs with the expected ones, within the tolerance of each type. Inputs and
+    /// outputs are in the order of the model.
     ///
     /// # Errors
-    /// As [`OnnxProgram::run`]; [`RunError::Outputs`] where more or fewer tensors are expected than there are outputs. That
-    /// outputs are not as expected is no error: see [`Verification::passed`].
+    /// The errors of [`OnnxProgram::run`]; [`RunError::Outputs`] if the number of expected tensors is not the number
+    /// of outputs. It is not an error if outputs differ: see [`Verification::passed`].
     pub fn verify(
         &mut self,
         inputs: &[Tensor],

@@ -142,7 +142,7 @@ fn domains_are_imported_as_told() {
         .custom_opset("other", 3);
     let program = export(custom).unwrap();
     assert_eq!(imports(&program), [of("mylib", 4), of("org.pytorch.aten", 1)]);
-    let warning = "no node is of the domain other, for which version 3 is given";
+    let warning = "version 3 is given for the domain other, but no node uses that domain";
     assert_eq!(program.warnings(), [warning]);
 
     let result = export(exporter(Operators::Fallthrough).custom_opset("ai.onnx", 4));

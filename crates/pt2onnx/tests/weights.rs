@@ -140,9 +140,9 @@ fn all_that_is_wrong_is_told_and_nothing_changes() {
     assert_eq!(
         texts,
         [
-            "weight `fc0.bias`, float32[8]: is not among those given",
-            "weight `fc2.weight`: is float32[2, 4] in the model, float32[4] was given",
-            "weight `fc_combined.bias`: is float32[8] in the model, int32[8] was given",
+            "weight `fc0.bias`, float32[8]: was not given",
+            "weight `fc2.weight`: the model needs float32[2, 4], but float32[4] was given",
+            "weight `fc_combined.bias`: the model needs float32[8], but int32[8] was given",
         ]
     );
     let constants = program.model().values();

@@ -15,7 +15,8 @@ use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
 use crate::python::run;
-use measure::{Measured, Run, in_turns};
+use measure::{Run, in_turns};
+use page::Row;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -46,14 +47,6 @@ pub struct Options {
     /// Folder for archives and models; below `target/` by default. What PyTorch made stays there for the next run.
     #[arg(long)]
     folder: Option<PathBuf>,
-}
-
-/// What one archive came to.
-struct Row {
-    archive: String,
-    /// Bytes of the archive.
-    bytes: u64,
-    runs: Vec<(&'static str, Measured)>,
 }
 
 /// The task.

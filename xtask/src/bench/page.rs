@@ -6,9 +6,19 @@ use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
 
-use super::Row;
+use super::measure::Measured;
 use super::plot::{Plot, Series};
 use crate::generate::root;
+
+/// What one archive came to.
+pub struct Row {
+    /// Its name.
+    pub archive: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What each command took.
+    pub runs: Vec<(&'static str, Measured)>,
+}
 
 /// Tables of whole models.
 pub fn models(rows: &[Row]) -> Result<()> {

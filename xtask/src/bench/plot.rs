@@ -78,12 +78,6 @@ impl Plot {
         for &seconds in &decades {
             text(left - 6.0, y.at(seconds) + 4.0, "end", &format!("{seconds} s"));
         }
-        for (series, (_, at)) in
-            self.series.iter().filter_map(|series| Some((series, series.points.last()?)))
-        {
-            let from = series.points.last().map_or(left, |point| x.at(point.0));
-            text(from + 8.0, y.at(*at) + 4.0, "start", series.name);
-        }
         for seconds in decades {
             let at = y.at(seconds);
             let end = WIDTH - right;
@@ -104,6 +98,21 @@ impl Plot {
             for (x, y) in places {
                 let _ = write!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{color}"/>"#);
             }
+        }
+        // The names of the lines, at their ends, one below another.
+        let ends = self.series.iter().zip(COLORS.iter().cycle());
+        let mut names: Vec<_> = ends
+            .filter_map(|(series, color)| {
+                let (end, seconds) = series.points.last()?;
+                Some((y.at(*seconds) + 4.0, x.at(*end) + 8.0, series.name, color))
+            })
+            .collect();
+        names.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut free = 0.0;
+        for (at, from, name, color) in names {
+            let at = at.max(free);
+            free = at + 14.0;
+            let _ = write!(svg, r#"<text x="{from:.0}" y="{at:.0}" fill="{color}">{name}</text>"#);
         }
         svg += "</svg>\n";
         svg

@@ -48,27 +48,27 @@ const OUTSIDE: &[&str] = &["float6e2m3", "float6e3m2"];
 
 /// Helpers that keep the tables short.
 const HELPERS: &str = r#"
-const fn single(name: &'static str, ty: &'static str) -> Param {
+pub const fn single(name: &'static str, ty: &'static str) -> Param {
     Param { name, ty, kind: ParamKind::Single, homogeneous: true }
 }
 
-const fn optional(name: &'static str, ty: &'static str) -> Param {
+pub const fn optional(name: &'static str, ty: &'static str) -> Param {
     Param { name, ty, kind: ParamKind::Optional, homogeneous: true }
 }
 
-const fn variadic(name: &'static str, ty: &'static str, homogeneous: bool) -> Param {
+pub const fn variadic(name: &'static str, ty: &'static str, homogeneous: bool) -> Param {
     Param { name, ty, kind: ParamKind::Variadic, homogeneous }
 }
 
-const fn required(name: &'static str, kind: AttributeKind) -> AttributeSchema {
+pub const fn required(name: &'static str, kind: AttributeKind) -> AttributeSchema {
     AttributeSchema { name, kind, required: true, default: None }
 }
 
-const fn plain(name: &'static str, kind: AttributeKind) -> AttributeSchema {
+pub const fn plain(name: &'static str, kind: AttributeKind) -> AttributeSchema {
     AttributeSchema { name, kind, required: false, default: None }
 }
 
-const fn with_default(
+pub const fn with_default(
     name: &'static str,
     kind: AttributeKind,
     default: AttributeDefault,
@@ -76,7 +76,7 @@ const fn with_default(
     AttributeSchema { name, kind, required: false, default: Some(default) }
 }
 
-const fn constraint(name: &'static str, types: TypeSet) -> TypeConstraint {
+pub const fn constraint(name: &'static str, types: TypeSet) -> TypeConstraint {
     TypeConstraint { name, types }
 }
 
@@ -99,7 +99,7 @@ pub fn modules(schemas: &[Schema]) -> Result<Vec<(PathBuf, String, String)>> {
     let mut declarations = String::new();
     for (letter, group) in by_letter(schemas) {
         writeln!(declarations, "mod {letter};")?;
-        let mut body = String::from("\nuse super::*;\n");
+        let mut body = String::from("\nuse super::parts::*;\n");
         for schema in group {
             let constant = names::constant(&schema.name, schema.since);
             writeln!(list, "{letter}::{constant},")?;
@@ -108,13 +108,18 @@ pub fn modules(schemas: &[Schema]) -> Result<Vec<(PathBuf, String, String)>> {
         let summary = format!("The ONNX operators in {}.", letter.to_ascii_uppercase());
         modules.push((format!("schema/{letter}.rs").into(), summary, body));
     }
-    let root = format!(
+    let parts = format!(
         "\nuse pt2onnx_tensor::DType;\n\n\
-         use crate::schema::{{AttributeDefault, AttributeKind, AttributeSchema, OpSchema, Param, ParamKind, TypeConstraint, TypeSet}};\n\n\
-         {declarations}\n\
-         /// Every operator of the ONNX standard's default domain at every version, sorted by name and version.\n\
-         pub static SCHEMAS: &[OpSchema] = &[{list}];\n{HELPERS}\n{}",
+         pub use crate::schema::{{AttributeDefault, AttributeKind, AttributeSchema, OpSchema, Param, ParamKind, TypeConstraint, TypeSet}};\n\
+         {HELPERS}\n{}",
         sets.items()?
+    );
+    let summary = "What the operator schemas are made of: functions and sets of types.".into();
+    modules.push(("schema/parts.rs".into(), summary, parts));
+    let root = format!(
+        "\nuse crate::schema::OpSchema;\n\n{declarations}mod parts;\n\n\
+         /// Every operator of the ONNX standard's default domain at every version, sorted by name and version.\n\
+         pub static SCHEMAS: &[OpSchema] = &[{list}];\n"
     );
     let summary = "The table of ONNX operator schemas.".into();
     modules.push(("schema.rs".into(), summary, root));
@@ -253,7 +258,7 @@ impl Sets {
                 key.map(|set| set.map_or_else(|| "0".to_owned(), |n| format!("DTYPES_{n}")));
             writeln!(
                 out,
-                "const TYPES_{number}: TypeSet = TypeSet {{ tensor: {tensor}, sequence: {sequence}, \
+                "pub const TYPES_{number}: TypeSet = TypeSet {{ tensor: {tensor}, sequence: {sequence}, \
                  optional: {optional}, optional_sequence: {optional_sequence} }};"
             )?;
         }

@@ -3,7 +3,8 @@
 use pt2onnx_fx::graph::{Graph, OpName};
 
 /// How much of the source program a model tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Detail {
     /// All that `torch.onnx.export` writes.
     #[default]
@@ -36,7 +37,8 @@ impl From<State> for Options<'_> {
 }
 
 /// What to do with the final values of buffers, parameters and inputs that a program writes into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum State {
     /// They are lost, with a warning for each.
     #[default]
@@ -56,7 +58,8 @@ pub enum State {
 /// spread out; the attribute `input_names` says for each of them the parameter that it belongs to. All other arguments are
 /// attributes, named as the parameters. What is None or not given is left out. Overloads other than the default one are
 /// named by the attribute `overload_name`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Operators {
     /// Those of ONNX alone: an op that cannot be translated is an error.
     #[default]

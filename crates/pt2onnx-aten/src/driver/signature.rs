@@ -156,12 +156,12 @@ impl<'a> Driver<'a> {
             }
         }
         errors.extend(self.state_outputs(program, state, &mut outputs, &mut warnings));
-        let faults = self.builder.take_faults();
-        let faults = faults.into_iter().take(if self.partial { 0 } else { 1 });
-        errors.extend(faults.map(|fault| SignatureError {
+        let diagnostics = self.builder.take_diagnostics();
+        let diagnostics = diagnostics.into_iter().take(if self.partial { 0 } else { 1 });
+        errors.extend(diagnostics.map(|diagnostic| SignatureError {
             what: "output",
             name: "sizes".to_owned(),
-            reason: fault.to_string(),
+            reason: diagnostic.to_string(),
         }));
         self.errors.signature.extend(errors);
         let values: Vec<Value> = outputs.iter().map(|output| output.value).collect();
@@ -172,7 +172,7 @@ impl<'a> Driver<'a> {
                     model.set_output_name(Model::MAIN, i, name.clone());
                 }
             }
-            model.finish_outputs();
+            model.finish_outputs(Model::MAIN);
             let values: Vec<Value> = model.output_values().collect();
             for (value, output) in values.into_iter().zip(&outputs) {
                 self.annotator.value(model, value, Role::Output(output.kind));

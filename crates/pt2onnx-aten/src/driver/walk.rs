@@ -129,7 +129,7 @@ impl<'a> Driver<'a> {
         match self.translate(op, node, &recorded) {
             Err(_) if admitted => {
                 self.abandoned = true;
-                self.builder.take_faults();
+                let _ = self.builder.take_diagnostics();
                 let outputs = self.foreign(node)?;
                 self.define(node, &recorded, outputs)
             }
@@ -148,7 +148,7 @@ impl<'a> Driver<'a> {
             Some(empty) => empty,
             None => self.call(op, node, recorded)?,
         };
-        self.without_faults(outputs)
+        self.without_diagnostics(outputs)
     }
 
     /// A translation that came at run time.
@@ -171,12 +171,12 @@ impl<'a> Driver<'a> {
                 self.call_function(library, function, node)?
             }
         };
-        self.without_faults(outputs)
+        self.without_diagnostics(outputs)
     }
 
-    fn without_faults(&self, outputs: Outputs) -> Lowered<Outputs> {
-        match self.builder.take_faults().into_iter().next() {
-            Some(fault) => Err(fault.into()),
+    fn without_diagnostics(&self, outputs: Outputs) -> Lowered<Outputs> {
+        match self.builder.take_diagnostics().into_iter().next() {
+            Some(diagnostic) => Err(diagnostic.into()),
             None => Ok(outputs),
         }
     }
@@ -342,7 +342,7 @@ impl<'a> Driver<'a> {
     /// Gives the results of a node that failed values of the recorded types, so that the nodes behind it can be tried.
     fn stand_ins(&mut self, node: &'a Node) {
         self.partial = true;
-        self.builder.take_faults();
+        let _ = self.builder.take_diagnostics();
         for (name, meta) in self.results(node) {
             if let (Some(name), Some(meta)) = (name, meta) {
                 let value = self.builder.edit(|m| {

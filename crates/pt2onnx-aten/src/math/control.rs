@@ -5,8 +5,8 @@ use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// Steps `body` at most `trips` times (any number of times where that is `None`). `body` is given the number of the step and
-/// the carried values, and gives whether to go on (`None`: yes) and the values to carry; their types stay what they are.
+/// Runs `body` at most `trips` times, or without a limit if that is `None`, by `Loop`. The body gets the number of the step and
+/// the carried values; it returns whether to go on (`None`: yes) and the new carried values, whose types must not change.
 pub(crate) fn repeat(
     cx: &Cx,
     trips: Option<Value>,
@@ -37,8 +37,9 @@ pub(crate) fn any(cx: &Cx, x: Value) -> Value {
     cx.greater(count, 0)
 }
 
-/// `initial`, then what `step` makes of the state and of each slice of `inputs` along `axis`: all states but the first.
-/// States have the shape of the first input's slices; vectors among the inputs give one number per slice.
+/// Runs `step` on the state and each slice of `inputs` along `axis`, by `Scan`, and returns the states after each step, stacked
+/// along `axis`. The state begins as `initial` and has the shape of the first input's slices. Of inputs with fewer dimensions,
+/// which must be vectors, a slice is one number.
 pub(crate) fn scan(
     cx: &Cx,
     axis: usize,
@@ -86,7 +87,7 @@ pub(crate) fn scan(
     found.into_iter().skip(n).collect()
 }
 
-/// All slices of `x` along its first dimension combined one after the other.
+/// `step(.. step(step(initial, x[0]), x[1]) .., x[n - 1])`, by `Scan` over the first dimension.
 pub(crate) fn fold(
     cx: &Cx,
     x: Value,

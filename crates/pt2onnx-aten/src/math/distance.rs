@@ -5,7 +5,8 @@ use crate::{Complex, Cx, Lowered};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 
-/// `sum(|x|^p)^(1/p)` over `axes`; how many are not 0, the largest and the smallest `|x|` for p = 0, inf, -inf.
+/// `sum(|x|^p)^(1/p)` over `axes`; for `p` 0 the number of elements that are not 0, for inf and -inf the largest and the
+/// smallest `|x|`.
 pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
     let dtype = cx.dtype(x);
     let sum = |v| reduce(cx, Reduction::Sum, v, axes, keepdim);
@@ -24,7 +25,7 @@ pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> 
     } else if p == f64::NEG_INFINITY {
         extreme(cx, Extreme::Min, cx.abs(x), axes, keepdim)
     } else {
-        // Of an even power, the sign is lost anyway.
+        // An even power does not need |x|.
         let even = p > 0.0 && p % 2.0 == 0.0;
         let base = if even { x } else { cx.abs(x) };
         cx.pow(sum(cx.pow(base, p)), 1.0 / p)
@@ -47,7 +48,7 @@ pub(crate) fn complex_norm(cx: &Cx, x: Complex, p: f64, axes: &[usize], keepdim:
     cx.cast(length, cx.dtype(x.re))
 }
 
-/// `|a - b + eps|` over the last dimension.
+/// The p-norm of `a - b + eps` over the last dimension.
 pub(crate) fn pairwise_distance(
     cx: &Cx,
     a: Value,
@@ -63,7 +64,7 @@ pub(crate) fn pairwise_distance(
     Ok(norm(cx, off, p, &[last], keepdim))
 }
 
-/// `|a - b + eps|` of complex rows.
+/// [`pairwise_distance`] of complex numbers.
 pub(crate) fn pairwise_distance_complex(
     cx: &Cx,
     a: Complex,

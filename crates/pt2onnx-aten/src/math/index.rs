@@ -1,4 +1,4 @@
-//! What the families about indices share: masks as coordinates, and several indices as one.
+//! Indices: masks as coordinates, several indices as one.
 
 use crate::math::shape::{as_index, flat, vector};
 use crate::{Cx, LowerError, Lowered};
@@ -6,7 +6,7 @@ use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `NonZero`: (rank, number of true elements). A 0-d tensor counts as a vector.
+/// The coordinates of the true elements, `(rank, count)`: `NonZero`. A 0-d tensor counts as a vector.
 pub(crate) fn non_zero(cx: &Cx, mask: Value) -> Value {
     let mask = vector(cx, mask);
     let mask = if cx.dtype(mask) == DType::U8 { cx.cast(mask, DType::Bool) } else { mask };
@@ -15,13 +15,13 @@ pub(crate) fn non_zero(cx: &Cx, mask: Value) -> Value {
     found
 }
 
-/// For each dimension of `mask`, where along it the true elements are.
+/// For each dimension of `mask`, the true elements' coordinates along it.
 pub(crate) fn coordinates(cx: &Cx, mask: Value) -> Vec<Value> {
     let found = non_zero(cx, mask);
     (0..cx.rank(mask).max(1)).map(|i| cx.take(found, 0, &Expr::int(i as i64))).collect()
 }
 
-/// `Compress`: what `mask`, over dimensions from `axis` on, lets through of `x`; those dimensions become one.
+/// The elements of `x` where `mask` is true: `Compress`. The mask covers dimensions from `axis` on, which become one.
 pub(crate) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowered {
     let covered = cx.rank(mask);
     let mask = flat(cx, cx.cast(mask, DType::Bool));
@@ -37,10 +37,10 @@ pub(crate) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowere
     Ok(cx.compress(cx.reshape(x, &shape), mask, options))
 }
 
-/// Indices by the dimensions they index.
+/// Indices, each with the dimension that it indexes.
 pub(crate) type ByAxis = Vec<(usize, Value)>;
 
-/// What `indices` say of each dimension; a mask counts as the coordinates of its true elements.
+/// `indices` with their dimensions. A mask is replaced by the coordinates of its true elements.
 pub(crate) fn by_axis(cx: &Cx, indices: &[Option<Value>]) -> Lowered<ByAxis> {
     let mut by_axis = Vec::new();
     let mut axis = 0;
@@ -64,27 +64,28 @@ pub(crate) fn by_axis(cx: &Cx, indices: &[Option<Value>]) -> Lowered<ByAxis> {
     Ok(by_axis)
 }
 
-/// Whether an index is a mask: bool, or by an old habit uint8.
+/// Whether an index is a mask: bool, or (deprecated in PyTorch) uint8.
 pub(crate) fn is_mask(cx: &Cx, index: Value) -> bool {
     matches!(cx.dtype(index), DType::Bool | DType::U8)
 }
 
-/// The only index, if it is a mask, and the dimension where it begins.
+/// The dimension where a mask begins and the mask, if it is the only index.
 pub(crate) fn only_mask(cx: &Cx, indices: &[Option<Value>]) -> Option<(usize, Value)> {
     let mut given = indices.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?)));
     let first = given.next().filter(|(_, v)| is_mask(cx, *v))?;
     given.next().is_none().then_some(first)
 }
 
-/// How dimensions move so that the indexed ones stand in front.
+/// How dimensions are permuted so that the indexed ones come first.
 pub(crate) struct Order {
     /// The indexed dimensions, then the others.
     pub(crate) perm: Vec<usize>,
-    /// How many of the others stand before the indices' dimensions in the result.
+    /// How many of the others come before the indices' dimensions in the result.
     pub(crate) before: usize,
 }
 
 impl Order {
+    /// The order for a tensor of that rank. Returns an error if it has too few dimensions.
     pub(crate) fn new(rank: usize, by_axis: &ByAxis) -> Lowered<Self> {
         let axes: Vec<usize> = by_axis.iter().map(|(axis, _)| *axis).collect();
         if axes.iter().any(|&a| a >= rank) {
@@ -100,7 +101,7 @@ impl Order {
         Ok(Self { perm, before })
     }
 
-    /// From (`k` dimensions of the indices, others) to (others before, those of the indices, others behind).
+    /// `x` permuted from (`k` dimensions of the indices, others) to (others before, dimensions of the indices, others after).
     pub(crate) fn indices_to_place(&self, cx: &Cx, x: Value, k: usize) -> Value {
         let rank = cx.rank(x);
         let order: Vec<usize> =
@@ -109,7 +110,7 @@ impl Order {
     }
 }
 
-/// The indices broadcast together, as vectors along a new last dimension; and the rank without that.
+/// The indices broadcast together and stacked along a new last dimension, as int64; and their common rank.
 pub(crate) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
     let values: Vec<Value> = by_axis.iter().map(|(_, v)| cx.cast(*v, DType::I64)).collect();
     let shapes = || values.iter().map(|&v| cx.shape(v));
@@ -118,7 +119,7 @@ pub(crate) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
     let wide: Vec<Value> = if shape.iter().all(|d| shapes().any(|s| s.contains(d))) {
         values.iter().map(|&v| cx.expand(v, &shape)).collect()
     } else {
-        // Sizes that only run time tells to be the same, as of two masks.
+        // Sizes that are only known to be the same at run time, as of two masks.
         let sum = values.iter().copied().reduce(|sum, v| cx.add(sum, v));
         let sizes = cx.shape_op(sum.unwrap_or(values[0]), Default::default());
         let expand = |&v: &Value| {
@@ -132,7 +133,7 @@ pub(crate) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
     (cx.concat(&columns, rank), rank)
 }
 
-/// Each index held to what its dimension has, counted from either end.
+/// Each index clamped to `-size..size` of its dimension.
 pub(crate) fn held(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Vec<Option<Value>> {
     let hold = |(axis, index): (usize, Option<Value>)| {
         let index = cx.cast(index?, DType::I64);

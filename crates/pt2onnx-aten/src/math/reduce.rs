@@ -1,11 +1,11 @@
-//! Reductions over axes: sums, extremes, what they are of empty tensors and of NaN.
+//! Reductions over axes: sums and extremes, also of empty tensors and of NaN.
 
 use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// `op` over `axes` of `x`; over none, `x` itself.
+/// `op` over `axes` of `x`; `x` itself if there are none.
 pub(crate) fn reduce(cx: &Cx, op: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
     match axes {
         [] => x,
@@ -24,17 +24,17 @@ pub(crate) fn all_axes(cx: &Cx, x: Value) -> Vec<usize> {
     (0..cx.rank(x)).collect()
 }
 
-/// How many elements `axes` of `x` hold.
+/// The product of the sizes of `axes`.
 pub(crate) fn size_of(cx: &Cx, x: Value, axes: &[usize]) -> Expr {
     Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))
 }
 
-/// Whether any of `axes` is known to be empty.
+/// Whether the size of one of `axes` is known to be 0.
 pub(crate) fn is_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
     axes.iter().any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
 }
 
-/// Largest or smallest elements.
+/// The largest or the smallest element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extreme {
     Max,
@@ -50,7 +50,7 @@ impl Extreme {
     }
 }
 
-/// `ReduceMax` or `ReduceMin`; NaN where there is any, which ONNX does not promise.
+/// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
 pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
     let found = reduce(cx, of.reduction(), x, axes, keepdim);
     if axes.is_empty() || !cx.dtype(x).is_float() {
@@ -70,7 +70,7 @@ pub(crate) fn as_axis(cx: &Cx, vector: Value, axis: usize, rank: usize) -> Value
     cx.unsqueeze(vector, &axes)
 }
 
-/// The pieces `x[.., :-n]` and `x[.., n:]` along `axis`. Sizes need not be known for that.
+/// The slices `x[.., :-n]` and `x[.., n:]` along `axis`, whose size need not be known.
 pub(crate) fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
     let mut dims = cx.shape(x);
     if let Some(dim) = dims.get_mut(axis) {

@@ -1,25 +1,25 @@
-//! What the families about shapes and indices share: recorded sizes, counted vectors, crops.
+//! Shapes and sizes: recorded ones, vectors of consecutive numbers, crops, padding, diagonals.
 
 use crate::{Cx, LowerError, Lowered, cx::axis_of};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Index tensors up to this many elements are spelled out as constants; longer ones are computed at run time.
+/// Index tensors of up to this many elements are constants; longer ones are computed at run time.
 pub(crate) const SPELLED_OUT: i64 = 4096;
 
-/// `x` with the recorded sizes, in which every -1 is worked out.
+/// `x` reshaped to the recorded sizes.
 pub(crate) fn to_recorded(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.reshape(x, &cx.out_shape()?))
 }
 
-/// Says that `x` has the recorded sizes: of ops whose result's size inference does not see.
+/// `x` with its type set to the recorded sizes, where inference cannot see them. Returns an error if the first output is no tensor.
 pub(crate) fn set_recorded(cx: &Cx, x: Value) -> Lowered {
     cx.set_type(x, Type::tensor(cx.dtype(x), cx.out_shape()?));
     Ok(x)
 }
 
-/// A 0-d tensor as a vector.
+/// `x`, if 0-d as a vector of one element.
 pub(crate) fn vector(cx: &Cx, x: Value) -> Value {
     match cx.rank(x) {
         0 => cx.unsqueeze(x, &[0]),
@@ -27,23 +27,23 @@ pub(crate) fn vector(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// All elements in a row.
+/// All elements as one vector.
 pub(crate) fn flat(cx: &Cx, x: Value) -> Value {
     cx.reshape(x, &[cx.numel(x)])
 }
 
-/// `dims` of a tensor of that rank counted from the front; a 0-d tensor has one to name, and none to work on.
+/// `dims` of a tensor of that rank, counted from the front. In PyTorch a 0-d tensor has a dimension 0; here the result is empty.
 pub(crate) fn axes_of(rank: usize, dims: &[i64]) -> Lowered<Vec<usize>> {
     let axes: Vec<usize> = dims.iter().map(|&d| axis_of(rank.max(1), d)).collect::<Lowered<_>>()?;
     Ok(if rank == 0 { Vec::new() } else { axes })
 }
 
-/// Whether nothing is in it, by sizes known now.
+/// Whether a size is known to be 0.
 pub(crate) fn has_no_elements(shape: &[Expr]) -> bool {
     shape.iter().any(|d| d.as_int() == Some(0))
 }
 
-/// `start`, `start + step`, ...: `length` numbers, int64.
+/// The int64 vector `start, start + step, ..` of `length` numbers.
 pub(crate) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: i64) -> Value {
     match (start.as_int(), length.as_int()) {
         (Some(start), Some(length)) if length <= SPELLED_OUT => {
@@ -60,19 +60,19 @@ pub(crate) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: i64) -> Value 
     }
 }
 
-/// An int64 constant.
+/// An int64 constant of that shape.
 pub(crate) fn constant(cx: &Cx, shape: &[i64], elements: &[i64]) -> Value {
     let shape: Vec<usize> = shape.iter().map(|&d| d.max(0) as usize).collect();
     match Tensor::from_slice(shape, elements) {
         Ok(tensor) => cx.constant(tensor),
         Err(error) => {
-            cx.fault(error.to_string());
+            cx.report(error.to_string());
             cx.ints(&[])
         }
     }
 }
 
-/// The first elements along each dimension, so many as `shape` says.
+/// `x` cropped to `shape`: the first elements along each dimension.
 pub(crate) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
     let from = cx.shape(x);
     let axes: Vec<usize> =
@@ -88,7 +88,7 @@ pub(crate) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
     result
 }
 
-/// Zeros (or another number) behind `x` along `axis`, until it is `size` long.
+/// `x` with zeros at the end of `axis`, so that its size there is `size`.
 pub(crate) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     let mut shape = cx.shape(x);
     let Some(dim) = shape.get_mut(axis).filter(|dim| *dim != size) else {
@@ -102,7 +102,7 @@ pub(crate) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     result
 }
 
-/// `x` as an index: int64 or int32.
+/// `x` as indices: int32 as it is, else int64.
 pub(crate) fn as_index(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::I32 => x,
@@ -110,27 +110,27 @@ pub(crate) fn as_index(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// A vector laid along dimension `axis` of a tensor of that rank, for what broadcasts: dimensions before it are left out.
+/// A vector so that it broadcasts along dimension `axis` of a tensor of that rank. It gets no dimensions before `axis`.
 pub(crate) fn broadcast_along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
     let behind: Vec<usize> = (1..rank.saturating_sub(axis)).collect();
     cx.unsqueeze(x, &behind)
 }
 
-/// Says that `x` has the recorded sizes, but for a leading one that a 0-d tensor got to count as a vector.
+/// [`set_recorded`] of `x` without the leading dimensions that the recorded sizes do not have: of 0-d tensors that counted as vectors.
 pub(crate) fn settled(cx: &Cx, x: Value) -> Lowered {
     let extra = cx.rank(x).saturating_sub(cx.out_shape()?.len());
     let axes: Vec<usize> = (0..extra).collect();
     set_recorded(cx, cx.squeeze(x, &axes))
 }
 
-/// Both broadcast to the shape that they have in common.
+/// Both tensors broadcast to their common shape.
 pub(crate) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
     let (from_a, from_b) = (cx.shape(a), cx.shape(b));
     let shape = cx.broadcast_shapes(&from_a, &from_b);
     if shape.iter().all(|d| from_a.contains(d) || from_b.contains(d)) {
         return (cx.expand(a, &shape), cx.expand(b, &shape));
     }
-    // Sizes that only run time tells to be the same. `Expand` broadcasts both ways.
+    // Sizes that are only known to be the same at run time. `Expand` broadcasts in both directions.
     let to = |x: Value, like: Value| {
         let wide = cx.expand_op(x, cx.shape_op(like, Default::default()));
         cx.set_type(wide, Type::tensor(cx.dtype(x), shape.clone()));
@@ -141,8 +141,8 @@ pub(crate) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
     (a, to(b, a))
 }
 
-/// The diagonal of each matrix in dimensions `dim1`, `dim2`, as the last dimension: every `columns + 1`-th element of the
-/// flattened matrix.
+/// A diagonal of the matrices in dimensions `dim1` (rows) and `dim2` (columns), `offset` columns right of the main one, as the last
+/// dimension: every `columns + 1`-th element of each flattened matrix.
 pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let rank = cx.rank(x);
     let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
@@ -153,7 +153,7 @@ pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> 
     let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();
     let length = sizes.last().cloned().unwrap_or(Expr::int(0));
     let (below, right) = (offset.saturating_neg().max(0), offset.max(0));
-    // Matrices first: `GatherND` of spelled out coordinates.
+    // If the matrices are the first dimensions, a `GatherND` of constant coordinates.
     if let Some(length) = length.as_int().filter(|&l| l <= SPELLED_OUT)
         && !others.iter().any(|&o| o < a.max(b))
     {

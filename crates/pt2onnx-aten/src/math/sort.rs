@@ -6,7 +6,7 @@ use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `ArgMax` or `ArgMin` along `axis`: the first of equals.
+/// The index of the first largest or smallest element along `axis`, by `ArgMax` or `ArgMin`.
 pub(crate) fn arg_extreme(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdims: bool) -> Value {
     let axis = axis as i64;
     // ONNX orders no bools.
@@ -23,8 +23,8 @@ pub(crate) fn arg_extreme(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdims:
     }
 }
 
-/// `TopK`: the first `k` along `axis` in order, with their indices; equals in the order they come. Where NaN go is up to
-/// the runtime.
+/// The `k` largest or smallest elements along `axis`, with their indices, by `TopK`. Equal elements keep their order. The order
+/// of NaN depends on the runtime.
 pub(crate) fn top_k(
     cx: &Cx,
     x: Value,
@@ -41,8 +41,8 @@ pub(crate) fn top_k(
     [values, indices]
 }
 
-/// `x` in ascending or descending order along `axis`, with the indices of its elements. NaN counts as infinite: runtimes
-/// put no order into numbers that NaN are among.
+/// `x` in ascending or descending order along `axis`, with the indices of its elements. NaN counts as infinite, since runtimes
+/// do not sort inputs with NaN.
 pub(crate) fn sort(cx: &Cx, x: Value, axis: usize, descending: bool) -> [Value; 2] {
     let ordered = |x| top_k(cx, x, &cx.dim(x, axis as i64), axis, descending, true);
     match cx.rank(x) {
@@ -55,7 +55,7 @@ pub(crate) fn sort(cx: &Cx, x: Value, axis: usize, descending: bool) -> [Value; 
     }
 }
 
-/// The elements of `x` alone in ascending order along `axis`, infinity for NaN.
+/// The elements of `x` in ascending order along `axis`, with infinity instead of NaN.
 pub(crate) fn sorted_values(cx: &Cx, x: Value, axis: usize) -> Value {
     let numbers =
         if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), f64::INFINITY, x) } else { x };

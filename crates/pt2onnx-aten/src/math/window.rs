@@ -1,14 +1,14 @@
-//! What convolutions, pooling and resampling share: where windows lie along a dimension, and their parameters.
+//! Windows along a dimension: their parameters, and where they start and end.
 
 use crate::Cx;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
-/// Tables up to this many elements are made at export where all sizes are known.
+/// Tables of up to this many elements are constants if all sizes are known.
 const TABLE: i64 = 1 << 16;
 
-/// A 2-d int64 constant.
+/// A `(rows, columns)` constant of int64: `element` of each row and column.
 pub(crate) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
     let elements: Vec<i64> = (0..rows)
         .flat_map(|i| (0..columns).map(move |j| (i, j)))
@@ -18,13 +18,13 @@ pub(crate) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64)
     match Tensor::from_slice(shape, &elements) {
         Ok(tensor) => cx.constant(tensor),
         Err(e) => {
-            cx.fault(e.to_string());
+            cx.report(e.to_string());
             cx.ints(&elements)
         }
     }
 }
 
-/// `row * i + column * j` for all `i` below `rows` and `j` below `columns`.
+/// The `(rows, columns)` tensor of `row * i + column * j`. Each argument is the number of rows or columns, and the step.
 pub(crate) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
     let ((m, row), (n, column)) = (rows, columns);
     match (m.as_int(), n.as_int()) {
@@ -35,8 +35,8 @@ pub(crate) fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Val
     }
 }
 
-/// Windows that divide `from` elements into `to` as evenly as can be: window `j` starts at `floor(j * from / to)` and ends
-/// before `ceil((j + 1) * from / to)`. Both as vectors.
+/// Starts and ends of the `to` windows that divide `from` elements as evenly as possible: window `j` starts at `floor(j * from / to)`
+/// and ends before `ceil((j + 1) * from / to)`.
 pub(crate) fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
     if let (Some(from), Some(to @ 1..=TABLE)) = (from.as_int(), to.as_int()) {
         let start = (0..to).map(|j| j * from / to).collect::<Vec<_>>();
@@ -50,7 +50,7 @@ pub(crate) fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
     (start, cx.div(reach, to))
 }
 
-/// No window of [`adaptive`] is longer.
+/// The length of the longest window of [`adaptive`], or a bound for it if the sizes are not known.
 pub(crate) fn adaptive_length(from: &Expr, to: &Expr) -> Expr {
     if let (Some(from), Some(to @ 1..)) = (from.as_int(), to.as_int()) {
         let length = |j: i64| ((j + 1) * from + to - 1) / to - j * from / to;
@@ -59,7 +59,7 @@ pub(crate) fn adaptive_length(from: &Expr, to: &Expr) -> Expr {
     (from + (to - 1)).floor_div(to) + 1
 }
 
-/// `x` with each vector along `axis` multiplied by a `(from, to)` matrix.
+/// Each vector of `x` along `axis` times a `(from, to)` matrix.
 pub(crate) fn product_along(cx: &Cx, x: Value, axis: usize, matrix: Value) -> Value {
     let last = cx.rank(x).saturating_sub(1);
     if axis + 1 == last {
@@ -69,7 +69,7 @@ pub(crate) fn product_along(cx: &Cx, x: Value, axis: usize, matrix: Value) -> Va
     cx.swap_axes(product, axis, last)
 }
 
-/// One number for all dimensions, or one for each.
+/// `given`, if it is one number repeated for each of `n` dimensions.
 pub(crate) fn per_dim(given: &[i64], n: usize) -> Vec<i64> {
     match given {
         [one] => vec![*one; n],

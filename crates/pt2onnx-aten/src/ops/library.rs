@@ -280,3 +280,31 @@ fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     }
     Ok(results.to_vec().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn rotary_embedding_by_its_definition() {
+        check!("onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]", @"
+        (float[1,2,s0,4] x, float[1,s0,2] c, float[1,s0,2] s) => (float[1,2,s0,4] RotaryEmbedding)
+        <
+          int64[1] val_0 = {1},
+          int64[2] val_1 = {2, 2}
+        >
+        {
+          val_2 = Unsqueeze (c, val_0)
+          val_3 = Unsqueeze (s, val_0)
+          val_4, val_5 = Split <axis: int = 3> (x, val_1)
+          val_6 = Mul (val_2, val_4)
+          val_7 = Mul (val_3, val_5)
+          val_8 = Sub (val_6, val_7)
+          val_9 = Mul (val_3, val_4)
+          val_10 = Mul (val_2, val_5)
+          val_11 = Add (val_9, val_10)
+          RotaryEmbedding = Concat <axis: int = 3> (val_8, val_11)
+        }
+        ");
+    }
+}

@@ -1,32 +1,32 @@
-//! Options that choose among what the library has, with the help text of each.
+//! Flags that choose one of several values, with a help text for each value.
 
 use clap::ValueEnum;
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Weights {
-    /// Into the model file; above 2 GiB, or with a name or size for data files, external
+    /// Embed them; above 2 GiB, or if a name or size of data files is given, as `external`
     #[default]
     Auto,
-    /// Into the model file
+    /// Write them into the model file
     Embed,
-    /// Into a file of their own, which must stay beside OUT.onnx
+    /// Write them into a data file, which must stay beside OUT.onnx
     External,
-    /// Nowhere: OUT.onnx refers to the archive, which must stay where it is, in the same folder or below
+    /// Write none: OUT.onnx refers to the archive, which must stay in the same folder or below
     Link,
-    /// Nowhere: `pt2onnx apply-weights` completes the model
+    /// Write none: `pt2onnx apply-weights` adds them later
     None,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Place {
-    /// Into the model file; above 2 GiB, or with a name or size for data files, external
+    /// Embed them; above 2 GiB, or if a name or size of data files is given, as `external`
     #[default]
     Auto,
-    /// Into the model file
+    /// Write them into the model file
     Embed,
-    /// Into a file of their own, which must stay beside OUT.onnx
+    /// Write them into a data file, which must stay beside OUT.onnx
     External,
-    /// Nowhere: OUT.onnx refers to the files given, which must stay where they are, in the same folder or below
+    /// Write none: OUT.onnx refers to the given files, which must stay in the same folder or below
     Link,
 }
 
@@ -43,27 +43,27 @@ impl From<Place> for pt2onnx::Weights {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum State {
-    /// They are lost, with a warning for each
+    /// Drop them, with a warning for each
     #[default]
     Drop,
-    /// They become outputs, named as the buffer (NAME.next for inputs)
+    /// Make them outputs with the name of the buffer (NAME.next for inputs)
     Outputs,
-    /// Buffers become inputs NAME and outputs NAME.next, so that a caller can loop
+    /// Make buffers inputs NAME and outputs NAME.next, so that a caller can loop
     Pairs,
-    /// They are an error
+    /// Report an error
     Error,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Operators {
-    /// They are errors, all of which are listed
+    /// Report an error that lists all of them
     #[default]
     Onnx,
-    /// They become nodes of their own domain; ATen's of org.pytorch.aten
+    /// Make them nodes of their own domain, those of ATen of org.pytorch.aten
     Fallthrough,
-    /// ATen's become nodes of org.pytorch.aten, others are errors
+    /// Make those of ATen nodes of org.pytorch.aten; report an error for others
     AtenFallback,
-    /// All ATen ops become nodes of org.pytorch.aten, also those that can be translated
+    /// Make all ATen ops nodes of org.pytorch.aten, even those that have a translation
     Aten,
 }
 
@@ -91,10 +91,10 @@ impl From<State> for pt2onnx::State {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Metadata {
-    /// All that torch.onnx.export tells: modules, FX nodes, stack traces, the graph's signature
+    /// As torch.onnx.export: modules, FX nodes, stack traces, the graph's signature
     #[default]
     Full,
-    /// Modules and names, no stack traces and no text of FX nodes
+    /// Modules and names, without stack traces and FX nodes
     Basic,
     /// Nothing
     None,
@@ -112,17 +112,17 @@ impl From<Metadata> for pt2onnx::Detail {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Target {
-    /// The standard; a warning says what ONNX Runtime has no kernel for
+    /// Any runtime; a warning tells which operators ONNX Runtime has no kernel for
     #[default]
     Standard,
-    /// ONNX Runtime: as ort-cpu, with its own operator for attention, which takes fewer nodes
+    /// ONNX Runtime: as ort-cpu, and with its own attention operator
     Ort,
-    /// ONNX Runtime on the CPU, in ONNX's operators: casts where it has no kernel for an element type
+    /// ONNX Runtime on the CPU: with casts where it has no kernel for an element type
     OrtCpu,
-    /// NVIDIA TensorRT: what it cannot run is an error
+    /// NVIDIA TensorRT: report an error for operators that it cannot run
     #[value(name = "tensorrt")]
     TensorRt,
-    /// tract: what it cannot run is an error
+    /// tract: report an error for operators that it cannot run
     Tract,
 }
 

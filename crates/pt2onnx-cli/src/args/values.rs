@@ -1,31 +1,13 @@
-//! Values of options, read from text.
+//! Parsing the values of flags.
 
-use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames};
+use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames, parse_bytes};
 use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
-/// A number of bytes, with a unit or without.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
-        "" | "B" => 1,
-        "kB" | "KB" => 1000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => 0,
-    };
-    let count: Option<u64> = digits.parse().ok();
-    let bytes = count.and_then(|n| n.checked_mul(unit)).filter(|_| unit > 0);
-    bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
-}
-
 pub(super) fn alignment(text: &str) -> Result<u64, String> {
-    let aligned = bytes(text)?;
+    let aligned = parse_bytes(text)?;
     match aligned.is_power_of_two() {
         true => Ok(aligned),
-        false => Err("an alignment is a power of two".to_owned()),
+        false => Err("an alignment must be a power of two".to_owned()),
     }
 }
 
@@ -45,14 +27,14 @@ pub(super) fn report(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|e| e.to_str()) {
         Some("md" | "json") => Ok(path),
-        _ => Err("the name of a report ends in .md or .json".to_owned()),
+        _ => Err("the name of a report must end in .md or .json".to_owned()),
     }
 }
 
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("it has the form KEY=VALUE".to_owned()),
+        _ => Err("it must have the form KEY=VALUE".to_owned()),
     }
 }
 
@@ -65,20 +47,20 @@ pub(super) fn output_names(text: &str) -> Result<OutputNames, String> {
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.rsplit_once('=').filter(|(a, b)| !a.is_empty() && !b.is_empty());
-    let (a, b) = pair.ok_or("something on both sides of `=` is needed")?;
+    let (a, b) = pair.ok_or("there must be text on both sides of `=`")?;
     Ok((a.to_owned(), b.to_owned()))
 }
 
 pub(super) fn version(text: &str) -> Result<(String, u32), String> {
     let (domain, version) = pair(text)?;
     let number = version.parse().ok().filter(|n| *n > 0);
-    let number = number.ok_or_else(|| format!("`{version}` is no version"))?;
+    let number = number.ok_or_else(|| format!("`{version}` is not a version number"))?;
     Ok((domain, number))
 }
 
 pub(super) fn size(text: &str) -> Result<(String, i64), String> {
     let (dim, size) = pair(text)?;
-    let size = size.parse().map_err(|_| format!("`{size}` is no size"))?;
+    let size = size.parse().map_err(|_| format!("`{size}` is not a number"))?;
     Ok((dim, size))
 }
 

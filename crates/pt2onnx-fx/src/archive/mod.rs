@@ -1,5 +1,5 @@
-//! `.pt2` archives. The one module that touches files: records are found through the zip's central directory and
-//! mapped, never read; tensors are views of the mapping. Nothing is executed, and of pickles only plain data are read.
+//! `.pt2` archives. This is the only module that opens files. Files are mapped into memory, and tensors are views of the mapping, so no
+//! weight is read until it is used. Nothing in a file is executed: pickles are read as plain data.
 
 mod open;
 mod payload;

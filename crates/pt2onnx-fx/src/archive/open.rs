@@ -16,7 +16,10 @@ pub struct Archive {
 pub(super) const FLAT_PROGRAM: &str = "serialized_exported_program.json";
 
 impl Archive {
-    /// Opens and maps an archive. Fails with [`Error::Layout`] where it is something else, naming what.
+    /// Opens and maps an archive.
+    ///
+    /// # Errors
+    /// [`Error::Layout`], which names what the file is, if it is not an archive; others if it cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let archive =
             Self { path: path.as_ref().to_path_buf(), records: Records::open(path.as_ref())? };
@@ -46,7 +49,7 @@ impl Archive {
         self.records().filter_map(model_name)
     }
 
-    /// Why this zip file is not an archive that can be read, if so.
+    /// Why this zip file is not an archive that can be read; `None` if it is one.
     fn refusal(&self) -> Option<NotAnArchive> {
         let holds = |start: &str| self.records().any(|r| r.starts_with(start));
         let text = |name: &str| {

@@ -22,8 +22,8 @@ pub(super) enum Payload {
 }
 
 impl Archive {
-    /// All tensors of `FOLDER/MODEL_KIND_config.json`; of `FOLDER/MODEL.pt` where torch 2.8 wrote the archive. Those that are
-    /// pickled one by one, as no plain tensors are, are an error where `used`, else left out.
+    /// All tensors of `FOLDER/MODEL_KIND_config.json`, or of `FOLDER/MODEL.pt` if torch 2.8 wrote the archive. Tensors that are not plain
+    /// are pickled one by one: they are an error if they are `used`, and left out otherwise.
     pub(super) fn payload(
         &self,
         what: &'static str,
@@ -61,8 +61,7 @@ impl Archive {
         Ok(payloads)
     }
 
-    /// The tensors of an archive of torch 2.1 to 2.7: what `torch.save` wrote, as one record. Versions before 2.3 called it
-    /// JSON, though it is none.
+    /// The tensors of an archive of torch 2.1 to 2.7: one record that `torch.save` wrote. Versions before 2.3 gave it the ending `.json`.
     pub(super) fn flat_payload(&self, name: &str) -> Result<Payloads> {
         let mut records = [format!("{name}.pt"), format!("{name}.json")].into_iter();
         let Some(record) = records.find(|record| self.records.has(record)) else {

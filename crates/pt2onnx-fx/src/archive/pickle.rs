@@ -1,7 +1,7 @@
 //! Pickles as data: reads the part of Python's pickle format that `torch.save` writes for nested values and tensors.
 //!
-//! Nothing is called or imported. An opcode or a global outside the lists here is an error that names it. Memory is
-//! in proportion to the pickle: values live in one arena, and whoever walks them bounds the walk.
+//! Nothing is called or imported. An opcode or a class that is not listed here is an error that names it. Values are stored in one arena,
+//! so memory is proportional to the pickle. Values may contain themselves: code that walks them must have a limit.
 
 use super::torch_types;
 use crate::error::PickleProblem as Problem;
@@ -20,10 +20,10 @@ pub(super) enum Value {
     None,
     Bool(bool),
     Int(i64),
-    /// A float; its value is of no use here.
+    /// A float. Its value is not kept.
     Float,
     Text(Arc<str>),
-    /// Bytes; their values are of no use here.
+    /// Bytes. Their values are not kept.
     Bytes,
     List(Vec<Id>),
     Tuple(Arc<[Id]>),
@@ -33,7 +33,7 @@ pub(super) enum Value {
     Global(Arc<str>),
     /// An object that is kept outside of the pickle: what `pickle` calls a persistent id.
     Persistent(Id),
-    /// What a global would make of its arguments (a tuple).
+    /// A call of a class or function with arguments (a tuple). It is not executed.
     Call {
         global: Arc<str>,
         arguments: Id,
@@ -41,7 +41,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// As Python calls its type.
+    /// Python's name of its type.
     pub(super) fn kind(&self) -> &str {
         match self {
             Value::None => "None",
@@ -125,7 +125,7 @@ mod op {
     pub const FRAME: u8 = 0x95;
 }
 
-/// What may be named. `torch` types and element types besides, see [`allowed`].
+/// Classes and functions that a pickle may name, besides element types and storage types ([`allowed`]).
 const GLOBALS: &[&str] = &[
     "collections.OrderedDict",
     "torch.Size",
@@ -143,14 +143,14 @@ const GLOBALS: &[&str] = &[
     "torch.nn.parameter.Buffer",
 ];
 
-/// Whether a global is data: nothing else may be named at all.
+/// Whether a pickle may name this class or function.
 fn allowed(name: &str) -> bool {
     GLOBALS.contains(&name)
         || torch_types::element_type(name).is_some()
         || torch_types::storage_type(name).is_some()
 }
 
-/// More values than this are no state dict. An opcode of one byte can make a value of many.
+/// The most values of a pickle. An opcode of one byte can make a large value.
 const MOST_VALUES: usize = 1 << 24;
 
 /// Reads a pickle of protocol 2 to 5.
@@ -184,133 +184,172 @@ impl<'a> Machine<'a> {
                 return Err(Problem::Large);
             }
             let at = self.at;
-            match self.byte()? {
-                op::PROTO => match self.byte()? {
-                    2..=5 => {}
-                    version => return Err(Problem::Protocol(version)),
-                },
-                op::FRAME => {
-                    self.take(8)?;
-                }
-                op::STOP => return self.pop(),
-                op::MARK => self.marks.push(self.stack.len()),
-                op::POP => {
-                    self.pop()?;
-                }
-                op::POP_MARK => {
-                    self.marked()?;
-                }
-                op::NONE => self.push(Value::None),
-                op::NEWTRUE => self.push(Value::Bool(true)),
-                op::NEWFALSE => self.push(Value::Bool(false)),
-                op::BININT1 => {
-                    let value = self.byte()?;
-                    self.push(Value::Int(value.into()));
-                }
-                op::BININT2 => {
-                    let value = u16::from_le_bytes(self.array()?);
-                    self.push(Value::Int(value.into()));
-                }
-                op::BININT => {
-                    let value = i32::from_le_bytes(self.array()?);
-                    self.push(Value::Int(value.into()));
-                }
-                op::LONG1 => {
-                    let value = self.long()?;
-                    self.push(Value::Int(value));
-                }
-                op::BINFLOAT => {
-                    self.take(8)?;
-                    self.push(Value::Float);
-                }
-                op::SHORT_BINUNICODE => {
-                    let length = self.byte()?;
-                    self.text(length.into())?;
-                }
-                op::BINUNICODE => {
-                    let length = u32::from_le_bytes(self.array()?);
-                    self.text(length.into())?;
-                }
-                op::BINUNICODE8 => {
-                    let length = u64::from_le_bytes(self.array()?);
-                    self.text(length)?;
-                }
-                op::SHORT_BINBYTES => {
-                    let length = self.byte()?;
-                    self.take(length.into())?;
-                    self.push(Value::Bytes);
-                }
-                op::BINBYTES => {
-                    let length = u32::from_le_bytes(self.array()?);
-                    self.take(length.into())?;
-                    self.push(Value::Bytes);
-                }
-                op::EMPTY_TUPLE => self.push(Value::Tuple([].into())),
-                op::TUPLE => {
-                    let items = self.marked()?;
-                    self.push(Value::Tuple(items.into()));
-                }
-                code @ (op::TUPLE1 | op::TUPLE2 | op::TUPLE3) => {
-                    let count = usize::from(code - op::TUPLE1) + 1;
-                    let from = self.floor(count)?;
-                    let items: Arc<[Id]> = self.stack.drain(from..).collect();
-                    self.push(Value::Tuple(items));
-                }
-                op::EMPTY_LIST => self.push(Value::List(Vec::new())),
-                op::APPEND => {
-                    let item = self.pop()?;
-                    self.append(vec![item])?;
-                }
-                op::APPENDS => {
-                    let items = self.marked()?;
-                    self.append(items)?;
-                }
-                op::EMPTY_DICT => self.push(Value::Dict(Vec::new())),
-                op::SETITEM => {
-                    let (value, key) = (self.pop()?, self.pop()?);
-                    self.set(vec![key, value])?;
-                }
-                op::SETITEMS => {
-                    let items = self.marked()?;
-                    self.set(items)?;
-                }
-                op::GLOBAL => {
-                    let (module, name) = (self.line()?, self.line()?);
-                    self.global(&module, &name)?;
-                }
-                op::STACK_GLOBAL => {
-                    let (name, module) = (self.pop_text()?, self.pop_text()?);
-                    self.global(&module, &name)?;
-                }
-                op::BINPERSID => {
-                    let id = self.pop()?;
-                    self.push(Value::Persistent(id));
-                }
-                op::REDUCE => self.reduce()?,
-                op::BUILD => self.build()?,
-                op::BINGET => {
-                    let key = self.byte()?;
-                    self.recall(key.into())?;
-                }
-                op::LONG_BINGET => {
-                    let key = u32::from_le_bytes(self.array()?);
-                    self.recall(key)?;
-                }
-                op::BINPUT => {
-                    let key = self.byte()?;
-                    self.memoize(key.into())?;
-                }
-                op::LONG_BINPUT => {
-                    let key = u32::from_le_bytes(self.array()?);
-                    self.memoize(key)?;
-                }
-                op::MEMOIZE => {
-                    let key = u32::try_from(self.memo.len()).map_err(|_| Problem::Truncated)?;
-                    self.memoize(key)?;
-                }
-                code => return Err(Problem::Opcode { code, at }),
+            let code = self.byte()?;
+            if code == op::STOP {
+                return self.pop();
+            }
+            let known = self.plain(code)?
+                || self.collection(code)?
+                || self.object(code)?
+                || self.memory(code)?;
+            if !known {
+                return Err(Problem::Opcode { code, at });
             }
         }
+    }
+
+    /// Opcodes that push a plain value. Returns whether this is one.
+    fn plain(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::NONE => self.push(Value::None),
+            op::NEWTRUE => self.push(Value::Bool(true)),
+            op::NEWFALSE => self.push(Value::Bool(false)),
+            op::BININT1 => {
+                let value = self.byte()?;
+                self.push(Value::Int(value.into()));
+            }
+            op::BININT2 => {
+                let value = u16::from_le_bytes(self.array()?);
+                self.push(Value::Int(value.into()));
+            }
+            op::BININT => {
+                let value = i32::from_le_bytes(self.array()?);
+                self.push(Value::Int(value.into()));
+            }
+            op::LONG1 => {
+                let value = self.long()?;
+                self.push(Value::Int(value));
+            }
+            op::BINFLOAT => {
+                self.take(8)?;
+                self.push(Value::Float);
+            }
+            op::SHORT_BINUNICODE => {
+                let length = self.byte()?;
+                self.text(length.into())?;
+            }
+            op::BINUNICODE => {
+                let length = u32::from_le_bytes(self.array()?);
+                self.text(length.into())?;
+            }
+            op::BINUNICODE8 => {
+                let length = u64::from_le_bytes(self.array()?);
+                self.text(length)?;
+            }
+            op::SHORT_BINBYTES => {
+                let length = self.byte()?;
+                self.take(length.into())?;
+                self.push(Value::Bytes);
+            }
+            op::BINBYTES => {
+                let length = u32::from_le_bytes(self.array()?);
+                self.take(length.into())?;
+                self.push(Value::Bytes);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of tuples, lists and dicts. Returns whether this is one.
+    fn collection(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::EMPTY_TUPLE => self.push(Value::Tuple([].into())),
+            op::TUPLE => {
+                let items = self.marked()?;
+                self.push(Value::Tuple(items.into()));
+            }
+            code @ (op::TUPLE1 | op::TUPLE2 | op::TUPLE3) => {
+                let count = usize::from(code - op::TUPLE1) + 1;
+                let from = self.floor(count)?;
+                let items: Arc<[Id]> = self.stack.drain(from..).collect();
+                self.push(Value::Tuple(items));
+            }
+            op::EMPTY_LIST => self.push(Value::List(Vec::new())),
+            op::APPEND => {
+                let item = self.pop()?;
+                self.append(vec![item])?;
+            }
+            op::APPENDS => {
+                let items = self.marked()?;
+                self.append(items)?;
+            }
+            op::EMPTY_DICT => self.push(Value::Dict(Vec::new())),
+            op::SETITEM => {
+                let (value, key) = (self.pop()?, self.pop()?);
+                self.set(vec![key, value])?;
+            }
+            op::SETITEMS => {
+                let items = self.marked()?;
+                self.set(items)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of classes and objects. Returns whether this is one.
+    fn object(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::GLOBAL => {
+                let (module, name) = (self.line()?, self.line()?);
+                self.global(&module, &name)?;
+            }
+            op::STACK_GLOBAL => {
+                let (name, module) = (self.pop_text()?, self.pop_text()?);
+                self.global(&module, &name)?;
+            }
+            op::BINPERSID => {
+                let id = self.pop()?;
+                self.push(Value::Persistent(id));
+            }
+            op::REDUCE => self.reduce()?,
+            op::BUILD => self.build()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of the pickle itself, of the stack, and of what is remembered. Returns whether this is one.
+    fn memory(&mut self, code: u8) -> Read<bool> {
+        match code {
+            op::PROTO => match self.byte()? {
+                2..=5 => {}
+                version => return Err(Problem::Protocol(version)),
+            },
+            op::FRAME => {
+                self.take(8)?;
+            }
+            op::MARK => self.marks.push(self.stack.len()),
+            op::POP => {
+                self.pop()?;
+            }
+            op::POP_MARK => {
+                self.marked()?;
+            }
+            op::BINGET => {
+                let key = self.byte()?;
+                self.recall(key.into())?;
+            }
+            op::LONG_BINGET => {
+                let key = u32::from_le_bytes(self.array()?);
+                self.recall(key)?;
+            }
+            op::BINPUT => {
+                let key = self.byte()?;
+                self.memoize(key.into())?;
+            }
+            op::LONG_BINPUT => {
+                let key = u32::from_le_bytes(self.array()?);
+                self.memoize(key)?;
+            }
+            op::MEMOIZE => {
+                let key = u32::try_from(self.memo.len()).map_err(|_| Problem::Truncated)?;
+                self.memoize(key)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn take(&mut self, length: u64) -> Read<&'a [u8]> {
@@ -365,7 +404,7 @@ impl<'a> Machine<'a> {
         self.arena.push(value);
     }
 
-    /// Where the topmost values start; they must be above the last mark.
+    /// Where the topmost `count` values start. They must be above the last mark.
     fn floor(&self, count: usize) -> Read<usize> {
         let from = self.stack.len().checked_sub(count);
         let lowest = self.marks.last().copied().unwrap_or_default();
@@ -382,7 +421,7 @@ impl<'a> Machine<'a> {
         self.stack.pop().ok_or(Problem::Stack)
     }
 
-    /// What is above the last mark, which goes too.
+    /// Removes the last mark and the values above it, and returns these.
     fn marked(&mut self) -> Read<Vec<Id>> {
         let mark = self.marks.pop().ok_or(Problem::Stack)?;
         Ok(self.stack.split_off(mark))
@@ -451,7 +490,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Sets attributes: an `OrderedDict`'s `_metadata`, which says nothing of values, is all there is.
+    /// Sets attributes. Only dicts may have any (`OrderedDict._metadata`), and they are ignored.
     fn build(&mut self) -> Read<()> {
         self.pop()?;
         match self.top_mut()? {

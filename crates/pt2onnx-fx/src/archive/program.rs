@@ -17,13 +17,19 @@ use std::path::Path;
 
 /// Opens an archive and reads its program: the only one, or the one called "model".
 ///
-/// The file is mapped for as long as the program or any of its tensors lives; it must not change meanwhile.
+/// The file stays mapped as long as the program or one of its tensors exists, and must not change meanwhile.
+///
+/// # Errors
+/// If the file cannot be read, is not an archive, or is damaged.
 pub fn read(path: impl AsRef<Path>) -> Result<ExportedProgram> {
     Archive::open(path)?.program(None)
 }
 
-/// Reads a program's JSON (`models/NAME.json` of an archive) together with tensors that are already in memory:
-/// `state` and `constants` by qualified name, as [`ExportedProgram`] has them.
+/// Reads a program from its JSON (`models/NAME.json` of an archive) and tensors that are already in memory:
+/// `state` and `constants` by qualified name, as in [`ExportedProgram`].
+///
+/// # Errors
+/// If the JSON is not a program, or a tensor that it uses is missing.
 pub fn from_json(
     json: &[u8],
     state: IndexMap<String, Tensor>,
@@ -33,12 +39,15 @@ pub fn from_json(
     finish(parsed, state, constants, &Place::Memory)
 }
 
-/// Most bytes by which tensors may be larger than their records, all together: views with strides of 0, as `expand` makes
-/// them, repeat bytes, and could make a small archive fill a disk.
+/// The most bytes by which all tensors together may be larger than their records. Views with strides of 0, which `expand` makes, repeat
+/// bytes: with them a small archive could fill a disk.
 const MAX_REPEATED: usize = 1 << 30;
 
 impl Archive {
-    /// Reads a model's program and maps its tensors. Without a name: the only model, or the one called "model".
+    /// Reads a program and maps its tensors. Without a name: the only program, or the one called "model".
+    ///
+    /// # Errors
+    /// If there is no such program, or the archive is damaged.
     pub fn program(&self, model: Option<&str>) -> Result<ExportedProgram> {
         let models: Vec<&str> = self.models().collect();
         let owned = || models.iter().map(|m| m.to_string()).collect();
@@ -104,7 +113,7 @@ fn target(input: &InputSpec) -> Option<&str> {
     }
 }
 
-/// Joins program and tensors, and sees that what the signature names is there.
+/// Joins a program and its tensors, and checks that all tensors that the signature names exist.
 fn finish(
     parsed: build::Parsed,
     state: IndexMap<String, Tensor>,

@@ -1,4 +1,4 @@
-//! The zip container: mapping the file and finding each record's bytes in it. Zips within zips are views of the same map.
+//! The zip container: maps a file and finds the bytes of each record. A zip within a zip is a view of the same mapping.
 
 use crate::error::{Error, NotAnArchive, Place, RecordProblem, Result};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use zip::{
 /// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    /// What the zip is: a file, a record of one.
+    /// The zip: a file, or a record of one.
     pub(super) place: Place,
     bytes: Storage,
     /// By name without the folder that PyTorch puts all records in.
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 impl Records {
-    /// Of a file, which is mapped.
+    /// Maps a file.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let path = Arc::new(path.to_path_buf());
         let io = |source| Error::Io { path: path.clone(), source };
@@ -39,7 +39,7 @@ impl Records {
         Self::new(Place::File(path), bytes)
     }
 
-    /// Of a zip in these bytes.
+    /// Finds the records of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
         let entries = entries(&place, bytes.bytes())?;
         Ok(Self { place, bytes, entries })
@@ -69,7 +69,7 @@ impl Records {
         self.bytes.slice(self.entries.get(name)?.range.clone())
     }
 
-    /// A record that is to be parsed: its checksum is held against its bytes. Those of tensors are not, they are not read.
+    /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.
     pub(super) fn checked(&self, name: &str) -> Result<(Storage, Place)> {
         let (storage, place) = self.required(name)?;
         let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
@@ -152,7 +152,7 @@ fn folder<T>(found: &[(String, T)]) -> String {
     folder
 }
 
-/// Records, from header to end, that share bytes are no work of PyTorch's.
+/// Checks that no records overlap, headers included.
 fn disjoint(place: &Place, mut occupied: Vec<(u64, u64, String)>) -> Result<()> {
     occupied.sort();
     for ((_, end, first), (start, _, second)) in occupied.iter().zip(occupied.iter().skip(1)) {

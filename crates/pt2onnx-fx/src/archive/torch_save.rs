@@ -10,15 +10,17 @@ use indexmap::IndexMap;
 use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
 use std::path::Path;
 
-/// Reads the tensors that `torch.save(model.state_dict(), path)` wrote, mapped as an archive's are, by name.
+/// Reads the tensors that `torch.save(model.state_dict(), path)` wrote, by name. They are mapped, as those of archives are, and nothing
+/// is executed.
 ///
-/// A dict of anything but tensors, and files of PyTorch before 1.6, are errors that say so. Nothing is executed.
+/// # Errors
+/// If the file is not a dict of tensors, or PyTorch before 1.6 wrote it.
 pub fn state_dict(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>> {
     let records = Records::open(path.as_ref()).map_err(not_saved)?;
     Saved::open(records)?.tensors()
 }
 
-/// The same error, but it is no archive of a program that was looked for.
+/// The same error, of a file that should have been one of `torch.save`.
 fn not_saved(error: Error) -> Error {
     match error {
         Error::Layout { place, found } => Error::Saved { place, found },
@@ -98,7 +100,7 @@ impl Saved {
         })
     }
 
-    /// The tensor that a call stands for; what else it is, if none; `None` where the call's arguments make no sense.
+    /// The tensor that a call makes. `Err` says what it is if it is no tensor; `None` if its arguments are wrong.
     fn resolve(&self, id: Id) -> Result<Option<Result<Tensor, TensorError>>, String> {
         let mut value = self.pickle.get(id).clone();
         // Parameters wrap tensors. A loop: a hostile pickle may wrap as often as it likes.
@@ -212,7 +214,7 @@ impl Saved {
         }
     }
 
-    /// That values are as stored: neither conjugated nor negated lazily.
+    /// Checks that the values are those in the storage: neither conjugated nor negated lazily.
     fn unflagged(&self, state: &[Id]) -> Result<(), String> {
         let flags = state.first().map(|&state| self.pickle.get(state));
         match flags {

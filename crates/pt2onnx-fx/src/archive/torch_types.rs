@@ -1,8 +1,8 @@
-//! Element types by the names that pickles give them.
+//! Element types by their names in pickles.
 
 use pt2onnx_tensor::DType;
 
-/// The element type that a global names: `torch.float32`.
+/// The element type of a Python name: `torch.float32`.
 pub(super) fn element_type(global: &str) -> Option<DType> {
     Some(match global.strip_prefix("torch.")? {
         "float64" => DType::F64,
@@ -30,7 +30,7 @@ pub(super) fn element_type(global: &str) -> Option<DType> {
     })
 }
 
-/// The element type of a class of storages, `None` within where it has none: `torch.FloatStorage`.
+/// The element type of a class of storages (`Some(None)` if it is untyped): `torch.FloatStorage`.
 pub(super) fn storage_type(global: &str) -> Option<Option<DType>> {
     let class = match global.strip_prefix("torch.")? {
         "storage.UntypedStorage" | "UntypedStorage" => return Some(None),

@@ -1,4 +1,4 @@
-//! Where and how a tensor lies in memory, as PyTorch says it.
+//! Devices, layouts and memory formats of tensors.
 
 use super::name::Name;
 use std::fmt;
@@ -6,6 +6,7 @@ use std::fmt;
 /// `torch.memory_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
+#[non_exhaustive]
 pub enum MemoryFormat {
     Contiguous,
     ChannelsLast,
@@ -16,6 +17,7 @@ pub enum MemoryFormat {
 /// `torch.layout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
+#[non_exhaustive]
 pub enum Layout {
     Strided,
     SparseCoo,

@@ -5,7 +5,7 @@ use pt2onnx_symbolic::Expr;
 
 impl ExportedProgram {
     /// Adds what the guards say to the constraints. PyTorch checks them whenever the program runs, so that they
-    /// hold of all its inputs. A guard that is not understood is left out.
+    /// hold for all its inputs. A guard that cannot be parsed is left out.
     pub fn assume_guards(&mut self) {
         for guard in &self.guards {
             if let Some(condition) = condition(guard, &self.graph) {

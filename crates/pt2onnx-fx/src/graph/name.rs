@@ -2,5 +2,5 @@
 
 use smol_str::SmolStr;
 
-/// Name of a node or value: an FX name, unique in its graph. Cheap to clone; a short one lies in place.
+/// Name of an FX node or value, unique in its graph. Cheap to clone: short names are stored inline.
 pub type Name = SmolStr;

@@ -22,7 +22,7 @@ pub struct Graph {
     pub inputs: Vec<Argument>,
     /// Results.
     pub outputs: Vec<Argument>,
-    /// What is known of each named value; a body lists also the values it is given. Clones of a graph share it until one is changed.
+    /// The types of all named values, a body's inputs among them. Clones of a graph share this map until one of them is changed.
     pub values: Arc<Values>,
     /// Whether a body returns a bare tensor rather than a tuple.
     pub is_single_tensor_return: bool,
@@ -31,17 +31,17 @@ pub struct Graph {
 /// A call of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Name of the FX node; that of the only result where there is one tensor.
+    /// Name of the FX node. It is also the name of the result if that is one tensor.
     pub name: Name,
-    /// What is called.
+    /// The operator or function that is called.
     pub target: OpName,
-    /// Arguments that were given; those at their default are mostly absent.
+    /// Arguments. Most of those that have their default value are absent.
     pub args: Vec<NamedArg>,
     /// Results, naming the values they define.
     pub outputs: Vec<Argument>,
     /// Whether a higher-order op returns a bare tensor rather than a tuple; `None` for ordinary operators.
     pub single_return: Option<bool>,
-    /// Where it came from.
+    /// The source line and module that it comes from.
     pub meta: Arc<NodeMeta>,
 }
 
@@ -51,7 +51,7 @@ impl Node {
         self.args.iter().find(|a| &*a.name == name).map(|a| &a.value)
     }
 
-    /// The bodies that it is given: a higher-order op; others have none.
+    /// The bodies of a higher-order op; other nodes have none.
     pub fn bodies(&self) -> impl Iterator<Item = &Graph> {
         let args = self.target.is_higher_order().then_some(&self.args);
         args.into_iter().flatten().filter_map(|a| match &a.value {
@@ -60,7 +60,7 @@ impl Node {
         })
     }
 
-    /// As [`bodies`](Self::bodies), to be changed.
+    /// As [`bodies`](Self::bodies), mutable.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
         let args = self.target.is_higher_order().then_some(&mut self.args);
         args.into_iter().flatten().filter_map(|a| match &mut a.value {
@@ -76,7 +76,7 @@ impl Node {
         names
     }
 
-    /// Names of all values the node reads, in order; those read by bodies are the bodies' arguments, listed too.
+    /// Names of all values that the node reads, in order. What its bodies read is among them, because it is passed to them as arguments.
     pub fn input_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
         self.args.iter().for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
@@ -85,12 +85,12 @@ impl Node {
 }
 
 impl Graph {
-    /// What is known of each named value, to be changed.
+    /// The types of all named values, mutable.
     pub fn values_mut(&mut self) -> &mut Values {
         Arc::make_mut(&mut self.values)
     }
 
-    /// The tensor of this name.
+    /// The type of the tensor of this name; `None` if there is no such tensor.
     pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
         match self.values.get(name) {
             Some(ValueMeta::Tensor(meta)) => Some(meta),
@@ -113,6 +113,7 @@ pub struct NamedArg {
 /// How an argument was passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
+#[non_exhaustive]
 pub enum ArgKind {
     /// Written before schema 8.7.
     #[default]
@@ -123,16 +124,17 @@ pub enum ArgKind {
 
 /// A value or the name of one: what a call may take or return.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Argument {
     /// Python's None.
     None,
     /// A tensor.
     Tensor(Name),
-    /// A list of tensors; an empty list of anything is written as this.
+    /// A list of tensors. The empty list of any kind is stored as this.
     Tensors(Vec<Name>),
     /// `Tensor?` that is given (`None` otherwise).
     OptionalTensor(Option<Name>),
-    /// A list with gaps, as `index` takes.
+    /// A list of tensors and `None`, as `index` takes.
     OptionalTensors(Vec<Option<Name>>),
     /// Lists of tensors.
     NestedTensors(Vec<Vec<Name>>),
@@ -200,8 +202,8 @@ pub enum SymArg<T> {
     Name(Name),
     /// A known value.
     Value(T),
-    /// An expression over the program's symbols, of which no node computes the value. No archive has it, passes write it:
-    /// only as the integer of [`Argument::SymInt`] and [`Argument::SymInts`].
+    /// An expression over the program's symbols that no node computes. Only passes make it, and only as an integer of
+    /// [`Argument::SymInt`] or [`Argument::SymInts`].
     Expr(Expr),
 }
 
@@ -252,7 +254,7 @@ impl Argument {
         }
     }
 
-    /// Calls `f` with the name of every value in it, in order. Bodies are closed and are not entered.
+    /// Calls `f` with the name of every value in it, in order. Names within bodies are not visited.
     pub fn for_each_name<'a>(&'a self, f: &mut dyn FnMut(&'a Name)) {
         fn sym<'a, T>(args: &'a [SymArg<T>], f: &mut dyn FnMut(&'a Name)) {
             args.iter().for_each(|a| {
@@ -273,7 +275,7 @@ impl Argument {
         }
     }
 
-    /// As [`Argument::for_each_name`], to rename the values.
+    /// As [`Argument::for_each_name`], with mutable names.
     pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(&mut Name)) {
         fn sym<T>(args: &mut [SymArg<T>], f: &mut dyn FnMut(&mut Name)) {
             args.iter_mut().for_each(|a| {

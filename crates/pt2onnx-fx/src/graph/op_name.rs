@@ -1,4 +1,4 @@
-//! Names of what a node calls.
+//! Names of operators and functions that nodes call.
 
 use super::name::Name;
 use std::{fmt, ops::Deref, sync::Arc};
@@ -7,7 +7,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpName(Arc<OpParts>);
 
-/// What an [`OpName`] is made of.
+/// The parts of an [`OpName`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpParts {
     /// `aten`, `prims`, `higher_order`, the library of a custom op; for plain functions their module:
@@ -20,7 +20,7 @@ pub struct OpParts {
 }
 
 impl OpName {
-    /// Of a target as the archive writes it: `torch.ops.aten.add.Tensor`, `_operator.add`, `torch.ops.higher_order.cond`.
+    /// Parses a target as the archive writes it: `torch.ops.aten.add.Tensor`, `_operator.add`, `torch.ops.higher_order.cond`.
     pub fn parse(target: &str) -> Self {
         let (namespace, name, overload) = match target.strip_prefix("torch.ops.") {
             Some(op) => {
@@ -38,7 +38,7 @@ impl OpName {
         Self::new(namespace, name, overload)
     }
 
-    /// Of an operator with an overload; without, that of a function or higher-order op.
+    /// The name of an operator. Without overload, the name of a function or higher-order op.
     pub fn new(namespace: &str, name: &str, overload: &str) -> Self {
         Self(Arc::new(OpParts {
             namespace: namespace.into(),

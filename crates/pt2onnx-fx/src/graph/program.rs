@@ -13,14 +13,14 @@ use pt2onnx_tensor::Tensor;
 pub struct ExportedProgram {
     /// The graph.
     pub graph: Graph,
-    /// What each input and output of the graph is.
+    /// The meaning of each input and output of the graph.
     pub signature: GraphSignature,
-    /// What is known of the symbols: from `range_constraints`, after the passes also from run-time assertions.
-    /// See [`ExportedProgram::assume_guards`].
+    /// Ranges and relations of the symbols: from `range_constraints`, and after the passes also from run-time assertions.
+    /// [`ExportedProgram::assume_guards`] adds the guards.
     pub constraints: Constraints,
     /// Ranges of symbols and of derived expressions (`2*s0`), as written.
     pub range_constraints: Vec<(String, Range)>,
-    /// Python expressions over `L['x'].size()[0]` that held at export.
+    /// Python conditions over sizes of inputs (`L['x'].size()[0]`) that were true at export.
     pub guards: Vec<String>,
     /// Calling conventions: that of the program (`fqn` empty) and of preserved submodules.
     pub module_call_graph: Vec<ModuleCallEntry>,
@@ -46,32 +46,32 @@ pub struct ExportedProgram {
 pub enum Constant {
     /// A tensor.
     Tensor(Tensor),
-    /// An object that only Python can read: its record's name. It is not read.
+    /// An object that only Python can read. It is not read.
     Opaque {
         /// Name of the record: `custom_obj_0`.
         record: String,
     },
 }
 
-/// A tensor that is not the same after the program ran.
+/// A write of the program into one of its parameters, buffers, constants or inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
-    /// What is written into.
+    /// The kind of tensor that is written into.
     pub kind: MutationKind,
     /// Qualified name of the parameter, buffer or constant; name of the user input.
     pub target: Name,
-    /// Name of the placeholder: the value before.
+    /// Name of the input that holds the value before.
     pub input: Name,
-    /// Name of the value after; as large and of the same type as the input. It is no output of the graph unless the
-    /// signature already said so.
+    /// Name of the value after, which has the type and sizes of the input. It is an output of the graph only if the signature
+    /// says so.
     pub value: Name,
-    /// The node of the last write, as the archive named it; `None` where the signature told of the write.
+    /// The node of the last write, by its name in the archive; `None` for a write that the signature lists.
     pub node: Option<Name>,
     /// The user's line of the last write, if known: `model.py:12: self.steps.add_(1)`.
     pub source: Option<String>,
 }
 
-/// What a program writes into.
+/// The kind of tensor that a program writes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum MutationKind {
@@ -81,7 +81,7 @@ pub enum MutationKind {
     UserInput,
 }
 
-/// What each input and output of a graph is, in the order of the graph's.
+/// The meaning of each input and output of a graph, in the order of the graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphSignature {
     /// Inputs.
@@ -90,7 +90,7 @@ pub struct GraphSignature {
     pub outputs: Vec<OutputSpec>,
 }
 
-/// What an input of a graph is.
+/// The meaning of an input of a graph.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum InputSpec {
@@ -135,9 +135,10 @@ pub enum ConstantValue {
     Bool(bool),
 }
 
-/// What an output of a graph is.
+/// The meaning of an output of a graph.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
+#[non_exhaustive]
 pub enum OutputSpec {
     UserOutput(Argument),
     Loss(Name),
@@ -199,7 +200,7 @@ impl OutputSpec {
 }
 
 impl OutputSpec {
-    /// As [`OutputSpec::name`], to rename the value.
+    /// As [`OutputSpec::name`], mutable.
     pub(crate) fn name_mut(&mut self) -> Option<&mut Name> {
         match self {
             OutputSpec::UserOutput(_) => None,

@@ -1,4 +1,4 @@
-//! A node in messages.
+//! How messages name a node.
 
 use super::{
     meta::{SourceLine, source_line},
@@ -8,12 +8,12 @@ use super::{
 };
 use std::sync::Arc;
 
-/// A node, for messages about it.
+/// A node in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Name of the node.
     pub node: Name,
-    /// What it calls.
+    /// The operator or function that it calls.
     pub target: OpName,
     /// Path of the module it ran in: `layer1.0`; empty for the root, `None` if not known.
     pub module: Option<Name>,
@@ -21,7 +21,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Of a node.
+    /// Describes a node.
     pub fn of(node: &Node) -> Self {
         Self {
             node: node.name.clone(),

@@ -1,4 +1,4 @@
-//! What is known of values: types, sizes, strides.
+//! Types, sizes and strides of values.
 
 use super::{
     device::{Device, Layout},
@@ -9,10 +9,10 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxBuildHasher;
 
-/// What is known of each value of a graph.
+/// The types of the values of a graph, by name.
 pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
 
-/// What is known of a value.
+/// The type of a value, and its size or expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueMeta {
     /// A tensor.
@@ -51,10 +51,10 @@ impl From<TensorMeta> for ValueMeta {
     }
 }
 
-/// The value an expression had for the example inputs.
+/// The value that an expression had for the example inputs.
 pub type Hint = Scalar;
 
-/// What is known of a tensor.
+/// The type, sizes and layout of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMeta {
     /// Element type.
@@ -63,18 +63,18 @@ pub struct TensorMeta {
     pub sizes: Vec<Expr>,
     /// Strides, in elements.
     pub strides: Vec<Expr>,
-    /// First element in the storage.
+    /// Index of the first element in the storage.
     pub storage_offset: Expr,
-    /// Whether autograd follows it.
+    /// Whether autograd computes its gradient.
     pub requires_grad: bool,
-    /// Where it lived.
+    /// The device that it was on at export.
     pub device: Device,
     /// Dense or one of the sparse layouts.
     pub layout: Layout,
 }
 
 impl TensorMeta {
-    /// Of a tensor with values.
+    /// Describes a tensor with data.
     pub(crate) fn of(tensor: &Tensor) -> Self {
         let int = |&size: &usize| Expr::int(i64::try_from(size).unwrap_or(i64::MAX));
         Self {

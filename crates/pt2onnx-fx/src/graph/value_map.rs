@@ -1,27 +1,27 @@
-//! Tables with an entry for some values of a graph.
+//! Maps from values of a graph to anything.
 
 use super::{node::Graph, value::Values};
 use rustc_hash::FxHashMap;
 
-/// Something about values of a graph, by name. It lies in the order of [`Graph::values`]: in a long graph, what is said of
-/// neighbours are neighbours too, which they are in no table of names.
+/// A map from values of a graph, by name. Entries are stored in the order of [`Graph::values`], so that those of neighbouring nodes are
+/// close in memory, which matters in long graphs.
 #[derive(Clone, Debug)]
 pub struct ValueMap<'a, T> {
     values: &'a Values,
     entries: Vec<Option<T>>,
-    /// Of names that the graph says nothing of.
+    /// Entries of names that are not in the graph.
     others: FxHashMap<Box<str>, T>,
 }
 
 impl<'a, T> ValueMap<'a, T> {
-    /// A table for the values of a graph, empty.
+    /// An empty map for the values of a graph.
     pub fn new(graph: &'a Graph) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(graph.values.len(), || None);
         Self { values: &graph.values, entries, others: FxHashMap::default() }
     }
 
-    /// What is said of a value.
+    /// The entry of a value.
     pub fn get(&self, name: &str) -> Option<&T> {
         match self.values.get_index_of(name) {
             Some(index) => self.entries.get(index)?.as_ref(),
@@ -29,7 +29,7 @@ impl<'a, T> ValueMap<'a, T> {
         }
     }
 
-    /// Says something of a value; gives what was said before.
+    /// Sets the entry of a value. Returns the previous one.
     pub fn insert(&mut self, name: &str, entry: T) -> Option<T> {
         let index = self.values.get_index_of(name);
         match index.and_then(|i| self.entries.get_mut(i)) {

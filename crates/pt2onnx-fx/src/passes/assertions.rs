@@ -1,4 +1,4 @@
-//! Removes run-time assertions, and keeps what they say of sizes as constraints.
+//! Removes run-time assertions. Their conditions on sizes become constraints.
 
 use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta};
 use pt2onnx_symbolic::{Constraints, Expr, Range};
@@ -12,8 +12,8 @@ const ASSERTIONS: &[&str] = &[
 ];
 
 /// Removes the operators that only check: `_assert_scalar`, `_assert_tensor_metadata`, `_assert_async`,
-/// `sym_constrain_range`, `sym_constrain_range_for_size`, in bodies too. What computed their arguments stays, dead.
-/// What the main graph asserts of symbols goes to the program's constraints; a body may not run at all.
+/// `sym_constrain_range`, `sym_constrain_range_for_size`, in bodies too. The nodes that computed their arguments stay until `dead` removes them.
+/// Assertions of the main graph on symbols are added to the program's constraints; those of bodies are not, as a body may never run.
 pub fn remove_assertions(program: &mut ExportedProgram) {
     for node in program.graph.nodes.iter().filter(|n| is_assertion(n)) {
         assume(node, &program.graph, &mut program.constraints);

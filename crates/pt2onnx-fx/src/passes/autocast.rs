@@ -1,19 +1,19 @@
-//! The casts that `torch.autocast` makes: under it operators take their tensors in another type, which the graph does not show.
+//! The casts of `torch.autocast`, which the graph does not show.
 //!
-//! Which operators: those with a kernel for the keys `AutocastCPU` and `AutocastCUDA` in PyTorch 2.15.
+//! The operators are those that have a kernel for the dispatch keys `AutocastCPU` and `AutocastCUDA` in PyTorch 2.15.
 
 use super::names::Taken;
 use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName};
 use pt2onnx_tensor::DType;
 
-/// In which type an operator takes its tensors.
+/// The type that autocast converts the tensors of an operator to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
     /// The type that autocast was given.
     Lower,
-    /// 32-bit floats.
+    /// float32.
     Single,
-    /// 32-bit floats if one of them is, else that of autocast.
+    /// float32 if one of them is, else the type that autocast was given.
     Widest,
 }
 
@@ -278,7 +278,7 @@ static CUDA_SINGLE: &[&str] = &[
     "upsample_trilinear3d",
 ];
 
-/// Operators that convert, whatever type autocast wants.
+/// Operators that convert types themselves: autocast leaves them alone.
 static CONVERSIONS: &[&str] = &["_to_copy", "to", "type_as"];
 
 /// Autocast for the devices of one kind.
@@ -288,7 +288,7 @@ struct Autocast {
     dtype: DType,
 }
 
-/// Writes into the bodies of `wrap_with_autocast` the casts that are made there, as `_to_copy`. The ops stay.
+/// Adds the casts of autocast to the bodies of `wrap_with_autocast`, as `_to_copy` nodes. The ops themselves stay.
 pub(super) fn write_casts(program: &mut ExportedProgram) {
     write(&mut program.graph, &[]);
 }
@@ -315,7 +315,7 @@ fn write(graph: &mut Graph, within: &[Autocast]) {
     graph.nodes = nodes;
 }
 
-/// What holds within `wrap_with_autocast(device, dtype, enabled, cache_enabled, body, ...)`.
+/// The state of autocast within `wrap_with_autocast(device, dtype, enabled, cache_enabled, body, ...)`.
 fn entered(node: &Node, within: &[Autocast]) -> Vec<Autocast> {
     let mut inside = within.to_vec();
     let arg = |i: usize| node.args.get(i).map(|a| &a.value);

@@ -2,10 +2,10 @@
 
 use crate::graph::{ExportedProgram, Graph, Name, Node, ValueMap};
 
-/// Removes the nodes that neither outputs nor [`ExportedProgram::mutations`] need, in bodies too: views that were only
-/// written through, sizes that were only asserted. Who does not want the mutations clears them and calls this again.
+/// Removes the nodes that neither outputs nor [`ExportedProgram::mutations`] need, in bodies too. If you don't need the mutations, clear
+/// them and call this again.
 ///
-/// For functionalised programs: every node is taken to do nothing but compute its results.
+/// The program must be functional: every node is assumed to have no effect but its results.
 pub fn remove_dead(program: &mut ExportedProgram) {
     let values = program.mutations.iter().map(|m| m.value.clone());
     remove(&mut program.graph, &values.collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Operators on lists of tensors taken apart: `_foreach_add(xs, ys)` is an `add` for each `x`.
+//! Splits operators on lists of tensors: `_foreach_add(xs, ys)` becomes one `add` for each `x`.
 
 use super::{names::Taken, problem::problem};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName},
 };
 
-/// Replaces `_foreach_*` operators, those that write in place too, by one operator per tensor, in bodies too.
+/// Replaces `_foreach_*` operators, in-place ones too, by one operator per tensor. Bodies are included.
 /// `_foreach_norm`, `_foreach_max` and others whose functional variant is of another kind are left alone.
 pub fn expand_foreach(program: &mut ExportedProgram) -> Result<()> {
     expand(&mut program.graph)

@@ -1,4 +1,4 @@
-//! Bodies that only run once, unconditionally, put in place of the higher-order op that runs them.
+//! Inlines bodies that run exactly once.
 
 use super::{
     autocast,
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Where a higher-order op has its body and its operands: the number of arguments before the body, and between it and the operands.
+/// Higher-order ops that run a body once: the number of arguments before the body, and between it and the operands.
 const INLINED: &[(&str, usize, usize)] = &[
     // (enabled, body, *operands)
     ("wrap_with_set_grad_enabled", 1, 0),
@@ -31,8 +31,8 @@ const INLINED: &[(&str, usize, usize)] = &[
 
 /// Inlines `wrap_with_set_grad_enabled`, `wrap_with_autocast`, checkpoints, `strict_mode`, `hints_wrapper` and
 /// `invoke_subgraph`, in bodies too.
-/// Casts that autocast makes are written out.
-/// Values of a body keep their names where those are free; the op's results are replaced by the body's.
+/// The casts of autocast become nodes.
+/// Values of a body keep their names if those are free. The results of the op are replaced by those of the body.
 pub fn inline(program: &mut ExportedProgram) -> Result<()> {
     autocast::write_casts(program);
     let replaced = inline_graph(&mut program.graph)?;
@@ -56,7 +56,7 @@ pub fn inline(program: &mut ExportedProgram) -> Result<()> {
     Ok(())
 }
 
-/// Inlines in one graph; returns what the results of the ops that went are now.
+/// Inlines in one graph. Returns what replaces the results of the inlined ops.
 fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
     let mut replaced = Substitution::default();
     let inlines = graph.nodes.iter().any(|node| layout(node).is_some());

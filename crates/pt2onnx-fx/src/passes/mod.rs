@@ -1,4 +1,4 @@
-//! Passes on the FX graph, before anything is ONNX. Each takes a valid program to a valid program of the same meaning.
+//! Passes on the FX graph. Each takes a valid program to a valid program of the same meaning.
 
 pub mod assertions;
 mod autocast;
@@ -20,7 +20,7 @@ use opaque::make_opaque;
 
 pub use opaque::is_opaque;
 
-/// A pass: a program in, the same program in another form out.
+/// A pass. It changes the form of a program, and keeps its meaning.
 pub type Pass = fn(&mut ExportedProgram) -> Result<()>;
 
 /// All passes by name, in the order in which they have to run.

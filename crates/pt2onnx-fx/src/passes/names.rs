@@ -3,10 +3,10 @@
 use crate::graph::{Argument, Graph, Name, SymArg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What values are to be called, or replaced by.
+/// New names of values, or what replaces them.
 pub(super) type Substitution = FxHashMap<Name, Argument>;
 
-/// Puts `with` in place of the values named in `arg`. `false` where a constant cannot stand for a value.
+/// Replaces the values named in `arg`. Returns `false` if a constant cannot stand for one of them.
 #[must_use]
 pub(super) fn substitute(arg: &mut Argument, with: &Substitution) -> bool {
     if with.is_empty() {
@@ -69,7 +69,7 @@ fn as_bool(arg: &Argument) -> Option<bool> {
     }
 }
 
-/// The names a graph uses, to make others.
+/// The names that a graph uses. Makes new ones.
 pub(super) struct Taken {
     names: FxHashSet<Name>,
     /// The last number tried for a name.

@@ -1,4 +1,4 @@
-//! `torch.vmap`: what runs for each element of a batch becomes the body of a `map_impl`.
+//! Turns `torch.vmap` into `map_impl`: what runs for each element of a batch becomes its body.
 //!
 //! The archive has `_vmap_increment_nesting`, `_add_batch_dim` for each batched input, the ops on single elements,
 //! `_remove_batch_dim` for each result, `_vmap_decrement_nesting`. Values in between are recorded without their batch
@@ -47,7 +47,7 @@ fn is(node: &Node, name: &str) -> bool {
     &*node.target.name == name && node.target.namespace.ends_with("predispatch")
 }
 
-/// The nodes of one level: those that do not depend on the batch, the map, and what moves batch dimensions.
+/// Replaces the nodes of one level by those that do not depend on the batch, the map, and nodes that move batch dimensions.
 fn map(graph: &mut Graph, nodes: Vec<Node>, taken: &mut Taken) -> Result<Vec<Node>> {
     let mut parts = Parts::default();
     let mut outside = Vec::new();
@@ -97,7 +97,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The map and what stands behind it.
+    /// The map and the nodes after it.
     fn finish(self, graph: &mut Graph, taken: &mut Taken) -> Result<Vec<Node>> {
         let Some(first) = self.removals.first() else {
             return Ok(Vec::new());
@@ -155,8 +155,8 @@ impl Parts {
     }
 }
 
-/// Tensors that a body uses from outside, in order, and what is known of all its values. Sizes need not come in: they
-/// are expressions over the program's symbols.
+/// Tensors that a body uses from outside, in order, and the types of all its values. Sizes are not captured: they are
+/// expressions over the program's symbols.
 fn captures(
     graph: &Graph,
     body: &[Node],

@@ -10,10 +10,10 @@ use crate::{
 };
 use pt2onnx_symbolic::Expr;
 
-/// Puts the operator in place of the op that wraps it, in bodies too.
+/// Replaces a wrapping op by the operator that it wraps, in bodies too.
 ///
-/// An operator that writes into its arguments returns what it returns and then the new value of each tensor written, as
-/// `auto_functionalized` does. Tokens of `with_effects` are dropped: nodes keep their order.
+/// As under `auto_functionalized`, an operator that writes into its arguments returns its own results and then the new value of each
+/// tensor that it writes. Tokens of `with_effects` are dropped, as nodes keep their order.
 pub fn unwrap_operators(program: &mut ExportedProgram) -> Result<()> {
     unwrap(&mut program.graph)
 }

@@ -1,5 +1,5 @@
-//! Programs as PyTorch 2.1 to 2.5 wrote them (schema 1 to 7), in the form of schema 8. Works on the JSON, so that nothing
-//! but this file need know of the older forms.
+//! Converts programs of PyTorch 2.1 to 2.5 (schema 1 to 7) to schema 8. This works on the JSON, so no other file has to know the
+//! older schemas.
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ pub(crate) fn quote_floats(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(quoted)
 }
 
-/// Of a program of schema `major`; newer ones are as they are.
+/// Converts a program of schema `major`. A program of the current schema is returned as it is.
 pub(crate) fn upgrade<'a>(json: Cow<'a, [u8]>, major: u32) -> serde_json::Result<Upgraded<'a>> {
     if major >= super::MAJOR {
         let constants = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn upgrade<'a>(json: Cow<'a, [u8]>, major: u32) -> serde_json::Result
     Ok(Upgraded { json: Cow::Owned(serde_json::to_vec(&program)?), constants })
 }
 
-/// Turns what is written otherwise since: wherever it is, its key and type say what it is.
+/// Converts everything whose form has changed since, wherever it stands: its key and type identify it.
 fn modernise(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(modernise),
@@ -135,7 +135,8 @@ fn open_ranges(ranges: &mut Value) {
     }
 }
 
-/// Schema 1: a signature of dicts, constants in the graph, sizes that are equal under several names. Returns the constants.
+/// Converts schema 1, where the signature is made of dicts, constants are in the graph, and equal sizes have several names. Returns the
+/// constants.
 fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>> {
     let wrong = |what: &str| serde::de::Error::custom(format!("schema 1: {what}"));
     merge_symbols(program);
@@ -213,7 +214,7 @@ fn holds_constants(value: &Value) -> bool {
     }
 }
 
-/// Dimensions that `equality_constraints` say are equal had a symbol each: gives them one.
+/// Gives dimensions that `equality_constraints` say are equal one symbol. Each had its own.
 fn merge_symbols(program: &mut Value) {
     let pairs = program.get("equality_constraints").cloned().unwrap_or_default();
     for pair in pairs.as_array().into_iter().flatten() {

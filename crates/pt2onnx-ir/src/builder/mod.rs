@@ -1,46 +1,52 @@
 //! The builder: emits nodes and infers their types as it goes.
 //!
-//! Emission takes `&self` and cannot fail, so that calls nest like formulas. What goes wrong all the same (a rank that
-//! is not known, types that do not fit) is kept as a [`Fault`] and handed out by [`Builder::take_faults`].
+//! Emission takes `&self` and returns values, so that calls nest like formulas. What cannot be done (an unknown rank,
+//! types that do not fit) is a [`Diagnostic`]: [`Model::build`] returns all of them, [`Builder::take_diagnostics`] those
+//! so far.
 
-mod legal;
+mod diagnostic;
 mod operand;
 mod reduction;
+mod scopes;
 mod sizes;
 mod smart;
+mod upcast;
 
+pub use diagnostic::{Diagnostic, Diagnostics};
 pub use operand::Operand;
 pub use reduction::Reduction;
 
 use crate::{
-    Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, Shape, Type, Value, infer,
-    node::Node, value::Def,
+    attribute::Attributes,
+    ids::{NodeId, OriginId, RegionId, Value},
+    infer::{self, Contents, Facts, InferError, infer},
+    model::Model,
+    region::InsertPoint,
+    types::{Shape, Type},
+    value::Def,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
 use rustc_hash::FxHashMap;
-use sizes::Sizes;
+use scopes::Sizes;
 use smallvec::SmallVec;
 use std::{
     borrow::Cow,
     cell::{Ref, RefCell},
 };
 
-/// Something that an emission could not do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Fault(pub String);
-
 /// Constants up to this many bytes are interned.
 const INTERNED_BYTES: usize = 256;
 
 /// Emits nodes at one place of a model.
+#[derive(Debug)]
 pub struct Builder<'m> {
     state: RefCell<State<'m>>,
     /// Apart from the rest, so that it can be read while emitting.
     constraints: RefCell<Constraints>,
 }
 
+#[derive(Debug)]
 struct State<'m> {
     model: &'m mut Model,
     at: InsertPoint,
@@ -49,13 +55,44 @@ struct State<'m> {
     origins: SmallVec<[OriginId; 1]>,
     constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
     /// What is known of the elements of integer vectors, for shapes made of them.
-    contents: FxHashMap<Value, Vec<Expr>>,
+    contents: Contents,
     sizes: Sizes,
-    faults: Vec<Fault>,
+    diagnostics: Diagnostics,
+}
+
+impl Model {
+    /// Emits nodes at a place of the model; whatever the builder could not do is an error.
+    ///
+    /// ```
+    /// use pt2onnx_ir::{InsertPoint, Model, Type};
+    /// use pt2onnx_tensor::DType;
+    ///
+    /// let mut model = Model::new(20);
+    /// let x = model.add_input(Model::MAIN, Some(Type::tensor(DType::F32, [])));
+    /// let end = InsertPoint::End(Model::MAIN);
+    /// let y = model.build(end, |cx| cx.exp(x))?;
+    /// model.set_outputs(Model::MAIN, &[y]);
+    /// let error = model.build(end, |cx| cx.dim(x, 5)).unwrap_err();
+    /// assert_eq!(error.to_string(), "value 0: float has no dimension 5");
+    /// # Ok::<(), pt2onnx_ir::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All diagnostics of the builder. What was emitted before stays in the model.
+    pub fn build<R>(
+        &mut self,
+        at: InsertPoint,
+        emit: impl FnOnce(&Builder) -> R,
+    ) -> Result<R, Diagnostics> {
+        let cx = Builder::new(self, at, Constraints::new());
+        let result = emit(&cx);
+        let diagnostics = cx.take_diagnostics();
+        if diagnostics.is_empty() { Ok(result) } else { Err(diagnostics) }
+    }
 }
 
 impl<'m> Builder<'m> {
-    /// A builder that appends to `at`. `constraints` are what the program knows of its symbols.
+    /// A builder that emits at `at`. `constraints` are what the program knows of its symbols.
     pub fn new(model: &'m mut Model, at: InsertPoint, constraints: Constraints) -> Self {
         let state = State {
             model,
@@ -63,9 +100,9 @@ impl<'m> Builder<'m> {
             outside: Vec::new(),
             origins: SmallVec::new(),
             constants: FxHashMap::default(),
-            contents: FxHashMap::default(),
+            contents: Contents::default(),
             sizes: Sizes::default(),
-            faults: Vec::new(),
+            diagnostics: Diagnostics::default(),
         };
         Self { state: RefCell::new(state), constraints: RefCell::new(constraints) }
     }
@@ -85,12 +122,12 @@ impl<'m> Builder<'m> {
         self.set_origins(origin.as_slice());
     }
 
-    /// As [`Builder::set_origin`], where it is several nodes.
+    /// As [`Builder::set_origin`], for several source nodes.
     pub fn set_origins(&self, origins: &[OriginId]) {
         self.state.borrow_mut().origins = origins.into();
     }
 
-    /// Where the nodes emitted now come from; the first if it is several nodes.
+    /// The source node that emitted nodes come from; the first if there are several.
     pub fn origin(&self) -> Option<OriginId> {
         self.state.borrow().origins.first().copied()
     }
@@ -133,14 +170,14 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Notes a fault; the value that was wanted is something harmless instead.
-    pub fn fault(&self, what: impl Into<String>) {
-        self.state.borrow_mut().faults.push(Fault(what.into()));
+    /// Reports something that cannot be done; the caller returns some harmless value instead.
+    pub fn report(&self, what: impl Into<String>) {
+        self.state.borrow_mut().diagnostics.0.push(Diagnostic(what.into()));
     }
 
-    /// The faults since the last call.
-    pub fn take_faults(&self) -> Vec<Fault> {
-        std::mem::take(&mut self.state.borrow_mut().faults)
+    /// What was reported since the last call.
+    pub fn take_diagnostics(&self) -> Diagnostics {
+        std::mem::take(&mut self.state.borrow_mut().diagnostics)
     }
 
     /// What the program knows of its symbols.
@@ -178,7 +215,7 @@ impl<'m> Builder<'m> {
     /// Element type.
     pub fn dtype(&self, value: Value) -> DType {
         self.known_dtype(value).unwrap_or_else(|| {
-            self.fault(format!("the element type of {} is not known", self.describe(value)));
+            self.report(format!("the element type of {} is not known", self.describe(value)));
             DType::F32
         })
     }
@@ -191,7 +228,7 @@ impl<'m> Builder<'m> {
     /// Sizes.
     pub fn shape(&self, value: Value) -> Shape {
         self.known_shape(value).unwrap_or_else(|| {
-            self.fault(format!("the rank of {} is not known", self.describe(value)));
+            self.report(format!("the rank of {} is not known", self.describe(value)));
             Shape::new()
         })
     }
@@ -206,7 +243,7 @@ impl<'m> Builder<'m> {
         let shape = self.shape(value);
         let index = if axis < 0 { axis + shape.len() as i64 } else { axis };
         usize::try_from(index).ok().and_then(|i| shape.get(i).cloned()).unwrap_or_else(|| {
-            self.fault(format!("{} has no dimension {axis}", self.describe(value)));
+            self.report(format!("{} has no dimension {axis}", self.describe(value)));
             Expr::int(1)
         })
     }
@@ -218,7 +255,9 @@ impl<'m> Builder<'m> {
 
     /// The shape that tensors of both shapes broadcast to.
     pub fn broadcast_shapes(&self, a: &[Expr], b: &[Expr]) -> Shape {
-        infer::broadcast(self, a, b)
+        let misfit =
+            |x: &Expr, y: &Expr| self.report(format!("sizes {x} and {y} do not broadcast"));
+        infer::broadcast(a, b, &self.constraints(), || self.unknown_dim(), misfit)
     }
 
     /// The tensor, if the value is a constant.
@@ -229,12 +268,7 @@ impl<'m> Builder<'m> {
     /// The elements of an integer vector or scalar, if known (numbers or expressions).
     pub fn contents(&self, value: Value) -> Option<Vec<Expr>> {
         let s = self.state.borrow();
-        if let Some(known) = s.contents.get(&value) {
-            return Some(known.clone());
-        }
-        let tensor = s.model[value].constant()?;
-        let elements = (tensor.rank() <= 1).then(|| tensor.to_vec::<i64>())??;
-        Some(elements.into_iter().map(Expr::int).collect())
+        s.contents.of(s.model, value)
     }
 
     /// Says what the elements of an integer vector or scalar are.
@@ -255,8 +289,8 @@ impl<'m> Builder<'m> {
 
     // Emission.
 
-    /// Emits a node of ONNX's own domain and infers its outputs' types. Where the operator does not take an input's element
-    /// type, it computes in the nearest wider one that it takes, between casts.
+    /// Emits a node of ONNX's own domain and infers the types of its outputs. If the operator does not take the element
+    /// type of an input, casts to the nearest wider type that it takes and back are inserted.
     pub fn emit(
         &self,
         op: &'static str,
@@ -264,21 +298,21 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: usize,
     ) -> SmallVec<[Value; 2]> {
-        let detour = self.detour(op, inputs);
-        let wide: SmallVec<[Option<Value>; 4]> = match &detour {
-            Some(detour) => inputs
+        let upcast = self.upcast(op, inputs);
+        let wide: SmallVec<[Option<Value>; 4]> = match &upcast {
+            Some(upcast) => inputs
                 .iter()
                 .enumerate()
-                .map(|(i, v)| v.map(|v| detour.enter(self, i, v)))
+                .map(|(i, v)| v.map(|v| upcast.enter(self, i, v)))
                 .collect(),
             None => inputs.into(),
         };
         let node = self.emit_node(op, &wide, attributes, outputs);
         self.infer(node);
         let values: SmallVec<[Value; 2]> = self.model()[node].outputs().into();
-        match detour {
-            Some(detour) => {
-                values.into_iter().enumerate().map(|(i, v)| detour.leave(self, i, v)).collect()
+        match upcast {
+            Some(upcast) => {
+                values.into_iter().enumerate().map(|(i, v)| upcast.leave(self, i, v)).collect()
             }
             None => values,
         }
@@ -310,15 +344,23 @@ impl<'m> Builder<'m> {
         value
     }
 
-    /// The types of a node's outputs that follow from its inputs and attributes, `None` where nothing does; the node is in the
-    /// canonical form.
-    pub fn inferred(&self, node: NodeId) -> Vec<Option<Type>> {
-        infer::infer(self, node)
+    /// [`infer()`](crate::infer()) with what the builder knows.
+    ///
+    /// # Errors
+    /// The node's inputs do not fit together.
+    pub fn inferred(&self, node: NodeId) -> Result<Vec<Option<Type>>, InferError> {
+        let mut s = self.state.borrow_mut();
+        let s = &mut *s;
+        let constraints = self.constraints();
+        infer(s.model, Facts { contents: &s.contents, constraints: &constraints }, node)
     }
 
     /// Sets the types of a node's outputs to what is inferred; the node is in the canonical form.
     pub(crate) fn infer(&self, node: NodeId) {
-        let types = infer::infer(self, node);
+        let types = self.inferred(node).unwrap_or_else(|error| {
+            self.report(error.to_string());
+            Vec::new()
+        });
         let mut s = self.state.borrow_mut();
         let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
         for (value, ty) in values.into_iter().zip(types) {
@@ -366,11 +408,6 @@ impl<'m> Builder<'m> {
         values
     }
 
-    /// Reads a node, for inference.
-    pub(crate) fn with_node<R>(&self, node: NodeId, read: impl FnOnce(&Node) -> R) -> R {
-        read(&self.state.borrow().model[node])
-    }
-
     // Constants.
 
     /// A constant; small ones of equal content are one value.
@@ -391,7 +428,7 @@ impl<'m> Builder<'m> {
     /// A 0-d constant.
     pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Value {
         let tensor = value.into().to_tensor(dtype).unwrap_or_else(|| {
-            self.fault(format!("no numbers of type {dtype} can be made"));
+            self.report(format!("no numbers of type {dtype} can be made"));
             Tensor::scalar(0f32)
         });
         self.constant(tensor)

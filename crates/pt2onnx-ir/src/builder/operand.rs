@@ -6,6 +6,7 @@ use pt2onnx_tensor::{DType, Scalar};
 
 /// A value, or a number that becomes a constant of the other operand's element type.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Operand {
     /// A value.
     Value(Value),

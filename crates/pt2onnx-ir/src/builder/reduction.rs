@@ -2,6 +2,7 @@
 
 /// A reduction of ONNX: `Sum` is the operator `ReduceSum`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[expect(missing_docs, reason = "the names are ONNX's")]
 pub enum Reduction {
     L1,

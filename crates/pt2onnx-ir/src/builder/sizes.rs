@@ -3,84 +3,10 @@
 //! A symbol is bound to where it can be read (a dimension of an input, a value that a data-dependent op made); every
 //! expression is computed from its symbols once per region, on demand. So ops on sizes need no translation of their own.
 
-use super::Builder;
+use super::{Builder, scopes::Source};
 use crate::{Type, Value, attribute::attributes, attrs};
 use pt2onnx_symbolic::{Expr, Func, Symbol, View};
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// What is known of symbols and of expressions computed already, one scope per open region, innermost last.
-pub(super) struct Sizes {
-    scopes: Vec<Scope>,
-}
-
-#[derive(Default)]
-struct Scope {
-    /// Where an expression can be read without computing.
-    sources: FxHashMap<Expr, Source>,
-    /// Vectors of one element by expression: what `Shape` gives and `Concat` takes, so that arithmetic is done on them.
-    computed: FxHashMap<Expr, Value>,
-    /// The 0-d values made of those.
-    scalars: FxHashMap<Expr, Value>,
-    /// Symbols of the sources.
-    symbols: FxHashSet<Symbol>,
-}
-
-#[derive(Clone, Copy)]
-enum Source {
-    Dim(Value, usize),
-    Scalar(Value),
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Self { scopes: vec![Scope::default()] }
-    }
-}
-
-impl Sizes {
-    pub(super) fn enter(&mut self) {
-        self.scopes.push(Scope::default());
-    }
-
-    pub(super) fn leave(&mut self) {
-        self.scopes.pop();
-    }
-
-    fn get(&self, e: &Expr) -> Option<Value> {
-        self.scopes.iter().rev().find_map(|s| s.computed.get(e)).copied()
-    }
-
-    fn put(&mut self, e: &Expr, value: Value) {
-        if let Some(innermost) = self.scopes.last_mut() {
-            innermost.computed.insert(e.clone(), value);
-        }
-    }
-
-    fn get_scalar(&self, e: &Expr) -> Option<Value> {
-        self.scopes.iter().rev().find_map(|s| s.scalars.get(e)).copied()
-    }
-
-    fn put_scalar(&mut self, e: &Expr, value: Value) {
-        if let Some(innermost) = self.scopes.last_mut() {
-            innermost.scalars.insert(e.clone(), value);
-        }
-    }
-
-    fn source(&self, e: &Expr) -> Option<Source> {
-        self.scopes.iter().rev().find_map(|s| s.sources.get(e)).copied()
-    }
-
-    fn bind(&mut self, e: Expr, source: Source) {
-        if e.is_static() || self.source(&e).is_some() {
-            return;
-        }
-        if let Some(innermost) = self.scopes.last_mut() {
-            innermost.symbols.extend(e.symbols());
-            innermost.sources.insert(e, source);
-        }
-    }
-}
 
 impl Builder<'_> {
     /// Lets the symbols in the sizes of `value` be read from its dimensions, unless they can be read already. A symbol
@@ -105,7 +31,7 @@ impl Builder<'_> {
 
     /// Whether a symbol occurs in what can be read.
     pub fn is_bound(&self, symbol: &Symbol) -> bool {
-        self.state.borrow().sizes.scopes.iter().any(|s| s.symbols.contains(symbol))
+        self.state.borrow().sizes.is_bound(symbol)
     }
 
     /// A vector of sizes, int64: a constant where all are known.
@@ -264,9 +190,7 @@ impl Builder<'_> {
             let s = self.state.borrow();
             let sizes = &s.sizes;
             let mut candidates: Vec<_> = sizes
-                .scopes
-                .iter()
-                .flat_map(|scope| scope.sources.keys())
+                .readable()
                 .filter(|e| {
                     e.symbols()
                         .iter()
@@ -286,7 +210,7 @@ impl Builder<'_> {
                 self.div(rest, a)
             }
             _ => {
-                self.fault(format!("the size {symbol} cannot be computed from the inputs"));
+                self.report(format!("the size {symbol} cannot be computed from the inputs"));
                 self.ints(&[1])
             }
         }
@@ -383,7 +307,7 @@ impl Builder<'_> {
             }
             _ => {
                 let shown = Expr::call(func, args.to_vec());
-                self.fault(format!("sizes of the form {shown} are not supported"));
+                self.report(format!("sizes of the form {shown} are not supported"));
                 self.ints(&[1])
             }
         }

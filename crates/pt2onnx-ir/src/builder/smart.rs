@@ -12,7 +12,7 @@ impl Builder<'_> {
             return x;
         }
         if dtype.is_complex() || dtype == DType::C32 {
-            self.fault(format!("a cast to {dtype} has no ONNX operator"));
+            self.report(format!("a cast to {dtype} has no ONNX operator"));
             return x;
         }
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
@@ -112,7 +112,10 @@ impl Builder<'_> {
         }
         let from = self.shape(x);
         if perm.len() != from.len() || perm.iter().any(|&p| p >= from.len()) {
-            self.fault(format!("{perm:?} does not permute the dimensions of {}", self.describe(x)));
+            self.report(format!(
+                "{perm:?} does not permute the dimensions of {}",
+                self.describe(x)
+            ));
             return x;
         }
         let ty =

@@ -1,31 +1,34 @@
 //! Types that come out of `If`, `Loop` and `Scan`: those that their bodies give.
 
-use super::Node;
-use crate::{Attribute, Shape, TensorType, Type, node::attribute};
+use super::node::Node;
+use crate::{
+    attribute::Attribute,
+    types::{Shape, TensorType, Type},
+};
 use pt2onnx_symbolic::Expr;
 
 /// The output types of a node with bodies; `None` for other nodes.
 pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
-    match n.op.as_str() {
+    match n.node.op() {
         "If" => {
             let (yes, no) = (body(n, "then_branch"), body(n, "else_branch"));
             Some(yes.into_iter().zip(no).map(|(a, b)| merge(n, a?, b?)).collect())
         }
         "Loop" => {
-            let carried = n.inputs.len().saturating_sub(2);
+            let carried = n.node.inputs().len().saturating_sub(2);
             let results = body(n, "body").into_iter().skip(1).enumerate();
             Some(
                 results
-                    .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, n.cx.unknown_dim()) })
+                    .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, n.unknown_dim()) })
                     .collect(),
             )
         }
         "Scan" => {
             let scanned = usize::try_from(n.int("num_scan_inputs")?).ok()?;
-            let carried = n.inputs.len().saturating_sub(scanned);
+            let carried = n.node.inputs().len().saturating_sub(scanned);
             let length = n.shape(carried).and_then(|s| s.first().cloned());
             let results = body(n, "body").into_iter().enumerate();
-            let length = || length.clone().unwrap_or_else(|| n.cx.unknown_dim());
+            let length = || length.clone().unwrap_or_else(|| n.unknown_dim());
             Some(
                 results
                     .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, length()) })
@@ -38,11 +41,10 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
 
 /// Types of a body's outputs.
 fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
-    let Some(Attribute::Region(region)) = attribute(&n.attributes, name) else {
+    let Some(Attribute::Region(region)) = n.node.attribute(name) else {
         return Vec::new();
     };
-    let outputs: Vec<_> = n.cx.model()[*region].output_values().collect();
-    outputs.into_iter().map(|v| n.cx.type_of(v)).collect()
+    n.model[*region].output_values().map(|v| n.model[v].ty.clone()).collect()
 }
 
 /// What both branches' types have in common.
@@ -53,7 +55,7 @@ fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
     let shape = match (&a.shape, &b.shape) {
         (Some(a), Some(b)) if a.len() == b.len() => {
             let dim = |(a, b): (&Expr, &Expr)| {
-                if a == b { a.clone() } else { n.cx.unknown_dim() }
+                if a == b { a.clone() } else { n.unknown_dim() }
             };
             Some(a.iter().zip(b).map(dim).collect::<Shape>())
         }

@@ -1,7 +1,7 @@
 //! Shape rules of operators on images: transposed convolutions, sampling, regions of interest.
 
-use super::Node;
-use crate::Shape;
+use super::node::Node;
+use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
 /// `(size - 1) * stride + (kernel - 1) * dilation + 1 - pads + output_padding` along each dimension.

@@ -1,16 +1,16 @@
 //! Shape rules of operators that only move elements: joined, split, picked, reshaped, padded.
 
 use super::{
-    Node, normalize,
-    rules::{broadcast, without},
+    node::{Node, normalize},
+    shape::without,
 };
-use crate::Shape;
+use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
 pub(super) fn concat(n: &Node) -> Option<Shape> {
     let mut result = n.shape(0)?;
     let axis = n.axis(0, result.len())?;
-    for i in 1..n.inputs.len() {
+    for i in 1..n.node.inputs().len() {
         let other = n.shape(i)?;
         for (j, dim) in result.iter_mut().enumerate() {
             match other.get(j)? {
@@ -51,7 +51,7 @@ pub(super) fn reshape(n: &Node) -> Option<Shape> {
             target.iter().enumerate().filter(|(i, _)| *i != rest).map(|(_, d)| d.clone()),
         );
         target[rest] = match (Expr::product(from), others.as_int()) {
-            (_, Some(0)) => n.cx.unknown_dim(),
+            (_, Some(0)) => n.unknown_dim(),
             (numel, _) => numel.floor_div(&others),
         };
     }
@@ -68,7 +68,7 @@ pub(super) fn flatten(n: &Node) -> Option<Shape> {
 }
 
 pub(super) fn expand(n: &Node) -> Option<Shape> {
-    Some(broadcast(n.cx, &n.shape(0)?, &n.contents(1)?))
+    Some(n.broadcast(&n.shape(0)?, &n.contents(1)?))
 }
 
 pub(super) fn transpose(n: &Node) -> Option<Shape> {
@@ -137,7 +137,7 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
             let span = if step > 0 { held(end) - held(start) } else { held(start) - held(end) };
             Some(Expr::int((span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?))
         })();
-        *x.get_mut(axis)? = known.unwrap_or_else(|| n.cx.unknown_dim());
+        *x.get_mut(axis)? = known.unwrap_or_else(|| n.unknown_dim());
     }
     Some(x)
 }
@@ -149,12 +149,12 @@ pub(super) fn split(n: &Node) -> Vec<Option<Shape>> {
         x[axis] = match n.input(1) {
             Some(_) => n.contents(1)?.get(i)?.clone(),
             None => {
-                let (size, pieces) = (x[axis].as_int()?, n.outputs as i64);
+                let (size, pieces) = (x[axis].as_int()?, n.node.outputs().len() as i64);
                 let length = (size + pieces - 1) / pieces;
                 Expr::int(length.min(size - length * i as i64).max(0))
             }
         };
         Some(x)
     };
-    (0..n.outputs).map(one).collect()
+    (0..n.node.outputs().len()).map(one).collect()
 }

@@ -1,12 +1,17 @@
 //! Shape rules, one per family of operators.
 
-use super::{Node, images, moves::*, normalize};
-use crate::{Builder, Shape, is_unknown};
+use super::{
+    images,
+    moves::*,
+    node::{Node, normalize},
+    shape::without,
+};
+use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
 /// Shapes of a node's outputs; fewer than there are outputs where nothing is known of the rest.
 pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
-    match n.op.as_str() {
+    match n.node.op() {
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less"
         | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "Min" | "Max" | "Sum" | "Mean"
         | "Where" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "BitShift" => {
@@ -21,7 +26,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "MaxRoiPool" => vec![images::max_roi_pool(n)],
         "Col2Im" => vec![images::col2im(n)],
         "AffineGrid" => vec![images::affine_grid(n)],
-        "NonMaxSuppression" => vec![Some(vec![n.cx.unknown_dim(), Expr::int(3)])],
+        "NonMaxSuppression" => vec![Some(vec![n.unknown_dim(), Expr::int(3)])],
         "MaxPool" | "AveragePool" | "LpPool" => vec![pool(n); 2],
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => vec![global_pool(n)],
         "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" | "ReduceL1"
@@ -47,7 +52,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Range" => vec![Some(vec![range_length(n)])],
         "OneHot" => vec![one_hot(n)],
         "TopK" => vec![top_k(n); 2],
-        "NonZero" => vec![n.shape(0).map(|s| vec![Expr::int(s.len() as i64), n.cx.unknown_dim()])],
+        "NonZero" => vec![n.shape(0).map(|s| vec![Expr::int(s.len() as i64), n.unknown_dim()])],
         "Compress" => vec![compress(n)],
         "Unique" => unique(n),
         "Resize" => vec![resize(n)],
@@ -142,36 +147,10 @@ const SAME_AS_FIRST: &[&str] = &[
     "Trilu",
 ];
 
-/// Both broadcast together, as NumPy does. Two sizes of which neither is known to be 1 are equal, or one of them is 1 at run
-/// time: either way the result has the larger one.
-pub(crate) fn broadcast(cx: &Builder, a: &[Expr], b: &[Expr]) -> Shape {
-    let one = Expr::int(1);
-    let rank = a.len().max(b.len());
-    let at = |s: &[Expr], i: usize| {
-        (i + s.len()).checked_sub(rank).map_or(one.clone(), |j| s[j].clone())
-    };
-    let dims = (0..rank).map(|i| match (at(a, i), at(b, i)) {
-        (x, y) if x == y || y == one => x,
-        (x, y) if x == one => y,
-        (x, y) => match (x.as_int(), y.as_int()) {
-            (Some(_), None) => x,
-            (None, Some(_)) => y,
-            (Some(_), Some(_)) => {
-                cx.fault(format!("sizes {x} and {y} do not broadcast"));
-                x
-            }
-            (None, None) if cx.constraints().prove_eq(&x, &y) == Some(true) => x,
-            (None, None) if is_unknown(&x) || is_unknown(&y) => cx.unknown_dim(),
-            (None, None) => Expr::max(&x, &y),
-        },
-    });
-    dims.collect()
-}
-
 fn broadcast_inputs(n: &Node) -> Option<Shape> {
     let mut result = Shape::new();
-    for i in 0..n.inputs.len() {
-        result = broadcast(n.cx, &result, &n.shape(i)?);
+    for i in 0..n.node.inputs().len() {
+        result = n.broadcast(&result, &n.shape(i)?);
     }
     Some(result)
 }
@@ -187,7 +166,7 @@ fn matmul(n: &Node) -> Option<Shape> {
     }
     let (cols, _) = (b.pop()?, b.pop()?);
     let (_, rows) = (a.pop()?, a.pop()?);
-    let mut result = broadcast(n.cx, &a, &b);
+    let mut result = n.broadcast(&a, &b);
     if !vector_a {
         result.push(rows);
     }
@@ -218,7 +197,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
         return None;
     }
     if n.string("auto_pad").is_some_and(|p| p != "NOTSET") {
-        return Some((0..k).map(|_| n.cx.unknown_dim()).collect());
+        return Some((0..k).map(|_| n.unknown_dim()).collect());
     }
     let per_dim = |name: &str, i: usize| n.ints(name).and_then(|v| v.get(i).copied()).unwrap_or(1);
     let pads = |i: usize| {
@@ -229,7 +208,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
         let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
         match ceil && stride > 1 {
             // A last window that starts in the padding is dropped: symbolic sizes do not tell.
-            true if !spatial[i].is_static() => n.cx.unknown_dim(),
+            true if !spatial[i].is_static() => n.unknown_dim(),
             true => {
                 let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
                 let full = window(&spatial[i], &kernel[i], stride, dilation, pads(i), true);
@@ -266,14 +245,6 @@ fn global_pool(n: &Node) -> Option<Shape> {
     Some(x.into_iter().enumerate().map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect())
 }
 
-pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
-    let dims = shape.into_iter().enumerate();
-    match keepdims {
-        true => dims.map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d }).collect(),
-        false => dims.filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d).collect(),
-    }
-}
-
 fn reduce(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     let axes: Vec<usize> = match n.input(1) {
@@ -305,16 +276,15 @@ fn range_length(n: &Node) -> Expr {
         let span = end.first()? - start.first()?;
         let zero = Expr::int(0);
         let span =
-            if n.cx.constraints().prove_ge(&span, &zero) { span } else { Expr::max(&span, &zero) };
+            if n.facts.constraints.prove_ge(&span, &zero) { span } else { Expr::max(&span, &zero) };
         Some((span + (step - 1)).floor_div(&Expr::int(step)))
     })();
-    known.unwrap_or_else(|| n.cx.unknown_dim())
+    known.unwrap_or_else(|| n.unknown_dim())
 }
 
 fn one_hot(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
-    let depth =
-        n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.cx.unknown_dim());
+    let depth = n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.unknown_dim());
     let axis = n.axis(-1, x.len() + 1)?;
     x.insert(axis, depth);
     Some(x)
@@ -323,17 +293,17 @@ fn one_hot(n: &Node) -> Option<Shape> {
 fn top_k(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axis = n.axis(-1, x.len())?;
-    x[axis] = n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.cx.unknown_dim());
+    x[axis] = n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.unknown_dim());
     Some(x)
 }
 
 fn compress(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     match n.int("axis") {
-        None => Some(vec![n.cx.unknown_dim()]),
+        None => Some(vec![n.unknown_dim()]),
         Some(axis) => {
             let axis = normalize(axis, x.len())?;
-            x[axis] = n.cx.unknown_dim();
+            x[axis] = n.unknown_dim();
             Some(x)
         }
     }
@@ -343,7 +313,7 @@ fn compress(n: &Node) -> Option<Shape> {
 fn unique(n: &Node) -> Vec<Option<Shape>> {
     let outputs = || {
         let mut x = n.shape(0)?;
-        let found = n.cx.unknown_dim();
+        let found = n.unknown_dim();
         let all = match n.int("axis") {
             None => {
                 let all = Expr::product(x);
@@ -370,8 +340,7 @@ fn resize(n: &Node) -> Option<Shape> {
         .contents(3)
         .filter(|_| n.string("keep_aspect_ratio_policy").is_none_or(|p| p == "stretch"));
     for (i, axis) in axes.into_iter().enumerate() {
-        x[axis] =
-            sizes.as_ref().and_then(|s| s.get(i).cloned()).unwrap_or_else(|| n.cx.unknown_dim());
+        x[axis] = sizes.as_ref().and_then(|s| s.get(i).cloned()).unwrap_or_else(|| n.unknown_dim());
     }
     Some(x)
 }
@@ -383,7 +352,7 @@ fn depth_space(n: &Node) -> Option<Shape> {
     };
     let block = Expr::int(n.int("blocksize")?);
     let area = &block * &block;
-    Some(match n.op.as_str() {
+    Some(match n.node.op() {
         "DepthToSpace" => {
             vec![batch.clone(), channels.floor_div(&area), height * &block, width * &block]
         }

@@ -1,40 +1,18 @@
 //! Reads models and functions in ONNX's textual syntax, as `Display` of [`Model`] writes it and `onnx.parser` reads it.
 //! Of `onnx.parser` it differs in that expressions may be sizes (`"2*N"`) and in that elements may be left out (`{...}`).
 
+mod error;
 mod grammar;
+mod literals;
 mod reader;
+
+pub use error::ParseError;
 
 use crate::{Builder, InsertPoint, Model, schema};
 use grammar::Grammar;
 use pt2onnx_symbolic::Constraints;
 use reader::Reader;
-use std::{fmt, str::FromStr};
-
-/// Why a text is no model, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    /// What is wrong.
-    pub what: String,
-    /// Line of the text, from 1.
-    pub line: usize,
-    /// Character in that line, from 1.
-    pub column: usize,
-    /// That line.
-    pub source: String,
-}
-
-impl std::error::Error for ParseError {}
-
-/// What, where, the line, and a caret under the place.
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
-        writeln!(f, "    {}", self.source)?;
-        let before = self.source.chars().take(self.column.saturating_sub(1));
-        let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
-        write!(f, "    {blank}^")
-    }
-}
+use std::str::FromStr;
 
 impl FromStr for Model {
     type Err = ParseError;

@@ -1,6 +1,6 @@
 //! Tokens of the textual syntax, and places in the text for messages.
 
-use super::ParseError;
+use super::error::ParseError;
 use winnow::{
     ascii::{multispace1, till_line_ending},
     combinator::{alt, delimited, preceded, repeat},

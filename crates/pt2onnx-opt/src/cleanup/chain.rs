@@ -1,7 +1,8 @@
-//! Two nodes in a row that one can do: transposes, casts, and nodes that only change sizes.
+//! Two consecutive nodes that one node can replace: transposes, casts, and nodes that only change sizes.
 
-use super::{Action, Seen};
-use pt2onnx_ir::{Attributes, Value};
+use super::seen::{Action, Seen};
+use crate::facts::known;
+use pt2onnx_ir::{Attributes, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -17,7 +18,8 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
 
 fn transposes(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
-    let (outer_perm, inner_perm) = (n.int_list("perm")?, inner.int_list("perm")?);
+    let outer_perm = attrs::Transpose::read(n.node).ok()?.perm?;
+    let inner_perm = attrs::Transpose::read(inner.node).ok()?.perm?;
     let source = inner.node.input(0)?;
     let joined: Vec<i64> = outer_perm
         .iter()
@@ -30,7 +32,7 @@ fn transposes(n: &Seen, x: Value) -> Option<Action> {
     Some(Action::Become("Transpose", vec![Some(source)], Box::new(attributes)))
 }
 
-/// The first cast may go where it loses nothing.
+/// Two casts become one if the first one loses nothing.
 fn casts(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Cast"))?;
     let source = inner.node.input(0)?;
@@ -44,9 +46,9 @@ fn casts(n: &Seen, x: Value) -> Option<Action> {
     Some(Action::Become("Cast", vec![Some(source)], n.node.attributes.clone().into()))
 }
 
-/// Whether `to` has every value of `from`.
+/// Whether type `to` has every value of type `from`.
 fn widens(from: DType, to: DType) -> bool {
-    // Bits that an integer of either kind takes beside the sign.
+    // Bits of an integer without the sign.
     let digits = |d: DType| match d {
         DType::Bool => 1,
         d if d.is_unsigned() => d.bits(),
@@ -61,13 +63,13 @@ fn widens(from: DType, to: DType) -> bool {
     };
     let integral = |d: DType| d.is_int() || d == DType::Bool;
     match from {
-        // A bool must come back as 0 or 1 only, so nothing becomes a bool.
+        // A cast to bool keeps only 0 and 1.
         _ if to == DType::Bool => false,
         _ if integral(from) && to.is_int() => {
             digits(from) <= digits(to)
                 && (from.is_unsigned() || from == DType::Bool || !to.is_unsigned())
         }
-        // Half precision ends at 65504, so that 16 bits would not fit, whose precision does not either.
+        // Float16 ends at 65504, so 16 bits do not fit; its precision does not suffice either.
         _ if integral(from) => digits(from) <= precision,
         DType::F32 => precision >= 24 && range >= 8,
         DType::F16 => precision >= 11 && range >= 8,
@@ -76,7 +78,7 @@ fn widens(from: DType, to: DType) -> bool {
     }
 }
 
-/// Elements keep their order through all of these, so that the last says it all: it may take the first's operand.
+/// All of these nodes keep the order of elements, so that the last one can take the first one's operand.
 fn views(n: &Seen, x: Value) -> Option<Action> {
     let inner = n
         .producer(x)
@@ -92,13 +94,12 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
         return None;
     }
     let keeps = match n.ints(1) {
-        _ if n.node.int("allowzero") == Some(1) => true,
-        // A 0 takes over the operand's size there: the same in both if surely equal.
+        _ if attrs::Reshape::read(n.node).ok()?.allowzero => true,
+        // A 0 copies the operand's size, so that size must be the same in both operands.
         Some(sizes) => {
             let (from, through) = (n.shape(source)?, n.shape(x)?);
-            let same = |i: usize| {
-                from.get(i).is_some_and(|d| super::known(d) && Some(d) == through.get(i))
-            };
+            let same =
+                |i: usize| from.get(i).is_some_and(|d| known(d) && Some(d) == through.get(i));
             sizes.iter().enumerate().all(|(i, &s)| s != 0 || same(i))
         }
         // Sizes computed at run time may be 0.
@@ -113,7 +114,7 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
     })
 }
 
-/// Whether the outer takes out the dimensions that the inner put in.
+/// Whether the outer node removes the dimensions that the inner one adds.
 fn cancels(n: &Seen, inner: &Seen) -> bool {
     let axes = |s: &Seen, rank: usize| -> Option<Vec<i64>> {
         let counted = |a: i64| if a < 0 { a + rank as i64 } else { a };
@@ -128,7 +129,7 @@ fn cancels(n: &Seen, inner: &Seen) -> bool {
     n.node.is("Squeeze") && inner.node.is("Unsqueeze") && squeezed() == Some(true)
 }
 
-/// Sizes as a constant that `Reshape` takes, whatever its operand: all known but one, none 0.
+/// Sizes for `Reshape` that hold for any operand: at most one is unknown, none is 0.
 fn target(shape: &[Expr]) -> Option<Vec<i64>> {
     let sizes: Vec<i64> = shape.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
     let unknown = sizes.iter().filter(|&&s| s < 0).count();

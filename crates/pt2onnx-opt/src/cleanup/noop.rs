@@ -1,7 +1,7 @@
 //! Nodes whose output is one of their inputs, bit for bit.
 
-use super::Seen;
-use pt2onnx_ir::Value;
+use super::seen::Seen;
+use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// The input that the node's output equals.
@@ -10,7 +10,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
     let same = match n.node.op() {
         "Identity" => true,
         "Cast" | "CastLike" => n.dtype(x)? == n.dtype(n.output())?,
-        // The elements in the same order, so that nothing is left to change.
+        // The order of elements is the same, so equal sizes mean equal tensors.
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => n.same_shape(x, n.output()),
         "Expand" => {
             n.same_shape(x, n.output()) || (ones(n) && n.ints(1)?.len() <= n.shape(x)?.len())
@@ -25,7 +25,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         "Concat" | "Sum" | "Min" | "Max" | "Mean" => n.node.inputs().len() == 1,
         "Split" => true,
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
-        // Adding 0.0 to -0.0 gives 0.0: exact for integers only.
+        // -0.0 + 0.0 is 0.0, so adding 0 changes floats.
         "Add" => return either_neutral(n, |t| t.dtype().is_int() && is(t, 0.0)),
         "And" => return either_neutral(n, |t| is(t, 1.0)),
         "Or" | "Xor" => return either_neutral(n, |t| is(t, 0.0)),
@@ -36,15 +36,15 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
     same.then_some(x)
 }
 
-/// Whether the second input is ones only.
+/// Whether all elements of the second input are 1.
 fn ones(n: &Seen) -> bool {
     n.ints(1).is_some_and(|ints| ints.iter().all(|&i| i == 1))
 }
 
-/// Whether only dimensions of size 1 change places.
+/// Whether only dimensions of size 1 move.
 fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
-    let perm = match n.int_list("perm") {
-        Some(perm) => perm.to_vec(),
+    let perm = match attrs::Transpose::read(n.node).ok()?.perm {
+        Some(perm) => perm,
         None => (0..n.shape(x)?.len() as i64).rev().collect(),
     };
     if perm.iter().copied().eq(0..perm.len() as i64) {
@@ -68,7 +68,7 @@ fn either_neutral(n: &Seen, holds: fn(&Tensor) -> bool) -> Option<Value> {
     }
 }
 
-/// Whether the constant input `constant` changes nothing of the other: neither elements nor type nor shape.
+/// Whether the constant input changes neither elements nor type nor shape of the other one.
 fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) -> bool {
     let inputs = n.node.input(constant).zip(n.node.input(other));
     inputs.is_some_and(|(constant, other)| {
@@ -76,7 +76,7 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
             return false;
         };
         let keeps_shape = match n.shape(other) {
-            // A tensor of ones only as sizes does not broadcast what has that many dimensions.
+            // A tensor whose sizes are all 1 does not broadcast a tensor with as many dimensions or more.
             Some(shape) if tensor.shape().iter().all(|&s| s == 1) => tensor.rank() <= shape.len(),
             Some(_) => n.same_shape(other, n.output()),
             None => tensor.rank() == 0,
@@ -88,7 +88,7 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
 /// Whether all elements are this number.
 fn is(t: &Tensor, number: f64) -> bool {
     fn all<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64, number: f64) -> bool {
-        // By bits: -0.0 is not 0.0.
+        // Compared by bits: -0.0 is not 0.0.
         t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| f(e).to_bits() == number.to_bits()))
     }
     match t.dtype() {

@@ -1,12 +1,12 @@
 //! Elementwise arithmetic: two operands broadcast, one operand, functions on floats, `Clip`, `Pow`.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_number, tensor},
-    broadcast, dim,
+    call::{Call, Eval, Row, broadcast, dim},
     number::{Binary, Number, Real, Unary},
 };
 use ndarray::{ArrayD, Zip};
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -19,7 +19,9 @@ pub(super) static OPS: &[Row] = &[
     ("Sum", Eval::One(|c| chain(c, Binary::Add))),
     (
         "Mod",
-        Eval::One(|c| chain(c, if c.int("fmod", 0) == 0 { Binary::Mod } else { Binary::Fmod })),
+        Eval::One(|c| {
+            chain(c, if attrs::Mod::read(c.node).ok()?.fmod { Binary::Fmod } else { Binary::Mod })
+        }),
     ),
     ("Pow", Eval::One(pow)),
     ("Clip", Eval::One(clip)),
@@ -44,7 +46,7 @@ pub(super) static OPS: &[Row] = &[
     ("Round", Eval::One(|c| real(c, (f32::round_ties_even, f64::round_ties_even)))),
 ];
 
-/// Elementwise over two operands of one type, broadcast.
+/// Elementwise over two operands of one type, with broadcasting.
 pub(super) fn zip<T: Number, R: Clone>(
     call: &Call,
     a: &ArrayD<T>,
@@ -59,7 +61,7 @@ pub(super) fn zip<T: Number, R: Clone>(
     ArrayD::from_shape_vec(dim(&shape), elements).ok()
 }
 
-/// All inputs, from left to right.
+/// Over all inputs from left to right.
 fn chain(call: &Call, op: Binary) -> Option<Tensor> {
     let inputs = call.all()?;
     let (first, rest) = inputs.split_first()?;
@@ -92,7 +94,7 @@ fn real(call: &Call, f: Real) -> Option<Tensor> {
     by_number!(x.dtype(), T => map::<T>(call, x, |v| T::real(f, v)))
 }
 
-/// Held between two scalars; the upper bound wins where they cross. What NaN becomes is open.
+/// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined.
 fn clip(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     by_number!(x.dtype(), T => {
@@ -109,7 +111,7 @@ fn clip(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// Of the base's type. Integers only where the result is exact in both ways of computing it, integer and double.
+/// `Pow` in the type of the base. Integer results must be exact both in integers and in float64.
 fn pow(call: &Call) -> Option<Tensor> {
     let (x, y) = (call.input(0)?, call.input(1)?);
     let shape = broadcast(&[x.shape(), y.shape()])?;

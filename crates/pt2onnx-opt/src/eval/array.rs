@@ -1,15 +1,15 @@
-//! From tensors to arrays and back. Operators that only move elements see them as unsigned integers of their width.
+//! Converts tensors to arrays and back. Operators that only move elements use unsigned integers of their width.
 
 use ndarray::ArrayD;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The elements as `T`, which must be as wide; bits are not converted.
+/// The elements as `T`, which must have the same width. Bits are not converted.
 pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
     if size_of::<T>() * 8 != t.dtype().bits() {
         return None;
     }
     let elements = t.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect();
-    ArrayD::from_shape_vec(super::dim(t.shape()), elements).ok()
+    ArrayD::from_shape_vec(super::call::dim(t.shape()), elements).ok()
 }
 
 /// The tensor of these elements, whose bits are those of `dtype`.

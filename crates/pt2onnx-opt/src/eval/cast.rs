@@ -1,24 +1,24 @@
 //! `Cast`, `CastLike` and `Identity`.
 
-use super::{Call, Eval, Row};
+use super::call::{Call, Eval, Row};
 use half::{bf16, f16};
-use pt2onnx_ir::schema;
+use pt2onnx_ir::{attrs, schema};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[
-    ("Cast", Eval::One(|c| cast(c, schema::dtype(c.node.int("to")?)?))),
+    ("Cast", Eval::One(|c| cast(c, schema::dtype(attrs::Cast::to(c.node).ok()?)?))),
     ("CastLike", Eval::One(|c| cast(c, c.input(1)?.dtype()))),
     ("Identity", Eval::One(|c| c.input(0).cloned())),
 ];
 
-/// An element on its way from one type to another; every type fits into one of these.
+/// An element between two types; every type fits into one of these.
 enum Number {
     Int(i128),
     Float(f64),
 }
 
-/// Integers wrap; half precision is rounded twice, by way of `float`, as ONNX Runtime does; to integers only where the
-/// number is in range.
+/// Integers wrap. Half precision is rounded twice, through float32, as in ONNX Runtime. Floats become integers only within
+/// range.
 fn cast(call: &Call, to: DType) -> Option<Tensor> {
     let x = call.input(0)?;
     if x.dtype() == to {
@@ -119,7 +119,7 @@ fn single(n: Number) -> f32 {
     }
 }
 
-/// Truncated towards zero; `None` for NaN and what is far out of any integer's range.
+/// Truncated towards zero; `None` for NaN and for numbers beyond the range of all integer types.
 fn whole(f: f64) -> Option<i128> {
     (f.abs() < 2f64.powi(100)).then_some(f as i128)
 }

@@ -1,13 +1,13 @@
 //! Comparisons, logic, bits and `Where`.
 
 use super::{
-    Call, Eval, Row,
     arithmetic::zip,
     array::{array, by_number, by_width, tensor},
-    broadcast, dim,
+    call::{Call, Eval, Row, broadcast, dim},
     number::Number,
 };
 use ndarray::ArrayD;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Tensor};
 use std::cmp::Ordering;
 
@@ -25,12 +25,12 @@ pub(super) static OPS: &[Row] = &[
     ("BitwiseOr", Eval::One(|c| bits(c, Bits::Or))),
     ("BitwiseXor", Eval::One(|c| bits(c, Bits::Xor))),
     ("BitwiseNot", Eval::One(bitwise_not)),
-    ("IsNaN", Eval::One(|c| test(c, |_, v| v.is_nan()))),
-    ("IsInf", Eval::One(|c| test(c, is_inf))),
+    ("IsNaN", Eval::One(|c| test(c, |v| v.is_nan()))),
+    ("IsInf", Eval::One(is_inf)),
     ("Where", Eval::One(select)),
 ];
 
-/// Nothing compares with NaN.
+/// NaN is not less than, equal to or greater than anything.
 fn compare(call: &Call, holds: fn(Ordering) -> bool) -> Option<Tensor> {
     let (a, b) = (call.input(0)?, call.input(1)?);
     by_number!(a.dtype(), T => {
@@ -88,16 +88,18 @@ fn bitwise_not(call: &Call) -> Option<Tensor> {
     by_width!(x.dtype(), T => tensor(x.dtype(), &array::<T>(x)?.mapv(|v| !v)))
 }
 
-fn test(call: &Call, holds: fn(&Call, f64) -> bool) -> Option<Tensor> {
+fn test(call: &Call, holds: impl Fn(f64) -> bool) -> Option<Tensor> {
     let x = call.input(0)?;
     call.room(DType::Bool, x.shape())?;
-    by_number!(x.dtype(), T => tensor(DType::Bool, &array::<T>(x)?.mapv(|v| holds(call, v.double()))))
+    by_number!(x.dtype(), T => tensor(DType::Bool, &array::<T>(x)?.mapv(|v| holds(v.double()))))
 }
 
-fn is_inf(call: &Call, v: f64) -> bool {
-    let wanted = |name| call.int(name, 1) != 0;
-    (v == f64::INFINITY && wanted("detect_positive"))
-        || (v == f64::NEG_INFINITY && wanted("detect_negative"))
+fn is_inf(call: &Call) -> Option<Tensor> {
+    let wanted = attrs::IsInf::read(call.node).ok()?;
+    test(call, |v| {
+        (v == f64::INFINITY && wanted.detect_positive)
+            || (v == f64::NEG_INFINITY && wanted.detect_negative)
+    })
 }
 
 fn select(call: &Call) -> Option<Tensor> {

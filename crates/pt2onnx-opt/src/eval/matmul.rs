@@ -1,13 +1,16 @@
 //! `MatMul` of small matrices.
 
-use super::{Call, Eval, Row, array::array, broadcast, dim};
+use super::{
+    array::array,
+    call::{Call, Eval, Row, broadcast, dim},
+};
 use ndarray::{Array3, ArrayD, ArrayViewD, Axis};
 use num_traits::AsPrimitive;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] = &[("MatMul", Eval::One(matmul))];
 
-/// More multiplications than this are left to the runtime.
+/// Larger products are left to the runtime.
 const MAX_WORK: usize = 1 << 22;
 
 fn matmul(call: &Call) -> Option<Tensor> {
@@ -20,7 +23,7 @@ fn matmul(call: &Call) -> Option<Tensor> {
     }
 }
 
-/// Sums in double and rounds once; integers wrap.
+/// Floats are summed in float64 and rounded once; integers wrap.
 trait Dot: Element {
     fn dot(pairs: impl Iterator<Item = (Self, Self)>) -> Self;
 }

@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod array;
+mod call;
 mod cast;
 mod logic;
 mod matmul;
@@ -14,24 +15,14 @@ mod reduce;
 mod select;
 mod shape;
 
+pub(crate) use call::axis;
 pub(crate) use shape::shape_range;
 
-use ndarray::IxDyn;
-use pt2onnx_ir::{Attribute, Node};
-use pt2onnx_tensor::{DType, Tensor};
+use call::{Call, Eval};
+use pt2onnx_ir::Node;
+use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
-
-/// How an operator is evaluated.
-enum Eval {
-    /// To its one output.
-    One(fn(&Call) -> Option<Tensor>),
-    /// To all of its outputs.
-    Many(fn(&Call) -> Option<Vec<Tensor>>),
-}
-
-/// One row of a family's table.
-type Row = (&'static str, Eval);
 
 static TABLE: LazyLock<FxHashMap<&'static str, &'static Eval>> = LazyLock::new(|| {
     let families =
@@ -59,108 +50,4 @@ pub fn evaluate(node: &Node, inputs: &[Option<&Tensor>], max_bytes: usize) -> Op
     let complete =
         outputs.len() == node.outputs().len() && outputs.iter().all(|t| t.nbytes() <= max_bytes);
     complete.then_some(outputs)
-}
-
-/// What an evaluation sees.
-struct Call<'a> {
-    node: &'a Node,
-    inputs: &'a [Option<&'a Tensor>],
-    max_bytes: usize,
-}
-
-impl<'a> Call<'a> {
-    /// Input `i`, if given.
-    fn input(&self, i: usize) -> Option<&'a Tensor> {
-        self.inputs.get(i).copied().flatten()
-    }
-
-    /// All inputs, none left out.
-    fn all(&self) -> Option<Vec<&'a Tensor>> {
-        self.inputs.iter().copied().collect()
-    }
-
-    /// The elements of input `i`, int64 or int32.
-    fn ints(&self, i: usize) -> Option<Vec<i64>> {
-        let t = self.input(i)?;
-        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
-    }
-
-    /// The only element of input `i`.
-    fn scalar(&self, i: usize) -> Option<i64> {
-        match self.ints(i)?.as_slice() {
-            [one] => Some(*one),
-            _ => None,
-        }
-    }
-
-    /// The integer attribute, else its default.
-    fn int(&self, name: &str, default: i64) -> i64 {
-        self.node.int(name).unwrap_or(default)
-    }
-
-    /// The list attribute, if given.
-    fn int_list(&self, name: &str) -> Option<&'a [i64]> {
-        match self.node.attribute(name)? {
-            Attribute::Ints(list) => Some(list),
-            _ => None,
-        }
-    }
-
-    /// The string attribute, if given.
-    fn string(&self, name: &str) -> Option<&'a str> {
-        match self.node.attribute(name)? {
-            Attribute::String(s) => Some(s),
-            _ => None,
-        }
-    }
-
-    /// The attribute `axis`, counted from the front.
-    fn axis(&self, default: i64, rank: usize) -> Option<usize> {
-        axis(self.int("axis", default), rank)
-    }
-
-    /// `Some` if a tensor of these sizes may be made.
-    fn room(&self, dtype: DType, shape: &[usize]) -> Option<()> {
-        let bits = shape.iter().try_fold(dtype.bits(), |n, &s| n.checked_mul(s))?;
-        // ndarray wants the sizes that are not 0 to have a product below isize::MAX, too.
-        shape
-            .iter()
-            .filter(|&&s| s != 0)
-            .try_fold(1isize, |n, &s| n.checked_mul(isize::try_from(s).ok()?))?;
-        (bits.div_ceil(8) <= self.max_bytes).then_some(())
-    }
-}
-
-/// An axis counted from the front; `None` outside of `-rank..rank`.
-pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
-    let counted = if axis < 0 { axis.checked_add_unsigned(rank as u64)? } else { axis };
-    usize::try_from(counted).ok().filter(|&a| a < rank)
-}
-
-/// Sorted, distinct axes counted from the front.
-fn axes(given: &[i64], rank: usize) -> Option<Vec<usize>> {
-    let mut axes: Vec<usize> = given.iter().map(|&a| axis(a, rank)).collect::<Option<_>>()?;
-    axes.sort_unstable();
-    axes.windows(2).all(|w| w[0] != w[1]).then_some(axes)
-}
-
-/// The shape that all broadcast to, as NumPy does.
-fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
-    let rank = shapes.iter().map(|s| s.len()).max()?;
-    let mut result = vec![1; rank];
-    for shape in shapes {
-        for (to, &from) in result.iter_mut().rev().zip(shape.iter().rev()) {
-            match (*to, from) {
-                (a, b) if a == b || b == 1 => {}
-                (1, b) => *to = b,
-                _ => return None,
-            }
-        }
-    }
-    Some(result)
-}
-
-/// Sizes as ndarray wants them.
-fn dim(shape: &[usize]) -> IxDyn {
-    IxDyn(shape)
 }

@@ -18,7 +18,7 @@ pub(super) enum Binary {
     Max,
 }
 
-/// Arithmetic of one operand that integers have, too.
+/// Arithmetic of one operand that integers have too.
 #[derive(Clone, Copy)]
 pub(super) enum Unary {
     Neg,
@@ -27,10 +27,10 @@ pub(super) enum Unary {
     Relu,
 }
 
-/// A function on floats, in both precisions.
+/// A function of floats, for both precisions.
 pub(super) type Real = (fn(f32) -> f32, fn(f64) -> f64);
 
-/// An element type with arithmetic. `None` is a result that the standard leaves open.
+/// An element type with arithmetic. `None` means that the standard does not define the result.
 pub(super) trait Number: Element + PartialOrd {
     const ZERO: Self;
     const ONE: Self;
@@ -40,7 +40,7 @@ pub(super) trait Number: Element + PartialOrd {
     /// A function that only floats have.
     fn real(f: Real, a: Self) -> Option<Self>;
     fn double(self) -> f64;
-    /// Rounded; `None` where an integer type does not have exactly this number.
+    /// Rounded; `None` if the type is an integer type that does not have exactly this number.
     fn rounded(v: f64) -> Option<Self>;
     /// `None` for floats.
     fn whole(self) -> Option<i128>;
@@ -165,7 +165,7 @@ macro_rules! float {
 float!(f32, 0);
 float!(f64, 1);
 
-/// Half precision: in `float`, rounded at the end.
+/// Half precision: computed in float32 and rounded at the end.
 macro_rules! half {
     ($($t:ty),*) => {$(
         impl Number for $t {

@@ -1,12 +1,12 @@
 //! Reductions, cumulative sums and positions of extremes.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_number, tensor},
-    axes, axis, dim,
+    call::{Call, Eval, Row, axes, axis, dim},
     number::{Binary, Number},
 };
 use ndarray::{Array2, ArrayD, Axis};
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -38,14 +38,14 @@ enum Kind {
 
 fn reduce(call: &Call, kind: Kind) -> Option<Tensor> {
     let x = call.input(0)?;
+    let options = attrs::ReduceSum::read(call.node).ok()?;
     let given = call.input(1).map_or(Some(Vec::new()), |_| call.ints(1))?;
     let over = match given.is_empty() {
-        true if call.int("noop_with_empty_axes", 0) != 0 => return None,
+        true if options.noop_with_empty_axes => return None,
         true => (0..x.rank()).collect(),
         false => axes(&given, x.rank())?,
     };
-    let keep = call.int("keepdims", 1) != 0;
-    let shape = without(x.shape(), &over, keep);
+    let shape = without(x.shape(), &over, options.keepdims);
     call.room(x.dtype(), &shape)?;
     if x.dtype() == DType::Bool {
         let elements = array::<bool>(x)?.mapv(u8::from);
@@ -81,7 +81,7 @@ fn of_lanes<T: Number, R: Clone>(
     ArrayD::from_shape_vec(dim(shape), elements).ok()
 }
 
-/// Floats are summed in double and rounded once. Extremes and means of nothing and of NaN are open.
+/// Floats are summed in float64 and rounded once. Extremes and means of no elements or of NaN are not defined.
 fn fold<T: Number>(kind: Kind, lane: &[T]) -> Option<T> {
     let step = |op, start| lane.iter().try_fold(start, |a, &b| T::binary(op, a, b));
     let extreme = |op| {
@@ -122,7 +122,7 @@ fn cumulate(call: &Call, op: Binary) -> Option<Tensor> {
     let x = call.input(0)?;
     let along = axis(call.scalar(1)?, x.rank())?;
     call.room(x.dtype(), x.shape())?;
-    let (exclusive, reverse) = (call.int("exclusive", 0) != 0, call.int("reverse", 0) != 0);
+    let attrs::CumSum { exclusive, reverse } = attrs::CumSum::read(call.node).ok()?;
     by_number!(x.dtype(), T => {
         let mut x_ = array::<T>(x)?;
         for mut lane in x_.lanes_mut(Axis(along)) {
@@ -140,12 +140,12 @@ fn cumulate(call: &Call, op: Binary) -> Option<Tensor> {
     })
 }
 
-/// The first (or, if asked, last) position along `axis` of the element that beats all others. NaN's place is open.
+/// The first (or last) position along `axis` of the element that beats all others. The position of NaN is not defined.
 fn position(call: &Call, beats: fn(f64, f64) -> bool) -> Option<Tensor> {
     let x = call.input(0)?;
-    let along = call.axis(0, x.rank())?;
-    let last = call.int("select_last_index", 0) != 0;
-    let shape = without(x.shape(), &[along], call.int("keepdims", 1) != 0);
+    let options = attrs::ArgMax::read(call.node).ok()?;
+    let (along, last) = (axis(options.axis, x.rank())?, options.select_last_index);
+    let shape = without(x.shape(), &[along], options.keepdims);
     call.room(DType::I64, &shape)?;
     by_number!(x.dtype(), T => {
         let found = of_lanes(&array::<T>(x)?, &[along], &shape, |lane| {

@@ -1,11 +1,11 @@
-//! Elements picked, repeated and put together: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`, `Pad`, `Trilu`.
+//! Selects, repeats and joins elements: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`, `Pad`, `Trilu`.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_width, tensor},
-    axes, axis, broadcast, dim,
+    call::{Call, Eval, Row, axes, axis, broadcast, dim},
 };
 use ndarray::{ArrayD, Axis, Slice};
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[
@@ -23,7 +23,7 @@ pub(super) static OPS: &[Row] = &[
 fn concat(call: &Call) -> Option<Tensor> {
     let parts = call.all()?;
     let first = *parts.first()?;
-    let along = axis(call.node.int("axis")?, first.rank())?;
+    let along = axis(attrs::Concat::axis(call.node).ok()?, first.rank())?;
     let mut sizes = first.shape().to_vec();
     sizes[along] = parts.iter().try_fold(0usize, |n, t| n.checked_add(*t.shape().get(along)?))?;
     call.room(first.dtype(), &sizes)?;
@@ -53,7 +53,7 @@ fn positions(indices: &[i64], size: usize) -> Option<Vec<usize>> {
 
 fn gather(call: &Call) -> Option<Tensor> {
     let (x, indices) = (call.input(0)?, call.input(1)?);
-    let along = call.axis(0, x.rank())?;
+    let along = axis(attrs::Gather::read(call.node).ok()?.axis, x.rank())?;
     let picked = positions(&call.ints(1)?, x.shape()[along])?;
     let mut sizes = x.shape().to_vec();
     sizes.splice(along..=along, indices.shape().iter().copied());
@@ -66,7 +66,7 @@ fn gather(call: &Call) -> Option<Tensor> {
 
 fn gather_elements(call: &Call) -> Option<Tensor> {
     let (x, indices) = (call.input(0)?, call.input(1)?);
-    let along = call.axis(0, x.rank())?;
+    let along = axis(attrs::GatherElements::read(call.node).ok()?.axis, x.rank())?;
     let picked = positions(&call.ints(1)?, x.shape()[along])?;
     let fits = |(i, (&a, &b)): (usize, (&usize, &usize))| i == along || a <= b;
     if indices.rank() != x.rank() || !indices.shape().iter().zip(x.shape()).enumerate().all(fits) {
@@ -115,7 +115,7 @@ fn slice(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// The positions that a slice takes; bounds are held to the size.
+/// The positions of a slice. Bounds are clamped to the size.
 fn slice_positions(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<usize>> {
     let size = i64::try_from(size).ok()?;
     let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
@@ -131,7 +131,7 @@ fn slice_positions(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<u
 
 fn split(call: &Call) -> Option<Vec<Tensor>> {
     let x = call.input(0)?;
-    let along = call.axis(0, x.rank())?;
+    let along = axis(attrs::Split::read(call.node).ok()?.axis, x.rank())?;
     let (size, pieces) = (x.shape()[along], call.node.outputs().len());
     let lengths: Vec<usize> = match call.input(1) {
         Some(_) => {
@@ -183,14 +183,14 @@ fn tile(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// Mode `constant` with what is not negative.
+/// Mode `constant` with pads that are not negative.
 fn pad(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let along =
         call.input(3).map_or_else(|| Some((0..x.rank() as i64).collect()), |_| call.ints(3))?;
     let pads: Vec<usize> =
         call.ints(1)?.into_iter().map(|p| usize::try_from(p).ok()).collect::<Option<_>>()?;
-    let ok = call.string("mode").is_none_or(|m| m == "constant") && pads.len() == 2 * along.len();
+    let ok = attrs::Pad::read(call.node).ok()?.mode == "constant" && pads.len() == 2 * along.len();
     if !ok || axes(&along, x.rank()).is_none() {
         return None;
     }
@@ -217,7 +217,7 @@ fn pad(call: &Call) -> Option<Tensor> {
 fn trilu(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let k = call.input(1).map_or(Some(0), |_| call.scalar(1))?;
-    let upper = call.int("upper", 1) != 0;
+    let upper = attrs::Trilu::read(call.node).ok()?.upper;
     let lead = x.rank().checked_sub(2)?;
     call.room(x.dtype(), x.shape())?;
     by_width!(x.dtype(), T => {

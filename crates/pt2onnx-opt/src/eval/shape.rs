@@ -1,13 +1,12 @@
-//! Sizes as values, and tensors with other sizes over the same elements.
+//! Sizes as values, and tensors with the same elements and other sizes.
 
 use super::{
-    Call, Eval, Row,
     array::{array, by_number, by_width, tensor},
-    axes, axis, dim,
+    call::{Call, Eval, Row, axes, axis, dim},
     number::{Binary, Number},
 };
 use ndarray::ArrayD;
-use pt2onnx_ir::Attribute;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -22,7 +21,7 @@ pub(super) static OPS: &[Row] = &[
     ("Range", Eval::One(range)),
 ];
 
-/// `Shape` of a tensor of these sizes, as `start` and `end` say.
+/// What `Shape` with `start` and `end` gives for these sizes.
 pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] {
     let rank = sizes.len() as i64;
     let held =
@@ -33,10 +32,11 @@ pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] 
 
 fn shape(call: &Call) -> Option<Tensor> {
     let sizes: Vec<i64> = call.input(0)?.shape().iter().map(|&s| s as i64).collect();
-    Some(Tensor::vector(shape_range(&sizes, call.int("start", 0), call.node.int("end"))))
+    let range = attrs::Shape::read(call.node).ok()?;
+    Some(Tensor::vector(shape_range(&sizes, range.start, range.end)))
 }
 
-/// The same elements, without copying where they are contiguous.
+/// The same elements; they are not copied if they are contiguous.
 fn viewed(call: &Call, x: &Tensor, shape: Vec<usize>) -> Option<Tensor> {
     call.room(x.dtype(), &shape)?;
     if x.is_contiguous() {
@@ -47,7 +47,7 @@ fn viewed(call: &Call, x: &Tensor, shape: Vec<usize>) -> Option<Tensor> {
 
 fn reshape(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let copies = call.int("allowzero", 0) == 0;
+    let copies = !attrs::Reshape::read(call.node).ok()?.allowzero;
     let (mut sizes, mut rest) = (Vec::new(), None);
     for (i, size) in call.ints(1)?.into_iter().enumerate() {
         sizes.push(match size {
@@ -68,7 +68,7 @@ fn reshape(call: &Call) -> Option<Tensor> {
 
 fn flatten(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let at = match call.int("axis", 1) {
+    let at = match attrs::Flatten::read(call.node).ok()?.axis {
         end if end == x.rank() as i64 => x.rank(),
         other => axis(other, x.rank())?,
     };
@@ -100,11 +100,11 @@ fn unsqueeze(call: &Call) -> Option<Tensor> {
     viewed(call, x, sizes)
 }
 
-/// Large results stay views of the operand's bytes.
+/// Large results are views of the operand's bytes.
 fn transpose(call: &Call) -> Option<Tensor> {
     const COPIED: usize = 64 << 10;
     let x = call.input(0)?;
-    let perm: Vec<usize> = match call.int_list("perm") {
+    let perm: Vec<usize> = match attrs::Transpose::read(call.node).ok()?.perm {
         None => (0..x.rank()).rev().collect(),
         Some(perm) => perm.iter().map(|&p| axis(p, x.rank())).collect::<Option<_>>()?,
     };
@@ -127,15 +127,14 @@ fn transpose(call: &Call) -> Option<Tensor> {
 fn constant_of_shape(call: &Call) -> Option<Tensor> {
     let sizes: Vec<usize> =
         call.ints(0)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
-    let zero = Tensor::scalar(0f32);
-    let value = match call.node.attribute("value") {
-        None => &zero,
-        Some(Attribute::Tensor(t)) if t.has_data() => t,
-        Some(_) => return None,
-    };
+    let given = attrs::ConstantOfShape::read(call.node).ok()?.value;
+    let value = given.unwrap_or_else(|| Tensor::scalar(0f32));
+    if !value.has_data() {
+        return None;
+    }
     call.room(value.dtype(), &sizes)?;
     by_width!(value.dtype(), T => {
-        let fill = *array::<T>(value)?.first()?;
+        let fill = *array::<T>(&value)?.first()?;
         tensor(value.dtype(), &ArrayD::from_elem(dim(&sizes), fill))
     })
 }

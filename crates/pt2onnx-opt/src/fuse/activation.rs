@@ -1,117 +1,106 @@
-//! Activation functions written out.
+//! Formulas of activation functions.
 
-use super::{Fusion, Rule, Seen};
+use crate::{
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
 use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
-/// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`.
-pub(crate) static GELU: Fusion = Fusion {
-    since: 20,
-    rules: &[
-        Rule {
-            pattern: "Mul({Mul(x, 0.5) | Div(x, 2)}, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1))",
-            rewrite: |cx, seen| gelu(cx, seen, "none"),
-        },
-        Rule {
-            pattern: "Mul(x, Mul(Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1), 0.5))",
-            rewrite: |cx, seen| gelu(cx, seen, "none"),
-        },
-        Rule {
-            pattern: "Mul(Mul(x, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1)), 0.5)",
-            rewrite: |cx, seen| gelu(cx, seen, "none"),
-        },
-        Rule {
-            pattern: "Mul(Mul(x, 0.5), Add(Tanh(Mul(Add(x, Mul({Pow(x, 3) | Mul(Mul(x, x), x)}, 0.044715)), 0.7978845608028654)), 1))",
-            rewrite: |cx, seen| gelu(cx, seen, "tanh"),
-        },
-        Rule {
-            pattern: "Mul(x, Mul(Add(Tanh(Mul(Add(x, Mul({Pow(x, 3) | Mul(Mul(x, x), x)}, 0.044715)), 0.7978845608028654)), 1), 0.5))",
-            rewrite: |cx, seen| gelu(cx, seen, "tanh"),
-        },
-    ],
-};
+/// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`. Nodes of float64 are kept, because `Gelu` computes with
+/// float32 constants.
+pub(crate) fn gelu_fusions() -> Result<Vec<Fusion>, PatternError> {
+    let patterns = [
+        (
+            "Mul({Mul(x, 0.5) | Div(x, 2)}, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1))",
+            "none",
+        ),
+        (
+            "Mul(x, Mul(Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1), 0.5))",
+            "none",
+        ),
+        (
+            "Mul(Mul(x, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1)), 0.5)",
+            "none",
+        ),
+        (
+            "Mul(Mul(x, 0.5), Add(Tanh(Mul(Add(x, Mul({Pow(x, 3) | Mul(Mul(x, x), x)}, 0.044715)), 0.7978845608028654)), 1))",
+            "tanh",
+        ),
+        (
+            "Mul(x, Mul(Add(Tanh(Mul(Add(x, Mul({Pow(x, 3) | Mul(Mul(x, x), x)}, 0.044715)), 0.7978845608028654)), 1), 0.5))",
+            "tanh",
+        ),
+    ];
+    let gelu = |(pattern, approximate)| {
+        let rewrite = Fusion::new(pattern, move |cx, found| {
+            Some(cx.gelu(found.value("x")?, attrs::Gelu { approximate }))
+        });
+        Ok(rewrite?.when(at_most_float32))
+    };
+    patterns.into_iter().map(gelu).collect()
+}
 
-/// `x relu6(x + 3) / 6`, and the curve of it alone.
-pub(crate) static HARD_SWISH: Fusion = Fusion {
-    since: 14,
-    rules: &[
-        Rule {
-            pattern: "{Mul(x, Div(Clip(Add(x, 3), 0, 6), 6)) | Div(Mul(x, Clip(Add(x, 3), 0, 6)), 6)}",
-            rewrite: |cx, seen| Some(cx.hard_swish(wide_enough(cx, seen)?)),
-        },
-        Rule {
-            pattern: "{Mul(x, h:HardSigmoid(x)) | Mul(x, Mul(Clip(Add(x, 3), 0, 6), 0.16666666666666666))}",
-            rewrite: |cx, seen| {
-                if let Some(node) = seen.node(cx, "h")
-                    && (super::float(&node, "alpha", 0.2) != 1.0 / 6.0
-                        || super::float(&node, "beta", 0.5) != 0.5)
-                {
+/// `x relu6(x + 3) / 6`, and `relu6(x + 3) / 6`.
+pub(crate) fn hard_swish_fusions() -> Result<Vec<Fusion>, PatternError> {
+    let swish = |pattern| {
+        let rewrite = Fusion::new(pattern, |cx, found| {
+            if let Some(node) = found.node(cx, "h") {
+                let curve = attrs::HardSigmoid::read(&node).ok()?;
+                if (curve.alpha, curve.beta) != (1.0 / 6.0, 0.5) {
                     return None;
                 }
-                Some(cx.hard_swish(wide_enough(cx, seen)?))
-            },
+            }
+            Some(cx.hard_swish(found.value("x")?))
+        });
+        Ok(rewrite?.when(at_most_float32))
+    };
+    let sigmoid = Fusion::new(
+        "{Div(Clip(Add(x, 3), 0, 6), 6) | Mul(Clip(Add(x, 3), 0, 6), 0.16666666666666666)}",
+        |cx, found| {
+            let options = attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 };
+            Some(cx.hard_sigmoid(found.value("x")?, options))
         },
-        Rule {
-            pattern: "{Div(Clip(Add(x, 3), 0, 6), 6) | Mul(Clip(Add(x, 3), 0, 6), 0.16666666666666666)}",
-            rewrite: |cx, seen| {
-                let (alpha, beta) = (1.0 / 6.0, 0.5);
-                Some(cx.hard_sigmoid(wide_enough(cx, seen)?, attrs::HardSigmoid { alpha, beta }))
-            },
-        },
-    ],
-};
-
-/// Both bounds held by one `Clip`. With one bound alone it stays `Min` or `Max`: of those NaN and infinity are sure.
-pub(crate) static CLIP: Fusion = Fusion {
-    since: 12,
-    rules: &[
-        Rule {
-            pattern: "{Min(Max(x, low), high) | Max(Min(x, high), low)}",
-            rewrite: |cx, seen| clip(cx, seen, seen.number(cx, "low")?, seen.number(cx, "high")?),
-        },
-        Rule {
-            pattern: "Clip(Relu(x), low, high)",
-            rewrite: |cx, seen| {
-                let low = seen.number(cx, "low")?.max(0.0);
-                clip(cx, seen, low, seen.number(cx, "high")?)
-            },
-        },
-        Rule {
-            pattern: "Relu(Clip(x, low, high))",
-            rewrite: |cx, seen| {
-                let low = seen.number(cx, "low")?.max(0.0);
-                clip(cx, seen, low, seen.number(cx, "high")?)
-            },
-        },
-        Rule {
-            pattern: "{Min(Relu(x), high) | Relu(Min(x, high))}",
-            rewrite: |cx, seen| clip(cx, seen, 0.0, seen.number(cx, "high")?),
-        },
-    ],
-};
-
-/// The value, if it is of one of these types.
-fn float(cx: &Builder, x: Value, types: &[DType]) -> Option<Value> {
-    cx.known_dtype(x).filter(|d| types.contains(d)).map(|_| x)
+    );
+    Ok(vec![
+        swish("{Mul(x, Div(Clip(Add(x, 3), 0, 6), 6)) | Div(Mul(x, Clip(Add(x, 3), 0, 6)), 6)}")?,
+        swish(
+            "{Mul(x, h:HardSigmoid(x)) | Mul(x, Mul(Clip(Add(x, 3), 0, 6), 0.16666666666666666))}",
+        )?,
+        sigmoid?.when(at_most_float32),
+    ])
 }
 
-/// Of the type that the steps were computed in: what one operator rounds once is not less exact. Its constants are
-/// float32, so that float64 stays as it is.
-fn gelu(cx: &Builder, seen: &Seen, approximate: &'static str) -> Option<Value> {
-    let x = wide_enough(cx, seen)?;
-    Some(cx.gelu(x, attrs::Gelu { approximate }))
+/// Whether `x` is float16, bfloat16 or float32, and no constant broadcasts it.
+fn at_most_float32(cx: &Builder<'_>, found: &Match<'_>) -> bool {
+    found.value("x").is_some_and(|x| {
+        let dtype = cx.known_dtype(x);
+        matches!(dtype, Some(DType::F32 | DType::F16 | DType::BF16)) && found.keeps_shape(cx, x)
+    })
 }
 
-/// `x`, where no constant broadcasts it, of float32 or a half.
-fn wide_enough(cx: &Builder, seen: &Seen) -> Option<Value> {
-    let x = float(cx, seen.value("x")?, &[DType::F32, DType::F16, DType::BF16])?;
-    seen.keeps_shape(cx, x).then_some(x)
+/// Both bounds by one `Clip`. A single `Min` or `Max` is kept, because runtimes differ in what `Clip` gives for NaN and infinity.
+pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
+    let positive = |cx: &Builder<'_>, found: &Match<'_>| {
+        let low = found.number(cx, "low")?.max(0.0);
+        clip(cx, found, low, found.number(cx, "high")?)
+    };
+    Ok(vec![
+        Fusion::new("{Min(Max(x, low), high) | Max(Min(x, high), low)}", |cx, found| {
+            clip(cx, found, found.number(cx, "low")?, found.number(cx, "high")?)
+        })?,
+        Fusion::new("Clip(Relu(x), low, high)", positive)?,
+        Fusion::new("Relu(Clip(x, low, high))", positive)?,
+        Fusion::new("{Min(Relu(x), high) | Relu(Min(x, high))}", |cx, found| {
+            clip(cx, found, 0.0, found.number(cx, "high")?)
+        })?,
+    ])
 }
 
-/// Where the bounds cross, the upper one wins in either order of `Min` and `Max`, but not by `Clip` alone.
-fn clip(cx: &Builder, seen: &Seen, low: f64, high: f64) -> Option<Value> {
-    let x = seen.value("x")?;
-    if low.is_nan() || high.is_nan() || low > high || !seen.keeps_shape(cx, x) {
+/// If the lower bound is above the upper one, `Min` and `Max` give the upper one in either order; `Clip` is not sure to.
+fn clip(cx: &Builder<'_>, found: &Match<'_>, low: f64, high: f64) -> Option<Value> {
+    let x = found.value("x")?;
+    if low.is_nan() || high.is_nan() || low > high || !found.keeps_shape(cx, x) {
         return None;
     }
     Some(cx.clamp(x, Some(Scalar::Float(low)), Some(Scalar::Float(high))))

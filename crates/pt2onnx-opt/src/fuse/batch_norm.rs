@@ -1,36 +1,40 @@
-//! Batch normalisation behind a convolution or a linear layer: its factors go into the weights.
+//! Folds batch normalization into the weights of the convolution or linear layer before it.
 
-use super::{Fusion, Rule, Seen, float};
-use pt2onnx_ir::{Builder, Node, Value};
+use crate::{
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
+use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// All of it must be constants, and the weight used nowhere else: the new one takes its place in the file. It has
-/// another name, as it has other contents: who gives the model new weights must not give it the old ones.
-pub(crate) static BATCH_NORM: Fusion = Fusion {
-    since: 9,
-    rules: &[
-        Rule {
-            pattern: "n:BatchNormalization(w:Conv(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "Conv"),
-        },
-        Rule {
-            pattern: "n:BatchNormalization(w:ConvTranspose(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "ConvTranspose"),
-        },
-        Rule {
-            pattern: "n:BatchNormalization(w:Gemm(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "Gemm"),
-        },
-        Rule {
-            pattern: "n:BatchNormalization(w:MatMul(x, weight), scale, bias, mean, variance)",
-            rewrite: |cx, seen| folded(cx, seen, "Gemm"),
-        },
-    ],
-};
+/// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
+/// weight has another name: whoever replaces weights by name must not give it the old values.
+pub(crate) fn batch_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![
+        Fusion::new(
+            "n:BatchNormalization(w:Conv(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "Conv"),
+        )?,
+        Fusion::new(
+            "n:BatchNormalization(w:ConvTranspose(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "ConvTranspose"),
+        )?,
+        Fusion::new(
+            "n:BatchNormalization(w:Gemm(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "Gemm"),
+        )?,
+        Fusion::new(
+            "n:BatchNormalization(w:MatMul(x, weight), scale, bias, mean, variance)",
+            |cx, found| folded(cx, found, "Gemm"),
+        )?,
+    ])
+}
 
-fn folded(cx: &Builder, seen: &Seen, op: &'static str) -> Option<Value> {
-    let (norm, linear) = (seen.node(cx, "n")?, seen.node(cx, "w")?);
-    if norm.int("training_mode").unwrap_or(0) != 0 || linear.input(1) == linear.input(2) {
+fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
+    let (norm, linear) = (found.node(cx, "n")?, found.node(cx, "w")?);
+    if attrs::BatchNormalization::read(&norm).ok()?.training_mode
+        || linear.input(1) == linear.input(2)
+    {
         return None;
     }
     if op == "Gemm"
@@ -41,14 +45,14 @@ fn folded(cx: &Builder, seen: &Seen, op: &'static str) -> Option<Value> {
     {
         return None;
     }
-    match cx.known_dtype(seen.output)? {
-        DType::F32 => fold_as::<f32>(cx, seen, &norm, &linear, op),
-        DType::F64 => fold_as::<f64>(cx, seen, &norm, &linear, op),
+    match cx.known_dtype(found.output())? {
+        DType::F32 => fold_as::<f32>(cx, found, &norm, &linear, op),
+        DType::F64 => fold_as::<f64>(cx, found, &norm, &linear, op),
         _ => None,
     }
 }
 
-/// Floats that are computed in double and rounded once.
+/// Floats that are computed in float64 and rounded once.
 trait Real: Element + Into<f64> {
     fn rounded(value: f64) -> Self;
 }
@@ -65,33 +69,35 @@ impl Real for f64 {
 
 fn fold_as<T: Real>(
     cx: &Builder,
-    seen: &Seen,
+    found: &Match,
     norm: &Node,
     linear: &Node,
     op: &'static str,
 ) -> Option<Value> {
     let constant = |v: Value| cx.constant_of(v).filter(Tensor::has_data);
     let doubles = |name: &str| -> Option<Vec<f64>> {
-        let elements = constant(seen.value(name)?)?.to_vec::<T>()?;
+        let elements = constant(found.value(name)?)?.to_vec::<T>()?;
         Some(elements.into_iter().map(Into::into).collect())
     };
-    let weight = seen.value("weight")?;
+    let weight = found.value("weight")?;
     let tensor = constant(weight).filter(|_| alone(cx, weight))?;
     let [scale, bias, mean, variance] = ["scale", "bias", "mean", "variance"].map(doubles);
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
     let channels = scale.len();
-    let epsilon = f64::from(float(norm, "epsilon", 1e-5));
+    let epsilon = f64::from(attrs::BatchNormalization::read(norm).ok()?.epsilon);
     let factors: Vec<f64> = scale
         .iter()
         .zip(&variance)
         .map(|(scale, variance)| scale / (variance + epsilon).sqrt())
         .collect();
-    // Which channel an element of the weight is of, by the sizes around its dimension of channels.
+    // Finds the channel of a weight's element from the sizes around the channel dimension.
     let shape = tensor.shape();
-    let groups = usize::try_from(linear.int("group").unwrap_or(1)).ok()?;
+    // Each operator has only one of these.
+    let groups = usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?;
+    let attrs::Gemm { beta, trans_b, .. } = attrs::Gemm::read(linear).ok()?;
     let axis = match op {
         "ConvTranspose" => 1,
-        "Gemm" if linear.int("transB").unwrap_or(0) == 0 => 1,
+        "Gemm" if !trans_b => 1,
         _ => 0,
     };
     let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
@@ -111,10 +117,7 @@ fn fold_as<T: Real>(
     let elements = tensor.to_vec::<T>()?.into_iter().enumerate();
     let scaled: Vec<T> =
         elements.map(|(i, w)| T::rounded(w.into() * factors[channel(i)])).collect();
-    let beta = match op {
-        "Gemm" => f64::from(float(linear, "beta", 1.0)),
-        _ => 1.0,
-    };
+    let beta = f64::from(beta);
     let before: Vec<f64> = match linear.input(2) {
         None => vec![0.0; channels],
         Some(given) => {
@@ -134,14 +137,14 @@ fn fold_as<T: Real>(
         return None;
     }
     let new_weight = named(cx, Tensor::from_slice(shape.to_vec(), &scaled).ok()?, Some(weight));
-    let old_bias = linear.input(2).or(seen.value("bias"));
+    let old_bias = linear.input(2).or(found.value("bias"));
     let new_bias = named(cx, Tensor::vector(&shifted), old_bias);
     let attributes = linear.attributes.iter().filter(|(n, _)| n != "beta");
     let inputs = [linear.input(0), Some(new_weight), Some(new_bias)];
     Some(cx.emit1(op, &inputs, attributes.cloned().collect()))
 }
 
-/// Whether one node alone uses the constant, and no other constant in use its memory.
+/// Whether the constant has one use and shares memory with no other used constant.
 fn alone(cx: &Builder, value: Value) -> bool {
     let model = cx.model();
     let storage = |v: Value| model[v].constant().and_then(Tensor::storage);
@@ -152,7 +155,7 @@ fn alone(cx: &Builder, value: Value) -> bool {
     model[value].uses().len() == 1 && !model.values().any(|(v, d)| d.uses().len() > 0 && shares(v))
 }
 
-/// A constant called after the one whose place it takes.
+/// A constant named after the one it replaces.
 fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
     cx.edit(|model| {
         let name = after.and_then(|v| model[v].name.as_ref());

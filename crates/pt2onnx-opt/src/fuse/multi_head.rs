@@ -1,57 +1,62 @@
-//! Attention as ONNX Runtime's own operator, which needs no transposed copies of its operands.
+//! Attention by ONNX Runtime's own operator, which needs no transposed operands.
 
-use super::{Fusion, Rule, Seen, attention::full, ints, pattern};
-use crate::cleanup::known;
+use super::broadcast::full_mask;
+use crate::{
+    facts::{known, tensor_type},
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `com.microsoft.MultiHeadAttention` of operands that are `(batch, length, heads, size)` before they are transposed, in
-/// float32. Where every key is masked it gives NaN, as the formula does without a guard; with one, zeros take its place.
-pub(crate) static MULTI_HEAD: Fusion = Fusion {
-    since: 9,
-    rules: &[Rule {
-        pattern: "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
+/// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)` before they are transposed.
+/// For a query without keys it gives NaN, as the formula does; if the formula gives zeros there, a `Where` is added.
+pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![Fusion::new(
+        "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
                   MatMul(?Mul(tq:Transpose(q), scale), tk:Transpose(k)), -inf)), 0), tv:Transpose(v)))",
-        rewrite: multi_head,
-    }],
-};
+        multi_head,
+    )?])
+}
 
-fn multi_head(cx: &Builder, seen: &Seen) -> Option<Value> {
-    let moved = |name, perm: &[i64]| Some(ints(&seen.node(cx, name)?, "perm")? == perm);
+fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
+    let moved = |name, perm: &[i64]| {
+        Some(attrs::Transpose::read(&found.node(cx, name)?).ok()?.perm? == perm)
+    };
     let swapped = |name| moved(name, &[0, 2, 1, 3]);
-    let last = matches!(seen.node(cx, "s")?.int("axis"), None | Some(-1 | 3));
+    let last = matches!(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis, -1 | 3);
     if !(swapped("tr")? && swapped("tq")? && swapped("tv")? && moved("tk", &[0, 2, 3, 1])? && last)
     {
         return None;
     }
-    let operands = [seen.value("q")?, seen.value("k")?, seen.value("v")?];
+    let operands = [found.value("q")?, found.value("k")?, found.value("v")?];
     let [q, k, v] = operands.map(|x| sizes(cx, x));
     let (q, k, v) = (q?, k?, v?);
     let heads = q[2].as_int()?;
     if [&k, &v].iter().any(|x| x[0] != q[0] || x[2] != q[2]) {
         return None;
     }
-    let scale = match seen.value("scale") {
-        Some(_) => seen.number(cx, "scale")? as f32,
+    let scale = match found.value("scale") {
+        Some(_) => found.number(cx, "scale")? as f32,
         None => 1.0,
     };
-    // Zero would stand for the default.
+    // A scale of 0 means the default scale.
     if !scale.is_normal() {
         return None;
     }
-    // A guard without the mask that it guards is something else.
-    let guarded = seen.value("guard").is_some();
-    if guarded && seen.value("masked").is_none() {
+    // Zeros for hidden rows need the mask that hides them.
+    let guarded = found.value("guard").is_some();
+    if guarded && found.value("masked").is_none() {
         return None;
     }
-    let added = match seen.value("mask") {
+    let added = match found.value("mask") {
         Some(mask) => Some(four_dimensions(cx, mask)?),
         None => None,
     };
     let scores = [&q[0], &q[2], &q[1], &k[1]].map(Expr::clone);
     let bias = match added {
-        Some(added) => Some(full(cx, added, &scores)?),
+        Some(added) => Some(full_mask(cx, added, &scores)?),
         None => None,
     };
     let mut inputs = Vec::with_capacity(6);
@@ -74,10 +79,10 @@ fn multi_head(cx: &Builder, seen: &Seen) -> Option<Value> {
     Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
 }
 
-/// The sizes of a float32 operand with four known dimensions.
+/// The sizes of a float32 operand, if it has four dimensions and all are known.
 fn sizes(cx: &Builder, x: Value) -> Option<Shape> {
     let model = cx.model();
-    let (dtype, shape) = pattern::tensor_type(&model, x)?;
+    let (dtype, shape) = tensor_type(&model, x)?;
     let fits = dtype == DType::F32 && shape.len() == 4 && shape.iter().all(known);
     fits.then(|| shape.clone())
 }
@@ -89,14 +94,14 @@ fn flat(cx: &Builder, x: Value) -> Option<Value> {
     Some(cx.reshape_op(x, sizes, attrs::Reshape::default()))
 }
 
-/// What a mask adds to the scores, which have four dimensions.
+/// The mask as numbers added to the scores, with four dimensions.
 fn four_dimensions(cx: &Builder, mask: Value) -> Option<Value> {
     let missing = 4usize.checked_sub(cx.known_shape(mask)?.len())?;
     let mask = cx.unsqueeze(mask, &(0..missing).collect::<Vec<_>>());
     Some(cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY))
 }
 
-/// `(batch or 1, queries or 1, 1)`: whether a query sees a key at all, the same one for all heads.
+/// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if the mask is the same for all heads.
 fn sees_any(cx: &Builder, added: Value) -> Option<Value> {
     let one = cx.dim(added, 1).as_int() == Some(1);
     let largest = cx.reduce(Reduction::Max, added, &[3], true);

@@ -1,47 +1,43 @@
-//! `Pad` in front of a window: convolutions and pools pad themselves.
+//! Merges `Pad` into the convolution or pool after it.
 
-use super::{Fusion, Rule, Seen, ints, pattern};
-use pt2onnx_ir::{Attribute, Attributes, Builder, Value};
-
-/// Only of the dimensions that windows move along, with what the operator itself pads with: zeros, or what no maximum is.
-pub(crate) static PAD: Fusion = Fusion {
-    since: 11,
-    rules: &[
-        Rule { pattern: "w:Conv(p:Pad(x))", rewrite: |cx, seen| padded(cx, seen, "Conv", 0.0) },
-        Rule {
-            pattern: "w:AveragePool(p:Pad(x))",
-            rewrite: |cx, seen| padded(cx, seen, "AveragePool", 0.0),
-        },
-        Rule {
-            pattern: "w:MaxPool(p:Pad(x))",
-            rewrite: |cx, seen| padded(cx, seen, "MaxPool", f64::NEG_INFINITY),
-        },
-    ],
+use crate::{
+    facts::number_of,
+    fusion::Fusion,
+    pattern::{Match, PatternError},
 };
+use pt2onnx_ir::{Builder, Value, attrs};
 
-fn padded(cx: &Builder, seen: &Seen, op: &'static str, with: f64) -> Option<Value> {
-    let (window, pad) = (seen.node(cx, "w")?, seen.node(cx, "p")?);
+/// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a maximum.
+pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![
+        Fusion::new("w:Conv(p:Pad(x))", |cx, found| padded(cx, found, "Conv", 0.0))?,
+        Fusion::new("w:AveragePool(p:Pad(x))", |cx, found| padded(cx, found, "AveragePool", 0.0))?,
+        Fusion::new("w:MaxPool(p:Pad(x))", |cx, found| {
+            padded(cx, found, "MaxPool", f64::NEG_INFINITY)
+        })?,
+    ])
+}
+
+fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Value> {
+    let (mut window, pad) = (found.node(cx, "w")?, found.node(cx, "p")?);
     let constant = |i: usize| cx.constant_of(pad.input(i)?)?.to_vec::<i64>();
-    let mode = pad.attribute("mode");
     let filled = match pad.input(2) {
-        Some(value) => pattern::number_of(&cx.model(), value)?.1,
+        Some(value) => number_of(&cx.model(), value)?.1,
         None => 0.0,
     };
-    if mode.is_some_and(|m| !matches!(m, Attribute::String(s) if s == "constant")) || filled != with
-    {
+    if attrs::Pad::read(&pad).ok()?.mode != "constant" || filled != with {
         return None;
     }
-    let rank = cx.known_shape(seen.value("x")?)?.len();
+    let rank = cx.known_shape(found.value("x")?)?.len();
     let given = constant(1)?;
     let axes = match pad.input(3) {
         Some(_) => constant(3)?,
         None => (0..rank as i64).collect(),
     };
     let spatial = rank.checked_sub(2)?;
-    let mut pads = match ints(&window, "pads") {
-        Some(own) => own.to_vec(),
-        None => vec![0; 2 * spatial],
-    };
+    // `Conv` and `MaxPool` have the same attributes, as far as they are used for them.
+    let options = attrs::AveragePool::read(&window).ok()?;
+    let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * spatial]);
     let (none_yet, half) = (pads.iter().all(|&p| p == 0), axes.len());
     for (i, axis) in axes.into_iter().enumerate() {
         let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
@@ -56,33 +52,31 @@ fn padded(cx: &Builder, seen: &Seen, op: &'static str, with: f64) -> Option<Valu
             None => {}
         }
     }
-    let aligned = match window.attribute("auto_pad") {
-        Some(Attribute::String(how)) => how == "NOTSET" || how == "VALID" && none_yet,
-        _ => true,
-    };
-    let mut attributes: Attributes = window.attributes.clone();
+    let aligned = options.auto_pad == "NOTSET" || options.auto_pad == "VALID" && none_yet;
+    if !aligned {
+        return None;
+    }
     if op != "Conv" {
-        // A window that sees nothing but padding is no pool's.
-        let kernel = ints(&window, "kernel_shape")?;
+        // A pool must not have windows that contain only padding.
+        let kernel = attrs::AveragePool::kernel_shape(&window).ok()?;
         let small = pads.iter().enumerate().all(|(i, p)| p < &kernel[i % kernel.len()]);
-        if !small || window.int("ceil_mode").unwrap_or(0) != 0 {
+        if !small || options.ceil_mode {
             return None;
         }
     }
     if op == "AveragePool" {
-        // What was padded counted.
-        if !none_yet && window.int("count_include_pad").unwrap_or(0) == 0 {
+        // The mean includes what `Pad` added.
+        if !none_yet && !options.count_include_pad {
             return None;
         }
-        attributes.retain(|(n, _)| n != "count_include_pad");
-        attributes.push(("count_include_pad".into(), 1i64.into()));
+        window.remove_attribute("count_include_pad");
+        window.set_attribute("count_include_pad", 1i64);
     }
-    if !aligned {
-        return None;
+    for name in ["pads", "auto_pad"] {
+        window.remove_attribute(name);
     }
-    attributes.retain(|(n, _)| n != "pads" && n != "auto_pad");
-    attributes.push(("pads".into(), pads.into()));
+    window.set_attribute("pads", pads);
     let mut inputs = window.inputs().to_vec();
     inputs[0] = pad.input(0);
-    Some(cx.emit1(op, &inputs, attributes))
+    Some(cx.emit1(op, &inputs, window.attributes))
 }

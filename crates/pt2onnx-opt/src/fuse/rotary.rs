@@ -1,35 +1,38 @@
-//! Rotary position embeddings written out: halves of the last dimension turned by angles.
+//! The formula of rotary position embeddings, which rotates the two halves of the last dimension.
 
-use super::{Fusion, Rule, Seen, expanded, pattern};
-use crate::cleanup::known;
+use super::broadcast::expanded;
+use crate::{
+    facts::{known, number_of},
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// `x * cos + concat(-x2, x1) * sin` of four dimensions; cosines and sines the same for both halves and all heads.
-pub(crate) static ROTARY: Fusion = Fusion {
-    since: 23,
-    rules: &[Rule {
-        pattern: "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))",
-        rewrite: |cx, seen| {
-            let x = seen.value("x")?;
+/// `x * cos + concat(-x2, x1) * sin` of four-dimensional `x`. Cosines and sines are the same for both halves and all heads.
+pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![Fusion::new(
+        "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))",
+        |cx, found| {
+            let x = found.value("x")?;
             let shape = cx.known_shape(x).filter(|s| s.iter().all(known))?;
             let [batch, _, length, width] = &shape[..] else {
                 return None;
             };
             let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
             let last = |axis: i64| axis == -1 || axis == 3;
-            let part = |name| part(cx, seen, name).filter(|p| last(p.2));
-            let (low, high, joined) = (part("low")?, part("high")?, seen.node(cx, "joined")?);
+            let part = |name| part(cx, found, name).filter(|p| last(p.2));
+            let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
             let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 >= 2 * half;
-            let whole = joined.inputs().len() == 2 && last(joined.int("axis")?);
-            if !parts || !whole || !seen.keeps_shape(cx, x) {
+            let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
+            if !parts || !whole || !found.keeps_shape(cx, x) {
                 return None;
             }
             let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
             let sizes = [batch.clone(), length.clone(), Expr::int(half)];
             let angles = |name| {
-                let given = seen.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
+                let given = found.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
                 let dims = cx.known_shape(given)?;
                 let fits =
                     dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
@@ -38,12 +41,12 @@ pub(crate) static ROTARY: Fusion = Fusion {
             let options = attrs::RotaryEmbedding::default();
             Some(cx.rotary_embedding(x, angles("cos")?, angles("sin")?, None, options))
         },
-    }],
-};
+    )?])
+}
 
-/// Start, end and axis of a slice of one axis, in steps of one.
-fn part(cx: &Builder, seen: &Seen, name: &str) -> Option<(i64, i64, i64)> {
-    let node = seen.node(cx, name)?;
+/// Start, end and axis of a slice with one axis and step 1.
+fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
+    let node = found.node(cx, name)?;
     let model = cx.model();
     let only = |i: usize| match model[node.input(i)?].constant()?.to_vec::<i64>()?[..] {
         [only] => Some(only),
@@ -53,7 +56,7 @@ fn part(cx: &Builder, seen: &Seen, name: &str) -> Option<(i64, i64, i64)> {
     single.then(|| Some((only(1)?, only(2)?, only(3)?)))?
 }
 
-/// The first half of the last of four dimensions, where the second is the same, without the dimension of heads.
+/// The first half of the last dimension without the dimension of heads, if the second half is the same.
 fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     let constant = cx.model()[angles].constant().cloned();
     if let Some(t) = constant {
@@ -72,14 +75,14 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
         let op = match step.op() {
             "Concat" => {
                 let twice = step.inputs().len() == 2 && step.input(1) == Some(first);
-                let last =
-                    matches!(step.int("axis"), Some(-1 | 2)) && cx.known_shape(value)?.len() == 3;
+                let last = matches!(attrs::Concat::axis(&step), Ok(-1 | 2))
+                    && cx.known_shape(value)?.len() == 3;
                 break Some(first).filter(|_| twice && last && matches!(axes[..], [1 | -3]))?;
             }
             "Cos" => "Cos",
             "Sin" => "Sin",
             "Cast" => "Cast",
-            "Mul" if pattern::number_of(&cx.model(), step.input(1)?).is_some() => "Mul",
+            "Mul" if number_of(&cx.model(), step.input(1)?).is_some() => "Mul",
             _ => return None,
         };
         steps.push((op, step));
@@ -93,7 +96,7 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     Some(steps.into_iter().rev().fold(source, again))
 }
 
-/// Whether both halves of each row are the same.
+/// Whether both halves of each row are equal.
 fn same_halves(t: &Tensor, half: i64) -> bool {
     let row = usize::try_from(half).unwrap_or(0) * t.dtype().bits() / 8;
     let same = |both: &[u8]| both.split_at_checked(row).is_some_and(|(a, b)| a == b);

@@ -1,15 +1,18 @@
 //! Activation functions by their formulas.
 
-use super::{Done, replace};
-use pt2onnx_ir::{Attribute, Model, Node, NodeId, attrs};
+use super::{
+    axes,
+    error::Reason,
+    forms,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.
-pub(super) fn gelu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn gelu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let x = node.input(0).ok_or("it has no input")?;
-        let tanh =
-            matches!(node.attribute("approximate"), Some(Attribute::String(s)) if s == "tanh");
-        let curve = if tanh {
+        let x = node.input(0).ok_or("its input is missing")?;
+        let curve = if attrs::Gelu::read(node)?.approximate == "tanh" {
             let cubed = cx.mul(cx.mul(x, x), x);
             let inner = cx.add(x, cx.mul(cubed, 0.044715));
             cx.tanh(cx.mul(inner, (2.0 / std::f64::consts::PI).sqrt()))
@@ -21,48 +24,46 @@ pub(super) fn gelu(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `x sigmoid(alpha x)`.
-pub(super) fn swish(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn swish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let x = node.input(0).ok_or("it has no input")?;
-        let alpha = match node.attribute("alpha") {
-            Some(Attribute::Float(alpha)) => f64::from(*alpha),
-            _ => 1.0,
-        };
+        let x = node.input(0).ok_or("its input is missing")?;
+        let alpha = f64::from(attrs::Swish::read(node)?.alpha);
         Ok(vec![cx.mul(x, cx.sigmoid(cx.mul(x, alpha)))])
     })
 }
 
 /// `max(0, min(1, x / 6 + 0.5)) x`.
-pub(super) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let x = node.input(0).ok_or("it has no input")?;
+        let x = node.input(0).ok_or("its input is missing")?;
         let options = attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 };
         Ok(vec![cx.mul(x, cx.hard_sigmoid(x, options))])
     })
 }
 
 /// `x tanh(softplus(x))`.
-pub(super) fn mish(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn mish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let x = node.input(0).ok_or("it has no input")?;
+        let x = node.input(0).ok_or("its input is missing")?;
         Ok(vec![cx.mul(x, cx.tanh(cx.softplus(x)))])
     })
 }
 
-/// `max(0, x) + min(0, alpha (exp(x / alpha) - 1))`: what `Elu` does of `x / alpha`.
-pub(super) fn celu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `max(0, x) + min(0, alpha (exp(x / alpha) - 1))`, which is `alpha elu(x / alpha)`.
+pub(super) fn celu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let x = node.input(0).ok_or("it has no input")?;
-        let alpha = super::forms::float(node, "alpha", 1.0);
+        let x = node.input(0).ok_or("its input is missing")?;
+        let alpha = f64::from(attrs::Celu::read(node)?.alpha);
         let elu = cx.elu(cx.div(x, alpha), attrs::Elu { alpha: 1.0 });
         Ok(vec![cx.mul(elu, alpha)])
     })
 }
 
-/// Along the last axis, the dimensions that were made one behind the axis are those behind it.
-pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let axis = super::axes::explicit_axis(model, id)?;
-    let rank = super::forms::rank_of(model, id, 0)?;
+/// The older form flattens all dimensions from the axis on. Along the last axis both mean the same, so other axes are swapped
+/// with it.
+pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let axis = axes::explicit_axis(model, id)?;
+    let rank = forms::rank_of(model, id, 0)?;
     if axis + 1 == rank {
         return Ok(Done::Kept);
     }
@@ -72,14 +73,10 @@ pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, String> {
         _ => "Softmax",
     };
     replace(model, id, |cx, node| {
-        let x = node.input(0).ok_or("it has no input")?;
+        let x = node.input(0).ok_or("its input is missing")?;
         let last = rank - 1;
-        let axis = super::forms::attributes([("axis", (last as i64).into())]);
-        let found = cx.emit1(op, &[Some(cx.swap_axes(x, axis_of(node), last))], axis);
-        Ok(vec![cx.swap_axes(found, axis_of(node), last)])
+        let attributes = forms::attributes([("axis", (last as i64).into())]);
+        let found = cx.emit1(op, &[Some(cx.swap_axes(x, axis, last))], attributes);
+        Ok(vec![cx.swap_axes(found, axis, last)])
     })
-}
-
-fn axis_of(node: &Node) -> usize {
-    node.int("axis").and_then(|a| usize::try_from(a).ok()).unwrap_or(0)
 }

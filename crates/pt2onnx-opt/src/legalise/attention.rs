@@ -1,39 +1,37 @@
 //! `Attention` by matrix products and a softmax, as the standard's function body has it.
 
-use super::{Done, replace};
-use pt2onnx_ir::schema;
-use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs};
+use super::{
+    error::Reason,
+    forms::input,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-pub(super) fn attention(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn attention(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
-    if float(node, "softcap").is_some_and(|c| c != 0.0) {
-        return Err("Attention with a softcap is newer".to_owned());
+    if attrs::Attention::read(node)?.softcap != 0.0 {
+        return Err("Attention with a softcap needs a newer opset".into());
     }
     if node.outputs().len() > 3 {
-        return Err("the output `qk_matmul_output` of Attention is newer".to_owned());
+        return Err("the output `qk_matmul_output` of Attention needs a newer opset".into());
     }
     replace(model, id, emit)
 }
 
-fn float(node: &Node, name: &str) -> Option<f64> {
-    match node.attribute(name) {
-        Some(Attribute::Float(f)) => Some(f64::from(*f)),
-        _ => None,
-    }
-}
-
-fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
-    let input = |i: usize| node.input(i).ok_or_else(|| format!("it has no input {i}"));
+fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+    let input = |i: usize| input(node, i);
+    let options = attrs::Attention::read(node)?;
     let packed = cx.known_shape(input(0)?).ok_or("the rank of the query is not known")?.len() == 3;
-    let heads = |i: usize, name: &str| match (packed, node.int(name)) {
+    let heads = |i: usize, count: Option<i64>, name: &str| match (packed, count) {
         (false, _) => input(i),
         (true, Some(count)) => unpack(cx, input(i)?, count),
-        (true, None) => Err(format!("it has no {name}")),
+        (true, None) => Err(format!("{name} is missing").into()),
     };
-    let (q, mut k, mut v) =
-        (heads(0, "q_num_heads")?, heads(1, "kv_num_heads")?, heads(2, "kv_num_heads")?);
+    let q = heads(0, options.q_num_heads, "q_num_heads")?;
+    let mut k = heads(1, options.kv_num_heads, "kv_num_heads")?;
+    let mut v = heads(2, options.kv_num_heads, "kv_num_heads")?;
     let dtype = cx.dtype(q);
     let past = node.input(4).zip(node.input(5));
     if let Some((past_key, past_value)) = past {
@@ -43,17 +41,17 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     let (q_heads, kv_heads) = (cx.dim(q, 1), cx.dim(k, 1));
     if q_heads != kv_heads {
         let (Some(many), Some(few)) = (q_heads.as_int(), kv_heads.as_int()) else {
-            return Err("the numbers of heads are not known".to_owned());
+            return Err("the numbers of heads are not known".into());
         };
         let repeats =
             many.checked_div(few).filter(|r| r * few == many).ok_or("the heads do not divide")?;
         (k, v) = (repeat(cx, k, repeats)?, repeat(cx, v, repeats)?);
     }
-    let scale = match float(node, "scale") {
-        Some(scale) => scale,
+    let scale = match options.scale {
+        Some(scale) => f64::from(scale),
         None => 1.0 / (cx.dim(q, 3).as_int().ok_or("the head size is not known")? as f64).sqrt(),
     };
-    // On both sides, so that half precision does not overflow.
+    // Both factors are scaled, so that half precision does not overflow.
     let root = scale.sqrt();
     let mut scores = cx.matmul(cx.mul(q, root), cx.mul(cx.swap_axes(k, 2, 3), root));
     let infinity = Scalar::Float(f64::NEG_INFINITY);
@@ -65,13 +63,13 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
         };
         scores = cx.add(scores, bias);
     }
-    if node.int("is_causal") == Some(1) {
+    if options.is_causal {
         scores = cx.select(causal(cx, q, k, past.map(|(key, _)| key)), scores, infinity);
     }
-    let precision = node.int("softmax_precision").and_then(schema::dtype).unwrap_or(dtype);
+    let precision = options.softmax_precision.and_then(schema::dtype).unwrap_or(dtype);
     let mut weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
     if mask.is_some() {
-        // Of nothing but -inf: such a row attends to nothing.
+        // A row of -inf becomes NaN: such a query attends to nothing.
         weights = cx.select(cx.is_nan(weights), cx.scalar(0.0, precision), weights);
     }
     let mut y = cx.matmul(cx.cast(weights, dtype), v);
@@ -83,13 +81,13 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
 }
 
 /// From `[batch, length, heads * size]` to `[batch, heads, length, size]`.
-fn unpack(cx: &Builder, x: Value, heads: i64) -> Result<Value, String> {
+fn unpack(cx: &Builder, x: Value, heads: i64) -> Result<Value, Reason> {
     let split = cx.reshape_op(x, cx.ints(&[0, 0, heads, -1]), attrs::Reshape::default());
     Ok(cx.transpose(split, &[0, 2, 1, 3]))
 }
 
-/// Every head `repeats` times, one behind the other.
-fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, String> {
+/// Each head `repeats` times in a row.
+fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, Reason> {
     let known = |axis, what| cx.dim(x, axis).as_int().ok_or(format!("the {what} is not known"));
     let (heads, size) = (known(1, "number of heads")? * repeats, known(3, "head size")?);
     let one_each = cx.unsqueeze(x, &[2]);
@@ -102,7 +100,7 @@ fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, String> {
     Ok(merged)
 }
 
-/// Whether a query may look at a key: those up to its own place behind the past ones.
+/// Whether a query sees a key: all past keys, and those up to its own position.
 fn causal(cx: &Builder, q: Value, k: Value, past: Option<Value>) -> Value {
     let (zero, one) = (cx.scalar(0, DType::I64), cx.scalar(1, DType::I64));
     let mut rows = cx.range(zero, length(cx, q), one);

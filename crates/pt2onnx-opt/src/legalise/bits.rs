@@ -1,13 +1,17 @@
-//! Bitwise operators by arithmetic on limbs of 32 bits, which int64 holds with room to spare.
+//! Bitwise operators by arithmetic on limbs of 32 bits, for which int64 is wide enough.
 
-use super::{Done, forms::input, replace};
+use super::{
+    error::Reason,
+    forms::input,
+    replace::{Done, replace},
+};
 use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 const LIMB: i64 = 1 << 32;
 
-/// `-1 - x`; of unsigned numbers, the largest less `x`.
-pub(super) fn not(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `-1 - x`; for unsigned types, the largest number minus `x`.
+pub(super) fn not(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let kind = cx.dtype(x);
@@ -17,7 +21,7 @@ pub(super) fn not(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `And` bit by bit; from it, `a | b = a + b - (a & b)` and `a ^ b = a + b - 2 (a & b)`.
-pub(super) fn binary(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn binary(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(a);
@@ -60,14 +64,14 @@ fn modulo(cx: &Builder, x: Value, by: i64) -> Value {
     cx.mod_(x, cx.scalar(by, DType::I64), attrs::Mod::default())
 }
 
-/// The lower and the upper limb, neither negative.
+/// The lower and the upper limb; neither is negative.
 fn split(cx: &Builder, x: Value) -> (Value, Value) {
     let low = modulo(cx, x, LIMB);
     let high = modulo(cx, cx.div(cx.sub(x, low), LIMB), LIMB);
     (low, high)
 }
 
-/// The number whose two's complement the bits are.
+/// The number with these bits as its two's complement.
 fn signed(cx: &Builder, x: Value, bits: usize) -> Value {
     let negative = cx.greater_or_equal(x, 1i64 << (bits - 1));
     cx.select(negative, cx.sub(x, 1i64 << bits), x)

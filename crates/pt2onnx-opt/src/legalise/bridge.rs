@@ -1,14 +1,16 @@
-//! Element types that an older form does not take: the node computes between casts in a type that holds the same exactly.
+//! Element types that an older form does not take: the node computes between casts in a type that gives exactly the same.
 
-use super::forms::dtype;
-use crate::target;
+use crate::{
+    casts::{bound, cast_around},
+    facts::dtype,
+};
 use pt2onnx_ir::{
     Model, NodeId,
     schema::{OpSchema, TypeSet},
 };
 use pt2onnx_tensor::DType;
 
-/// Operators that only choose among their operands' elements or compare them: floats that hold the integers do.
+/// Operators that only select or compare elements. For these, floats that hold the integers give the same.
 const CHOOSING: &[&str] = &[
     "ArgMax",
     "ArgMin",
@@ -27,14 +29,14 @@ const CHOOSING: &[&str] = &[
     "TopK",
 ];
 
-/// Puts casts around a node for the types that `form` does not take. Returns whether there are any.
+/// Inserts casts around a node for the types that `form` does not take. Returns whether there are any.
 pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> bool {
-    // What a cast gives is the matter of the cast, and what a region is given that of the region.
+    // Casts would change what a cast computes, and the types of values in the node's bodies.
     if matches!(form.name, "Cast" | "CastLike") || model[id].regions().next().is_some() {
         return false;
     }
     let gap = |model: &Model, variable: &str, types: &TypeSet| {
-        let from = target::bound(model, id, form, variable)?;
+        let from = bound(model, id, form, variable)?;
         let missing = !types.has_tensor(from);
         let to = missing.then(|| exact(form.name, from, types))??;
         Some((from, to))
@@ -42,14 +44,14 @@ pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> b
     let mut any = false;
     for constraint in form.constraints {
         if let Some((from, to)) = gap(model, constraint.name, &constraint.types) {
-            target::bridge(model, id, form, constraint.name, from, to);
+            cast_around(model, id, form, constraint.name, from, to);
             any = true;
         }
     }
     any
 }
 
-/// A type of the set in which the operator gives the same as in `from`, once cast back.
+/// A type of the set in which the operator, cast back, gives the same as in `from`.
 fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
     use DType::*;
     let (same, choosing): (&[DType], &[DType]) = match from {
@@ -66,7 +68,7 @@ fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
     order.find(|&to| types.has_tensor(to))
 }
 
-/// Whether what the node computes is of one of the types.
+/// Whether the first input has one of the types.
 pub(super) fn is_of(model: &Model, id: NodeId, types: &[DType]) -> bool {
     let node = &model[id];
     let first = node.input(0).and_then(|v| dtype(model, v));

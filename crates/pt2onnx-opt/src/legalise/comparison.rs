@@ -1,17 +1,19 @@
-//! Comparisons, and choosing the smaller or the larger, by what older opsets compare.
+//! Comparisons, minimum and maximum of types that older forms do not take.
 
 use super::{
-    Done, bridge,
-    forms::{constant_numbers, dtype, input, keep_inputs, set},
-    replace,
+    bridge,
+    error::Reason,
+    forms::{constant_numbers, input, keep_inputs, set},
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value};
+use crate::facts::dtype;
+use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
 const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
 
-/// Of floats: neither smaller nor larger, and no NaN. Of integers that `Equal` takes when wider: as they are.
-pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Floats are equal if neither is less and neither is NaN. Integers that a wider `Equal` takes are kept.
+pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let ordered = [DType::F16, DType::F32, DType::F64, DType::U32, DType::U64];
     if !bridge::is_of(model, id, &ordered) {
         return Ok(Done::Kept);
@@ -26,8 +28,8 @@ pub(super) fn equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// The comparison, or equal.
-pub(super) fn or_equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `GreaterOrEqual` and `LessOrEqual`: the strict comparison, or `Equal`.
+pub(super) fn or_equal(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let strictly = match node.op() {
@@ -39,7 +41,7 @@ pub(super) fn or_equal(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `Max` and `Min` of integers that no float type holds.
-pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if !bridge::is_of(model, id, WIDE_INTEGERS) {
         return Ok(Done::Kept);
     }
@@ -56,16 +58,16 @@ pub(super) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// `Clip` of integers by `Max` and `Min`; of double, which the form has but runtimes lacked, likewise.
-pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do not.
+pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match input(&model[id], 0).map(|x| dtype(model, x))? {
         Some(t) if t.is_float() && t != DType::F64 => Ok(Done::Kept),
         _ => by_extrema(model, id),
     }
 }
 
-/// The bounds as attributes, where they are numbers that float holds; else by `Max` and `Min`.
-pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used.
+pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let bound = |i: usize| match model[id].input(i) {
         None => Some(None),
         Some(value) => {
@@ -86,13 +88,13 @@ pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, String>
     keep_inputs(model, id, 1);
     for (name, bound) in [("min", min), ("max", max)] {
         if let Some(bound) = bound {
-            set(model, id, name, bound.into());
+            set(model, id, name, bound);
         }
     }
     Ok(Done::Kept)
 }
 
-fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, String> {
+fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let mut x = input(node, 0)?;
         if let Some(min) = node.input(1) {
@@ -108,22 +110,22 @@ fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// `Relu` of integers: the larger of them and 0.
-pub(super) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Relu` of integers: the maximum with 0.
+pub(super) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| Ok(vec![cx.maximum(input(node, 0)?, 0)]))
 }
 
-/// Beyond the largest number of the type.
-pub(super) fn is_inf(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `IsInf`: above the largest number of the type.
+pub(super) fn is_inf(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let largest = match cx.dtype(x) {
             DType::F64 => f64::MAX,
             DType::F32 => f64::from(f32::MAX),
-            other => return Err(format!("IsInf of {other} is newer")),
+            other => return Err(format!("IsInf of {other} needs a newer opset").into()),
         };
-        let asked = |name| node.int(name) != Some(0);
-        let found = match (asked("detect_positive"), asked("detect_negative")) {
+        let asked = attrs::IsInf::read(node)?;
+        let found = match (asked.detect_positive, asked.detect_negative) {
             (true, true) => cx.greater(cx.abs(x), largest),
             (true, false) => cx.greater(x, largest),
             (false, true) => cx.less(x, -largest),
@@ -137,11 +139,11 @@ fn never(cx: &Builder, x: Value) -> Value {
     cx.less(cx.abs(x), Scalar::Float(0.0))
 }
 
-/// `ThresholdedRelu`: what is above `alpha`, else 0.
-pub(super) fn thresholded_relu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `ThresholdedRelu`: elements above `alpha`, else 0.
+pub(super) fn thresholded_relu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
-        let alpha = super::forms::float(node, "alpha", 1.0);
+        let alpha = f64::from(attrs::ThresholdedRelu::read(node)?.alpha);
         Ok(vec![cx.select(cx.greater(x, alpha), x, 0.0)])
     })
 }

@@ -1,11 +1,11 @@
-//! `Einsum` by matrix products, one operand after the other.
+//! `Einsum` by matrix products, one operand at a time.
 
 use super::{
-    Done,
-    forms::{input, string},
-    replace,
+    error::Reason,
+    forms::input,
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 /// An operand and the letters of its dimensions.
@@ -14,15 +14,16 @@ struct Term {
     letters: Vec<char>,
 }
 
-pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let equation = string(&model[id], "equation", "").replace(' ', "");
-    let (left, right) = equation.split_once("->").ok_or("an Einsum without `->` is newer")?;
+pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let equation = attrs::Einsum::equation(&model[id])?.replace(' ', "");
+    let (left, right) =
+        equation.split_once("->").ok_or("an Einsum without `->` needs a newer opset")?;
     let letters: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();
     let wanted: Vec<char> = right.chars().collect();
     for term in letters.iter().chain([&wanted]) {
         let repeated = term.iter().enumerate().any(|(i, c)| term[..i].contains(c));
         if repeated || term.contains(&'.') {
-            return Err(format!("the Einsum `{equation}` is newer"));
+            return Err(format!("the Einsum `{equation}` needs a newer opset").into());
         }
     }
     replace(model, id, |cx, node| {
@@ -30,12 +31,12 @@ pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
         for (i, letters) in letters.into_iter().enumerate() {
             let value = input(node, i)?;
             if cx.rank(value) != letters.len() {
-                return Err(format!("operand {i} of `{equation}` is of another rank"));
+                return Err(format!("operand {i} of `{equation}` is of another rank").into());
             }
             terms.push(Term { value, letters });
         }
         let mut rest = terms.into_iter();
-        let mut left = rest.next().ok_or("it has no operands")?;
+        let mut left = rest.next().ok_or("its operands are missing")?;
         let rest: Vec<Term> = rest.collect();
         for (i, right) in rest.iter().enumerate() {
             let later = |c: &char| {
@@ -50,7 +51,7 @@ pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// Summed over the letters that nothing needs.
+/// Sums over the letters that are not needed.
 fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     let letters = term.letters.iter().enumerate();
     let gone: Vec<usize> = letters.filter(|(_, c)| !needed(c)).map(|(i, _)| i).collect();
@@ -62,14 +63,14 @@ fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     Term { value, letters }
 }
 
-/// The dimensions in another order.
+/// Transposes a term to the given order of letters.
 fn arranged(cx: &Builder, term: &Term, order: &[char]) -> Value {
     let place = |c: &char| term.letters.iter().position(|l| l == c);
     let perm: Vec<usize> = order.iter().filter_map(place).collect();
     cx.transpose(term.value, &perm)
 }
 
-/// Both multiplied, and summed over what only they have.
+/// Multiplies two terms and sums over the letters that only they have.
 fn product(cx: &Builder, a: &Term, b: &Term, later: impl Fn(&char) -> bool) -> Term {
     let a = summed(cx, a, |c| b.letters.contains(c) || later(c));
     let b = summed(cx, b, |c| a.letters.contains(c) || later(c));
@@ -85,7 +86,7 @@ fn product(cx: &Builder, a: &Term, b: &Term, later: impl Fn(&char) -> bool) -> T
             let i = t.letters.iter().position(|l| l == c)?;
             Some(cx.dim(t.value, i as i64))
         };
-        // Of what broadcasts, the larger.
+        // If one of them broadcasts, the larger size.
         let one = Expr::int(1);
         of(&a).filter(|d| *d != one).or_else(|| of(&b)).or_else(|| of(&a)).unwrap_or(one)
     };

@@ -1,18 +1,20 @@
-//! What nodes say, and moving it between attributes and inputs.
+//! Attributes and constant inputs of nodes, and moving one to the other.
 
-use super::{Done, replace};
-pub(super) use crate::target::dtype;
-use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value};
+use super::{
+    error::Reason,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The attributes of a node to emit.
+/// Attributes for a node that is emitted.
 pub(super) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
     given.into_iter().map(|(n, a)| (n.into(), a)).collect()
 }
 
-/// The input, which must be there.
-pub(super) fn input(node: &Node, index: usize) -> Result<Value, String> {
-    let missing = || format!("it has no input {index}");
+/// The input, which must be given.
+pub(super) fn input(node: &Node, index: usize) -> Result<Value, Reason> {
+    let missing = || Reason(format!("input {index} is missing"));
     node.input(index).ok_or_else(missing)
 }
 
@@ -21,63 +23,43 @@ pub(super) fn rank(model: &Model, value: Value) -> Option<usize> {
 }
 
 /// The rank of an input.
-pub(super) fn rank_of(model: &Model, id: NodeId, index: usize) -> Result<usize, String> {
+pub(super) fn rank_of(model: &Model, id: NodeId, index: usize) -> Result<usize, Reason> {
     let rank = rank(model, input(&model[id], index)?);
-    rank.ok_or_else(|| "the rank of its input is not known".to_owned())
+    rank.ok_or_else(|| "the rank of its input is not known".into())
 }
 
-pub(super) fn float(node: &Node, name: &str, default: f64) -> f64 {
-    match node.attribute(name) {
-        Some(Attribute::Float(f)) => f64::from(*f),
-        _ => default,
-    }
+/// Gives a node an attribute, which becomes the last one.
+pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: impl Into<Attribute>) {
+    model[id].remove_attribute(name);
+    model[id].set_attribute(name, value);
 }
 
-pub(super) fn string<'a>(node: &'a Node, name: &str, default: &'a str) -> &'a str {
-    match node.attribute(name) {
-        Some(Attribute::String(s)) => s,
-        _ => default,
-    }
-}
-
-pub(super) fn ints<'a>(node: &'a Node, name: &str) -> Option<&'a [i64]> {
-    match node.attribute(name) {
-        Some(Attribute::Ints(v)) => Some(v),
-        _ => None,
-    }
-}
-
-pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: Attribute) {
-    model[id].attributes.retain(|(n, _)| n != name);
-    model[id].attributes.push((name.into(), value));
-}
-
-/// Takes an attribute away.
-pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done, String> {
-    model[id].attributes.retain(|(n, _)| n != name);
+/// Removes an attribute.
+pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done, Reason> {
+    model[id].remove_attribute(name);
     Ok(Done::Kept)
 }
 
-/// Refuses one value of an attribute.
+/// An error if the attribute has that value, which the older form does not know.
 pub(super) fn unless(
     model: &mut Model,
     id: NodeId,
-    name: &str,
+    name: &'static str,
     refused: &str,
-) -> Result<Done, String> {
-    match model[id].attribute(name) {
-        Some(Attribute::String(s)) if s == refused => Err(format!("{name} `{refused}` is newer")),
-        _ => Ok(Done::Kept),
+) -> Result<Done, Reason> {
+    match model[id].read::<&str>(name)? == Some(refused) {
+        true => Err(format!("{name} `{refused}` needs a newer opset").into()),
+        false => Ok(Done::Kept),
     }
 }
 
-/// The elements of a constant of integers.
+/// The elements of an integer constant.
 pub(super) fn constant_ints(model: &Model, value: Value) -> Option<Vec<i64>> {
     let tensor = model[value].constant()?;
     tensor.to_vec::<i64>().or_else(|| widened::<i32, _>(tensor))
 }
 
-/// The elements of a constant of numbers, where double holds them.
+/// The elements of a constant, if float64 holds them exactly.
 pub(super) fn constant_numbers(model: &Model, value: Value) -> Option<Vec<f64>> {
     let tensor = model[value].constant()?;
     match tensor.dtype() {
@@ -98,21 +80,21 @@ fn widened<T: Element + Into<U>, U>(tensor: &Tensor) -> Option<Vec<U>> {
     Some(tensor.to_vec::<T>()?.into_iter().map(T::into).collect())
 }
 
-/// Constant integers of an input that an older form has as an attribute; `None` where it is not given.
+/// The constant integers of an input that is an attribute in an older form; `None` if it is not given.
 pub(super) fn known_ints(
     model: &Model,
     id: NodeId,
     index: usize,
     what: &str,
-) -> Result<Option<Vec<i64>>, String> {
+) -> Result<Option<Vec<i64>>, Reason> {
     let Some(value) = model[id].input(index) else {
         return Ok(None);
     };
     let known = constant_ints(model, value);
-    known.map(Some).ok_or_else(|| format!("{what} that are computed are newer"))
+    known.map(Some).ok_or_else(|| Reason(format!("computed {what} need a newer opset")))
 }
 
-/// Keeps the first inputs only.
+/// Removes all inputs but the first ones.
 pub(super) fn keep_inputs(model: &mut Model, id: NodeId, count: usize) {
     let given = &model[id].inputs()[..model[id].inputs().len().min(count)];
     let last = given.iter().rposition(Option::is_some);
@@ -120,43 +102,34 @@ pub(super) fn keep_inputs(model: &mut Model, id: NodeId, count: usize) {
     model.set_inputs(id, &kept);
 }
 
-/// The last input, constant integers, as an attribute.
+/// The last input, constant integers, becomes an attribute.
 pub(super) fn ints_as_attribute(
     model: &mut Model,
     id: NodeId,
     index: usize,
     name: &'static str,
-) -> Result<Done, String> {
+) -> Result<Done, Reason> {
     let known = known_ints(model, id, index, name)?;
     keep_inputs(model, id, index);
     if let Some(known) = known {
-        set(model, id, name, known.into());
+        set(model, id, name, known);
     }
     Ok(Done::Kept)
 }
 
-/// The axes of a reduction as an attribute.
-pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// The axes of a reduction become an attribute.
+pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
-    if axes.is_none() && model[id].int("noop_with_empty_axes") == Some(1) {
+    if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
         let same = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
         return match same.contains(&model[id].op()) {
             true => replace(model, id, |cx, node| Ok(vec![cx.identity(input(node, 0)?)])),
-            false => Err("`noop_with_empty_axes` is newer".to_owned()),
+            false => Err("`noop_with_empty_axes` needs a newer opset".into()),
         };
     }
     keep_inputs(model, id, 1);
     if let Some(axes) = axes {
-        set(model, id, "axes", axes.into());
+        set(model, id, "axes", axes);
     }
     without(model, id, "noop_with_empty_axes")
-}
-
-/// Indices that count from the end are newer.
-pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let indices = input(&model[id], 0)?;
-    match super::axes::nonnegative(model, indices, 8) {
-        true => Ok(Done::Kept),
-        false => Err("a OneHot of indices that may be negative is newer".to_owned()),
-    }
 }

@@ -1,36 +1,37 @@
-//! Images: what `Resize` and the pools were told later.
+//! `Resize`, pools and `GridSample`: options that older forms do not have.
 
 use super::{
-    Done,
+    error::Reason,
     forms::{
-        attributes, constant_ints, constant_numbers, input, ints, rank, rank_of, set, string,
-        unless, without,
+        attributes, constant_ints, constant_numbers, input, rank, rank_of, set, unless, without,
     },
-    replace,
+    replace::{Done, replace},
     resample::resample,
 };
-use pt2onnx_ir::{Attribute, Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
-/// Scales or sizes of some axes as those of all.
-pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if model[id].int("antialias") == Some(1) {
+/// Scales or sizes of some axes become those of all axes.
+pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let options = attrs::Resize::read(&model[id])?;
+    if options.antialias {
         return resample(model, id);
     }
+    let axes = options.axes;
     for policy in ["not_larger", "not_smaller"] {
         unless(model, id, "keep_aspect_ratio_policy", policy)?;
     }
     for name in ["antialias", "keep_aspect_ratio_policy"] {
         without(model, id, name)?;
     }
-    let Some(axes) = ints(&model[id], "axes").map(<[i64]>::to_vec) else {
+    let Some(axes) = axes else {
         return Ok(Done::Kept);
     };
     if model[id].input(1).is_some() {
-        return Err("a region of some axes is newer".to_owned());
+        return Err("`roi` with `axes` needs a newer opset".into());
     }
     let rank = rank_of(model, id, 0)?;
-    // Where in what is of all axes, with the given ones behind them, each is.
+    // Where each value is taken from: first come the values of all axes, then the given ones.
     let mut from: Vec<i64> = (0..rank as i64).collect();
     for (i, &axis) in axes.iter().enumerate() {
         let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
@@ -64,7 +65,7 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String>
                 };
                 from.iter().map(of).collect::<Option<Vec<i64>>>()
             });
-            Ok::<_, String>(match known {
+            Ok::<_, Reason>(match known {
                 Some(known) => cx.ints(&known),
                 None => whole(cx.shape_op(x, attrs::Shape::default()), given),
             })
@@ -76,17 +77,17 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, String>
     })
 }
 
-/// Coordinates that are scaled and cut off, by whole factors, are what there was first. Others by gathering.
-pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// The first form only scales with coordinates rounded down, by whole factors. Other modes are computed by `Gather`.
+pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
-    let mode = string(node, "mode", "nearest").to_owned();
-    let coordinates = string(node, "coordinate_transformation_mode", "half_pixel");
-    let nearest = string(node, "nearest_mode", "round_prefer_floor");
-    let first = match mode.as_str() {
-        "nearest" => coordinates == "asymmetric" && nearest == "floor",
-        "linear" => coordinates == "asymmetric",
+    let options = attrs::Resize::read(node)?;
+    let asymmetric = options.coordinate_transformation_mode == "asymmetric";
+    let first = match options.mode {
+        "nearest" => asymmetric && options.nearest_mode == "floor",
+        "linear" => asymmetric,
         _ => false,
     };
+    let mode = options.mode.to_owned();
     let x = input(node, 0)?;
     let scales = match node.input(3) {
         None => node.input(2),
@@ -111,8 +112,8 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, String
     Ok(Done::Kept)
 }
 
-/// By its old name, which only enlarges. What becomes smaller, by gathering.
-pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Upsample`, the older name, if nothing becomes smaller; otherwise by `Gather`.
+pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
     if known.is_some_and(|s| s.iter().all(|&s| s >= 1.0)) {
@@ -120,75 +121,73 @@ pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, String> {
         return Ok(Done::Kept);
     }
     model.set_inputs(id, &[Some(x), None, Some(scales)]);
-    set(model, id, "coordinate_transformation_mode", "asymmetric".into());
-    set(model, id, "nearest_mode", "floor".into());
+    set(model, id, "coordinate_transformation_mode", "asymmetric");
+    set(model, id, "nearest_mode", "floor");
     resample(model, id)
 }
 
-/// `dilations` of 1 are none.
-pub(super) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    match ints(&model[id], "dilations") {
-        Some(d) if d.iter().any(|&d| d != 1) => Err("dilations are newer".to_owned()),
+/// Dilations of 1 are removed.
+pub(super) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    match attrs::MaxPool::read(&model[id])?.dilations {
+        Some(d) if d.iter().any(|&d| d != 1) => Err("dilations need a newer opset".into()),
         _ => without(model, id, "dilations"),
     }
 }
 
-/// Sizes rounded up: by pads at the end, which hold nothing.
-pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `ceil_mode` becomes pads at the end.
+pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     undilated(model, id)?;
-    if model[id].int("ceil_mode") != Some(1) {
+    // `MaxPool` has all of these but `count_include_pad`.
+    let options = attrs::AveragePool::read(&model[id])?;
+    if !options.ceil_mode {
         return without(model, id, "ceil_mode");
     }
     let node = &model[id];
-    if node.int("count_include_pad") == Some(1) {
-        return Err("`ceil_mode` with `count_include_pad` is newer".to_owned());
+    if options.count_include_pad {
+        return Err("`ceil_mode` with `count_include_pad` needs a newer opset".into());
     }
     let sizes = |v: Value| {
         let shape = model[v].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
         shape.get(2..)?.iter().map(|d| d.as_int()).collect::<Option<Vec<_>>>()
     };
     let known = sizes(input(node, 0)?).zip(sizes(node.outputs()[0]));
-    let (from, to) = known.ok_or("`ceil_mode` of unknown sizes is newer")?;
-    let kernel = ints(node, "kernel_shape").ok_or("it has no kernel_shape")?;
-    let strides = ints(node, "strides").map_or_else(|| vec![1; from.len()], <[i64]>::to_vec);
-    let mut pads = ints(node, "pads").map_or_else(|| vec![0; 2 * from.len()], <[i64]>::to_vec);
+    let (from, to) = known.ok_or("`ceil_mode` of unknown sizes needs a newer opset")?;
+    let kernel = attrs::AveragePool::kernel_shape(node)?;
+    let strides = options.strides.unwrap_or_else(|| vec![1; from.len()]);
+    let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * from.len()]);
     let n = from.len();
-    if node.attribute("auto_pad").is_some()
+    if options.auto_pad != "NOTSET"
         || pads.len() != 2 * n
         || kernel.len() != n
         || strides.len() != n
     {
-        return Err("this `ceil_mode` is newer".to_owned());
+        return Err("this `ceil_mode` needs a newer opset".into());
     }
     for i in 0..n {
         let needed = (to[i] - 1) * strides[i] + kernel[i];
         pads[n + i] += (needed - (from[i] + pads[i] + pads[n + i])).max(0);
         if pads[n + i] >= kernel[i] {
-            return Err("a `ceil_mode` of whole windows is newer".to_owned());
+            return Err("`ceil_mode` with windows of padding only needs a newer opset".into());
         }
     }
-    set(model, id, "pads", pads.into());
+    set(model, id, "pads", pads);
     without(model, id, "ceil_mode")
 }
 
-/// The modes had other names, and images two dimensions.
-pub(super) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Older names of the modes. Images must have two spatial dimensions.
+pub(super) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     match node.input(0).and_then(|x| rank(model, x)) {
         Some(4) => {}
-        Some(rank) => return Err(format!("sampling from rank {rank} is newer")),
-        None => return Err("the rank of the input is not known".to_owned()),
+        Some(rank) => return Err(format!("sampling from rank {rank} needs a newer opset").into()),
+        None => return Err("the rank of the input is not known".into()),
     }
-    let mode = match node.attribute("mode") {
-        Some(Attribute::String(mode)) => mode.as_str(),
-        _ => "linear",
-    };
-    let older = match mode {
+    let older = match attrs::GridSample::read(node)?.mode {
         "linear" => "bilinear",
         "cubic" => "bicubic",
         other => other,
     };
-    let older = Attribute::from(older);
+    let older = older.to_owned();
     set(model, id, "mode", older);
     Ok(Done::Kept)
 }

@@ -1,22 +1,22 @@
-//! Gathering by several indices: by one index into what is flat.
+//! Gathering by several indices: by one index into a flat tensor.
 
 use super::{
-    Done,
-    axes::from_front,
-    forms::{input, string},
-    replace,
+    error::Reason,
+    forms::{self, input},
+    indices::from_front,
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value};
+use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// How far apart neighbours along each dimension are in a flat tensor.
+/// The distance of neighbours along each dimension in a flat tensor.
 fn strides(dims: &[Expr]) -> Vec<Expr> {
     (0..dims.len()).map(|i| Expr::product(dims[i + 1..].to_vec())).collect()
 }
 
-/// Where in the flat data each element of `indices` along `axis` is.
-fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Result<Value, String> {
+/// The position of each element of `indices` along `axis` in the flat data.
+fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Result<Value, Reason> {
     let dims = cx.known_shape(data).ok_or("the rank of its input is not known")?;
     let apart = strides(&dims);
     let (size, step) = dims.get(axis).zip(apart.get(axis)).ok_or("its axis is out of range")?;
@@ -32,11 +32,11 @@ fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Resu
     Ok(place)
 }
 
-/// Where in data whose indexed dimensions are one each tuple points.
-pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result<Value, String> {
-    let last = cx.rank(indices).checked_sub(1).ok_or("its indices are no tuples")?;
+/// The position of each index tuple in data whose indexed dimensions are flattened to one.
+pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result<Value, Reason> {
+    let last = cx.rank(indices).checked_sub(1).ok_or("its indices have no dimensions")?;
     let length = cx.dim(indices, last as i64).as_int();
-    let length = length.ok_or("tuples of unknown length are newer")?;
+    let length = length.ok_or("tuples of unknown length need a newer opset")?;
     let indexed = usize::try_from(length).ok().and_then(|l| dims.get(..l));
     let indexed = indexed.ok_or("its tuples are longer than the data's shape")?;
     let apart = strides(indexed);
@@ -46,22 +46,22 @@ pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result
         let index = cx.mul(from_front(cx, index, size), cx.size(apart));
         place = Some(place.map_or(index, |sum| cx.add(sum, index)));
     }
-    place.ok_or_else(|| "empty tuples are newer".to_owned())
+    place.ok_or_else(|| "empty tuples need a newer opset".into())
 }
 
-/// The axis, counted from the front. Data and indices are of one rank.
-pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, String> {
+/// The axis, counted from the front. Data and indices have the same rank.
+pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, Reason> {
     let ranks = node.inputs().iter().flatten().filter_map(|&v| cx.known_shape(v));
     let rank = ranks.map(|s| s.len()).next();
     let rank = rank.ok_or("the rank of its input is not known")?;
-    let axis = node.int("axis").unwrap_or(0);
+    let axis = attrs::GatherElements::read(node)?.axis;
     let front = if axis < 0 { axis + rank as i64 } else { axis };
     let axis = usize::try_from(front).ok().filter(|a| *a < rank);
-    axis.ok_or_else(|| "its axis is out of range".to_owned())
+    axis.ok_or_else(|| "its axis is out of range".into())
 }
 
 /// `GatherElements`.
-pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
@@ -71,7 +71,7 @@ pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `GatherND`.
-pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let dims = cx.shape(data);
@@ -85,16 +85,16 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// `GatherND` of batches: the place in the batch goes in front of each tuple.
-pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let Some(count @ 1..) = model[id].int("batch_dims") else {
-        return super::forms::without(model, id, "batch_dims");
+/// `GatherND` with batch dimensions: the position in the batch becomes a part of each tuple.
+pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let count @ 1.. = attrs::GatherND::read(&model[id])?.batch_dims else {
+        return forms::without(model, id, "batch_dims");
     };
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let mut dims = cx.shape(indices);
         let last = dims.len().saturating_sub(1);
-        *dims.last_mut().ok_or("its indices are no tuples")? = Expr::int(1);
+        *dims.last_mut().ok_or("its indices have no dimensions")? = Expr::int(1);
         let mut tuple = Vec::new();
         for (d, size) in dims.iter().enumerate().take(count as usize) {
             let others: Vec<usize> = (1..=last - d).collect();
@@ -107,18 +107,18 @@ pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// The last of several equal ones.
-pub(super) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    match model[id].int("select_last_index") {
-        Some(1) => Err("`select_last_index` is newer".to_owned()),
-        _ => super::forms::without(model, id, "select_last_index"),
+/// Older forms return the first of several equal elements.
+pub(super) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    match attrs::ArgMax::read(&model[id])?.select_last_index {
+        true => Err("`select_last_index` needs a newer opset".into()),
+        false => forms::without(model, id, "select_last_index"),
     }
 }
 
-/// Regions whose pixels are counted from their middle.
-pub(super) fn roi_align(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    match string(&model[id], "coordinate_transformation_mode", "half_pixel") {
-        "output_half_pixel" => super::forms::without(model, id, "coordinate_transformation_mode"),
-        _ => Err("coordinate_transformation_mode `half_pixel` is newer".to_owned()),
+/// Older forms do not shift pixels by half a pixel.
+pub(super) fn roi_align(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    match attrs::RoiAlign::read(&model[id])?.coordinate_transformation_mode {
+        "output_half_pixel" => forms::without(model, id, "coordinate_transformation_mode"),
+        _ => Err("coordinate_transformation_mode `half_pixel` needs a newer opset".into()),
     }
 }

@@ -1,33 +1,34 @@
-//! Integer arithmetic that came late: remainders, shifts, powers; and rounding.
+//! Arithmetic that older forms do not have: remainders, shifts, powers of integers; and rounding.
 
 use super::{
-    Done,
-    forms::{attributes, constant_ints, dtype, input, string},
-    replace,
+    error::Reason,
+    forms::{attributes, constant_ints, input},
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value};
+use crate::facts::dtype;
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_tensor::DType;
 
-/// By a division that truncates.
-pub(super) fn modulo(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Mod` by a division that truncates.
+pub(super) fn modulo(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if input(&model[id], 0).map(|x| dtype(model, x))?.is_none_or(|t| t.is_float()) {
-        return Err("Mod of floats is newer".to_owned());
+        return Err("Mod of floats needs a newer opset".into());
     }
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let rest = cx.sub(a, cx.mul(cx.div(a, b), b));
-        if node.int("fmod") == Some(1) || cx.dtype(a).is_unsigned() {
+        if attrs::Mod::read(node)?.fmod || cx.dtype(a).is_unsigned() {
             return Ok(vec![rest]);
         }
-        // Of the divisor's sign.
+        // The remainder has the divisor's sign.
         let other_side = cx.xor(cx.less(rest, 0), cx.less(b, 0));
         let wrong = cx.and(other_side, cx.not(cx.equal(rest, 0)));
         Ok(vec![cx.select(wrong, cx.add(rest, b), rest)])
     })
 }
 
-/// Halves to even.
-pub(super) fn round(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Round`: halves are rounded to even.
+pub(super) fn round(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let below = cx.floor(x);
@@ -39,27 +40,27 @@ pub(super) fn round(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// Products and quotients with powers of two.
-pub(super) fn shift(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `BitShift` by products and quotients with powers of two.
+pub(super) fn shift(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, by) = (input(node, 0)?, input(node, 1)?);
         let two = cx.scalar(2.0, DType::F64);
         let factor = cx.pow(two, cx.cast(by, DType::F64));
         let factor = cx.cast(factor, cx.dtype(x));
-        Ok(vec![match string(node, "direction", "LEFT") {
+        Ok(vec![match attrs::BitShift::direction(node)? {
             "LEFT" => cx.mul(x, factor),
             _ => cx.div(x, factor),
         }])
     })
 }
 
-/// The exponent in the base's type; integer powers by products.
-pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Pow`: the exponent is cast to the type of the base. Powers of integers are computed by products.
+pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let types =
         (input(node, 0).map(|x| dtype(model, x))?, input(node, 1).map(|x| dtype(model, x))?);
     let (Some(base), Some(exponent)) = types else {
-        return Err("the types of this Pow are not known".to_owned());
+        return Err("the types of this Pow are not known".into());
     };
     if base.is_float() {
         return replace(model, id, |cx, node| {
@@ -68,7 +69,7 @@ pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
         });
     }
     if exponent.is_float() {
-        return Err("integers to the power of floats are newer".to_owned());
+        return Err("integers to the power of floats need a newer opset".into());
     }
     let known = constant_ints(model, input(node, 1)?);
     replace(model, id, |cx, node| {
@@ -82,7 +83,7 @@ pub(super) fn pow(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// `base` to the power of what is not negative, in as many steps as the largest exponent has bits.
+/// `base` to the power of exponents that are not negative, by squaring in a loop.
 fn by_squaring(cx: &Builder, base: Value, exponent: Value) -> Value {
     let (kind, dims) = (cx.dtype(base), cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent)));
     let types = [
@@ -94,7 +95,7 @@ fn by_squaring(cx: &Builder, base: Value, exponent: Value) -> Value {
     ];
     let rest = cx.cast(exponent, DType::I64);
     let ones = cx.scalar(1, kind);
-    // Of the sizes that all have in the end.
+    // All have the sizes of the result from the start.
     let zero = |like: Value| cx.mul(cx.cast(like, DType::I64), 0);
     let start = [
         cx.expand(ones, &dims),

@@ -1,19 +1,20 @@
 //! Losses by their formulas.
 
 use super::{
-    Done,
-    forms::{input, string},
-    replace,
+    error::Reason,
+    forms::input,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Reduction, attrs};
 
 /// `NegativeLogLikelihoodLoss`.
-pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, target) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(x);
+        let options = attrs::NegativeLogLikelihoodLoss::read(node)?;
         let ignored =
-            node.int("ignore_index").map(|i| cx.equal(target, cx.scalar(i, cx.dtype(target))));
+            options.ignore_index.map(|i| cx.equal(target, cx.scalar(i, cx.dtype(target))));
         let class = match ignored {
             Some(ignored) => cx.select(ignored, cx.scalar(0, cx.dtype(target)), target),
             None => target,
@@ -34,7 +35,7 @@ pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<D
             loss = cx.select(ignored, zero, loss);
             weight = cx.select(ignored, zero, weight);
         }
-        Ok(vec![match string(node, "reduction", "mean") {
+        Ok(vec![match options.reduction {
             "none" => loss,
             "sum" => cx.reduce(Reduction::Sum, loss, &[], false),
             _ => cx.div(

@@ -1,56 +1,54 @@
-//! Normalisations by their formulas. Stage one is computed in the type that `stash_type` says, as the standard has it.
+//! Normalizations by their formulas. As in the standard, stage one is computed in the type `stash_type`.
 
-use super::{Done, replace};
-use pt2onnx_ir::schema;
-use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Reduction, Value, attrs};
+use super::{
+    error::Reason,
+    forms,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
-fn epsilon(node: &Node) -> f64 {
-    match node.attribute("epsilon") {
-        Some(Attribute::Float(e)) => f64::from(*e),
-        _ => f64::from(1e-5f32),
-    }
-}
-
-/// The input, as the type of stage one.
-fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), String> {
-    let x = node.input(0).ok_or("it has no input")?;
-    let stash =
-        schema::dtype(node.int("stash_type").unwrap_or(1)).ok_or("its stash_type is no type")?;
+/// The input, and the input cast to the type of stage one.
+fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), Reason> {
+    let x = node.input(0).ok_or("its input is missing")?;
+    let stash = schema::dtype(attrs::LayerNormalization::read(node)?.stash_type)
+        .ok_or("its stash_type is no type")?;
     Ok((x, cx.cast(x, stash)))
 }
 
 /// The dimensions from `axis` on.
-fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, String> {
+fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, Reason> {
     let shape = cx.known_shape(x).ok_or("the rank of the input is not known")?;
-    let axis = node.int("axis").unwrap_or(-1);
+    let axis = attrs::LayerNormalization::read(node)?.axis;
     let first = if axis < 0 { axis + shape.len() as i64 } else { axis };
     let first = usize::try_from(first).map_err(|_| "its axis is out of range")?;
     Ok((first..shape.len()).collect())
 }
 
 /// `x / sqrt(mean(x²) + epsilon) * scale` over the dimensions from `axis` on.
-pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let scale = node.input(1).ok_or("it has no scale")?;
+        let scale = node.input(1).ok_or("its scale is missing")?;
         let axes = normalised(cx, node, x)?;
         let square = cx.reduce(Reduction::Mean, cx.mul(wide, wide), &axes, true);
-        let norm = cx.div(wide, cx.sqrt(cx.add(square, epsilon(node))));
+        let epsilon = f64::from(attrs::RMSNormalization::read(node)?.epsilon);
+        let norm = cx.div(wide, cx.sqrt(cx.add(square, epsilon)));
         Ok(vec![cx.mul(cx.cast(norm, cx.dtype(x)), cx.cast(scale, cx.dtype(x)))])
     })
 }
 
-/// Instance normalisation of the groups; scale and bias per channel. The older form has them per group and is deprecated.
-pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Instance normalization of the groups, then scale and bias per channel. The older form is deprecated and has them per group.
+pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let (scale, bias) = node.input(1).zip(node.input(2)).ok_or("it has no scale or bias")?;
+        let (scale, bias) =
+            node.input(1).zip(node.input(2)).ok_or("its scale or bias is missing")?;
         let rank = cx.known_shape(x).ok_or("the rank of the input is not known")?.len();
-        let groups = node.int("num_groups").ok_or("it has no groups")?;
-        let count = usize::try_from(groups).map_err(|_| "it has no groups")?;
-        let vector = |value: f64| -> Result<Value, String> {
+        let groups = attrs::GroupNormalization::num_groups(node)?;
+        let count = usize::try_from(groups).map_err(|_| "num_groups is negative")?;
+        let vector = |value: f64| -> Result<Value, Reason> {
             let one = pt2onnx_tensor::Scalar::Float(value)
                 .to_tensor(cx.dtype(wide))
                 .ok_or("its stash_type is no float")?;
@@ -59,7 +57,9 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
             Ok(cx.constant(all))
         };
         let grouped = cx.reshape_op(wide, cx.ints(&[0, groups, -1]), attrs::Reshape::default());
-        let options = attrs::InstanceNormalization { epsilon: epsilon(node) as f32 };
+        let options = attrs::InstanceNormalization {
+            epsilon: attrs::GroupNormalization::read(node)?.epsilon,
+        };
         let normal = cx.instance_normalization(grouped, vector(1.0)?, vector(0.0)?, options);
         let normal = cx.reshape_op(
             normal,
@@ -70,7 +70,7 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
             cx.set_type(normal, pt2onnx_ir::Type::tensor(cx.dtype(wide), shape));
         }
         let normal = cx.cast(normal, cx.dtype(x));
-        let per_channel = |v: Value| -> Result<Value, String> {
+        let per_channel = |v: Value| -> Result<Value, Reason> {
             let channels =
                 cx.known_shape(v).and_then(|s| s.first().cloned()).unwrap_or_else(|| cx.dim(x, 1));
             let mut sizes = vec![channels];
@@ -82,15 +82,16 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the dimensions from `axis` on.
-pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
-        let scale = node.input(1).ok_or("it has no scale")?;
+        let scale = node.input(1).ok_or("its scale is missing")?;
         let axes = normalised(cx, node, x)?;
         let mean = cx.reduce(Reduction::Mean, wide, &axes, true);
         let centred = cx.sub(wide, mean);
         let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), &axes, true);
-        let deviation = cx.sqrt(cx.add(variance, epsilon(node)));
+        let epsilon = f64::from(attrs::LayerNormalization::read(node)?.epsilon);
+        let deviation = cx.sqrt(cx.add(variance, epsilon));
         let norm = cx.cast(cx.div(centred, deviation), cx.dtype(x));
         let mut y = cx.mul(norm, cx.cast(scale, cx.dtype(x)));
         if let Some(bias) = node.input(2) {
@@ -105,13 +106,13 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// In training, by the formula with the batch's own mean and variance; else as it is.
-pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if model[id].int("training_mode") != Some(1) {
-        return super::forms::without(model, id, "training_mode");
+/// In training, the formula with the batch's own mean and variance; otherwise the node is kept.
+pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if !attrs::BatchNormalization::read(&model[id])?.training_mode {
+        return forms::without(model, id, "training_mode");
     }
     replace(model, id, |cx, node| {
-        let input = |i| super::forms::input(node, i);
+        let input = |i| forms::input(node, i);
         let (x, rank) = (input(0)?, cx.rank(input(0)?));
         let per_channel = |v: Value| {
             let others: Vec<usize> = (1..rank.max(2) - 1).collect();
@@ -121,10 +122,11 @@ pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, S
         let mean = cx.reduce(Reduction::Mean, x, &axes, false);
         let centred = cx.sub(x, per_channel(mean));
         let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), &axes, false);
-        let deviation = cx.sqrt(cx.add(per_channel(variance), epsilon(node)));
+        let options = attrs::BatchNormalization::read(node)?;
+        let deviation = cx.sqrt(cx.add(per_channel(variance), f64::from(options.epsilon)));
         let scaled = cx.mul(cx.div(centred, deviation), per_channel(input(1)?));
         let y = cx.add(scaled, per_channel(input(2)?));
-        let momentum = super::forms::float(node, "momentum", f64::from(0.9f32));
+        let momentum = f64::from(options.momentum);
         let running = |old: Value, new: Value| {
             let new = cx.mul(cx.cast(new, cx.dtype(old)), 1.0 - momentum);
             cx.add(cx.mul(old, momentum), new)
@@ -139,12 +141,12 @@ pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, S
     })
 }
 
-/// All in the widest of its types, which were one.
-pub(super) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Casts all inputs to the widest of their types: older forms have one type.
+pub(super) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let types = node.inputs().iter().flatten().map(|&v| cx.dtype(v));
-        let widest = types.max_by_key(|t| t.bits()).ok_or("it has no inputs")?;
-        let x = super::forms::input(node, 0)?;
+        let widest = types.max_by_key(|t| t.bits()).ok_or("its inputs are missing")?;
+        let x = forms::input(node, 0)?;
         let inputs: Vec<Option<Value>> =
             node.inputs().iter().map(|v| v.map(|v| cx.cast(v, widest))).collect();
         let made =

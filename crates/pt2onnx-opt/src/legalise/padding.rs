@@ -1,16 +1,18 @@
-//! Padding that goes round.
+//! Cyclic padding.
 
-use super::{Done, replace};
-use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value};
+use super::{
+    error::Reason,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 
-/// The mode `wrap` by slices of the other end. Other modes are what they were.
-pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    match model[id].attribute("mode") {
-        Some(Attribute::String(mode)) if mode == "wrap" => {}
-        _ => return Ok(Done::Kept),
+/// The mode `wrap` by slices of the other end. Other modes are kept.
+pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if attrs::Pad::read(&model[id])?.mode != "wrap" {
+        return Ok(Done::Kept);
     }
     replace(model, id, |cx, node| {
-        let newer = || "mode `wrap` is newer".to_owned();
+        let newer = || "mode `wrap` needs a newer opset".to_owned();
         let ints = |i: usize| cx.constant_of(node.input(i)?)?.to_vec::<i64>();
         let mut x = node.input(0).ok_or_else(newer)?;
         let shape = cx.known_shape(x).ok_or_else(newer)?;
@@ -26,10 +28,10 @@ pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, String> {
             if (*before, *after) == (0, 0) {
                 continue;
             }
-            // More than once round, or the other way, is not one slice.
+            // Negative pads, and pads above the size, are not a single slice.
             let size = dim.and_then(|d| d.as_int()).ok_or_else(newer)?;
             if !(0..=size).contains(before) || !(0..=size).contains(after) {
-                return Err(newer());
+                return Err(newer().into());
             }
             let mut parts = Vec::with_capacity(3);
             if *before > 0 {

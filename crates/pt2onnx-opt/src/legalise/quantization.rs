@@ -1,60 +1,61 @@
 //! Quantization by its formula.
 
 use super::{
-    Done,
-    forms::{dtype, input, rank, without},
-    replace,
+    error::Reason,
+    forms::{input, rank, without},
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
+use crate::facts::dtype;
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// One scale for all: the axis says nothing. One for each part along the axis: by the formula.
-pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// With a single scale, the axis has no meaning. With a scale per position along the axis, the formula is used.
+pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let scale = input(&model[id], 1)?;
     match rank(model, scale) {
         Some(0) => without(model, id, "axis"),
         Some(1) if model[id].op() == "QuantizeLinear" => quantize(model, id),
         Some(1) => dequantize(model, id),
-        _ => Err("scales of blocks are newer".to_owned()),
+        _ => Err("blocked quantization needs a newer opset".into()),
     }
 }
 
-/// A parameter, shaped to broadcast against `x`.
-fn along(cx: &Builder, node: &Node, x: Value, parameter: Value) -> Value {
+/// A parameter, reshaped to broadcast against `x`.
+fn along(cx: &Builder, node: &Node, x: Value, parameter: Value) -> Result<Value, Reason> {
     if cx.rank(parameter) == 0 {
-        return parameter;
+        return Ok(parameter);
     }
     let rank = cx.rank(x) as i64;
-    let axis = node.int("axis").unwrap_or(1);
+    let axis = attrs::DequantizeLinear::read(node)?.axis;
     let front = if axis < 0 { axis + rank } else { axis };
     let mut dims = vec![Expr::int(1); rank as usize];
     if let Some(dim) = usize::try_from(front).ok().and_then(|a| dims.get_mut(a)) {
         *dim = cx.dim(parameter, 0);
     }
-    cx.reshape(parameter, &dims)
+    Ok(cx.reshape(parameter, &dims))
 }
 
 /// `(x - zero point) * scale`.
-pub(super) fn dequantize(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if model[id].int("block_size").is_some_and(|b| b != 0) {
-        return Err("scales of blocks are newer".to_owned());
+pub(super) fn dequantize(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if attrs::DequantizeLinear::read(&model[id])?.block_size != 0 {
+        return Err("blocked quantization needs a newer opset".into());
     }
     replace(model, id, |cx, node| {
         let (x, scale) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(scale);
         let mut wide = cx.cast(x, kind);
         if let Some(zero) = node.input(2) {
-            wide = cx.sub(wide, cx.cast(along(cx, node, x, zero), kind));
+            wide = cx.sub(wide, cx.cast(along(cx, node, x, zero)?, kind));
         }
-        Ok(vec![cx.mul(wide, along(cx, node, x, scale))])
+        Ok(vec![cx.mul(wide, along(cx, node, x, scale)?)])
     })
 }
 
-/// `round(x / scale) + zero point`, held to the type's range.
-pub(super) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if model[id].int("block_size").is_some_and(|b| b != 0) {
-        return Err("scales of blocks are newer".to_owned());
+/// `round(x / scale) + zero point`, clamped to the range of the type.
+pub(super) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if attrs::DequantizeLinear::read(&model[id])?.block_size != 0 {
+        return Err("blocked quantization needs a newer opset".into());
     }
     replace(model, id, |cx, node| {
         let (x, scale) = (input(node, 0)?, input(node, 1)?);
@@ -63,12 +64,12 @@ pub(super) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, String> {
         let (low, high) = match to {
             DType::U8 => (0.0, 255.0),
             DType::I8 => (-128.0, 127.0),
-            other => return Err(format!("quantizing to {other} is newer")),
+            other => return Err(format!("quantizing to {other} needs a newer opset").into()),
         };
         let wide = cx.cast(x, cx.dtype(scale));
-        let mut steps = cx.round(cx.div(wide, along(cx, node, x, scale)));
+        let mut steps = cx.round(cx.div(wide, along(cx, node, x, scale)?));
         if let Some(zero) = zero {
-            let zero = cx.cast(along(cx, node, x, zero), cx.dtype(steps));
+            let zero = cx.cast(along(cx, node, x, zero)?, cx.dtype(steps));
             steps = cx.add(steps, zero);
         }
         let held = cx.minimum(cx.maximum(steps, low), high);
@@ -76,31 +77,32 @@ pub(super) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// The output's type was always the scale's.
-pub(super) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// In older forms, the output has the type of the scale.
+pub(super) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let scale = model[id].input(1).and_then(|v| dtype(model, v));
-    match model[id].int("output_dtype").map(schema::dtype) {
-        Some(out) if out != scale => {
-            Err("an output type other than the scale's is newer".to_owned())
-        }
-        _ => without(model, id, "output_dtype"),
+    let out = schema::dtype(attrs::DequantizeLinear::read(&model[id])?.output_dtype);
+    match out.is_some_and(|out| Some(out) != scale) {
+        true => Err("an output type other than the scale's needs a newer opset".into()),
+        false => without(model, id, "output_dtype"),
     }
 }
 
-/// The output's type was always the zero point's: one of zeros says it.
-pub(super) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let Some(out) = model[id].int("output_dtype").and_then(schema::dtype) else {
-        return Err("blocked quantization is newer".to_owned());
+/// In older forms, the output has the type of the zero point: zeros of that type are added.
+pub(super) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let out = attrs::QuantizeLinear::read(&model[id])?.output_dtype;
+    let Some(out) = schema::dtype(out) else {
+        return Err("blocked quantization needs a newer opset".into());
     };
     if model[id].input(2).is_none() {
-        let scale = model[id].input(1).ok_or("it has no scale")?;
+        let scale = model[id].input(1).ok_or("its scale is missing")?;
         let shape = model[scale].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
         let sizes = shape.and_then(|s| {
             s.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
         });
         let sizes = sizes.ok_or("the shape of the scale is not known")?;
         let count = sizes.iter().product::<usize>();
-        let zero = Scalar::Int(0).to_tensor(out).ok_or_else(|| format!("{out} is newer"))?;
+        let zero =
+            Scalar::Int(0).to_tensor(out).ok_or_else(|| format!("{out} needs a newer opset"))?;
         let zeros =
             Tensor::new(out, sizes, zero.to_bytes().repeat(count)).map_err(|e| e.to_string())?;
         let zeros = model.add_constant(zeros);

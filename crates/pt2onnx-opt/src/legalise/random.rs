@@ -1,19 +1,14 @@
-//! Random masks and draws by uniform numbers.
+//! Random masks and samples from uniform numbers.
 
 use super::{
-    Done,
+    error::Reason,
     forms::{constant_numbers, input},
-    replace,
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Value, attrs, schema};
+use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::DType;
 
-fn uniform(cx: &Builder, node: &Node, like: Value) -> Value {
-    let seed = match node.attribute("seed") {
-        Some(Attribute::Float(seed)) => Some(*seed),
-        Some(Attribute::Int(seed)) => Some(*seed as f32),
-        _ => None,
-    };
+fn uniform(cx: &Builder, like: Value, seed: Option<f32>) -> Value {
     let options = attrs::RandomUniformLike {
         dtype: Some(schema::data_type(DType::F32)),
         seed,
@@ -22,14 +17,14 @@ fn uniform(cx: &Builder, node: &Node, like: Value) -> Value {
     cx.random_uniform_like(like, options)
 }
 
-/// `Dropout`: in training by a mask, else nothing.
-pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Dropout`: a random mask in training, otherwise nothing.
+pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let training = match model[id].input(2) {
         None => false,
         Some(mode) => {
             let known = model[mode].constant().and_then(|t| t.to_vec::<bool>());
             let known = known.and_then(|v| v.first().copied());
-            known.ok_or("a Dropout whose mode is computed is newer")?
+            known.ok_or("a computed mode of Dropout needs a newer opset")?
         }
     };
     let ratio = match model[id].input(1) {
@@ -37,7 +32,7 @@ pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, String> {
         Some(ratio) => *constant_numbers(model, ratio)
             .and_then(|v| v.first().copied())
             .as_ref()
-            .ok_or("a Dropout whose ratio is computed is newer")?,
+            .ok_or("a computed ratio of Dropout needs a newer opset")?,
     };
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
@@ -48,7 +43,8 @@ pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, String> {
             }
             return Ok(made);
         }
-        let kept = cx.not(cx.less(uniform(cx, node, x), ratio));
+        let seed = attrs::Dropout::read(node)?.seed.map(|seed| seed as f32);
+        let kept = cx.not(cx.less(uniform(cx, x, seed), ratio));
         let scaled = cx.mul(x, 1.0 / (1.0 - ratio));
         let zero = cx.scalar(0, cx.dtype(x));
         Ok(vec![cx.select(kept, scaled, zero), kept])
@@ -56,11 +52,12 @@ pub(super) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// `Bernoulli`: whether a uniform number is below the probability.
-pub(super) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
-        let to = node.int("dtype").and_then(schema::dtype).unwrap_or(cx.dtype(x));
-        let drawn = cx.cast(uniform(cx, node, x), cx.dtype(x));
+        let options = attrs::Bernoulli::read(node)?;
+        let to = options.dtype.and_then(schema::dtype).unwrap_or(cx.dtype(x));
+        let drawn = cx.cast(uniform(cx, x, options.seed), cx.dtype(x));
         Ok(vec![cx.cast(cx.less(drawn, x), to)])
     })
 }

@@ -1,14 +1,14 @@
-//! `Resize` of known sizes by gathering: along each axis, every output element is a weighted sum of a few input elements.
+//! `Resize` of known sizes by `Gather`: along each axis, each output element is a weighted sum of a few input elements.
 
 use super::{
-    Done,
-    forms::{constant_numbers, float, input, ints, string},
-    replace,
+    error::Reason,
+    forms::{constant_numbers, input},
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Input elements and their weights, as many for each output element.
+/// For each output element, positions of input elements and their weights.
 type Taps = Vec<Vec<(i64, f32)>>;
 
 /// An axis that changes.
@@ -19,16 +19,17 @@ struct Axis {
     scale: f32,
 }
 
-pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
-    if string(node, "keep_aspect_ratio_policy", "stretch") != "stretch" {
-        return Err("`keep_aspect_ratio_policy` is newer".to_owned());
+    let options = attrs::Resize::read(node)?;
+    if options.keep_aspect_ratio_policy != "stretch" {
+        return Err("`keep_aspect_ratio_policy` needs a newer opset".into());
     }
-    let axes = axes(model, node)?;
+    let axes = axes(model, node, options.axes.as_deref())?;
     let taps: Vec<(usize, Taps)> = axes
         .iter()
-        .map(|axis| Ok((axis.index, taps(node, axis)?)))
-        .collect::<Result<_, String>>()?;
+        .map(|axis| Ok((axis.index, taps(&options, axis)?)))
+        .collect::<Result<_, Reason>>()?;
     replace(model, id, |cx, node| {
         let given = input(node, 0)?;
         let kind = cx.dtype(given);
@@ -44,14 +45,14 @@ pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// The axes that change.
-fn axes(model: &Model, node: &Node) -> Result<Vec<Axis>, String> {
-    let unknown = || "a Resize of unknown sizes is newer".to_owned();
+fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, Reason> {
+    let unknown = || "a Resize of unknown sizes needs a newer opset".to_owned();
     let sizes = |value: Value| model[value].ty.as_ref()?.as_tensor()?.shape.clone();
     let from = sizes(input(node, 0)?).ok_or_else(unknown)?;
     let to = sizes(node.outputs()[0]).ok_or_else(unknown)?;
     let rank = from.len() as i64;
     let all = || (0..rank).collect();
-    let counted: Vec<i64> = ints(node, "axes").map_or_else(all, <[i64]>::to_vec);
+    let counted: Vec<i64> = given.map_or_else(all, <[i64]>::to_vec);
     let scales = node.input(2).and_then(|s| constant_numbers(model, s));
     let scales = scales.filter(|s| !s.is_empty());
     let mut found = Vec::new();
@@ -60,15 +61,15 @@ fn axes(model: &Model, node: &Node) -> Result<Vec<Axis>, String> {
         let index = index.map_err(|_| "its axis is out of range")?;
         let scale = scales.as_ref().and_then(|s| s.get(i)).map(|&s| s as f32);
         let (Some(size), Some(target)) = (from.get(index), to.get(index)) else {
-            return Err(unknown());
+            return Err(unknown().into());
         };
-        // What is not scaled stays, whatever its size.
+        // An axis that is not scaled may have an unknown size.
         if scale.map_or(size == target, |s| s == 1.0) {
             continue;
         }
         let (size, target) = size.as_int().zip(target.as_int()).ok_or_else(unknown)?;
         if size == 0 {
-            return Err(unknown());
+            return Err(unknown().into());
         }
         let scale = scale.unwrap_or(target as f32 / size as f32);
         found.push(Axis { index, from: size, to: target, scale });
@@ -76,8 +77,8 @@ fn axes(model: &Model, node: &Node) -> Result<Vec<Axis>, String> {
     Ok(found)
 }
 
-/// The sum of what the taps point at.
-fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, String> {
+/// The weighted sum along an axis.
+fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Reason> {
     let count = taps.iter().map(Vec::len).max().unwrap_or(0);
     let column = |k: usize| taps.iter().map(move |t| t.get(k).copied().unwrap_or((0, 0.0)));
     let places = |k: usize| cx.ints(&column(k).map(|(i, _)| i).collect::<Vec<_>>());
@@ -87,7 +88,9 @@ fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Stri
     let kind = match cx.dtype(x) {
         DType::F64 => DType::F64,
         t if t.is_float() => DType::F32,
-        other => return Err(format!("a Resize of {other} between elements is newer")),
+        other => {
+            return Err(format!("an interpolating Resize of {other} needs a newer opset").into());
+        }
     };
     let x = cx.cast(x, kind);
     let mut sizes = vec![1; cx.rank(x) - axis];
@@ -103,12 +106,11 @@ fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Stri
         let part = cx.mul(cx.gather(x, places(k), axis), cx.constant(weights));
         sum = Some(sum.map_or(part, |sum| cx.add(sum, part)));
     }
-    sum.ok_or_else(|| "a Resize to nothing is newer".to_owned())
+    sum.ok_or_else(|| "a Resize to size 0 needs a newer opset".into())
 }
 
-fn taps(node: &Node, axis: &Axis) -> Result<Taps, String> {
-    let mode = string(node, "mode", "nearest");
-    let coordinates = string(node, "coordinate_transformation_mode", "half_pixel");
+fn taps(options: &attrs::Resize<'_>, axis: &Axis) -> Result<Taps, Reason> {
+    let (mode, coordinates) = (options.mode, options.coordinate_transformation_mode);
     let (from, to, scale) = (axis.from, axis.to, axis.scale);
     let place = |i: i64| {
         let i = i as f32;
@@ -122,27 +124,24 @@ fn taps(node: &Node, axis: &Axis) -> Result<Taps, String> {
             _ => return None,
         })
     };
-    let newer = || format!("a Resize of mode `{mode}` with `{coordinates}` is newer");
-    let smooth = node.int("antialias") == Some(1);
+    let newer = || format!("a Resize of mode `{mode}` with `{coordinates}` needs a newer opset");
+    let (smooth, a) = (options.antialias, options.cubic_coeff_a);
     let each = (0..to).map(|i| {
         let place = place(i).ok_or_else(newer)?;
         Ok(match mode {
-            "nearest" => vec![(nearest(node, place).clamp(0, from - 1), 1.0)],
+            "nearest" => vec![(nearest(options.nearest_mode, place).clamp(0, from - 1), 1.0)],
             "linear" if smooth => filtered(place, axis, 1.0, |d| (1.0 - d.abs()).max(0.0)),
             "linear" => linear(place, from),
-            "cubic" if smooth => {
-                let a = float(node, "cubic_coeff_a", -0.75) as f32;
-                filtered(place, axis, 2.0, |d| cubic_weight(a, d))
-            }
-            "cubic" => cubic(node, place, from),
-            _ => return Err(newer()),
+            "cubic" if smooth => filtered(place, axis, 2.0, |d| cubic_weight(a, d)),
+            "cubic" => cubic(options, place, from),
+            _ => return Err(newer().into()),
         })
     });
     each.collect()
 }
 
-fn nearest(node: &Node, place: f32) -> i64 {
-    let chosen = match string(node, "nearest_mode", "round_prefer_floor") {
+fn nearest(mode: &str, place: f32) -> i64 {
+    let chosen = match mode {
         "floor" => place.floor(),
         "ceil" => place.ceil(),
         "round_prefer_ceil" => (place + 0.5).floor(),
@@ -170,20 +169,19 @@ fn cubic_weight(a: f32, distance: f32) -> f32 {
     }
 }
 
-fn cubic(node: &Node, place: f32, size: i64) -> Vec<(i64, f32)> {
-    let a = float(node, "cubic_coeff_a", -0.75) as f32;
+fn cubic(options: &attrs::Resize<'_>, place: f32, size: i64) -> Vec<(i64, f32)> {
     let low = place.floor();
     let inside = |i: &i64| (0..size).contains(i);
     let near = (-1..=2).map(|k| low as i64 + k);
-    let weigh = |i: i64| (i, cubic_weight(a, place - i as f32));
-    if node.int("exclude_outside") == Some(1) {
+    let weigh = |i: i64| (i, cubic_weight(options.cubic_coeff_a, place - i as f32));
+    if options.exclude_outside {
         return normalised(near.filter(inside).map(weigh).collect());
     }
     let held = |(i, w): (i64, f32)| (i.clamp(0, size - 1), w);
     near.map(weigh).map(held).collect()
 }
 
-/// All elements that the filter, stretched where the image becomes smaller, covers.
+/// All elements that the filter covers. If the image becomes smaller, the filter is stretched.
 fn filtered(place: f32, axis: &Axis, support: f32, weight: impl Fn(f32) -> f32) -> Vec<(i64, f32)> {
     let stretch = axis.scale.min(1.0);
     let (centre, reach) = (place + 0.5, support / stretch);

@@ -1,21 +1,26 @@
 //! `RotaryEmbedding` as the standard's function body has it.
 
-use super::{Done, forms::input, replace};
+use super::{
+    error::Reason,
+    forms::input,
+    replace::{Done, replace},
+};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-pub(super) fn rotary(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn rotary(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, emit)
 }
 
-fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let given = input(node, 0)?;
+    let options = attrs::RotaryEmbedding::read(node)?;
     let packed = match cx.rank(given) {
-        3 => Some(node.int("num_heads").filter(|h| *h > 0).ok_or("it has no num_heads")?),
+        3 => Some(options.num_heads.filter(|h| *h > 0).ok_or("num_heads is missing")?),
         4 => None,
-        rank => return Err(format!("RotaryEmbedding of rank {rank}")),
+        rank => return Err(format!("RotaryEmbedding of rank {rank}").into()),
     };
-    // As batch, length, heads, size.
+    // `(batch, length, heads, size)`
     let x = match packed {
         Some(heads) => cx.reshape_op(given, cx.ints(&[0, 0, heads, -1]), attrs::Reshape::default()),
         None => cx.transpose(given, &[0, 2, 1, 3]),
@@ -32,19 +37,18 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
             Some(positions) => cx.gather(cache, positions, 0),
             None => cache,
         };
-        Ok::<_, String>(cx.unsqueeze(at, &[2]))
+        Ok::<_, Reason>(cx.unsqueeze(at, &[2]))
     };
     let (cos, sin) = (cache(1)?, cache(2)?);
     let whole = cx.dim(x, 3);
-    let turned = match node.int("rotary_embedding_dim") {
-        Some(n @ 1..) => Expr::int(n),
+    let turned = match options.rotary_embedding_dim {
+        n @ 1.. => Expr::int(n),
         _ => whole.clone(),
     };
     let zero = Expr::int(0);
     let part = cx.slice(x, 3, &zero, &turned, 1);
-    let interleaved = node.int("interleaved") == Some(1);
     let half = turned.floor_div(&Expr::int(2));
-    let [a, b] = match interleaved {
+    let [a, b] = match options.interleaved {
         true => {
             [cx.slice(part, 3, &zero, &turned, 2), cx.slice(part, 3, &Expr::int(1), &turned, 2)]
         }
@@ -52,7 +56,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     };
     let real = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
     let imaginary = cx.add(cx.mul(sin, a), cx.mul(cos, b));
-    let mut y = if interleaved {
+    let mut y = if options.interleaved {
         let pairs = cx.concat(&[cx.unsqueeze(real, &[4]), cx.unsqueeze(imaginary, &[4])], 4);
         let flat = cx.ints(&[0, 0, 0, -1]);
         let joined = cx.reshape_op(pairs, flat, attrs::Reshape::default());

@@ -1,10 +1,12 @@
-//! The table of rules: one per operator and step. Steps that only widen types or add attributes with defaults need none.
+//! The rules, one per operator and step. Steps that only add types, or attributes with defaults, need none.
 
 use super::{
-    Done, activation, attention, axes, bits, comparison, einsum,
-    forms::{self, ints_as_attribute, reduced_axes, unless, without},
-    images, indexing, integers, loss, normalization, padding, quantization, random, rotary,
-    running, scatter, shapes, signal, slicing, sorting,
+    activation, attention, axes, bits, comparison, einsum,
+    error::Reason,
+    forms::{ints_as_attribute, reduced_axes, unless, without},
+    images, indexing, indices, integers, loss, normalization, padding, quantization, random,
+    replace::Done,
+    rotary, running, scatter, shapes, signal, slicing, sorting,
 };
 use pt2onnx_ir::{Model, NodeId};
 
@@ -13,16 +15,16 @@ use pt2onnx_ir::{Model, NodeId};
 pub(super) enum When {
     /// If the older form does not accept the node.
     Needed,
-    /// Always: the older form may accept the node and not mean what it says. What the older form means, both do.
+    /// Always: the older form may accept the node but mean something else. The newer form keeps the meaning of the older one.
     Wider,
-    /// Always: both forms may accept a node and mean different things.
+    /// Always: both forms may accept a node but mean different things.
     Always,
 }
 
-/// Edits the node or replaces it. The error says what has no older form.
-type Apply = fn(&mut Model, NodeId) -> Result<Done, String>;
+/// Edits or replaces the node. The error says what cannot be expressed.
+type Apply = fn(&mut Model, NodeId) -> Result<Done, Reason>;
 
-/// How one operator goes down one step: from the form since `since` to what the opset before has.
+/// Rewrites an operator for one step: from the form that exists since `since` to the form before it.
 pub(super) struct Rule {
     pub op: &'static str,
     pub since: u32,
@@ -89,7 +91,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Einsum", 12, einsum::einsum),
     needed("Equal", 11, comparison::equal),
     wider("Flatten", 11, axes::axis),
-    wider("Gather", 11, axes::indices),
+    wider("Gather", 11, indices::indices),
     needed("GatherElements", 11, indexing::elements),
     needed("GatherND", 11, indexing::tuples),
     needed("GatherND", 12, indexing::batches),
@@ -112,7 +114,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Mish", 18, activation::mish),
     needed("Mod", 10, integers::modulo),
     needed("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
-    wider("OneHot", 11, forms::one_hot),
+    wider("OneHot", 11, indices::one_hot),
     needed("Pad", 11, slicing::pad),
     needed("Pad", 18, slicing::pad_of_all),
     wider("Pad", 19, padding::wrap),

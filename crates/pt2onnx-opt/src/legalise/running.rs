@@ -1,18 +1,18 @@
-//! Running sums and products by `Scan`.
+//! Cumulative sums and products by `Scan`.
 
 use super::{
-    Done,
+    error::Reason,
     forms::{input, known_ints},
-    replace,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
 use pt2onnx_symbolic::Expr;
 
-/// `CumSum` and `CumProd` along an axis that is known.
-pub(super) fn along(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `CumSum` and `CumProd` along a known axis.
+pub(super) fn along(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = known_ints(model, id, 1, "axes")?.unwrap_or_default();
     let &[axis] = axis.as_slice() else {
-        return Err("it has no axis".to_owned());
+        return Err("its axis is missing".into());
     };
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
@@ -23,24 +23,24 @@ pub(super) fn along(model: &mut Model, id: NodeId) -> Result<Done, String> {
             dims.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, d)| d.clone()).collect();
         let sum = node.op() == "CumSum";
         let start = cx.full(&slice, i64::from(!sum), kind);
-        let exclusive = node.int("exclusive") == Some(1);
+        let options = attrs::CumSum::read(node)?;
         let types = [Type::tensor(kind, slice.clone()), Type::tensor(kind, slice.clone())];
         let body = cx.region(&types, |v| {
             let next = match sum {
                 true => cx.add(v[0], v[1]),
                 false => cx.mul(v[0], v[1]),
             };
-            let given = if exclusive { v[0] } else { next };
+            let given = if options.exclusive { v[0] } else { next };
             vec![next, cx.identity(given)]
         });
-        let backwards = (node.int("reverse") == Some(1)).then(|| vec![1]);
-        let options = attrs::Scan {
+        let backwards = options.reverse.then(|| vec![1]);
+        let axes = attrs::Scan {
             scan_input_axes: Some(vec![axis]),
             scan_output_axes: Some(vec![axis]),
             scan_input_directions: backwards.clone(),
             scan_output_directions: backwards,
         };
-        let made = cx.scan_op(2, &[start, x], body, 1, options);
+        let made = cx.scan_op(2, &[start, x], body, 1, axes);
         cx.set_type(made[0], Type::tensor(kind, slice));
         cx.set_type(made[1], Type::tensor(kind, dims));
         Ok(vec![made[1]])

@@ -1,19 +1,20 @@
-//! Scattering: what reduces, one index after the other; what has several indices, into what is flat.
+//! Scattering: reductions by a loop over the indices, index tuples by one index into a flat tensor.
 
 use super::{
-    Done,
-    axes::from_front,
-    forms::{input, set, string, without},
+    axes,
+    error::Reason,
+    forms::{input, set, without},
     indexing::{axis_of, flat_tuples},
-    replace,
+    indices::from_front,
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `ScatterElements` and `ScatterND` with one of these reductions, else as they are.
-pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, String> {
-    if !newer.contains(&string(&model[id], "reduction", "none")) {
+/// `ScatterElements` and `ScatterND` with one of these reductions; others are kept.
+pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, Reason> {
+    if !newer.contains(&attrs::ScatterND::read(&model[id])?.reduction) {
         return Ok(Done::Kept);
     }
     match model[id].op() {
@@ -22,11 +23,11 @@ pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<D
     }
 }
 
-pub(super) fn extremes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn extremes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     reduced(model, id, &["max", "min"])
 }
 
-pub(super) fn sums(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn sums(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match reduced(model, id, &["add", "mul"])? {
         Done::Kept => without(model, id, "reduction"),
         done => Ok(done),
@@ -42,13 +43,13 @@ fn combined(cx: &Builder, how: &str, a: Value, b: Value) -> Value {
     }
 }
 
-/// `step` for each number below `count`, on what it gave before.
+/// Applies `step` to the data once for each number below `count`.
 fn repeated(
     cx: &Builder,
     count: &Expr,
     data: Value,
     step: impl FnOnce(Value, Value) -> Value,
-) -> Result<Value, String> {
+) -> Result<Value, Reason> {
     let ty = cx.type_of(data).ok_or("the type of its input is not known")?;
     let scalars = [DType::I64, DType::Bool].map(|t| Type::tensor(t, []));
     let types = [&scalars[..], std::slice::from_ref(&ty)].concat();
@@ -62,10 +63,10 @@ fn repeated(
     Ok(made[0])
 }
 
-/// Along the axis, so that no two indices of a step are the same.
-fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+/// A loop along the axis, so that the indices of a step are distinct.
+fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-    let how = string(node, "reduction", "none");
+    let how = attrs::ScatterND::read(node)?.reduction;
     let axis = axis_of(cx, node)?;
     let count = cx.dim(indices, axis as i64);
     let along = axis as i64;
@@ -80,10 +81,10 @@ fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     Ok(vec![made])
 }
 
-/// Tuple by tuple.
-fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
+/// A loop over the tuples.
+fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-    let how = string(node, "reduction", "none");
+    let how = attrs::ScatterND::read(node)?.reduction;
     let (tuples, parts, count) = rows(cx, data, indices, updates)?;
     let made = repeated(cx, &count, data, |place, data| {
         let tuple = cx.gather(tuples, place, 0);
@@ -95,17 +96,17 @@ fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, String> {
     Ok(vec![made])
 }
 
-/// The tuples one below the other, the updates likewise, and their number.
+/// The tuples as rows of a matrix, the updates in the same order, and their number.
 fn rows(
     cx: &Builder,
     data: Value,
     indices: Value,
     updates: Value,
-) -> Result<(Value, Value, Expr), String> {
+) -> Result<(Value, Value, Expr), Reason> {
     let dims = cx.shape(indices);
-    let (length, outer) = dims.split_last().ok_or("its indices are no tuples")?;
+    let (length, outer) = dims.split_last().ok_or("its indices have no dimensions")?;
     let known = length.as_int().and_then(|l| usize::try_from(l).ok());
-    let known = known.ok_or("tuples of unknown length are newer")?;
+    let known = known.ok_or("tuples of unknown length need a newer opset")?;
     let rest = cx.shape(data).get(known..).unwrap_or_default().to_vec();
     let count = Expr::product(outer.to_vec());
     let tuples = cx.reshape(indices, &[count.clone(), length.clone()]);
@@ -114,8 +115,8 @@ fn rows(
     Ok((tuples, cx.reshape(updates, &sizes), count))
 }
 
-/// `ScatterND` as rows of a matrix.
-pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `ScatterND` into the rows of a matrix.
+pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let dims = cx.shape(data);
@@ -133,9 +134,9 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// `ScatterElements` by its old name, with indices from the front.
-pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    super::axes::axis(model, id)?;
+/// `Scatter`, the older name of `ScatterElements`, with indices counted from the front.
+pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    axes::axis(model, id)?;
     let origins = model[id].origins.clone();
     let node = model[id].clone();
     let at = pt2onnx_ir::InsertPoint::Before(id);
@@ -145,12 +146,12 @@ pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, String> {
     cx.bind_dims(data);
     let axis = axis_of(&cx, &node)?;
     let index = from_front(&cx, indices, &cx.dim(data, axis as i64));
-    if let Some(fault) = cx.take_faults().first() {
-        return Err(fault.to_string());
+    if let Some(diagnostic) = cx.take_diagnostics().first() {
+        return Err(diagnostic.to_string().into());
     }
     drop(cx);
     model.replace_input(id, 1, Some(index));
-    set(model, id, "axis", (axis as i64).into());
+    set(model, id, "axis", axis as i64);
     model.set_op(id, "Scatter");
     Ok(Done::Fed)
 }

@@ -1,28 +1,30 @@
-//! Sizes, ranges and what is filled by them.
+//! Shapes, ranges, and operators that fill or rearrange a tensor.
 
 use super::{
-    Done,
-    forms::{attributes, constant_ints, input, set, string, without},
-    replace,
+    error::Reason,
+    forms::{attributes, constant_ints, input, set, without},
+    replace::{Done, replace},
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// A part of all sizes.
-pub(super) fn shape(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Shape` with `start` and `end`: a slice of the whole shape.
+pub(super) fn shape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let all = cx.shape_op(x, attrs::Shape::default());
-        let start = cx.ints(&[node.int("start").unwrap_or(0)]);
-        let end = cx.ints(&[node.int("end").unwrap_or(i64::MAX)]);
+        let range = attrs::Shape::read(node)?;
+        let start = cx.ints(&[range.start]);
+        let end = cx.ints(&[range.end.unwrap_or(i64::MAX)]);
         Ok(vec![cx.slice_op(all, start, end, cx.ints(&[0]), None)])
     })
 }
 
-/// Where 0 could be a size: a branch for what has no elements.
-pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if model[id].int("allowzero") != Some(1) {
+/// `Reshape` with `allowzero`: if a size may be 0, there is a branch for tensors without elements.
+pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if !attrs::Reshape::read(&model[id])?.allowzero {
         return without(model, id, "allowzero");
     }
     let target = input(&model[id], 1)?;
@@ -30,14 +32,14 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
     match known {
         Some(known) if !known.contains(&0) => without(model, id, "allowzero"),
         Some(known) if known.contains(&-1) => {
-            Err("a Reshape to 0 and -1 at once is newer".to_owned())
+            Err("a Reshape to both 0 and -1 needs a newer opset".into())
         }
         Some(_) => replace(model, id, |cx, node| Ok(vec![empty(cx, input(node, 0)?, target)?])),
         None => replace(model, id, |cx, node| {
             let x = input(node, 0)?;
             let zeros = cx.cast(cx.equal(target, 0), DType::I64);
             let some = cx.greater(cx.reduce(Reduction::Sum, zeros, &[], false), 0);
-            let mut filled = Err(String::new());
+            let mut filled = Err(Reason::from(""));
             let nothing = cx.region(&[], |_| {
                 filled = empty(cx, x, target);
                 filled.iter().copied().collect()
@@ -51,20 +53,20 @@ pub(super) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// A tensor without elements of `x`'s type.
-fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, String> {
+fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, Reason> {
     let kind = cx.dtype(x);
     let zero = Scalar::Int(0).to_tensor(kind).and_then(|t| t.reshaped(vec![1]));
-    let zero = zero.ok_or_else(|| format!("an empty tensor of {kind} is newer"))?;
+    let zero = zero.ok_or_else(|| format!("an empty tensor of {kind} needs a newer opset"))?;
     Ok(cx.emit1("ConstantOfShape", &[Some(shape)], attributes([("value", zero.into())])))
 }
 
-/// One side of the diagonal kept by a comparison of row and column.
-pub(super) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Trilu`: elements are selected by comparing row and column.
+pub(super) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let dims = cx.shape(x);
         let [.., rows, columns] = dims.as_slice() else {
-            return Err("Trilu of less than two dimensions".to_owned());
+            return Err("Trilu needs two dimensions or more".into());
         };
         let row = cx.unsqueeze(cx.iota(rows), &[1]);
         let row = match node.input(1) {
@@ -72,9 +74,9 @@ pub(super) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, String> {
             None => row,
         };
         let column = cx.iota(columns);
-        let kept = match node.int("upper") {
-            Some(0) => cx.less_or_equal(column, row),
-            _ => cx.greater_or_equal(column, row),
+        let kept = match attrs::Trilu::read(node)?.upper {
+            false => cx.less_or_equal(column, row),
+            true => cx.greater_or_equal(column, row),
         };
         let zero = cx.scalar(0, cx.dtype(x));
         Ok(vec![cx.select(kept, x, zero)])
@@ -82,7 +84,7 @@ pub(super) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, String> {
 }
 
 /// A cast to the type of the second input.
-pub(super) fn cast_like(model: &mut Model, id: NodeId) -> Result<Done, String> {
+pub(super) fn cast_like(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let to = cx.dtype(input(node, 1)?);
@@ -91,8 +93,8 @@ pub(super) fn cast_like(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// From the places of a tensor of ones: `start + i * delta`.
-pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Range`: `start + i * delta`, for positions `i` in a tensor of ones.
+pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let kind = cx.dtype(start);
@@ -118,7 +120,7 @@ pub(super) fn range(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// The numbers below `count`, a vector of one element.
+/// The numbers below `count`, which is a vector with one element.
 pub(super) fn places(cx: &Builder, count: Value) -> Value {
     let one = Tensor::vector(&[1i64]);
     let ones = cx.emit1("ConstantOfShape", &[Some(count)], attributes([("value", one.into())]));
@@ -129,16 +131,16 @@ pub(super) fn places(cx: &Builder, count: Value) -> Value {
     cx.squeeze(found, &[0])
 }
 
-/// Column, row, depth: as a transpose between reshapes. The other mode is what there always was.
-pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    if string(&model[id], "mode", "DCR") == "DCR" {
+/// `DepthToSpace` in mode `CRD` by a transpose between reshapes. Older forms have the other mode.
+pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if attrs::DepthToSpace::read(&model[id])?.mode == "DCR" {
         return without(model, id, "mode");
     }
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
-        let block = node.int("blocksize").ok_or("it has no blocksize")?;
+        let block = attrs::DepthToSpace::blocksize(node)?;
         let [n, c, h, w] = <[Expr; 4]>::try_from(cx.shape(x).to_vec())
-            .map_err(|_| "DepthToSpace of other than four dimensions")?;
+            .map_err(|_| "DepthToSpace needs four dimensions")?;
         let b = Expr::int(block);
         let depth = c.floor_div(&Expr::int(block * block));
         let apart =
@@ -149,9 +151,9 @@ pub(super) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Done, Stri
     })
 }
 
-/// A bias of zero where there is none.
-pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let kind = input(&model[id], 0).map(|x| super::forms::dtype(model, x))?;
+/// Adds a bias of zero if there is none.
+pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let kind = input(&model[id], 0).map(|x| dtype(model, x))?;
     let zero = kind.and_then(|kind| Scalar::Int(0).to_tensor(kind));
     let zero = zero.ok_or("the type of this Gemm is not known")?;
     let zero = model.add_constant(zero);
@@ -162,8 +164,8 @@ pub(super) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, String> {
     Ok(Done::Kept)
 }
 
-/// Scales that are not given are empty, and so is the region.
-pub(super) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `roi` and scales that are not given become empty tensors.
+pub(super) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let mut inputs = model[id].inputs().to_vec();
     inputs.resize(inputs.len().max(3), None);
     for i in [1, 2] {
@@ -176,8 +178,8 @@ pub(super) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, Strin
     Ok(Done::Kept)
 }
 
-/// The value as an attribute of the one kind that there always was.
-pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `Constant`: numbers become a tensor, the only kind of value in older forms.
+pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     use Attribute::{Float, Floats, Int, Ints};
     let given = model[id].attributes.first().map(|(_, v)| v.clone());
     let tensor = match given {
@@ -185,23 +187,21 @@ pub(super) fn constant(model: &mut Model, id: NodeId) -> Result<Done, String> {
         Some(Float(f)) => Tensor::scalar(f),
         Some(Ints(v)) => Tensor::vector(&v),
         Some(Floats(v)) => Tensor::vector(&v),
-        _ => return Err("this kind of Constant is newer".to_owned()),
+        _ => return Err("this kind of Constant needs a newer opset".into()),
     };
     model[id].attributes.clear();
-    set(model, id, "value", tensor.into());
+    set(model, id, "value", tensor);
     Ok(Done::Kept)
 }
 
-/// `Expand` of the value.
-pub(super) fn expanded(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// `ConstantOfShape` by `Expand` of the value.
+pub(super) fn expanded(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let value = match node.attribute("value") {
-            Some(Attribute::Tensor(t)) => {
-                t.reshaped(Vec::new()).ok_or("its value is no single element")?
-            }
-            _ => Tensor::scalar(0f32),
+        let value = match attrs::ConstantOfShape::read(node)?.value {
+            Some(t) => t.reshaped(Vec::new()).ok_or("its value is no single element")?,
+            None => Tensor::scalar(0f32),
         };
-        let shape = node.input(0).ok_or("it has no shape")?;
+        let shape = node.input(0).ok_or("its shape is missing")?;
         Ok(vec![cx.emit1("Expand", &[Some(cx.constant(value)), Some(shape)], Default::default())])
     })
 }

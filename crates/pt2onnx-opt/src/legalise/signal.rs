@@ -1,66 +1,67 @@
-//! Fourier transforms: the axis that was an attribute, and transforms of known length as matrix products.
+//! Fourier transforms: the axis becomes an attribute, and transforms of known length become matrix products.
 
 use super::{
-    Done,
+    error::Reason,
     forms::{constant_ints, input, keep_inputs, rank_of, set},
-    replace,
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
 
-/// The longest transform that becomes a matrix product.
+/// The longest transform that is written as a matrix product.
 const LONGEST: i64 = 512;
 
-/// The axis was an attribute, 1 by default; it is an input, -2 by default. The one-sided inverse is new.
-pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no one-sided inverse.
+pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = match model[id].input(2) {
         Some(axis) => {
             let known = constant_ints(model, axis).filter(|v| v.len() == 1);
-            known.ok_or("an axis that is computed is newer")?[0]
+            known.ok_or("a computed axis needs a newer opset")?[0]
         }
         None => -2,
     };
-    // Negative axes were not always understood.
+    // Not all runtimes understand negative axes there.
     let axis = match axis {
         0.. => axis,
         _ => axis + rank_of(model, id, 0)? as i64,
     };
     keep_inputs(model, id, 2);
-    set(model, id, "axis", axis.into());
-    match model[id].int("onesided") == Some(1) && model[id].int("inverse") == Some(1) {
+    set(model, id, "axis", axis);
+    let options = attrs::DFT::read(&model[id])?;
+    match options.onesided && options.inverse {
         true => transform(model, id),
         false => Ok(Done::Kept),
     }
 }
 
-/// By a product with the cosines and one with the sines.
-pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// A product with the cosines and one with the sines.
+pub(super) fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let length = match model[id].input(1) {
         None => None,
         Some(length) => {
             let known = constant_ints(model, length).filter(|v| v.len() == 1);
-            Some(known.ok_or("a length that is computed is newer")?[0])
+            Some(known.ok_or("a computed length needs a newer opset")?[0])
         }
     };
     replace(model, id, |cx, node| emit(cx, node, length))
 }
 
-fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, String> {
+fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Reason> {
     let x = input(node, 0)?;
     let (kind, rank) = (cx.dtype(x), cx.rank(x));
-    let axis = usize::try_from(node.int("axis").unwrap_or(1)).ok();
+    let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
     let axis = axis.filter(|a| a + 1 < rank).ok_or("its axis is out of range")?;
-    let (inverse, onesided) = (node.int("inverse") == Some(1), node.int("onesided") == Some(1));
+    let attrs::DFT { inverse, onesided } = attrs::DFT::read(node)?;
     let half = inverse && onesided;
     let size = cx.dim(x, axis as i64).as_int();
-    let size = size.ok_or("a DFT of unknown length is newer")?;
+    let size = size.ok_or("a DFT of unknown length needs a newer opset")?;
     let length = length.unwrap_or(if half { 2 * (size - 1) } else { size });
     if !(1..=LONGEST).contains(&length) {
-        return Err(format!("a DFT of more than {LONGEST} elements is newer"));
+        return Err(format!("a DFT of more than {LONGEST} elements needs a newer opset").into());
     }
-    // What is behind the length is cut off; what is missing before it is 0, and has no rows.
+    // Elements beyond the length are cut off. Missing ones are 0 and need no rows.
     let used = if half { length / 2 + 1 } else { length }.min(size);
     let made = match (half, onesided) {
         (false, true) => length / 2 + 1,
@@ -76,7 +77,7 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, St
     let imaginary = (cx.dim(x, -1).as_int() == Some(2)).then(|| part(1));
     let matrix = |f: fn(f64) -> f64| {
         let weight = |row: i64| match (half, inverse) {
-            // Each stands for its conjugate, too.
+            // Each stands for its conjugate too.
             (true, _) if row != 0 && 2 * row != length => 2.0 / length as f64,
             (_, true) => 1.0 / length as f64,
             _ => 1.0,
@@ -95,7 +96,7 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, St
         shaped.map(|t| cx.constant(t)).ok_or("a matrix of another size")
     };
     let (cosines, sines) = (matrix(f64::cos)?, matrix(f64::sin)?);
-    // With e^(-it) forwards and e^(it) backwards.
+    // e^(-it) forwards, e^(it) backwards.
     let turned = |a: Value, b: Option<Value>, plus: bool| {
         let first = cx.matmul(a, cosines);
         match b.map(|b| cx.matmul(b, sines)) {

@@ -1,48 +1,48 @@
-//! Parts of tensors: slices, splits, padding.
+//! Slices, splits and padding.
 
 use super::{
-    Done,
-    forms::{
-        constant_ints, dtype, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set,
-    },
-    replace, shapes,
+    error::Reason,
+    forms::{self, constant_ints, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set},
+    replace::{Done, replace},
+    shapes,
 };
+use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// As many parts as there are outputs, the last one smaller.
-pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// As many parts as there are outputs; the last one may be smaller.
+pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if model[id].input(1).is_some() {
-        return super::forms::without(model, id, "num_outputs");
+        return forms::without(model, id, "num_outputs");
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
     let rank = rank_of(model, id, 0)? as i64;
-    let axis = model[id].int("axis").unwrap_or(0);
+    let axis = attrs::Split::read(&model[id])?.axis;
     let axis = usize::try_from(if axis < 0 { axis + rank } else { axis });
     let size =
         axis.ok().and_then(|a| model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?.get(a).cloned());
     let size = size.ok_or("its axis is out of range")?;
     if size.modulo(&Expr::int(count)) == Expr::int(0) {
-        // Without sizes, parts are equal.
-        return super::forms::without(model, id, "num_outputs");
+        // Without given sizes, all parts are equal.
+        return forms::without(model, id, "num_outputs");
     }
-    let known = size.as_int().ok_or("a Split into parts of unknown size is newer")?;
+    let known = size.as_int().ok_or("a Split into parts of unknown size needs a newer opset")?;
     let part = (known + count - 1) / count;
     let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
     let sizes = model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes));
     model.set_inputs(id, &[Some(x), Some(sizes)]);
-    super::forms::without(model, id, "num_outputs")
+    forms::without(model, id, "num_outputs")
 }
 
-/// The sizes of the parts as an attribute; computed ones by slices.
-pub(super) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// The sizes of the parts become an attribute. Computed sizes need slices.
+pub(super) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if known_ints(model, id, 1, "split").is_ok() {
         return ints_as_attribute(model, id, 1, "split");
     }
     replace(model, id, |cx, node| {
         let (x, sizes) = (input(node, 0)?, input(node, 1)?);
-        let axis = cx.ints(&[node.int("axis").unwrap_or(0)]);
+        let axis = cx.ints(&[attrs::Split::read(node)?.axis]);
         let mut start = cx.ints(&[0]);
         let mut parts = Vec::new();
         for i in 0..node.outputs().len() {
@@ -54,8 +54,8 @@ pub(super) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, String>
     })
 }
 
-/// Bounds as attributes. Steps, and bounds that are computed, by gathering what lies between.
-pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Bounds become attributes. Steps and computed bounds need a `Gather`.
+pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let given = |i: usize| match model[id].input(i) {
         None => Some(None),
         Some(v) => constant_ints(model, v).map(Some),
@@ -67,15 +67,15 @@ pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, String> {
         (plain, given(1), given(2), given(3))
     {
         keep_inputs(model, id, 1);
-        set(model, id, "starts", starts.into());
-        set(model, id, "ends", ends.into());
+        set(model, id, "starts", starts);
+        set(model, id, "ends", ends);
         if let Some(axes) = axes {
-            set(model, id, "axes", axes.into());
+            set(model, id, "axes", axes);
         }
         return Ok(Done::Kept);
     }
     let Some(steps) = steps else {
-        return Err("steps that are computed are newer".to_owned());
+        return Err("computed steps need a newer opset".into());
     };
     let axes = known_ints(model, id, 3, "axes")?;
     let rank = rank_of(model, id, 0)?;
@@ -98,7 +98,7 @@ pub(super) fn slice(model: &mut Model, id: NodeId) -> Result<Done, String> {
     })
 }
 
-/// The places of a slice along an axis.
+/// The positions of a slice along an axis.
 fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: i64) -> Value {
     let all = cx.shape_op(x, attrs::Shape::default());
     let size = cx.gather(all, cx.ints(&[axis as i64]), 0);
@@ -131,12 +131,12 @@ fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: 
     }
 }
 
-/// Pads of some axes as pads of all.
-pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Pads of some axes become pads of all axes.
+pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 3, "axes")?.unwrap_or_default();
     let rank = rank_of(model, id, 0)?;
     let n = axes.len();
-    // Where in the given pads, with a 0 behind them, each of all is.
+    // Where each pad is taken from: the given pads, with a 0 after them.
     let mut from = vec![2 * n as i64; 2 * rank];
     for (i, &axis) in axes.iter().enumerate() {
         let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
@@ -163,23 +163,23 @@ pub(super) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, String> 
     })
 }
 
-/// Pads and value as attributes; what those cannot say is put together from parts.
-pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let pads = known_ints(model, id, 1, "pads")?.ok_or("it has no pads")?;
+/// Pads and value become attributes. What attributes cannot express is built by `Concat` or `Gather`.
+pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
-    let mode = super::forms::string(node, "mode", "constant").to_owned();
+    let mode = attrs::Pad::read(node)?.mode.to_owned();
     let float = dtype(model, input(node, 0)?).is_some_and(|t| t.is_float());
     let value = match node.input(2) {
         None => Some(0.0),
-        Some(value) => super::forms::constant_numbers(model, value)
+        Some(value) => forms::constant_numbers(model, value)
             .and_then(|v| v.first().copied())
             .filter(|v| v.is_nan() || f64::from(*v as f32) == *v),
     };
     match value {
         Some(value) if float => {
             keep_inputs(model, id, 1);
-            set(model, id, "pads", pads.into());
-            set(model, id, "value", (value as f32).into());
+            set(model, id, "pads", pads);
+            set(model, id, "value", value as f32);
             Ok(Done::Kept)
         }
         _ if mode == "constant" => replace(model, id, |cx, node| joined(cx, node, &pads)),
@@ -187,8 +187,8 @@ pub(super) fn pad(model: &mut Model, id: NodeId) -> Result<Done, String> {
     }
 }
 
-/// Blocks of the value around what is left of the data.
-fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, String> {
+/// Blocks of the value around the data.
+fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason> {
     let mut x = input(node, 0)?;
     let kind = cx.dtype(x);
     let value = match node.input(2) {
@@ -197,7 +197,7 @@ fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, String>
     };
     let rank = cx.rank(x);
     for axis in 0..rank {
-        let at = |i: usize| pads.get(i).copied().ok_or("it has too few pads");
+        let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
         let (before, after) = (at(axis)?, at(axis + rank)?);
         let mut parts = Vec::new();
         let block = |length: i64| {
@@ -226,18 +226,19 @@ fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, String>
     }])
 }
 
-/// The modes that repeat the data, by gathering.
-fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<Value>, String> {
+/// The modes `edge` and `reflect` by `Gather`.
+fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<Value>, Reason> {
     let mut x = input(node, 0)?;
     let rank = cx.rank(x);
     for axis in 0..rank {
-        let at = |i: usize| pads.get(i).copied().ok_or("it has too few pads");
+        let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
         let (before, after) = (at(axis)?, at(axis + rank)?);
         if (before, after) == (0, 0) {
             continue;
         }
         let size = cx.dim(x, axis as i64).as_int().filter(|s| *s > 0);
-        let size = size.ok_or("padding integers of unknown size by their own is newer")?;
+        let size = size
+            .ok_or("padding integers of unknown size by `edge` or `reflect` needs a newer opset")?;
         let source = |i: i64| match mode {
             "edge" => i.clamp(0, size - 1),
             _ if i < 0 => -i,
@@ -246,7 +247,7 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
         };
         let places: Vec<i64> = (-before..size + after).map(source).collect();
         if places.iter().any(|p| !(0..size).contains(p)) {
-            return Err("padding by more than there is is newer".to_owned());
+            return Err("padding by more than the size needs a newer opset".into());
         }
         x = cx.gather(x, cx.ints(&places), axis);
     }
@@ -256,8 +257,8 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
     }])
 }
 
-/// Axes counted from the front, where they are known.
-pub(super) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// Known axes counted from the front.
+pub(super) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 3, "axes")?.filter(|a| a.iter().any(|&a| a < 0));
     let Some(axes) = axes else {
         return Ok(Done::Kept);

@@ -1,27 +1,28 @@
-//! `TopK` with what it was told later.
+//! `TopK`: options that older forms do not have.
 
 use super::{
-    Done,
+    error::Reason,
     forms::{attributes, input, ints_as_attribute, known_ints, set, without},
-    replace,
+    replace::{Done, replace},
 };
-use pt2onnx_ir::{Model, NodeId};
+use crate::facts::dtype;
+use pt2onnx_ir::{Model, NodeId, attrs};
 
-/// The smallest are the largest of the negated.
-pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, String> {
-    let largest = model[id].int("largest") != Some(0);
+/// The smallest elements are the largest of the negated ones.
+pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let largest = attrs::TopK::read(&model[id])?.largest;
     without(model, id, "sorted")?;
     without(model, id, "largest")?;
     if largest {
         return Ok(Done::Kept);
     }
     let x = input(&model[id], 0)?;
-    let float = super::forms::dtype(model, x).is_some_and(|t| t.is_float());
+    let float = dtype(model, x).is_some_and(|t| t.is_float());
     if !float {
-        return Err("the smallest of integers are newer".to_owned());
+        return Err("the smallest integers need a newer opset".into());
     }
     replace(model, id, |cx, node| {
-        let axis = node.int("axis").unwrap_or(-1);
+        let axis = attrs::TopK::read(node)?.axis;
         let found = cx.emit(
             "TopK",
             &[Some(cx.neg(input(node, 0)?)), node.input(1)],
@@ -32,13 +33,13 @@ pub(super) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, String>
     })
 }
 
-/// Their number as an attribute.
-pub(super) fn top_k_number(model: &mut Model, id: NodeId) -> Result<Done, String> {
+/// The number of elements becomes an attribute.
+pub(super) fn top_k_number(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let known = known_ints(model, id, 1, "numbers")?.unwrap_or_default();
     let &[k] = known.as_slice() else {
-        return Err("it has no number".to_owned());
+        return Err("its number of elements is missing".into());
     };
     ints_as_attribute(model, id, 1, "k")?;
-    set(model, id, "k", k.into());
+    set(model, id, "k", k);
     Ok(Done::Kept)
 }

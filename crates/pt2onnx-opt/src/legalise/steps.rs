@@ -1,14 +1,16 @@
-//! The test of the table: every step of every operator is told by its schemas, has a rule, or is listed here.
+//! The test of the table: for each step of each operator, the schemas tell the difference, there is a rule, or the step is
+//! listed here.
 
-use super::{OPSETS, rules};
+use super::rules;
+use crate::opsets::OPSETS;
 use pt2onnx_ir::schema::{self, AttributeSchema, OpSchema, Param, ParamKind};
 use std::collections::BTreeSet;
 
-/// Steps of which the schemas tell nothing: they only say more clearly what held before, or free what runtimes had left
-/// free already (shapes that vary between iterations, what `auto_pad` means).
+/// Steps without a difference in meaning that the schemas do not show: they clarify, or allow what runtimes allowed before
+/// (shapes that vary between iterations, the meaning of `auto_pad`).
 const SAME: &[(&str, u32)] = &[
     ("AveragePool", 11),
-    // A sparse value, instead of the other.
+    // A sparse value is new.
     ("Constant", 11),
     ("Conv", 11),
     ("ConvTranspose", 11),
@@ -20,7 +22,7 @@ const SAME: &[(&str, u32)] = &[
     ("NonMaxSuppression", 11),
 ];
 
-/// What no older opset expresses: nodes of these operators fail with this step as the lowest opset.
+/// Operators that no older opset can express: their nodes fail with this step as the lowest opset.
 const NEWER: &[(&str, u32)] = &[
     ("AffineGrid", 20),
     ("BitCast", 26),
@@ -67,7 +69,7 @@ const NEWER: &[(&str, u32)] = &[
 
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// Wider types, further attributes and inputs: a node without them means the same, and the schema refuses the rest.
+    /// More types, attributes and inputs: a node without them means the same, and the schema refuses the others.
     Told,
     /// The schemas say the same.
     Equal,

@@ -1,47 +1,47 @@
-//! Kernels of ONNX Runtime's CPU provider: where there is none for an element type, casts go around the node.
+//! Kernels of ONNX Runtime's CPU provider. Where it has none for an element type, casts are inserted around the node. The
+//! kernel table was measured on the pinned release.
 
-use super::{bound, bridge};
-use crate::generated::ort_cpu;
+use crate::{
+    casts::{bound, cast_around},
+    generated::ort_cpu,
+};
 use pt2onnx_ir::{
-    Attribute, Model, NodeId,
+    Model, NodeId, attrs,
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::DType;
 use std::collections::BTreeSet;
 
-/// Casts around each node that ONNX Runtime's CPU provider has no kernel for at the model's opset; a warning where the type that
-/// is computed in does not hold all values. Expects a legal model.
+/// Inserts casts around each node without a kernel at the model's opset. Returns a warning if a type computed in does not hold
+/// all values. The model must be legal.
 pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
     let mut narrower = BTreeSet::new();
-    for id in model.graph_nodes() {
+    for id in model.nodes_in(&[Model::MAIN]) {
         for (variable, from, to) in gaps(model, id) {
             let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
                 continue;
             };
             if narrows(from, to) {
-                narrower.insert(format!("{} of {from} (in {to})", model[id].op()));
+                narrower.insert(format!("{} of {from} (computed in {to})", model[id].op()));
             }
-            bridge(model, id, schema, variable, from, to);
+            cast_around(model, id, schema, variable, from, to);
         }
     }
     let list = Vec::from_iter(narrower).join(", ");
-    (!list.is_empty()).then(|| {
-        format!(
-            "ONNX Runtime has no CPU kernel for {list}: computed in a type that holds fewer numbers"
-        )
-    })
+    (!list.is_empty())
+        .then(|| format!("ONNX Runtime has no CPU kernel for {list}: the results are less exact"))
 }
 
-/// Whether a type that another is computed in does not hold all its values.
+/// Whether type `to` does not hold all values of type `from`.
 fn narrows(from: DType, to: DType) -> bool {
     use DType::*;
     matches!((from, to), (F64, F32) | (I64 | U64, F64 | F32) | (I32 | U32, F32) | (U64, I64))
 }
 
-/// What of the model ONNX Runtime's CPU provider has no kernel for: `Conv of float64`, ...
+/// Nodes without a kernel, such as `Conv of float64`.
 pub(super) fn lacking(model: &Model) -> Vec<String> {
     let mut found = BTreeSet::new();
-    for id in model.graph_nodes() {
+    for id in model.nodes_in(&[Model::MAIN]) {
         found.extend(
             gaps(model, id).iter().map(|(_, from, _)| format!("{} of {from}", model[id].op())),
         );
@@ -51,7 +51,7 @@ pub(super) fn lacking(model: &Model) -> Vec<String> {
 
 type Gap = (&'static str, DType, DType);
 
-/// The type variables of a node that stand for a type without kernel: variable, that type, the one to compute in.
+/// The type variables of a node whose type has no kernel: variable, its type, the type to compute in.
 fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let node = &model[id];
     let Some(schema) = schema::lookup(node.op(), model.opset).filter(|_| node.domain.is_empty())
@@ -77,17 +77,16 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     rows.chain(reducing.as_ref()).filter_map(gap).collect()
 }
 
-/// The table knows operators at their default attributes. `ScatterElements` and `ScatterND` that reduce have fewer kernels.
+/// The table is for default attributes. `ScatterElements` and `ScatterND` with a reduction have fewer kernels.
 const REDUCING_LACKING: u32 =
     1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
 
 fn reduces(node: &pt2onnx_ir::Node) -> bool {
-    let given = node.attributes.iter().find(|(name, _)| &**name == "reduction");
     matches!(node.op(), "ScatterElements" | "ScatterND")
-        && given.is_some_and(|(_, how)| !matches!(how, Attribute::String(how) if &**how == "none"))
+        && attrs::ScatterND::read(node).is_ok_and(|s| s.reduction != "none")
 }
 
-/// Whether all of a node's type variables that allow it stand for one of these types.
+/// Whether all type variables of a node that allow it have the same type, one of `types`.
 fn uniform(model: &Model, id: NodeId, schema: &OpSchema, types: u32) -> bool {
     let bound = |c: &schema::TypeConstraint| bound(model, id, schema, c.name);
     let Some(dtype) = schema.constraints.iter().find_map(bound) else {

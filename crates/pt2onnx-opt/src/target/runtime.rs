@@ -1,26 +1,27 @@
-//! Runtimes that have less of ONNX than the standard: which operators, of which element types, within which limits.
+//! Runtimes that support a part of ONNX: which operators, which element types, within which limits.
 
-use super::{Unrunnable, bound, bridge};
+use super::error::Unrunnable;
+use crate::casts::{bound, cast_around};
 use pt2onnx_ir::{
-    Attribute, Def, Model, Node, NodeId, Value,
+    Def, Model, Node, NodeId, Value,
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::{DType, Tensor};
 
-/// What a runtime runs.
+/// What a runtime supports.
 pub(super) struct Runtime {
-    /// It reads all opsets up to this one.
+    /// The newest opset that it reads.
     pub newest_opset: u32,
-    /// The operators it has, sorted, each with the element types of its data as bits of their discriminants. Indices,
-    /// conditions and the like are as the standard has them.
+    /// Its operators, sorted, each with the element types of its data as bits of their discriminants. Indices, conditions and
+    /// the like have the types of the standard.
     pub operators: &'static [(&'static str, u32)],
-    /// What it has not of operators that it has.
+    /// What its operators do not support.
     pub limits: &'static [Limit],
     /// The most dimensions of a value.
     pub max_rank: usize,
 }
 
-/// An operator, what it must not be for the runtime, and whether a node is that.
+/// An operator, what is not supported, and whether that is the case for a node.
 pub(super) type Limit = (&'static str, &'static str, fn(&Seen) -> bool);
 
 pub(super) const fn types(dtypes: &[DType]) -> u32 {
@@ -33,10 +34,10 @@ pub(super) const fn types(dtypes: &[DType]) -> u32 {
 }
 
 impl Runtime {
-    /// Puts casts around nodes on booleans where the runtime wants numbers; all other nodes that it cannot run are returned.
+    /// Inserts casts around nodes of booleans if the runtime wants numbers. Returns all other nodes that it cannot run.
     pub fn fit(&self, model: &mut Model) -> Vec<Unrunnable> {
         let mut failures = Vec::new();
-        for id in model.graph_nodes() {
+        for id in model.nodes_in(&[Model::MAIN]) {
             let place = model.describe(id);
             if let Some(reason) = self.lacks(model, id) {
                 failures.push(Unrunnable { place, reason });
@@ -47,10 +48,10 @@ impl Runtime {
             };
             for (variable, from, to) in self.gaps(model, id, schema) {
                 match to.filter(|_| from == DType::Bool) {
-                    Some(to) => bridge(model, id, schema, variable, from, to),
+                    Some(to) => cast_around(model, id, schema, variable, from, to),
                     None => failures.push(Unrunnable {
                         place: place.clone(),
-                        reason: format!("it has no {} of {from}", model[id].op()),
+                        reason: format!("{} of {from} is not supported", model[id].op()),
                     }),
                 }
             }
@@ -63,26 +64,26 @@ impl Runtime {
         row.ok().map(|i| self.operators[i].1)
     }
 
-    /// What of a node it has not, whatever the types.
+    /// Why a node is not supported, whatever its types are.
     pub fn lacks(&self, model: &Model, id: NodeId) -> Option<String> {
         let node = &model[id];
         if !node.domain.is_empty() || self.operator(node.op()).is_none() {
-            return Some(format!("it has no operator {}", node.op()));
+            return Some(format!("the operator {} is not supported", node.op()));
         }
         let seen = Seen { model, node };
         let broken = self.limits.iter().find(|(op, _, is)| *op == node.op() && is(&seen));
         if let Some((op, what, _)) = broken {
-            return Some(format!("its {op} takes no {what}"));
+            return Some(format!("{op} does not support {what}"));
         }
         let deep = node.outputs().iter().filter_map(|&v| seen.rank(v));
         let deepest = deep.max().filter(|&rank| rank > self.max_rank)?;
         Some(format!(
-            "it has no values of {deepest} dimensions, only of {} and less",
+            "values of {deepest} dimensions are not supported, only of up to {}",
             self.max_rank
         ))
     }
 
-    /// The type variables of a node that stand for a type the runtime does not compute in, that type, and a wider one.
+    /// The type variables of a node whose type is not supported: variable, its type, a wider one that is.
     fn gaps(
         &self,
         model: &Model,
@@ -90,7 +91,7 @@ impl Runtime {
         schema: &OpSchema,
     ) -> Vec<(&'static str, DType, Option<DType>)> {
         let types = self.operator(model[id].op()).unwrap_or_default();
-        // Variables of data can be floats.
+        // Type variables of data are those that allow floats.
         let data = schema.constraints.iter().filter(|c| c.types.has_tensor(DType::F32));
         let gap = |c: &schema::TypeConstraint| {
             let from = bound(model, id, schema, c.name)?;
@@ -101,7 +102,7 @@ impl Runtime {
     }
 }
 
-/// A node, for limits.
+/// A node, as limits see it.
 pub(super) struct Seen<'a> {
     model: &'a Model,
     pub node: &'a Node,
@@ -119,7 +120,7 @@ impl Seen<'_> {
         shape.is_some_and(|shape| shape.iter().all(|d| d.is_static()))
     }
 
-    /// An input that is a constant.
+    /// An input, if it is a constant.
     pub fn constant(&self, input: usize) -> Option<&Tensor> {
         match self.model[self.node.input(input)?].def() {
             Def::Constant(tensor) => Some(tensor),
@@ -127,12 +128,12 @@ impl Seen<'_> {
         }
     }
 
-    /// Whether an input is there and is computed.
+    /// Whether an input is given and is not a constant.
     pub fn computed(&self, input: usize) -> bool {
         self.node.input(input).is_some() && self.constant(input).is_none()
     }
 
-    /// Whether an input is left out or a constant of nothing but zeros.
+    /// Whether an input is left out or a constant of zeros.
     pub fn zero(&self, input: usize) -> bool {
         let zeros = |t: &Tensor| t.has_data() && t.to_bytes().iter().all(|&b| b == 0);
         self.node.input(input).is_none() || self.constant(input).is_some_and(zeros)
@@ -142,19 +143,5 @@ impl Seen<'_> {
     pub fn uses(&self, output: usize) -> bool {
         let output = self.node.outputs().get(output);
         output.is_some_and(|&v| self.model[v].uses().next().is_some())
-    }
-
-    /// Whether an attribute is one of these texts, of which the first is its default.
-    pub fn text_in(&self, name: &str, values: &[&str]) -> bool {
-        let given = match self.node.attribute(name) {
-            Some(Attribute::String(text)) => text,
-            _ => values[0],
-        };
-        values.contains(&given)
-    }
-
-    /// Whether a list of integers has others than ones.
-    pub fn not_ones(&self, name: &str) -> bool {
-        matches!(self.node.attribute(name), Some(Attribute::Ints(list)) if list.iter().any(|&n| n != 1))
     }
 }

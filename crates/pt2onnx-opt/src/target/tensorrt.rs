@@ -1,7 +1,7 @@
-//! TensorRT, by the table of operators of its ONNX parser: `docs/operators.md` of onnx-tensorrt, for TensorRT 10.15.
+//! TensorRT 10.15, from the operator table of its ONNX parser (`docs/operators.md` of onnx-tensorrt).
 
 use super::runtime::{Limit, Runtime, Seen, types};
-use pt2onnx_ir::Attribute;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType::*;
 
 pub(super) static TENSORRT: Runtime =
@@ -174,48 +174,44 @@ const OPERATORS: &[(&str, u32)] = &[
 const LIMITS: &[Limit] = &[
     ("Attention", "caches", |n| (4..7).any(|i| n.node.input(i).is_some())),
     ("Attention", "further outputs", |n| (1..4).any(|i| n.uses(i))),
-    (
-        "Attention",
-        "softcap",
-        |n| matches!(n.node.attribute("softcap"), Some(Attribute::Float(c)) if *c != 0.0),
-    ),
-    ("Attention", "operands of other than 4 dimensions", |n| {
+    ("Attention", "softcap", |n| attrs::Attention::read(n.node).is_ok_and(|a| a.softcap != 0.0)),
+    ("Attention", "operands with other than 4 dimensions", |n| {
         (0..4).filter_map(|i| n.node.input(i)).any(|v| n.rank(v) != Some(4))
     }),
     ("AveragePool", "dilations", dilated),
     ("AveragePool", "other than 1 to 3 spatial dimensions", pools_more),
-    ("CumSum", "axis that is computed", |n| n.computed(1)),
+    ("CumSum", "a computed axis", |n| n.computed(1)),
     ("DequantizeLinear", "zero points", |n| !n.zero(2)),
     ("Dropout", "training mode", |n| !n.zero(2)),
-    ("EyeLike", "dynamic shape", |n| !n.is_static(0)),
-    ("GridSample", "input of other than 4 dimensions", |n| {
+    ("EyeLike", "a dynamic shape", |n| !n.is_static(0)),
+    ("GridSample", "an input with other than 4 dimensions", |n| {
         n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
     }),
     ("LayerNormalization", "further outputs", |n| n.uses(1) || n.uses(2)),
-    ("Loop", "outputs that grow at a number of steps that is computed", |n| {
+    ("Loop", "scan outputs with a computed number of iterations", |n| {
         let carried = n.node.inputs().len().saturating_sub(2);
         n.node.outputs().len() > carried && n.constant(0).is_none()
     }),
     ("LpPool", "dilations", dilated),
-    ("LSTM", "layout 1 or input_forget", |n| {
-        n.node.int("layout").unwrap_or(0) != 0 || n.node.int("input_forget").unwrap_or(0) != 0
+    ("LSTM", "layout 1 and input_forget", |n| {
+        attrs::LSTM::read(n.node).is_ok_and(|l| l.layout != 0 || l.input_forget)
     }),
     ("MaxPool", "dilations", dilated),
     ("MaxPool", "indices", |n| n.uses(1)),
     ("MaxPool", "other than 1 to 3 spatial dimensions", pools_more),
-    ("OneHot", "depth that is computed", |n| n.computed(1)),
+    ("OneHot", "a computed depth", |n| n.computed(1)),
     ("QuantizeLinear", "zero points", |n| !n.zero(2)),
-    ("ReduceL1", "axes that are computed", axes_computed),
-    ("ReduceL2", "axes that are computed", axes_computed),
-    ("ReduceLogSum", "axes that are computed", axes_computed),
-    ("ReduceLogSumExp", "axes that are computed", axes_computed),
-    ("ReduceMax", "axes that are computed", axes_computed),
-    ("ReduceMean", "axes that are computed", axes_computed),
-    ("ReduceMin", "axes that are computed", axes_computed),
-    ("ReduceProd", "axes that are computed", axes_computed),
-    ("ReduceSum", "axes that are computed", axes_computed),
-    ("ReduceSumSquare", "axes that are computed", axes_computed),
-    ("Resize", "such modes", |n| {
+    ("ReduceL1", "computed axes", axes_computed),
+    ("ReduceL2", "computed axes", axes_computed),
+    ("ReduceLogSum", "computed axes", axes_computed),
+    ("ReduceLogSumExp", "computed axes", axes_computed),
+    ("ReduceMax", "computed axes", axes_computed),
+    ("ReduceMean", "computed axes", axes_computed),
+    ("ReduceMin", "computed axes", axes_computed),
+    ("ReduceProd", "computed axes", axes_computed),
+    ("ReduceSum", "computed axes", axes_computed),
+    ("ReduceSumSquare", "computed axes", axes_computed),
+    ("Resize", "these modes", |n| {
         let modes = ["nearest", "linear"];
         let roundings = ["round_prefer_floor", "floor", "ceil", "round_prefer_ceil"];
         let coordinates = [
@@ -225,28 +221,33 @@ const LIMITS: &[Limit] = &[
             "asymmetric",
             "align_corners",
         ];
-        !n.text_in("mode", &modes)
-            || !n.text_in("nearest_mode", &roundings)
-            || !n.text_in("coordinate_transformation_mode", &coordinates)
-            || !n.text_in("keep_aspect_ratio_policy", &["stretch"])
-            || n.node.int("antialias").unwrap_or(0) != 0
+        attrs::Resize::read(n.node).is_ok_and(|r| {
+            !modes.contains(&r.mode)
+                || !roundings.contains(&r.nearest_mode)
+                || !coordinates.contains(&r.coordinate_transformation_mode)
+                || r.keep_aspect_ratio_policy != "stretch"
+                || r.antialias
+        })
     }),
-    ("ScatterND", "reduction", |n| !n.text_in("reduction", &["none"])),
-    ("Squeeze", "axes that are computed", axes_computed),
-    ("STFT", "steps or windows that are computed", |n| n.computed(1) || n.computed(2)),
+    ("ScatterND", "reductions", |n| {
+        attrs::ScatterND::read(n.node).is_ok_and(|s| s.reduction != "none")
+    }),
+    ("Squeeze", "computed axes", axes_computed),
+    ("STFT", "computed steps or windows", |n| n.computed(1) || n.computed(2)),
     ("TensorScatter", "other than 4 dimensions", |n| {
         n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
     }),
-    ("TopK", "unsorted results", |n| n.node.int("sorted") == Some(0)),
+    ("TopK", "unsorted results", |n| attrs::TopK::read(n.node).is_ok_and(|t| !t.sorted)),
     ("TopK", "more than 3839 results", |n| {
         let k = n.constant(1).and_then(|k| k.to_vec::<i64>());
         k.is_some_and(|k| k.iter().any(|&k| k >= 3840))
     }),
-    ("Unsqueeze", "axes that are computed", axes_computed),
+    ("Unsqueeze", "computed axes", axes_computed),
 ];
 
 fn dilated(n: &Seen) -> bool {
-    n.not_ones("dilations")
+    let dilations = attrs::MaxPool::read(n.node).ok().and_then(|p| p.dilations);
+    dilations.is_some_and(|all| all.iter().any(|&d| d != 1))
 }
 
 fn pools_more(n: &Seen) -> bool {

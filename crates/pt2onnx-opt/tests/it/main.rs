@@ -11,7 +11,9 @@ mod property;
 
 use cases::run;
 use pt2onnx_ir::{Model, verify};
-use pt2onnx_opt::{Options, Pass, Target, fit, legalise, legalise_for, optimize, optimize_foreign};
+use pt2onnx_opt::{
+    GraphMut, Options, Target, fit, legalise, legalise_for, optimize, optimize_foreign,
+};
 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
@@ -26,8 +28,7 @@ fn valid(model: &Model) {
 fn with_pass(name: &str, text: &str, options: &Options) -> String {
     let mut model = parse::model(text);
     valid(&model);
-    let pass = Pass::named(name).unwrap();
-    (pass.run)(&mut model, options);
+    options.passes.get(name).unwrap().run(&mut GraphMut::main(&mut model), options);
     valid(&model);
     graph(&model)
 }

@@ -40,7 +40,7 @@ fn random(choices: &[(u8, u8, u8, u8)]) -> Model {
         cx.edit(|m| m[v].name = Some(format!("out{i}").into()));
     }
     cx.edit(|m| m.set_outputs(Model::MAIN, &outputs));
-    cx.take_faults();
+    let _ = cx.take_diagnostics();
     drop(cx);
     model
 }
@@ -134,7 +134,7 @@ proptest! {
         prop_assert!(verify(&model).is_ok());
         let text = model.to_string();
         optimize(&mut model, &Options::default());
-        model.finish_outputs();
+        model.finish_outputs(Model::MAIN);
         let inputs = model.output_values().filter(|v| matches!(model[*v].def(), Def::Input(..)));
         prop_assert_eq!(inputs.count(), 0);
         let distinct: HashSet<Value> = model.output_values().collect();

@@ -9,26 +9,26 @@ pub(super) type Result<T> = std::result::Result<T, ReadError>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{}: cannot be {doing}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What was tried, such as `opened`.
         doing: &'static str,
-        /// Its reason.
+        /// The error.
         source: std::io::Error,
     },
-    /// The bytes are no protobuf message of this kind.
+    /// The bytes are not a protobuf message of this kind.
     #[error("not an ONNX model, or a damaged one: {source}")]
     Decode {
-        /// What prost says.
+        /// The error of prost.
         source: prost::DecodeError,
     },
-    /// The model is not what the standard asks for, or uses parts of it that are not known here.
+    /// The model is not valid, or uses parts of the standard that are not supported.
     #[error("{place}: {invalid}")]
     Invalid {
-        /// The node, value or function, as the file calls it.
+        /// The node, value or function, as it is named in the file.
         place: String,
         /// What is wrong with it.
         invalid: Invalid,
@@ -95,7 +95,7 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// With where it is.
+    /// Adds the place.
     pub(super) fn at(self, place: impl Into<String>) -> ReadError {
         ReadError::Invalid { place: place.into(), invalid: self }
     }

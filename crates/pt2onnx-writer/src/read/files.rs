@@ -1,8 +1,8 @@
-//! The model's file and those with external data: mapped, and only those in the model's folder.
+//! The model's file and its external data. Files are mapped, and must be in the model's folder.
 
 use super::{
-    ExternalData,
     error::{Invalid, ReadError, Result},
+    reading::ExternalData,
 };
 use bytes::Bytes;
 use pt2onnx_proto::StringStringEntryProto;
@@ -26,7 +26,7 @@ impl Mapped {
             let path = path.clone();
             move |source| ReadError::Io { path, doing, source }
         };
-        // Before it is opened: opening a pipe would wait for a writer.
+        // Checked before the file is opened: opening a pipe would wait for a writer.
         if !fs::metadata(&path).map_err(error("opened"))?.is_file() {
             let source = io::Error::other("not a file");
             return Err(error("read")(source));
@@ -36,7 +36,7 @@ impl Mapped {
         Ok(Self { path, whole })
     }
 
-    /// The storage of bytes that are a part of it; `None` where they lie elsewhere.
+    /// The storage of bytes that are a part of the file; `None` if they are elsewhere.
     fn storage(&self, part: &Bytes) -> Option<Storage> {
         let start = self.whole.bytes().as_ptr().addr();
         let offset = part.as_ptr().addr().checked_sub(start)?;
@@ -44,11 +44,11 @@ impl Mapped {
     }
 }
 
-/// The files of a model; none for one in memory.
+/// The files of a model. A model in memory has none.
 #[derive(Default)]
 pub(super) struct Files {
     model: Option<Mapped>,
-    /// By location, as the model spells it.
+    /// By location, as it is written in the model.
     external: FxHashMap<String, Mapped>,
     ignored: bool,
 }
@@ -66,7 +66,7 @@ impl Files {
         Ok((files, bytes))
     }
 
-    /// Whether data in other files are not wanted.
+    /// Whether data in other files are ignored.
     pub fn ignores_external(&self) -> bool {
         self.ignored
     }
@@ -113,7 +113,7 @@ impl Files {
         })
     }
 
-    /// The file at a location, which must be in the model's folder or below, with all links followed.
+    /// The file at a location. With all links followed, it must be in the model's folder or below.
     fn mapped(&mut self, location: &str, place: &str) -> Result<&Mapped> {
         let model = self.model.as_ref();
         let model = model.ok_or_else(|| Invalid::NoFolder.at(place))?;

@@ -1,9 +1,9 @@
-//! The model, its graphs and functions.
+//! Converts the model, its graphs and functions.
 
 use super::{
-    Reading,
     error::{Invalid, Result},
     files::Files,
+    reading::Reading,
     tensor::tensor,
     types::{has_denotations, type_of},
 };
@@ -20,18 +20,18 @@ use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// A model in the making.
+/// Builds a model.
 pub(super) struct Reader {
     files: Files,
     model: Model,
     ir_version: i64,
-    /// What names stand for: those of a graph, and in front of it those of the graphs around.
+    /// Values by name: the scope of a graph comes after the scopes of the graphs around it.
     scopes: Vec<FxHashMap<Name, Value>>,
-    /// What the file has and the IR does not.
+    /// What the file has but the IR does not.
     lost: BTreeSet<&'static str>,
 }
 
-/// What a graph says of its values, by name.
+/// What a graph states about its values, by name.
 type Infos = FxHashMap<String, ValueInfoProto>;
 
 impl Reader {
@@ -51,7 +51,7 @@ impl Reader {
         let ir_version = u32::try_from(self.ir_version);
         let ir_version = ir_version.map_err(|_| Invalid::Version(self.ir_version).at("ir_version"));
         let mut imports = imports(&proto.opset_import)?;
-        // Opsets came with IR version 3; before, there was the first.
+        // Opsets came with IR version 3. Before, all models used the first one.
         let unsaid = (self.ir_version < 3 && imports.is_empty()).then_some(1);
         let model = &mut self.model;
         model.ir_version = Some(ir_version?);
@@ -88,7 +88,7 @@ impl Reader {
         if self.model.functions.iter().any(|f| key(f) == key(&function)) {
             return Err(Invalid::TwoFunctions.at(place));
         }
-        // A function sees nothing of the graph.
+        // A function does not see values of the graph.
         let outer = std::mem::replace(&mut self.scopes, vec![FxHashMap::default()]);
         for name in &proto.input {
             let value = self.model.add_input(body, None);
@@ -130,7 +130,7 @@ impl Reader {
             return Err(Invalid::Sparse.at(format!("initialiser `{}`", name.unwrap_or_default())));
         }
         let outputs: Vec<String> = proto.output.iter().map(|o| o.name().to_owned()).collect();
-        // What the outputs say of themselves counts more.
+        // What is stated with the outputs takes precedence.
         let mut infos = Infos::default();
         let described: Vec<String> = proto.value_info.iter().map(|i| i.name().to_owned()).collect();
         for info in proto.output.into_iter().chain(proto.value_info) {
@@ -142,7 +142,7 @@ impl Reader {
         let inputs: FxHashSet<&str> = proto.input.iter().map(|i| i.name()).collect();
         let mut initialisers = Vec::new();
         for initialiser in proto.initializer {
-            // Before IR version 4, initialisers had to be inputs; nobody was meant to give them.
+            // Before IR version 4, initialisers must be inputs; callers did not have to give them.
             if !inputs.contains(initialiser.name()) {
                 initialisers.push(initialiser);
             } else if let Some(twice) = defaults.insert(initialiser.name().to_owned(), initialiser)
@@ -180,7 +180,7 @@ impl Reader {
             self.model[value].metadata = metadata;
             self.model[value].doc_string = words(doc_string);
             if let Some(mut info) = infos.remove(&name) {
-                // Its type is what the tensor says.
+                // Its type is that of the tensor.
                 info.r#type = None;
                 self.inform(value, info)?;
             }
@@ -202,7 +202,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A weight of a model that was saved without: a value whose type is known, and which nothing makes.
+    /// A weight of a model that was saved without weights: a value with a type that nothing computes.
     fn declared(&mut self, name: &str, infos: &mut Infos, place: &str) -> Result<()> {
         if self.find(name, place).is_ok() {
             return Ok(());
@@ -236,7 +236,7 @@ impl Reader {
         tensor(&mut self.files, proto, &place)
     }
 
-    /// Takes over what the file says of a value.
+    /// Copies what the file states about a value.
     fn inform(&mut self, value: Value, info: ValueInfoProto) -> Result<()> {
         if let Some(proto) = info.r#type {
             if has_denotations(&proto) {
@@ -253,7 +253,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Gives a value its name, which nothing else in the same graph has.
+    /// Names a value. No other value of the graph may have the name.
     fn define(&mut self, value: Value, name: &str, place: &str) -> Result<()> {
         if name.is_empty() {
             return Err(Invalid::Unnamed.at(format!("{place}: an input or initialiser")));
@@ -345,7 +345,7 @@ impl Reader {
     fn attribute(&mut self, a: AttributeProto, place: &str) -> Result<Attribute> {
         let unknown = || Invalid::Attribute(a.name().to_owned()).at(place);
         let kind = match AttributeType::try_from(a.r#type.unwrap_or_default()) {
-            // Before IR version 2, attributes did not say their type.
+            // Before IR version 2, attributes did not have a type.
             Ok(AttributeType::Undefined) => guessed(&a).ok_or_else(unknown)?,
             Ok(kind) => kind,
             Err(_) => return Err(unknown()),
@@ -360,7 +360,7 @@ impl Reader {
         let here = format!("{place}, attribute `{name}`");
         Ok(match kind {
             AttributeType::Undefined => return Err(missing()),
-            // A proto3 writer leaves out a zero.
+            // A proto3 writer omits zeros.
             AttributeType::Float => Attribute::Float(a.f.unwrap_or_default()),
             AttributeType::Int => Attribute::Int(a.i.unwrap_or_default()),
             AttributeType::String => match String::from_utf8(a.s.unwrap_or_default()) {
@@ -411,7 +411,7 @@ impl Reader {
     }
 }
 
-/// The versions by domain.
+/// Versions by domain.
 fn imports(protos: &[OperatorSetIdProto]) -> Result<IndexMap<String, u32>> {
     let mut imports = IndexMap::new();
     for proto in protos {
@@ -426,7 +426,7 @@ fn imports(protos: &[OperatorSetIdProto]) -> Result<IndexMap<String, u32>> {
     Ok(imports)
 }
 
-/// The domain, with one spelling for ONNX's own.
+/// The domain. ONNX's own always becomes the empty string.
 fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
@@ -438,12 +438,12 @@ fn metadata(entries: Vec<StringStringEntryProto>) -> Metadata {
     entries.into_iter().map(pair).collect()
 }
 
-/// A text, if there is one.
+/// A text that is not empty.
 fn words<T: From<String>>(text: Option<String>) -> Option<T> {
     text.filter(|t| !t.is_empty()).map(Into::into)
 }
 
-/// The type of an attribute that does not say it, by the field that is there.
+/// The type of an attribute without a stated type, from the only field that is set.
 fn guessed(a: &AttributeProto) -> Option<AttributeType> {
     use AttributeType::*;
     let given = [

@@ -1,4 +1,4 @@
-//! Tensors: from whichever field or file their elements are in.
+//! Reads tensors from the field or file with their elements.
 
 use super::{
     error::{Invalid, Result},
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use pt2onnx_proto::{TensorProto, tensor_proto::DataLocation};
 use pt2onnx_tensor::{DType, Element, Storage, Tensor};
 
-/// The tensor; absent values where there is no data.
+/// The tensor; without values if there is no data.
 pub(super) fn tensor(files: &mut Files, proto: TensorProto, place: &str) -> Result<Tensor> {
     let invalid = |what: Invalid| what.at(place);
     if proto.segment.is_some() {
@@ -49,7 +49,7 @@ pub(super) fn tensor(files: &mut Files, proto: TensorProto, place: &str) -> Resu
     Tensor::whole(dtype, shape, storage).map_err(|e| invalid(Invalid::Tensor(e)))
 }
 
-/// The elements out of the list that goes with the type, as bytes; `None` where it is empty.
+/// The elements, from the list for the type, as bytes; `None` if the list is empty.
 fn unpacked(
     t: &TensorProto,
     dtype: DType,
@@ -74,7 +74,7 @@ fn unpacked(
         U8 | F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 => {
             list(dtype, numbers, wanted, |v| u8::try_from(v).ok())
         }
-        // A byte of several elements to an entry.
+        // Each entry is a byte with several elements.
         I4 | U4 | F4E2M1 | I2 | U2 => list(dtype, numbers, needed, |v| u8::try_from(v).ok()),
         C32 | String => Ok(None),
     }

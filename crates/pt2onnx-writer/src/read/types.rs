@@ -1,4 +1,4 @@
-//! Types of values.
+//! Converts types of values.
 
 use super::error::{Invalid, Result};
 use pt2onnx_ir::{Model, TensorType, Type, schema};
@@ -6,7 +6,7 @@ use pt2onnx_proto::{TensorShapeProto, TypeProto, tensor_shape_proto::dimension, 
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// A type; `None` where the file does not say it, or not even the element type.
+/// A type; `None` if the file does not state it, or not its element type.
 pub(super) fn type_of(model: &mut Model, proto: TypeProto, place: &str) -> Result<Option<Type>> {
     use type_proto::Value;
     let Some(value) = proto.value else {
@@ -50,11 +50,11 @@ fn tensor(
     }
     let mut size = |value| match value {
         Some(dimension::Value::DimValue(known)) if known >= 0 => Expr::int(known),
-        // A symbol of that spelling is one of the IR's own for what is not known.
+        // A symbol that begins with `?` is the IR's own, for an unknown size.
         Some(dimension::Value::DimParam(name)) if !name.is_empty() && !name.starts_with('?') => {
             Expr::symbol(&name)
         }
-        // Some producers write -1 where they do not know.
+        // Some producers write -1 for an unknown size.
         _ => model.unknown_dim(),
     };
     Ok(Some(TensorType {
@@ -68,7 +68,7 @@ pub(super) fn dtype(number: i32, place: &str) -> Result<DType> {
     schema::dtype(number.into()).ok_or_else(|| Invalid::ElementType(number).at(place))
 }
 
-/// Whether it says what a value or its dimensions mean.
+/// Whether it states the meaning of a value or of its dimensions.
 pub(super) fn has_denotations(proto: &TypeProto) -> bool {
     let shape = match &proto.value {
         Some(type_proto::Value::TensorType(t)) => t.shape.as_ref(),

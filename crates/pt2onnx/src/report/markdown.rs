@@ -1,6 +1,7 @@
 //! A report as Markdown.
 
 use super::{End, Report, ReportedFailure, Tensors};
+use crate::Options;
 use std::fmt::{self, Display, Write};
 
 pub(super) fn write(report: &Report) -> String {
@@ -39,7 +40,7 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
     if failures.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n## What is in the way: {}\n", failures.len())?;
+    writeln!(out, "\n## What prevents conversion: {}\n", failures.len())?;
     for (i, failure) in failures.iter().enumerate() {
         write!(out, "{}. ", i + 1)?;
         if let Some(op) = &failure.op {
@@ -179,8 +180,13 @@ fn environment(out: &mut String, report: &Report) -> fmt::Result {
         writeln!(out, "\nArchive: {}, {bytes} bytes", code(archive.display()))?;
     }
     writeln!(out, "\n### Options\n")?;
-    table(out, ["option", "value"])?;
-    for (option, value) in &report.options {
+    let changed = report.options.as_ref().map(Options::changed).unwrap_or_default();
+    match changed.is_empty() {
+        true => writeln!(out, "All have their default values.")?,
+        false => table(out, ["option", "value"])?,
+    }
+    for (option, value) in changed {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         writeln!(out, "| {option} | {} |", code(value))?;
     }
     writeln!(out, "\n### Time\n")?;
@@ -195,7 +201,7 @@ fn table<const N: usize>(out: &mut String, heads: [&str; N]) -> fmt::Result {
     writeln!(out, "| {} |\n|{}", heads.join(" | "), " --- |".repeat(N))
 }
 
-/// Text that comes from the program, with nothing that Markdown takes for its own.
+/// Escapes text of the program that Markdown would interpret.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut quoted = false;
@@ -214,7 +220,7 @@ fn text(text: &str) -> String {
     out
 }
 
-/// As code, also in a table.
+/// Text as code, also in a table.
 fn code(text: impl Display) -> String {
     let text = text.to_string().replace(['\n', '\r'], " ");
     let text = text.replace('|', "\\|");

@@ -1,4 +1,4 @@
-//! Programs and models in numbers.
+//! Summaries of programs and models.
 
 use super::{Dimension, End, ModelSummary, ProgramSummary, ReportedOp, Tensors};
 use crate::Failure;
@@ -63,7 +63,7 @@ impl ProgramSummary {
         }
     }
 
-    /// Notes what the program writes into.
+    /// Records what the program writes into.
     pub(crate) fn writes(&mut self, mutations: &[Mutation]) {
         let describe = |m: &Mutation| {
             let kind = match m.kind {
@@ -118,7 +118,7 @@ fn end(program: &ExportedProgram, arg: &Argument, symbols: &mut BTreeSet<String>
     End { name, r#type }
 }
 
-/// The ops of a program that the passes have been over, and of the nodes that these set aside.
+/// The ops of a program after the passes, including opaque nodes that passes could not handle.
 pub(crate) fn ops(
     program: &ExportedProgram,
     registry: &Registry,

@@ -1,4 +1,4 @@
-//! Files with weights: safetensors, in one file or in several with an index, archives, state dicts of `torch.save`.
+//! Reading weights: safetensors in one file or several, archives, state dicts of `torch.save`.
 
 use indexmap::IndexMap;
 use pt2onnx_fx::{archive, graph::Constant};
@@ -44,7 +44,7 @@ pub enum WeightsError {
         /// What is wrong with it.
         source: TensorError,
     },
-    /// Tensors of a type that is known neither to PyTorch nor to ONNX.
+    /// The element type is known neither to PyTorch nor to ONNX.
     #[error("{}: weight {name}: elements of type {dtype} are not supported", .path.display())]
     Type {
         /// The file.
@@ -54,7 +54,7 @@ pub enum WeightsError {
         /// Its element type.
         dtype: String,
     },
-    /// The index is not what it should be.
+    /// The index cannot be parsed.
     #[error("{}: the index is not understood: {source}", .path.display())]
     Index {
         /// The index.
@@ -70,7 +70,7 @@ pub enum WeightsError {
         /// What it refers to.
         file: String,
     },
-    /// Not every tensor is where the index says.
+    /// A tensor is not in the file that the index names.
     #[error("{}: `{name}` is not in {file}, where the index says it is", .path.display())]
     NotThere {
         /// The index.
@@ -80,7 +80,7 @@ pub enum WeightsError {
         /// The file.
         file: String,
     },
-    /// Two files have a tensor of that name.
+    /// Two files have a tensor of the same name.
     #[error("{}: several files have a weight {name}", .folder.display())]
     Twice {
         /// The folder.
@@ -96,9 +96,9 @@ pub enum WeightsError {
     ),
 }
 
-/// Reads weights: from a `.safetensors` file, a folder of such, an index of several (`model.safetensors.index.json`), a
-/// `.pt2` archive, or what `torch.save(model.state_dict(), path)` wrote. They are mapped, not read: the files must not
-/// change while the tensors live.
+/// Reads weights by name. `path` is a `.safetensors` file, a folder of such files, an index of several files
+/// (`model.safetensors.index.json`), a `.pt2` archive, or a file that `torch.save(model.state_dict(), path)` wrote.
+/// Files are mapped, not read: they must not change while the tensors live.
 ///
 /// # Errors
 /// See [`WeightsError`].
@@ -150,7 +150,7 @@ fn folder(folder: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     }
 }
 
-/// What an index says of tensors.
+/// The contents of an index.
 #[derive(serde::Deserialize)]
 struct Index {
     /// File names by tensor names.
@@ -184,7 +184,7 @@ fn index(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     Ok(all)
 }
 
-/// One file, of whichever kind its first bytes say.
+/// Reads one file. Its first bytes tell its kind.
 fn file(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     // Before it is opened: opening a pipe would wait for a writer.
     if !fs::metadata(path).map_err(io_error(path))?.is_file() {

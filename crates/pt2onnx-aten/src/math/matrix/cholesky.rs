@@ -8,8 +8,8 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// L with `A = L L^H`, one column a step, of the lower triangle of `a`; and for each step whether the matrix was not
-/// positive there. With `stop`, such a step ends it, as LAPACK's: behind it, the matrix stays as it was.
+/// L of `A = L L^H`, from the lower triangle of `a`, one column a step; and for each step whether its pivot was not positive.
+/// With `stop`, the columns from the first such pivot on stay as they are in `a`, as LAPACK leaves them.
 fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);
@@ -44,7 +44,7 @@ fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
     (collected[0], collected[1].re)
 }
 
-/// The factor that `upper` asks for, of the triangle that it names.
+/// [`factor`], or with `upper` U of `A = U^H U`, from the upper triangle.
 pub(crate) fn factor_of(cx: &Cx, a: Complex, upper: bool, stop: bool) -> (Complex, Value) {
     match upper {
         true => {
@@ -55,7 +55,7 @@ pub(crate) fn factor_of(cx: &Cx, a: Complex, upper: bool, stop: bool) -> (Comple
     }
 }
 
-/// `X` with `L L^H X = B`, or `U^H U X = B`.
+/// The solution X of `L L^H X = B`, or with `upper` of `U^H U X = B`.
 pub(crate) fn solve(cx: &Cx, factor: Complex, b: Complex, upper: bool) -> Complex {
     let other = factor.adjoint(cx);
     let (l, u) = if upper { (other, factor) } else { (factor, other) };

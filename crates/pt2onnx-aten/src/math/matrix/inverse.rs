@@ -10,7 +10,7 @@ use crate::math::matrix::{
 use crate::{Complex, Cx};
 use pt2onnx_ir::{Type, Value};
 
-/// `X` with `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was zero.
+/// The solution X of `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was 0.
 pub(crate) fn solve(cx: &Cx, a: Complex, b: Complex) -> (Complex, Value) {
     let (a, b) = broadcast(cx, a, b);
     let rank = cx.rank(a.re);
@@ -48,13 +48,14 @@ pub(crate) fn solve(cx: &Cx, a: Complex, b: Complex) -> (Complex, Value) {
     (x, collected[0].re)
 }
 
-/// The inverse; and for each step whether its pivot was zero.
+/// The inverse; and for each step whether its pivot was 0.
 pub(crate) fn inverse(cx: &Cx, a: Complex) -> (Complex, Value) {
     let n = rows_of(cx, a);
     solve(cx, a, identity(cx, &n, cx.dtype(a.re)).into())
 }
 
-/// `b` counts as vectors, one for each matrix, if it has one dimension or the sizes of `a` without the last.
+/// [`solve`], or the solution of `X A = B` if not `left`. `b` is one vector for each matrix if it has one dimension, or the
+/// shape of `a` without its last dimension.
 pub(crate) fn solve_any(cx: &Cx, a: Complex, b: Complex, left: bool) -> (Complex, Value) {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let as_vectors = rank_b + 1 == rank_a && cx.shape(b.re) == cx.shape(a.re)[..rank_b];

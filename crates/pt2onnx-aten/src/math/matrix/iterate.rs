@@ -5,13 +5,13 @@ use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// What a step gives.
+/// The results of a step.
 pub(crate) struct Step {
     /// The state after it.
     pub state: Vec<Complex>,
-    /// What all steps collect.
+    /// Values of this step, which are collected over all steps.
     pub collected: Vec<Complex>,
-    /// Whether to go on; without it, to the last step.
+    /// Whether to go on; if absent, always.
     pub go_on: Option<Value>,
 }
 
@@ -22,9 +22,9 @@ impl Step {
     }
 }
 
-/// Up to `count` steps from `start`. The body gets the number of the step, as a vector of one index, and the state; shapes
-/// and types of the state stay. Gives the last state, and what was collected: of tensors of shape s, s and one more
-/// dimension, of the steps.
+/// Runs `body` up to `count` times, by `Loop`. The body gets the number of the step (a vector of one index) and the state,
+/// whose shapes and types must not change. Returns the last state, and the collected values of all steps, stacked in a new last
+/// dimension.
 pub(crate) fn iterate(
     cx: &Cx,
     count: &Expr,
@@ -98,7 +98,7 @@ pub(crate) fn iterate(
     (regroup(start, last), collected)
 }
 
-/// Parts put together as those of `like` are.
+/// Complex numbers from their parts in a row, real or complex as those of `like`.
 fn regroup(like: &[Complex], parts: &[Value]) -> Vec<Complex> {
     let mut parts = parts.iter().copied();
     like.iter()

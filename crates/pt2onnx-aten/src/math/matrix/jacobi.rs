@@ -1,4 +1,4 @@
-//! Jacobi's rotations, and the eigenvalues and eigenvectors of Hermitian matrices by them.
+//! Jacobi rotations, and by them the eigenvalues and eigenvectors of Hermitian matrices.
 //!
 //! A step rotates all pairs (i, j) with i + j = step modulo n at once, the modulus ordering of Luk and Park (A proof of
 //! convergence for two parallel Jacobi SVD algorithms, IEEE Transactions on Computers 38, 1989); n steps meet every pair.
@@ -13,25 +13,27 @@ use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Sweeps over all pairs after which the rotations end at the latest; about six are usual.
+/// The most sweeps over all pairs. About six are usual.
 pub(crate) const SWEEPS: i64 = 24;
 
-/// Who is rotated with whom: the partner of each number, as a vector of indices.
+/// The pairs of columns that a step rotates.
 pub(crate) struct Pairing {
+    /// The partner of each column, as a vector of indices.
     pub partners: Value,
-    /// 1 for the first of a pair, -1 for the second, 0 for who has no partner but itself.
+    /// 1 for the first of a pair, -1 for the second, 0 for a column that is its own partner.
     pub order: Value,
 }
 
-/// The pairs of a step.
+/// The pairs (i, j) with `i + j = step` modulo `n`.
 pub(crate) fn pairing(cx: &Cx, n: &Expr, numbers: Value, step: Value, dtype: DType) -> Pairing {
     let partners = cx.mod_(cx.sub(step, numbers), cx.size(n), attrs::Mod::default());
     let order = cx.cast(cx.sign(cx.sub(partners, numbers)), dtype);
     Pairing { partners, order }
 }
 
-/// Cosine and sine (with the direction that makes the product real) of the rotations that make `product` zero, where `own`
-/// and `other` are the squares or diagonal elements of each number and of its partner.
+/// The cosine c and the sine s of the rotations that make `product` 0. `own` and `other` are the squared lengths or the
+/// diagonal elements of each column and of its partner, `product` is their scalar product or off-diagonal element. Of complex
+/// numbers, s has the direction of the conjugate product.
 pub(crate) fn rotation(
     cx: &Cx,
     own: Value,
@@ -60,7 +62,7 @@ pub(crate) fn rotation(
     (cos, direction.times(cx, cx.mul(tan, cos)))
 }
 
-/// Columns turned: each its own times the cosine, less its partner's times the sine.
+/// The columns of `a` after a rotation: `c * own - s * partner`.
 pub(crate) fn turn_columns(
     cx: &Cx,
     a: Complex,
@@ -74,7 +76,8 @@ pub(crate) fn turn_columns(
     a.times(cx, wide(cos)).sub(cx, others.mul(cx, sin.map(wide)))
 }
 
-/// Eigenvalues of a Hermitian matrix in no order, and its eigenvectors if wanted.
+/// The eigenvalues of a Hermitian matrix in no order, and with `vectors` its eigenvectors as columns. Rotations from both sides
+/// stop when no off-diagonal element exceeds the largest element times the precision.
 fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
@@ -112,7 +115,7 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     (on_diagonal(state[0]), state.get(1).copied())
 }
 
-/// The Hermitian matrix of which only that triangle is given.
+/// The Hermitian matrix whose upper or lower triangle is that of `a`.
 pub(crate) fn hermitian(cx: &Cx, a: Complex, upper: bool) -> Complex {
     let strict = triangle(cx, a, upper, if upper { 1 } else { -1 });
     let real = Complex::from(diagonal_matrix(cx, a));
@@ -123,12 +126,12 @@ pub(crate) fn hermitian(cx: &Cx, a: Complex, upper: bool) -> Complex {
     half.add(cx, strict.adjoint(cx))
 }
 
-/// The real parts of the diagonal, zeros around them.
+/// The diagonal matrix of the real parts of the diagonal.
 fn diagonal_matrix(cx: &Cx, a: Complex) -> Value {
     cx.mul(a.re, identity(cx, &rows_of(cx, a), cx.dtype(a.re)))
 }
 
-/// Ascending eigenvalues and, if wanted, their eigenvectors, of a Hermitian matrix.
+/// The eigenvalues of a Hermitian matrix in ascending order, and with `vectors` its eigenvectors as columns.
 pub(crate) fn eigh(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let n = rows_of(cx, a);
     if has_no_elements(&cx.shape(a.re)) {
@@ -140,7 +143,7 @@ pub(crate) fn eigh(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex
     (sorted, vectors.map(|v| pick_columns(cx, v, order)))
 }
 
-/// Sorted along the last dimension, and the order.
+/// The elements sorted along the last dimension, and their indices.
 pub(crate) fn sort_last(cx: &Cx, x: Value, largest: bool) -> (Value, Value) {
     let n = cx.sizes(&[cx.dim(x, -1)]);
     let options = attrs::TopK { largest, ..Default::default() };

@@ -9,19 +9,19 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// One place of the factors: its block and the rows that change places there.
+/// A block of D, and the rows that are exchanged there.
 struct Place {
-    /// The row, and the next one (the last has none: itself).
+    /// The first row of the block, and the row after it (of the last row, itself).
     k: Value,
     next: Value,
-    /// Whether a block of one row stands here; else one of two, or the other row of one.
+    /// Whether the block has one row.
     single: Value,
-    /// The rows' order after the exchange.
+    /// The order of the rows after the exchange.
     order: Value,
 }
 
 impl Place {
-    /// `k` is where the block begins. The pivot is the row exchanged with its last row, counted from 1; negative for two rows.
+    /// The block at row `k`. Its pivot is the row that is exchanged with its last row, counted from 1; negative of two rows.
     fn at(cx: &Cx, pivots: Value, rows: Value, last: Value, k: Value) -> Self {
         let pivot = cx.gather(pivots, k, cx.rank(pivots) - 2);
         let single = cx.greater(pivot, 0);
@@ -34,7 +34,8 @@ impl Place {
     }
 }
 
-/// `L D` forward, then `L^T` backward (of Hermitian matrices `L^H`), one block after the other.
+/// The solution X of `P L D L^T P^T X = B` (with `hermitian`, `L^H` stands for `L^T`): `L D` forward, then `L^T` backward, one
+/// block a step.
 pub(crate) fn solve(
     cx: &Cx,
     factors: Complex,

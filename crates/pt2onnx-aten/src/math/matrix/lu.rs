@@ -12,17 +12,17 @@ use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `A[permutation] = L @ U`.
+/// The factors of `A[permutation] = L U`.
 pub(crate) struct Lu {
-    /// L below the diagonal (which is 1), U on it and above.
+    /// L below the diagonal (its diagonal is 1), U on and above it.
     pub packed: Complex,
-    /// For each row of the factors, which of the matrix it was.
+    /// For each row of the factors, its row in the matrix.
     pub permutation: Value,
-    /// For each step, the row it was exchanged with, counted from 1; int32.
+    /// For each step, the row that was exchanged with the row of the step, counted from 1; int32.
     pub pivots: Value,
 }
 
-/// Gaussian elimination, one column a step.
+/// Gaussian elimination, one column a step; with `pivot`, the row with the largest element of the column comes first.
 pub(crate) fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, columns) = (count_rows(cx, &m), cx.iota(&n));
@@ -72,7 +72,7 @@ pub(crate) fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
     }
 }
 
-/// L and U apart.
+/// L and U of packed factors.
 pub(crate) fn unpack(cx: &Cx, packed: Complex) -> (Complex, Complex) {
     let (m, n) = (rows_of(cx, packed), columns_of(cx, packed));
     let k = smaller(cx, &m, &n);
@@ -84,7 +84,7 @@ pub(crate) fn unpack(cx: &Cx, packed: Complex) -> (Complex, Complex) {
     (lower.add(cx, ones.into()), upper)
 }
 
-/// `A X = B`, `A^H X = B` with `adjoint`; `X A = B` if not `left`.
+/// The solution X of `A X = B` (`X A = B` if not `left`), or with `adjoint` of the system with `A^H`.
 pub(crate) fn solve(
     cx: &Cx,
     packed: Complex,
@@ -111,7 +111,7 @@ pub(crate) fn solve(
     if left { x } else { x.adjoint(cx) }
 }
 
-/// 1 or -1: whether the exchanges are an even number.
+/// The sign of the permutation: 1 of an even number of exchanges, else -1.
 fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
     let steps = cx.dim(lu.pivots, -1);
     let own = cx.cast(cx.add(cx.iota(&steps), 1), DType::I32);
@@ -147,14 +147,14 @@ fn as_number(cx: &Cx, a: Complex, k: Value) -> Complex {
     a.map(|x| cx.squeeze(cx.gather(x, k, last), &[last]))
 }
 
-/// The product of U's diagonal, with the sign of the permutation.
+/// The determinant: the product of U's diagonal, times the sign of the permutation.
 pub(crate) fn determinant(cx: &Cx, lu: &Lu) -> Complex {
     let product = product(cx, diagonal(cx, lu.packed));
     let sign = parity(cx, lu, cx.dtype(lu.packed.re));
     product.times(cx, sign)
 }
 
-/// Sign (of complex ones, the direction) and logarithm of the absolute value.
+/// The determinant's sign (of complex matrices `det / |det|`) and `log|det|`.
 pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Complex, Value) {
     let diagonal = diagonal(cx, lu.packed);
     let size = diagonal.abs(cx);

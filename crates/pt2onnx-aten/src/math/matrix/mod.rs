@@ -1,5 +1,5 @@
-//! Linear algebra that ONNX has no operators for: loops over columns and over rotations, for real and complex matrices
-//! with any batch dimensions.
+//! Linear algebra that ONNX has no operators for: loops over columns or rotations, for real and complex matrices. All
+//! dimensions before the last two are batch dimensions.
 
 pub(crate) mod cholesky;
 pub(crate) mod inverse;
@@ -18,29 +18,29 @@ use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Rows of a matrix.
+/// The number of rows.
 pub(crate) fn rows_of(cx: &Cx, a: Complex) -> Expr {
     cx.dim(a.re, -2)
 }
 
-/// Columns of a matrix.
+/// The number of columns.
 pub(crate) fn columns_of(cx: &Cx, a: Complex) -> Expr {
     cx.dim(a.re, -1)
 }
 
-/// All dimensions but the last two.
+/// The batch dimensions: all but the last two.
 pub(crate) fn batch_of(cx: &Cx, a: Complex) -> Vec<Expr> {
     let mut shape = cx.shape(a.re);
     shape.truncate(shape.len().saturating_sub(2));
     shape
 }
 
-/// `batch` and more dimensions.
+/// The batch dimensions, then `more`.
 pub(crate) fn shape_with(batch: &[Expr], more: &[&Expr]) -> Vec<Expr> {
     batch.iter().chain(more.iter().copied()).cloned().collect()
 }
 
-/// The smaller one.
+/// `min(a, b)`; one of both if the program's constraints say which is smaller.
 pub(crate) fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
     let constraints = cx.constraints();
     match () {
@@ -50,7 +50,7 @@ pub(crate) fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
     }
 }
 
-/// `0, 1, .. n - 1` as a column.
+/// `0, 1, .. n - 1` as a matrix of one column.
 pub(crate) fn count_rows(cx: &Cx, n: &Expr) -> Value {
     cx.unsqueeze(cx.iota(n), &[1])
 }
@@ -60,7 +60,7 @@ pub(crate) fn identity(cx: &Cx, n: &Expr, dtype: DType) -> Value {
     unit(cx, n, n, dtype)
 }
 
-/// Ones on the diagonal of `m` rows and `n` columns.
+/// The matrix of `m` rows and `n` columns with ones on the diagonal.
 pub(crate) fn unit(cx: &Cx, m: &Expr, n: &Expr, dtype: DType) -> Value {
     cx.cast(cx.equal(count_rows(cx, m), cx.iota(n)), dtype)
 }
@@ -75,7 +75,7 @@ pub(crate) fn column(cx: &Cx, a: Complex, k: Value) -> Complex {
     a.map(|x| cx.gather(x, k, cx.rank(x) - 1))
 }
 
-/// The diagonal of a matrix, as a vector: where the indices are equal, summed up over the rows.
+/// The diagonal as a vector: other elements are set to 0, then columns are summed.
 pub(crate) fn diagonal(cx: &Cx, a: Complex) -> Complex {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);
@@ -86,23 +86,23 @@ pub(crate) fn diagonal(cx: &Cx, a: Complex) -> Complex {
     sums.map(|x| cx.slice(x, rank - 2, &Expr::int(0), &k, 1))
 }
 
-/// What is above the diagonal and on it; with `upper` false, below and on it. `k` shifts the diagonal.
+/// The upper triangle, or the lower one, with the diagonal `k`; the other elements are 0.
 pub(crate) fn triangle(cx: &Cx, a: Complex, upper: bool, k: i64) -> Complex {
     let k = (k != 0).then(|| cx.scalar(k, DType::I64));
     a.map(|x| cx.trilu(x, k, attrs::Trilu { upper }))
 }
 
-/// A new last dimension of 1.
+/// A vector as a matrix of one column.
 pub(crate) fn as_column(cx: &Cx, a: Complex) -> Complex {
     a.map(|x| cx.unsqueeze(x, &[cx.rank(x)]))
 }
 
-/// Without the last dimension, which is 1.
+/// A matrix of one column as a vector.
 pub(crate) fn as_vector(cx: &Cx, a: Complex) -> Complex {
     a.map(|x| cx.squeeze(x, &[cx.rank(x) - 1]))
 }
 
-/// The columns of `a` that `order`, a vector for each matrix, lists.
+/// The columns of `a` in that order, which is a vector of indices for each matrix.
 pub(crate) fn pick_columns(cx: &Cx, a: Complex, order: Value) -> Complex {
     let rank = cx.rank(a.re);
     let mut shape = cx.shape(a.re);

@@ -7,7 +7,7 @@ use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// What looks for the largest element: as LAPACK, of complex ones the sum of both parts' absolute values.
+/// LAPACK's CABS1: `|re| + |im|`, by which it looks for pivots.
 pub(crate) fn cabs1(cx: &Cx, a: Complex) -> Value {
     match a.im {
         None => cx.abs(a.re),
@@ -15,8 +15,8 @@ pub(crate) fn cabs1(cx: &Cx, a: Complex) -> Value {
     }
 }
 
-/// For each row, which one comes there when row `k` and the row with the largest element of `column` from `k` on change
-/// places; and that row.
+/// The order of rows after row `k` is exchanged with the pivot row, the row from `k` on with the largest element of `column`;
+/// and the pivot row.
 pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
     let behind = cx.select(cx.less(rows, k), -1.0, cabs1(cx, column));
@@ -33,7 +33,7 @@ pub(crate) fn reorder(cx: &Cx, a: Complex, order: Value) -> Complex {
     a.map(|x| cx.gather_elements(x, order, attrs::GatherElements { axis }))
 }
 
-/// P with `A = P @ L @ U`: ones where a row came from.
+/// P of `A = P L U`, from the permutation with `A[permutation] = L U`.
 pub(crate) fn permutation_matrix(cx: &Cx, permutation: Value, dtype: DType) -> Value {
     let rank = cx.rank(permutation);
     let rows = count_rows(cx, &cx.dim(permutation, -1));
@@ -41,7 +41,7 @@ pub(crate) fn permutation_matrix(cx: &Cx, permutation: Value, dtype: DType) -> V
     cx.cast(cx.equal(rows, from), dtype)
 }
 
-/// The order of rows that `pivots` lead to, one exchange after the other.
+/// The permutation that results from the exchanges in `pivots` (counted from 1), one after the other.
 pub(crate) fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
     let numbers = count_rows(cx, rows);
     let mut shape = cx.shape(pivots);
@@ -58,7 +58,7 @@ pub(crate) fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
     cx.squeeze(state[0].re, &[rank - 1])
 }
 
-/// The first place in the last dimension that is true, counted from 1, or 0 where none is; int32.
+/// The index of the first true element in the last dimension, counted from 1, or 0 if there is none; int32.
 pub(crate) fn first_of(cx: &Cx, flags: Value) -> Value {
     let rank = cx.rank(flags);
     let mut shape = cx.shape(flags);

@@ -9,17 +9,17 @@ use crate::{Complex, Cx};
 use pt2onnx_ir::Reduction;
 use pt2onnx_symbolic::Expr;
 
-/// Reflections that make a matrix triangular.
+/// Householder reflections that make a matrix triangular.
 pub(crate) struct Reflected {
-    /// The vectors, one a column, zeros above the diagonal.
+    /// The vectors v, one in each column: zeros above the diagonal, ones on it.
     pub vectors: Complex,
-    /// Their factors.
+    /// The factors tau.
     pub taus: Complex,
-    /// R, and below it nothing of interest.
+    /// R in the upper triangle. The elements below it are rounding errors.
     pub matrix: Complex,
 }
 
-/// One column a step: the reflection that maps what is left of it to its first element.
+/// Makes `a` triangular, one column a step: the reflection maps the column from the diagonal on to its first element.
 pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, steps) = (count_rows(cx, &m), smaller(cx, &m, &n));
@@ -56,7 +56,7 @@ pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
     Reflected { vectors: collected[0], taus: collected[1], matrix: state[0] }
 }
 
-/// `H_1 H_2 .. H_k C`, or with `adjoint` `H_k^H .. H_1^H C`.
+/// `Q C = H_1 H_2 .. H_k C`, or with `adjoint` `Q^H C`.
 pub(crate) fn apply(
     cx: &Cx,
     vectors: Complex,
@@ -88,7 +88,7 @@ pub(crate) fn orthogonal(cx: &Cx, vectors: Complex, taus: Complex, columns: &Exp
     apply(cx, vectors, taus, Complex::from(start).expand(cx, &shape), false)
 }
 
-/// Vectors from the form that packs them below the diagonal.
+/// The vectors that are packed below the diagonal of `a`.
 pub(crate) fn unpack(cx: &Cx, a: Complex, taus: Complex) -> Complex {
     let (m, k) = (rows_of(cx, a), cx.dim(taus.re, -1));
     let rank = cx.rank(a.re);
@@ -97,7 +97,7 @@ pub(crate) fn unpack(cx: &Cx, a: Complex, taus: Complex) -> Complex {
     triangle(cx, first, false, -1).add(cx, ones.into())
 }
 
-/// Signs of R's diagonal, as a vector: 1 where it is zero.
+/// `r / |r|` of the elements of R's diagonal, as a vector; 1 of 0.
 pub(crate) fn signs(cx: &Cx, r: Complex) -> Complex {
     let diagonal = diagonal(cx, r);
     let size = diagonal.abs(cx);

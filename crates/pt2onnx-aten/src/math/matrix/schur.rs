@@ -10,7 +10,7 @@ use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Steps for each eigenvalue after which the iteration ends at the latest; two or three are usual.
+/// The most steps for each eigenvalue. Two or three are usual.
 const STEPS: i64 = 30;
 
 /// `a / b`, and 0 where `b` is 0.
@@ -18,15 +18,15 @@ fn quotient(cx: &Cx, a: Complex, b: Complex) -> Complex {
     a.div(cx, b).keep(cx, b.truth(cx))
 }
 
-/// The number in row `i` and column `j` of each matrix, both (.., 1, 1), picked by masks.
+/// The element of each matrix where both masks, of its row and of its column, are true; (.., 1, 1).
 fn element(cx: &Cx, a: Complex, of_row: Value, of_column: Value) -> Complex {
     let rank = cx.rank(a.re);
     let kept = a.keep(cx, cx.and(of_row, of_column));
     kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2, rank - 1], true))
 }
 
-/// `A = Q T Q^H`, T with nothing of size below its diagonal. A step takes the leading block whose last row is not zero left
-/// of the diagonal, and factors it, less Wilkinson's shift.
+/// T and Q of `A = Q T Q^H`, where T is triangular up to rounding. A step takes the largest leading block whose last row has
+/// elements left of the diagonal, subtracts Wilkinson's shift, and transforms T with the Q of the block's QR factors.
 pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
@@ -80,7 +80,8 @@ pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
     (state[0], state[1])
 }
 
-/// Eigenvectors of the triangle `t`, as the columns of a triangle with ones on the diagonal: one row a step, from below.
+/// The eigenvectors of the triangular matrix `t`, as the columns of a triangular matrix with ones on its diagonal: one row a
+/// step, from the last one up.
 pub(crate) fn back_substitution(cx: &Cx, t: Complex, values: Complex) -> Complex {
     let (n, dtype) = (rows_of(cx, t), cx.dtype(t.re));
     let rank = cx.rank(t.re);

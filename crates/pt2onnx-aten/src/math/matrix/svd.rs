@@ -13,17 +13,18 @@ use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `A V = W` with orthogonal columns W, in the order of their falling lengths, the singular values.
+/// W and V of `A V = W`, where V is unitary and the columns of W are orthogonal. They are in descending order of their
+/// lengths, the singular values.
 struct Rotated {
     /// W.
     columns: Complex,
     /// V, if wanted.
     rotations: Option<Complex>,
-    /// Lengths of the columns.
+    /// The lengths of the columns of W.
     values: Value,
 }
 
-/// One-sided Jacobi: rotates pairs of columns until all are orthogonal to each other.
+/// Rotates pairs of columns until all are orthogonal to each other.
 fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
     let (n, dtype) = (columns_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
@@ -75,17 +76,17 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
     }
 }
 
-/// Whether a matrix certainly has more columns than rows: then its adjoint takes less work.
+/// Whether a matrix is known to have at least as many columns as rows: then its adjoint takes less work.
 fn is_wide(cx: &Cx, a: Complex) -> bool {
     cx.constraints().prove_ge(&columns_of(cx, a), &rows_of(cx, a))
 }
 
-/// The first `k` of each vector.
+/// The first `k` elements of each vector.
 fn first(cx: &Cx, x: Value, k: &Expr) -> Value {
     cx.slice(x, cx.rank(x) - 1, &Expr::int(0), k, 1)
 }
 
-/// Falling singular values.
+/// The singular values in descending order.
 pub(crate) fn singular_values(cx: &Cx, a: Complex) -> Value {
     let k = smaller(cx, &rows_of(cx, a), &columns_of(cx, a));
     if has_no_elements(&cx.shape(a.re)) {
@@ -96,7 +97,7 @@ pub(crate) fn singular_values(cx: &Cx, a: Complex) -> Value {
     first(cx, rotate(cx, a, false).values, &k)
 }
 
-/// `A = U S V^H`; U and V square with `full`, else of as many columns as there are singular values.
+/// U, S and V of `A = U S V^H`. With `full`, U and V are square; else they have as many columns as there are singular values.
 pub(crate) fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Complex) {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     if is_wide(cx, a) && m != n {
@@ -146,7 +147,7 @@ pub(crate) fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Com
     (u, first(cx, rotated.values, &k), v)
 }
 
-/// Which singular values count: those above `max(atol, rtol * largest)`.
+/// Singular values up to `max(atol, rtol * largest)` count as 0.
 pub(crate) struct Cutoff {
     /// The absolute tolerance.
     pub atol: Option<Value>,
@@ -155,14 +156,8 @@ pub(crate) struct Cutoff {
 }
 
 impl Cutoff {
-    /// One tolerance for all matrices.
-    pub fn floats(cx: &Cx, dtype: DType, atol: Option<f64>, rtol: Option<f64>) -> Self {
-        let [atol, rtol] = [atol, rtol].map(|x| x.map(|x| cx.scalar(x, dtype)));
-        Self { atol, rtol }
-    }
-
-    /// Each tolerance is one number for all matrices or one for each. Without a relative one, the precision times the larger
-    /// side, or nothing where the absolute one is above zero.
+    /// `max(atol, rtol * largest)`. Each tolerance is one number for all matrices or one for each. If `rtol` is not given, it is
+    /// the precision times the larger side of the matrix, or 0 where `atol` is positive.
     fn bound(&self, cx: &Cx, a: Complex, largest: Value) -> Value {
         let dtype = cx.dtype(a.re);
         let column = |x: Value| {
@@ -188,7 +183,7 @@ impl Cutoff {
     }
 }
 
-/// `V S^+ U^H`; of a Hermitian matrix only the lower triangle counts.
+/// The pseudo-inverse `V S^+ U^H`. Of a Hermitian matrix, the lower triangle counts.
 pub(crate) fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         let shape = cx.out_shape()?;
@@ -215,7 +210,7 @@ pub(crate) fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian:
     Ok(result.value(cx))
 }
 
-/// How many singular values count.
+/// The number of singular values that are not 0.
 pub(crate) fn rank_of(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(cx.full(&cx.out_shape()?, 0, DType::I64));

@@ -4,7 +4,7 @@ use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::{batch_of, column, columns_of, count_rows, row, rows_of, shape_with};
 use crate::{Complex, Cx};
 
-/// Both with the batch dimensions that they broadcast to.
+/// Both matrices, with their batch dimensions broadcast.
 pub(crate) fn broadcast(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
     let batch = cx.broadcast_shapes(&batch_of(cx, a), &batch_of(cx, b));
     let wide = |x: Complex| {
@@ -14,7 +14,7 @@ pub(crate) fn broadcast(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
     (wide(a), wide(b))
 }
 
-/// `X` with `A X = B`, of `A` only the triangle; with `unit`, its diagonal counts as ones.
+/// The solution X of `A X = B`, where A is the upper or the lower triangle of `a`; with `unit`, its diagonal counts as ones.
 pub(crate) fn triangular(cx: &Cx, a: Complex, b: Complex, upper: bool, unit: bool) -> Complex {
     let (a, b) = broadcast(cx, a, b);
     let n = rows_of(cx, a);

@@ -1,4 +1,4 @@
-//! Elements written to where several indices say, as `x[i, :, j] = v` does.
+//! Writes at several indices: `x[i, :, j] = v`.
 
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
@@ -35,7 +35,7 @@ fn index_put(
     accumulate: bool,
 ) -> Lowered {
     let dtype = cx.dtype(x);
-    // ONNX adds no bools: as numbers, a sum is true where any is.
+    // ONNX cannot add bools. As integers, a sum is not 0 if any is true.
     let adds_bools = accumulate && dtype == DType::Bool;
     let computed = if adds_bools { DType::I32 } else { dtype };
     let (x, values) = (cx.cast(x, computed), cx.cast(values, computed));
@@ -43,6 +43,7 @@ fn index_put(
     set_recorded(cx, cx.cast(result, dtype))
 }
 
+/// [`index_put`], by a `Where`, `ScatterND` or `ScatterElements`.
 fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: bool) -> Lowered {
     let mask = only_mask(cx, indices);
     if let Some((axis, mask)) = mask
@@ -100,7 +101,7 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
     Ok(cx.transpose(written, &back))
 }
 
-/// The dimension of `values` that runs over the elements of a mask: before the last `behind` ones.
+/// The size of the dimension of `values` that runs over the true elements of a mask: the one before the last `behind`.
 fn rows_of(cx: &Cx, values: Value, behind: usize) -> Expr {
     let shape = cx.shape(values);
     match shape.len().checked_sub(behind + 1) {
@@ -109,13 +110,13 @@ fn rows_of(cx: &Cx, values: Value, behind: usize) -> Expr {
     }
 }
 
-/// `values` without leading dimensions of size 1 beyond that rank.
+/// `values` without the leading dimensions (of size 1) that exceed that rank.
 fn no_more_than(cx: &Cx, values: Value, rank: usize) -> Value {
     let extra: Vec<usize> = (0..cx.rank(values).saturating_sub(rank)).collect();
     cx.squeeze(values, &extra)
 }
 
-/// `Where`, if every element of the mask gets the same.
+/// A `Where`; none if the values differ between the elements of the mask.
 fn put_where(
     cx: &Cx,
     x: Value,
@@ -144,7 +145,7 @@ fn put_where(
     })
 }
 
-/// `x[indices] += values` where `mask`; the indices are held to the sizes, so that nothing outside is written.
+/// `x[indices] += values` where `mask` is true. The indices are clamped to the sizes, so that nothing outside is written.
 fn masked_index_put(
     cx: &Cx,
     x: Value,
@@ -161,4 +162,33 @@ fn masked_index_put(
         _ => cx.select(mask, values, 0),
     };
     index_put(cx, x, held, values, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn one_value_at_a_mask() {
+        check!("aten.index_put(x: f32[s0, 8], [m: b8[s0, 8]], v: f32[]) -> f32[s0, 8]", @"
+        (float[s0,8] x, bool[s0,8] m, float v) => (float[s0,8] index_put)
+        {
+          index_put = Where (m, v, x)
+        }
+        ");
+    }
+
+    #[test]
+    fn accumulated_rows() {
+        check!("aten.index_put(x: f32[s0, 8], [i: i64[3]], v: f32[3, 8], True) -> f32[s0, 8]", @r#"
+        (float[s0,8] x, int64[3] i, float[3,8] v) => (float[s0,8] index_put)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (i, val_0)
+          index_put = ScatterND <reduction: string = "add"> (x, val_1, v)
+        }
+        "#);
+    }
 }

@@ -1,4 +1,4 @@
-//! Elements chosen by indices.
+//! Reads at indices.
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
@@ -19,12 +19,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::take_along_dim, take_along_dim, parts),
 ];
 
-/// Rows of `weight`; `padding_idx` and the rest only concern gradients.
+/// Rows of `weight`. The padding index only matters for gradients.
 fn embedding(cx: &Cx, weight: Value, indices: Value, _padding_idx: Expr) -> Lowered {
     Ok(cx.gather(weight, as_index(cx, indices), 0))
 }
 
-/// `GatherElements`; of a 0-d tensor the element itself.
+/// `x[index[i]]` along `dim`: `GatherElements`. A 0-d tensor has one element to read.
 fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     let axis = cx.axis(x, dim)? as i64;
     if has_no_elements(&cx.shape(index)) {
@@ -38,7 +38,7 @@ fn gather(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     settled(cx, cx.gather_elements(vector(cx, x), vector(cx, index), options))
 }
 
-/// `Gather` along `dim`; a 0-d `x` counts as a vector, a 0-d `index` too.
+/// `Gather` along `dim`. A 0-d `x` or `index` counts as a vector.
 fn index_select(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let index = vector(cx, as_index(cx, index));
@@ -50,7 +50,7 @@ fn take(cx: &Cx, x: Value, index: Value) -> Lowered {
     Ok(cx.gather(flat(cx, x), as_index(cx, index), 0))
 }
 
-/// `GatherElements`, both broadcast together but for `dim`; without it, both flattened.
+/// `GatherElements` along `dim`, with the other dimensions broadcast together; without `dim`, of both flattened.
 fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowered {
     let indices = as_index(cx, indices);
     let Some(dim) = dim else {
@@ -68,7 +68,7 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     set_recorded(cx, cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options))
 }
 
-/// Whether the class is the one of its column; without a number of classes, up to the largest that occurs.
+/// `class == column` as 0 or 1, a row for each class. A number of -1 means that the largest class is the last column.
 fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
     let columns = match classes.as_int() {
         Some(-1) => {
@@ -81,8 +81,8 @@ fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
     set_recorded(cx, cx.cast(hot, DType::I64))
 }
 
-/// `x[i, :, j]`: the indices are broadcast together. Where the indexed dimensions are next to each other, the indices'
-/// dimensions stand in their place; otherwise in front.
+/// `x[i, :, j]`: the indices are broadcast together. Their dimensions replace the indexed ones if these are adjacent, else they come
+/// first.
 fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
     if let Some((axis, mask)) = only_mask(cx, &indices) {
         return set_recorded(cx, mask_select(cx, x, axis, mask)?);
@@ -90,6 +90,7 @@ fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
     set_recorded(cx, index_by_axis(cx, x, by_axis(cx, &indices)?)?)
 }
 
+/// `x` indexed along each dimension of `by_axis`: a `Gather` for each, or a `GatherND`.
 fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
     if by_axis.is_empty() {
         return Ok(x);
@@ -106,11 +107,11 @@ fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
     Ok(order.indices_to_place(cx, result, rank))
 }
 
-/// Indices each along dimensions of its own (`x[i[:, None], j]`): one `Gather` for each.
+/// One `Gather` for each index, if each has dimensions of its own (`x[i[:, None], j]`); else none.
 fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     let one = Expr::int(1);
     let rank = by_axis.iter().map(|(_, v)| cx.rank(*v)).max()?;
-    // Dimension of the indices' common shape, and which index is not 1 there.
+    // For each index, the dimensions of the common shape where its size is not 1.
     let mut own: Vec<Vec<usize>> = Vec::new();
     for (_, index) in by_axis {
         let shape = cx.shape(*index);
@@ -124,14 +125,14 @@ fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     }
     let order = Order::new(cx.rank(x), by_axis).ok()?;
     let mut result = x;
-    // From the last dimension on, so that those before keep their numbers.
+    // From the last dimension on, so that the axes before it do not change.
     for ((axis, index), own) in by_axis.iter().zip(&own).rev() {
         let shape = cx.shape(*index);
         let lead = rank - shape.len();
         let kept: Vec<Expr> = own.iter().map(|&place| shape[place - lead].clone()).collect();
         result = cx.gather(result, cx.reshape(*index, &kept), *axis);
     }
-    // Where each dimension of the indices' common shape stands now; those of size 1 are gone.
+    // Where each dimension of the indices' common shape is now; those of size 1 are gone.
     let mut at = 0;
     let mut axis = 0;
     let mut places: Vec<(usize, usize)> = Vec::new();
@@ -161,7 +162,7 @@ fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     Some(cx.unsqueeze(cx.transpose(result, &perm), &ones))
 }
 
-/// `x[indices]` where `mask`, else `fill`; the indices are held to the sizes, so that nothing outside is read.
+/// `x[indices]` where `mask` is true, else `fill`. The indices are clamped to the sizes, so that nothing outside is read.
 fn masked_index(
     cx: &Cx,
     x: Value,
@@ -176,4 +177,41 @@ fn masked_index(
     let held = held(cx, x, indices);
     let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
     set_recorded(cx, cx.select(mask, found, fill))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn separate_indices_are_gathers() {
+        check!("aten.index.Tensor(x: f32[s0, 8], [i: i64[4, 1], j: i64[3]]) -> f32[4, 3]", @"
+        (float[s0,8] x, int64[4,1] i, int64[3] j) => (float[4,3] index)
+        <
+          int64[1] val_0 = {4}
+        >
+        {
+          val_1 = Gather <axis: int = 1> (x, j)
+          val_2 = Reshape (i, val_0)
+          index = Gather <axis: int = 0> (val_1, val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn indices_that_are_apart_come_first() {
+        check!("aten.index.Tensor(x: f32[2, s0, 8], [i: i64[4], None, j: i64[4]]) -> f32[4, s0]", @"
+        (float[2,s0,8] x, int64[4] i, int64[4] j) => (float[4,s0] index)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (i, val_0)
+          val_2 = Unsqueeze (j, val_0)
+          val_3 = Concat <axis: int = 1> (val_1, val_2)
+          val_4 = Transpose <perm: ints = [0, 2, 1]> (x)
+          index = GatherND (val_4, val_3)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Elements chosen by masks, and where those are.
+//! Reads and writes at masks, and the coordinates of their true elements.
 
 use crate::math::index::{coordinates, non_zero};
 use crate::math::shape::{flat, set_recorded, together, vector};
@@ -17,13 +17,13 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::r#where, columns, complex = columns_complex),
 ];
 
-/// `Compress` of both, broadcast together.
+/// The elements of `x` where `mask` is true, as a vector, both broadcast together: `Compress`.
 fn masked_select(cx: &Cx, x: Value, mask: Value) -> Lowered {
     let (x, mask) = together(cx, vector(cx, x), cx.cast(mask, DType::Bool));
     set_recorded(cx, cx.compress(x, flat(cx, mask), attrs::Compress::default()))
 }
 
-/// The first elements of `source` to where `mask` is true, in order.
+/// `x` with its elements where `mask` is true replaced by the first ones of `source`, in order.
 fn masked_scatter(cx: &Cx, x: Value, mask: Value, source: Value) -> Lowered {
     let shape = cx.out_shape()?;
     let (x, mask) = (cx.expand(x, &shape), cx.expand(mask, &shape));
@@ -37,13 +37,13 @@ fn masked_scatter(cx: &Cx, x: Value, mask: Value, source: Value) -> Lowered {
     set_recorded(cx, cx.scatter_nd(x, cx.transpose(places, &[1, 0]), used, Default::default()))
 }
 
-/// The coordinates of each true element, a row for each.
+/// The coordinates of each element that is not 0, a row for each.
 fn nonzero(cx: &Cx, x: Value) -> Lowered {
     let rows = cx.transpose(non_zero(cx, x), &[1, 0]);
     set_recorded(cx, no_columns_of_scalar(cx, x, rows))
 }
 
-/// A 0-d tensor has no coordinates: none, or one row of none.
+/// `rows` of coordinates without their column if `x` is 0-d: it has no coordinates.
 fn no_columns_of_scalar(cx: &Cx, x: Value, rows: Value) -> Value {
     match cx.rank(x) {
         0 => cx.slice(rows, 1, &Expr::int(0), &Expr::int(0), 1),
@@ -51,7 +51,7 @@ fn no_columns_of_scalar(cx: &Cx, x: Value, rows: Value) -> Value {
     }
 }
 
-/// [`nonzero`] held to `size` rows, or filled up to them.
+/// [`nonzero`] cropped to `size` rows, or filled up to them.
 fn nonzero_static(cx: &Cx, x: Value, size: Expr, fill: i64) -> Lowered {
     let rows = no_columns_of_scalar(cx, x, cx.transpose(non_zero(cx, x), &[1, 0]));
     let missing = cx.full(&[size.clone(), cx.dim(rows, 1)], fill, DType::I64);
@@ -59,7 +59,7 @@ fn nonzero_static(cx: &Cx, x: Value, size: Expr, fill: i64) -> Lowered {
     set_recorded(cx, cx.slice_op(enough, cx.ints(&[0]), cx.sizes(&[size]), cx.ints(&[0]), None))
 }
 
-/// The coordinates of the true elements, dimension by dimension.
+/// The coordinates of the elements that are not 0, a vector for each dimension.
 fn columns(cx: &Cx, x: Value) -> Lowered<Outputs> {
     let columns = coordinates(cx, x).into_iter().enumerate();
     let checked = |(i, column)| {
@@ -70,14 +70,40 @@ fn columns(cx: &Cx, x: Value) -> Lowered<Outputs> {
     Ok(Outputs(columns.map(checked).collect()))
 }
 
+/// [`nonzero`] of complex numbers.
 fn nonzero_complex(cx: &Cx, x: Complex) -> Lowered {
     nonzero(cx, x.truth(cx))
 }
 
+/// [`nonzero_static`] of complex numbers.
 fn nonzero_static_complex(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered {
     nonzero_static(cx, x.truth(cx), size, fill)
 }
 
+/// [`columns`] of complex numbers.
 fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
     columns(cx, x.truth(cx))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn selected_elements() {
+        check!("aten.masked_select(x: f32[s0, 2], m: b8[2]) -> f32[u0]", @"
+        (float[s0,2] x, bool[2] m) => (float[u0] masked_select)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {-1}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Concat <axis: int = 0> (val_2, val_0)
+          val_4 = Expand (m, val_3)
+          val_5 = Reshape (val_4, val_1)
+          masked_select = Compress (x, val_5)
+        }
+        ");
+    }
 }

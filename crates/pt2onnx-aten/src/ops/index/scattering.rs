@@ -1,4 +1,4 @@
-//! Elements written, or reduced, to where indices say.
+//! Writes and reductions at indices along one dimension.
 
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
@@ -61,7 +61,7 @@ impl Reduction {
         }
     }
 
-    /// The number that changes nothing.
+    /// The neutral element: reduced with it, a number does not change.
     fn neutral(self, dtype: DType) -> Scalar {
         let unsigned = dtype.is_unsigned();
         let bits = dtype.bits() as u32;
@@ -134,7 +134,7 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
 fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: How) -> Value {
     let How { reduction, include_self } = how;
     let dtype = cx.dtype(x);
-    // ONNX reduces no bools: as numbers, sums are true where any is, products where all are.
+    // ONNX cannot reduce bools. As integers, a sum is not 0 if any is true, a product if all are.
     let (x, updates) = match dtype {
         DType::Bool => (cx.cast(x, DType::I32), cx.cast(updates, DType::I32)),
         _ => (x, cx.cast(updates, dtype)),
@@ -190,7 +190,7 @@ fn divided(cx: &Cx, a: Value, b: Value) -> Value {
     cx.div(cx.sub(a, cx.mod_(a, b, Default::default())), b)
 }
 
-/// `index` and, cropped to its sizes, `source`; 0-d tensors count as vectors. `None` where nothing is to be written.
+/// `index`, and `source` cropped to its sizes, 0-d tensors as vectors; none if `index` is empty.
 fn elements(cx: &Cx, index: Value, source: Value) -> Option<(Places, Value)> {
     let index = vector(cx, as_index(cx, index));
     let shape = cx.shape(index);
@@ -199,7 +199,7 @@ fn elements(cx: &Cx, index: Value, source: Value) -> Option<(Places, Value)> {
     (!empty).then_some((Places::Elements(index), source))
 }
 
-/// `f` of `x`, a 0-d one as a vector.
+/// `f` of `x`, which if 0-d is a vector meanwhile.
 fn as_vector(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     let result = f(vector(cx, x));
     Ok(cx.reshape(result, &cx.shape(x)))
@@ -346,7 +346,7 @@ fn index_fill(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) 
     })
 }
 
-/// `size` bools, true where a vector of indices says.
+/// `size` bools, true at the indices.
 fn rows_mask(cx: &Cx, size: &Expr, index: Value) -> Value {
     let yes = cx.full(&cx.shape(index), true, DType::Bool);
     let no = cx.full(std::slice::from_ref(size), false, DType::Bool);
@@ -366,4 +366,51 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
         true => reduce(cx, flat(cx, x), 0, &places, source, How::ADD),
     };
     set_recorded(cx, cx.reshape(result, &shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn mean_without_what_was_there() {
+        check!("aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]", @r#"
+        (float[4] x, int64[3] i, float[3] v) => (float[4] index_reduce)
+        <
+          float val_0 = {0.0},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {4},
+          float val_4 = {1.0}
+        >
+        {
+          val_5 = Expand (val_0, val_1)
+          val_6 = Unsqueeze (i, val_2)
+          val_7 = ScatterND (x, val_6, val_5)
+          val_8 = Unsqueeze (i, val_2)
+          val_9 = ScatterND <reduction: string = "add"> (val_7, val_8, v)
+          val_10 = Expand (val_0, val_3)
+          val_11 = Expand (val_4, val_1)
+          val_12 = Unsqueeze (i, val_2)
+          val_13 = ScatterND <reduction: string = "add"> (val_10, val_12, val_11)
+          val_14 = Max (val_13, val_4)
+          index_reduce = Div (val_9, val_14)
+        }
+        "#);
+    }
+
+    #[test]
+    fn source_is_cropped() {
+        check!("aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]", @r#"
+        (float[4,3] x, int64[2,3] i, float[5,3] v) => (float[4,3] scatter_add)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {2}
+        >
+        {
+          val_2 = Slice (v, val_0, val_1, val_0)
+          scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_2)
+        }
+        "#);
+    }
 }

@@ -34,7 +34,7 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     if size.as_int() == Some(1) {
         return Ok(cx.unsqueeze(cx.expand(source, &inner), &[axis]));
     }
-    // Broadcast, a source of fewer dimensions needs none of its own here.
+    // A source of fewer dimensions broadcasts without a dimension for `axis`.
     let behind = inner.len() - axis;
     let slab = match cx.rank(source).checked_sub(behind) {
         Some(before @ 1..) => cx.unsqueeze(source, &[before]),
@@ -49,7 +49,7 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     let mut one = cx.shape(x);
     one[axis] = Expr::int(1);
     let slab = cx.expand(slab, &one);
-    // Behind the last element, -1, nothing follows; else what follows starts one on, counted from the same side.
+    // Nothing follows the last element, -1. Else what follows starts at `index + 1`, counted from the same side.
     let next = match index.as_int() {
         Some(-1) => Expr::int(i64::MAX),
         _ => &index + 1,
@@ -103,9 +103,9 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
 
 /// A range of a dimension.
 struct Range {
-    /// Counted as given: what lies before is `x[:start]`.
+    /// Counted as given: what comes before it is `x[:start]`.
     start: Expr,
-    /// What lies behind (in steps of 1) is `x[end:]`.
+    /// With steps of 1, what comes after it is `x[end:]`.
     end: Expr,
     length: Expr,
 }
@@ -139,7 +139,7 @@ impl Range {
             1 => span,
             _ => (span + (step - 1)).floor_div(&Expr::int(step)),
         };
-        // `Slice` holds bounds to the size just so: as they are, they serve where they cannot cross.
+        // `Slice` clamps bounds in the same way: given ones can stay if end is not before start.
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
         match ordered && to != *size {
             true => Range { start, end, length },
@@ -148,7 +148,7 @@ impl Range {
     }
 }
 
-/// What comes before `start` in `x`, `source`, and what comes from `end` on.
+/// A `Concat` of `x[:start]`, `source` and `x[end:]` along `axis`.
 fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Expr) -> Lowered {
     let size = cx.dim(x, axis as i64);
     let bound = |e: &Expr| cx.sizes(std::slice::from_ref(e));
@@ -167,4 +167,43 @@ fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Exp
     let result = cx.concat(&pieces, axis);
     cx.set_type(result, Type::tensor(cx.dtype(x), cx.shape(x)));
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn pieces_around_a_range() {
+        check!("aten.slice_scatter(x: f32[s0, 8], y: f32[s0, 2], 1, 3, 5) -> f32[s0, 8]", @"
+        (float[s0,8] x, float[s0,2] y) => (float[s0,8] slice_scatter)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {5},
+          int64[1] val_4 = {9223372036854775807}
+        >
+        {
+          val_5 = Slice (x, val_0, val_1, val_2)
+          val_6 = Slice (x, val_3, val_4, val_2)
+          slice_scatter = Concat <axis: int = 1> (val_5, y, val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn one_column() {
+        check!("aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]", @"
+        (float[s0,3] x, float[s0] y) => (float[s0,3] select_scatter)
+        <
+          int64[1] val_0 = {1},
+          bool[3] val_1 = {0, 0, 1}
+        >
+        {
+          val_2 = Unsqueeze (y, val_0)
+          select_scatter = Where (val_1, val_2, x)
+        }
+        ");
+    }
 }

@@ -138,6 +138,7 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check;
 
     #[test]
     fn equations() {
@@ -159,5 +160,25 @@ mod tests {
         for (given, ranks) in [("ij->k", vec![2]), ("ij", vec![3]), ("i,j", vec![1])] {
             assert!(Equation::parse(given, &ranks).is_err(), "{given}");
         }
+    }
+
+    #[test]
+    fn an_ellipsis_gets_letters() {
+        check!("aten.einsum('...ij, ...jk', [a: f32[s0, 2, 3], b: f32[3, 4]]) -> f32[s0, 2, 4]", @r#"
+        (float[s0,2,3] a, float[3,4] b) => (float[s0,2,4] einsum)
+        {
+          einsum = Einsum <equation: string = "aij,jk->aik"> (a, b)
+        }
+        "#);
+    }
+
+    #[test]
+    fn dimensions_pair_up() {
+        check!("aten.tensordot(a: f32[2, 3], b: f32[4, 2], [0], [1]) -> f32[3, 4]", @r#"
+        (float[2,3] a, float[4,2] b) => (float[3,4] tensordot)
+        {
+          tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
+        }
+        "#);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_matmul, matmul),
     op!(aten::linalg_multi_dot, multi_dot),
     op!(aten::linalg_vecdot, vecdot),
-    op!(aten::linear, linear, complex = linear_complex),
+    op!(aten::linear, linear),
     op!(aten::matmul, matmul),
     op!(aten::mm, matmul),
     op!(aten::mm_dtype, matmul_dtype),
@@ -256,19 +256,18 @@ fn best_split(sizes: &[i64]) -> (f64, usize) {
     costs[0][n - 1]
 }
 
-/// `x @ weight.T + bias`: `Gemm` for matrices, `MatMul` and `Add` for the rest.
-fn linear(cx: &Cx, x: Value, weight: Value, bias: Option<Value>) -> Lowered {
-    let (rank, weight_rank) = (cx.rank(x), cx.rank(weight));
-    if (rank, weight_rank) == (2, 2)
-        && bias.is_none_or(|b| cx.rank(b) == 1)
-        && cx.dtype(x).is_float()
+/// `x @ weight^T + bias`: of real matrices by `Gemm`, else by `MatMul` and `Add`.
+fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowered {
+    let (rank, weight_rank) = (cx.rank(x.re), cx.rank(weight.re));
+    let real = x.im.or(weight.im).or(bias.and_then(|b| b.im)).is_none();
+    if real
+        && (rank, weight_rank) == (2, 2)
+        && bias.is_none_or(|b| cx.rank(b.re) == 1)
+        && cx.dtype(x.re).is_float()
     {
-        return Ok(cx.gemm(x, weight, bias, attrs::Gemm { trans_b: true, ..Default::default() }));
+        let options = attrs::Gemm { trans_b: true, ..Default::default() };
+        return Ok(cx.gemm(x.re, weight.re, bias.map(|b| b.re), options));
     }
-    linear_complex(cx, x.into(), weight.into(), bias.map(Complex::from))
-}
-
-fn linear_complex(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowered {
     if cx.dim(weight.re, -1).as_int() == Some(0) {
         // ONNX Runtime's fusions fail on products over nothing.
         let (shape, dtype) = (cx.out_shape()?, cx.out_dtype()?);
@@ -282,4 +281,48 @@ fn linear_complex(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -
     };
     let product = x.matmul(cx, transposed);
     Ok(bias.map_or(product, |bias| product.add(cx, bias)).value(cx))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn beta_zero_forgets_what_is_added() {
+        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], beta = 0, alpha = 2) -> f32[s0, 3]", @"
+        (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
+        {
+          addmm = Gemm <alpha: float = 2.0> (a, b)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_layer_of_matrices_is_a_gemm_others_are_products() {
+        check!("aten.linear(x: f32[s0, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 3]", @"
+        (float[s0,2] x, float[3,2] weight, float[3] bias) => (float[s0,3] linear)
+        {
+          linear = Gemm <transB: int = 1> (x, weight, bias)
+        }
+        ");
+        check!("aten.linear(x: f32[s0, 4, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 4, 3]", @"
+        (float[s0,4,2] x, float[3,2] weight, float[3] bias) => (float[s0,4,3] linear)
+        {
+          val_0 = Transpose <perm: ints = [1, 0]> (weight)
+          val_1 = MatMul (x, val_0)
+          linear = Add (val_1, bias)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_chain_of_products_takes_the_cheapest_order() {
+        check!("aten.linalg_multi_dot([a: f32[10, 1], b: f32[1, 10], c: f32[10, 1]]) -> f32[10, 1]", @"
+        (float[10,1] a, float[1,10] b, float[10,1] c) => (float[10,1] linalg_multi_dot)
+        {
+          val_0 = MatMul (b, c)
+          linalg_multi_dot = MatMul (a, val_0)
+        }
+        ");
+    }
 }

@@ -4,7 +4,7 @@ use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
 use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
 use crate::math::matrix::{diagonal, rows_of};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -13,7 +13,7 @@ use smallvec::smallvec;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_det, det_lu),
     op!(aten::_linalg_slogdet, slogdet_lu),
-    op!(aten::_lu_with_info, lu_with_info),
+    op!(aten::_lu_with_info, lu_factor_ex),
     op!(aten::det, det),
     op!(aten::linalg_det, det),
     op!(aten::linalg_lu, linalg_lu),
@@ -27,6 +27,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::slogdet, slogdet),
 ];
 
+/// P, L and U of `A = P L U`. Without pivoting, P is an empty vector.
 fn linalg_lu(cx: &Cx, a: Complex, pivot: bool) -> Lowered<Outputs> {
     let lu = factors(cx, a, pivot);
     let (l, u) = unpack(cx, lu.packed);
@@ -43,7 +44,7 @@ fn linalg_lu(cx: &Cx, a: Complex, pivot: bool) -> Lowered<Outputs> {
     Ok(Outputs(smallvec![Some(p.value(cx)), Some(l.value(cx)), Some(u.value(cx))]))
 }
 
-/// A real tensor, complex if `a` is.
+/// `x`, as complex numbers if `a` is complex.
 fn like(cx: &Cx, x: Value, a: Complex) -> Complex {
     match a.im {
         Some(_) => Complex::from(x).complex(cx),
@@ -51,33 +52,32 @@ fn like(cx: &Cx, x: Value, a: Complex) -> Complex {
     }
 }
 
-/// The first step whose pivot is zero, counted from 1, or 0; int32.
+/// LAPACK's `info`: the first step whose pivot is 0, counted from 1, or 0 if there is none; int32.
 fn info(cx: &Cx, packed: Complex) -> Value {
     let zeros = cx.equal(cabs1(cx, diagonal(cx, packed)), 0.0);
     first_of(cx, zeros)
 }
 
+/// L and U packed in one matrix, and the pivots: int32, counted from 1.
 fn lu_factor(cx: &Cx, a: Complex, pivot: bool) -> Lowered<[Value; 2]> {
     let lu = factors(cx, a, pivot);
     Ok([lu.packed.value(cx), lu.pivots])
 }
 
-fn lu_factor_ex(cx: &Cx, a: Complex, pivot: bool, _check_errors: bool) -> Lowered<[Value; 3]> {
+/// [`lu_factor`] and LAPACK's `info`.
+fn lu_factor_ex(cx: &Cx, a: Complex, pivot: bool, _check_errors: Ignored) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, pivot);
     let info = info(cx, lu.packed);
     Ok([lu.packed.value(cx), lu.pivots, info])
 }
 
-fn lu_with_info(cx: &Cx, a: Complex, pivot: bool, check_errors: bool) -> Lowered<[Value; 3]> {
-    lu_factor_ex(cx, a, pivot, check_errors)
-}
-
+/// P, L and U of packed factors. What the program does not want is an empty vector, as recorded.
 fn lu_unpack(
     cx: &Cx,
     packed: Complex,
     pivots: Value,
-    _unpack_data: bool,
-    _unpack_pivots: bool,
+    _unpack_data: Ignored,
+    _unpack_pivots: Ignored,
 ) -> Lowered<Outputs> {
     let (l, u) = unpack(cx, packed);
     let wanted = |i: usize| cx.recorded(i).is_some_and(|m| m.sizes.len() > 1);
@@ -101,6 +101,7 @@ fn lu_unpack(
     Ok(Outputs(smallvec![p.or_else(|| empty(0)), data(1, l), data(2, u)]))
 }
 
+/// The solution X of `A X = B` (`X A = B` if not `left`), or with `adjoint` of the system with `A^H`, given factors of A.
 fn linalg_lu_solve(
     cx: &Cx,
     packed: Complex,
@@ -112,11 +113,12 @@ fn linalg_lu_solve(
     Ok(lu::solve(cx, packed, pivots, b, left, adjoint).value(cx))
 }
 
+/// [`linalg_lu_solve`] in an older order of arguments.
 fn lu_solve(cx: &Cx, b: Complex, packed: Complex, pivots: Value) -> Lowered {
     linalg_lu_solve(cx, packed, pivots, b, true, false)
 }
 
-/// `Det` of float32, which is what ONNX Runtime computes; otherwise the product of U's diagonal.
+/// The determinant. Of float32 matrices by `Det`, which ONNX Runtime has for float32 only; else from LU factors.
 fn det(cx: &Cx, a: Complex) -> Lowered {
     let empty = has_no_elements(&cx.shape(a.re));
     if a.im.is_none() && cx.dtype(a.re) == DType::F32 && !empty {
@@ -126,27 +128,100 @@ fn det(cx: &Cx, a: Complex) -> Lowered {
     Ok(determinant(cx, &lu).value(cx))
 }
 
+/// The determinant, the packed factors and the pivots.
 fn det_lu(cx: &Cx, a: Complex) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, true);
     Ok([determinant(cx, &lu).value(cx), lu.packed.value(cx), lu.pivots])
 }
 
+/// The determinant's sign (of complex matrices `det / |det|`) and `log|det|`.
 fn slogdet(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let (sign, log) = sign_and_log(cx, &factors(cx, a, true));
     Ok([sign.value(cx), log])
 }
 
+/// [`slogdet`], the packed factors and the pivots.
 fn slogdet_lu(cx: &Cx, a: Complex) -> Lowered<[Value; 4]> {
     let lu = factors(cx, a, true);
     let (sign, log) = sign_and_log(cx, &lu);
     Ok([sign.value(cx), log, lu.packed.value(cx), lu.pivots])
 }
 
-/// The sum of logarithms; of a negative determinant NaN, of complex ones with the angle as imaginary part.
+/// `log(det)`: NaN of a negative determinant, complex of a complex matrix.
 fn logdet(cx: &Cx, a: Complex) -> Lowered {
     let (sign, log) = sign_and_log(cx, &factors(cx, a, true));
     match sign.im {
         None => Ok(cx.select(cx.less(sign.re, 0.0), f64::NAN, log)),
         Some(_) => Ok(Complex::new(log, sign.angle(cx)).value(cx)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn determinants_of_float32_are_an_operator() {
+        check!("aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]", @"
+        (float[s0,3,3] x) => (float[s0] linalg_det)
+        {
+          linalg_det = Det (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn no_pivots_no_permutation() {
+        check!("aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])", @"
+        (float[1,1] x) => (float[0] linalg_lu_0, float[1,1] linalg_lu_1, float[1,1] linalg_lu_2)
+        <
+          float val_0 = {0.0},
+          int64[1] val_1 = {0},
+          int64[1,1] val_2 = {0},
+          float val_3 = {1.0},
+          int64[2] val_4 = {1, 1},
+          int64 val_5 = {1},
+          int64[2] val_6 = {0, 1},
+          bool val_7 = {1},
+          int64[1] val_8 = {1},
+          int64 val_9 = {-1}
+        >
+        {
+          val_10 = Expand (val_0, val_1)
+          val_38, val_39, val_40 = Loop <body: graph = body (int64 val_11, bool val_12, float[1,1] val_13, int64[1,1] val_14) => (bool val_36, float[1,1] val_32, int64[1,1] val_37, int32 val_35)
+          {
+            val_15 = Unsqueeze (val_11, val_1)
+            val_16 = Reshape (val_15, val_4)
+            val_17 = Gather <axis: int = 1> (val_13, val_15)
+            val_18 = Gather <axis: int = 0> (val_13, val_15)
+            val_19 = Gather <axis: int = 1> (val_18, val_15)
+            val_20 = Greater (val_2, val_15)
+            val_21 = Abs (val_19)
+            val_22 = Equal (val_21, val_0)
+            val_23 = Where (val_22, val_3, val_19)
+            val_24 = Div (val_17, val_23)
+            val_25 = Where (val_20, val_24, val_0)
+            val_26 = Greater (val_1, val_15)
+            val_27 = Where (val_26, val_18, val_0)
+            val_28 = Mul (val_25, val_27)
+            val_29 = Sub (val_13, val_28)
+            val_30 = Where (val_20, val_25, val_17)
+            val_31 = Equal (val_1, val_15)
+            val_32 = Where (val_31, val_30, val_29)
+            val_33 = Add (val_16, val_5)
+            val_34 = Cast <to: int = 6> (val_33)
+            val_35 = Squeeze (val_34, val_6)
+            val_36 = Identity (val_7)
+            val_37 = Identity (val_14)
+          }> (val_5, val_7, x, val_2)
+          val_41 = Squeeze (val_39, val_8)
+          val_42 = Trilu <upper: int = 0> (val_38, val_9)
+          val_43 = Equal (val_2, val_1)
+          val_44 = Cast <to: int = 1> (val_43)
+          linalg_lu_2 = Trilu (val_38)
+          linalg_lu_1 = Add (val_42, val_44)
+          linalg_lu_0 = Expand (val_0, val_1)
+        }
+        ");
     }
 }

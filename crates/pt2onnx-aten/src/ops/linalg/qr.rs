@@ -14,6 +14,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::ormqr, ormqr),
 ];
 
+/// R with the Householder vectors below its diagonal, and their factors `tau`, as LAPACK packs them.
 fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let r = reflect(cx, a);
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
@@ -34,12 +35,13 @@ fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     Ok([packed.value(cx), r.taus.value(cx)])
 }
 
+/// The first columns of Q, as many as `a` has, from packed Householder vectors.
 fn householder_product(cx: &Cx, a: Complex, taus: Complex) -> Lowered {
     let columns = columns_of(cx, a);
     Ok(orthogonal(cx, unpack(cx, a, taus), taus, &columns).value(cx))
 }
 
-/// `Q C`, `Q^H C`, `C Q` or `C Q^H`.
+/// `Q C`, or `C Q` if not `left`; with `transpose`, `Q^H` stands for `Q`.
 fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: bool) -> Lowered {
     let vectors = unpack(cx, a, taus);
     let product = match left {
@@ -50,6 +52,7 @@ fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: 
     Ok(product.value(cx))
 }
 
+/// Q and R of `A = Q R`. `mode` says how many columns Q has: `reduced` as many as R has rows, `complete` all, `r` none.
 fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);
@@ -73,4 +76,76 @@ fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
         }
     };
     Ok([q.value(cx), r.value(cx)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn unknown_modes_are_errors() {
+        check!("aten.linalg_qr(x: f32[2, 2], 'full') -> (f32[2, 2], f32[2, 2])", @"
+        parts of the program cannot be translated:
+          aten.linalg_qr.default (node `linalg_qr`): there is no mode `full` of qr
+        ");
+    }
+
+    #[test]
+    fn r_alone_needs_no_q() {
+        check!("aten.linalg_qr(x: f32[1, 2], 'r') -> (f32[0], f32[1, 2])", @"
+        (float[1,2] x) => (float[0] linalg_qr_0, float[1,2] linalg_qr_1)
+        <
+          float val_0 = {0.0},
+          int64[1] val_1 = {0},
+          int64[1,1] val_2 = {0},
+          float val_3 = {1.0},
+          int64[1] val_4 = {1},
+          int64[0] val_5 = {},
+          bool val_6 = {1},
+          int64 val_7 = {1}
+        >
+        {
+          val_8 = Expand (val_0, val_1)
+          val_45, val_46, val_47 = Loop <body: graph = body (int64 val_9, bool val_10, float[1,2] val_11) => (bool val_44, float[1,2] val_41, float[1] val_42, float val_43)
+          {
+            val_12 = Unsqueeze (val_9, val_1)
+            val_13 = Gather <axis: int = 1> (val_11, val_12)
+            val_14 = Greater (val_2, val_12)
+            val_15 = Where (val_14, val_13, val_0)
+            val_16 = Gather <axis: int = 0> (val_13, val_12)
+            val_17 = Mul (val_15, val_15)
+            val_18 = ReduceSum <keepdims: int = 1> (val_17, val_1)
+            val_19 = Mul (val_16, val_16)
+            val_20 = Add (val_19, val_18)
+            val_21 = Sqrt (val_20)
+            val_22 = Less (val_16, val_0)
+            val_23 = Neg (val_21)
+            val_24 = Where (val_22, val_21, val_23)
+            val_25 = Equal (val_18, val_0)
+            val_26 = Where (val_25, val_3, val_24)
+            val_27 = Sub (val_26, val_16)
+            val_28 = Div (val_27, val_26)
+            val_29 = Not (val_25)
+            val_30 = Where (val_29, val_28, val_0)
+            val_31 = Sub (val_16, val_26)
+            val_32 = Where (val_25, val_3, val_31)
+            val_33 = Equal (val_2, val_12)
+            val_34 = Cast <to: int = 1> (val_33)
+            val_35 = Div (val_15, val_32)
+            val_36 = Add (val_35, val_34)
+            val_37 = Transpose <perm: ints = [1, 0]> (val_36)
+            val_38 = MatMul (val_37, val_11)
+            val_39 = Mul (val_30, val_36)
+            val_40 = Mul (val_39, val_38)
+            val_41 = Sub (val_11, val_40)
+            val_42 = Reshape (val_36, val_4)
+            val_43 = Reshape (val_30, val_5)
+            val_44 = Identity (val_6)
+          }> (val_7, val_6, x)
+          val_48 = Transpose <perm: ints = [1, 0]> (val_46)
+          linalg_qr_1 = Trilu (val_45)
+          linalg_qr_0 = Expand (val_0, val_1)
+        }
+        ");
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_eigvals, eigvals),
 ];
 
-/// Empty eigenvalues and eigenvectors.
+/// The eigenvalues and eigenvectors of empty matrices.
 fn nothing(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let n = columns_of(cx, a);
     let shape = shape_with(&batch_of(cx, a), &[&n]);
@@ -20,6 +20,7 @@ fn nothing(cx: &Cx, a: Complex) -> (Complex, Complex) {
     (values.complex(cx), a.complex(cx))
 }
 
+/// The eigenvalues, complex, in the order of Schur's form.
 fn eigvals(cx: &Cx, a: Complex) -> Lowered {
     let values = match has_no_elements(&cx.shape(a.re)) {
         true => nothing(cx, a).0,
@@ -28,7 +29,8 @@ fn eigvals(cx: &Cx, a: Complex) -> Lowered {
     Ok(values.value(cx))
 }
 
-/// In the order of Schur's form; vectors of length 1 whose largest element is real.
+/// The eigenvalues in the order of Schur's form, and the eigenvectors as columns, complex. Each vector has length 1, and its
+/// largest element is real.
 fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     if has_no_elements(&cx.shape(a.re)) {
         let (values, vectors) = nothing(cx, a);
@@ -48,4 +50,23 @@ fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let lead = v.map(pick);
     let phase = lead.conj(cx).over(cx, cx.mul(lead.abs(cx), length));
     Ok([values.value(cx), v.mul(cx, phase).value(cx)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn empty_matrices_have_complex_eigenvalues() {
+        check!("aten.linalg_eigvals(x: f32[0, 0]) -> c64[0]", @"
+        (float[0,0] x) => (float[0,2] linalg_eigvals)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {0, 2}
+        >
+        {
+          linalg_eigvals = Expand (val_0, val_1)
+        }
+        ");
+    }
 }

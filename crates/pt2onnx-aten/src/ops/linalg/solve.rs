@@ -5,7 +5,7 @@ use crate::math::matrix::inverse::{inverse, solve, solve_any};
 use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
@@ -23,37 +23,41 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::triangular_solve, triangular_solve),
 ];
 
+/// The inverse.
 fn inv(cx: &Cx, a: Complex) -> Lowered {
     Ok(inverse(cx, a).0.value(cx))
 }
 
-fn inv_ex(cx: &Cx, a: Complex, _check_errors: bool) -> Lowered<[Value; 2]> {
+/// The inverse, and LAPACK's `info`: the first step whose pivot is 0, counted from 1, or 0; int32.
+fn inv_ex(cx: &Cx, a: Complex, _check_errors: Ignored) -> Lowered<[Value; 2]> {
     let (x, zeros) = inverse(cx, a);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
+/// The solution X of `A X = B`, or of `X A = B` if not `left`.
 fn linalg_solve(cx: &Cx, a: Complex, b: Complex, left: bool) -> Lowered {
     Ok(solve_any(cx, a, b, left).0.value(cx))
 }
 
+/// [`linalg_solve`] and LAPACK's `info`.
 fn linalg_solve_ex(
     cx: &Cx,
     a: Complex,
     b: Complex,
     left: bool,
-    _check_errors: bool,
+    _check_errors: Ignored,
 ) -> Lowered<[Value; 2]> {
     let (x, zeros) = solve_any(cx, a, b, left);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
-/// The form that gives the factors, too.
+/// [`linalg_solve_ex`] with LU factors and pivots, if they are wanted.
 fn linalg_solve_ex_lu(
     cx: &Cx,
     a: Complex,
     b: Complex,
     left: bool,
-    _check_errors: bool,
+    _check_errors: Ignored,
 ) -> Lowered<Outputs> {
     let (x, zeros) = solve_any(cx, a, b, left);
     let wanted = cx.recorded(1).or(cx.recorded(2)).is_some();
@@ -66,6 +70,7 @@ fn linalg_solve_ex_lu(
     ]))
 }
 
+/// [`linalg_solve`] with a triangular A.
 fn linalg_solve_triangular(
     cx: &Cx,
     a: Complex,
@@ -84,6 +89,7 @@ fn linalg_solve_triangular(
     Ok(x.value(cx))
 }
 
+/// The solution X of `A X = B`, or of `A^T X = B` with `transpose`, with a triangular A; and A as it was broadcast.
 fn triangular_solve(
     cx: &Cx,
     b: Complex,
@@ -100,7 +106,7 @@ fn triangular_solve(
     Ok([x.value(cx), a.value(cx)])
 }
 
-/// The inverse of `a` as a matrix, whose rows are the first `ind` dimensions.
+/// The inverse of `a` as a matrix: its first `ind` dimensions are the rows, the others the columns.
 fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     let shape = cx.shape(a.re);
     let ind = usize::try_from(ind).ok().filter(|&i| i <= shape.len());
@@ -112,7 +118,8 @@ fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     Ok(x.value(cx))
 }
 
-/// `x` with `tensordot(a, x) = b`: as a matrix, `a` has as many rows as `b` has elements. `dims` of `a` move to its end first.
+/// The tensor x with `tensordot(a, x) = b`, where `dims` of `a` have been moved to its end. As a matrix, `a` has as many rows
+/// as `b` has elements.
 fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lowered {
     let rank = cx.rank(a.re);
     let moved: Vec<usize> =
@@ -126,4 +133,40 @@ fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lower
     let shape = cx.out_shape()?;
     let x = solve(cx, square, column).0;
     Ok(x.map(|x| cx.reshape(x, &shape)).value(cx))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn a_triangular_system_is_a_loop_over_rows() {
+        check!("aten.linalg_solve_triangular(a: f32[2, 2], b: f32[2, 1], upper = False) -> f32[2, 1]", @"
+        (float[2,2] a, float[2,1] b) => (float[2,1] linalg_solve_triangular)
+        <
+          int64[2,1] val_0 = {0, 1},
+          int64[1] val_1 = {0},
+          float val_2 = {0.0},
+          bool val_3 = {1},
+          int64 val_4 = {2}
+        >
+        {
+          linalg_solve_triangular = Loop <body: graph = body (int64 val_5, bool val_6, float[2,1] val_7) => (bool val_19, float[2,1] val_18)
+          {
+            val_8 = Unsqueeze (val_5, val_1)
+            val_9 = Gather <axis: int = 1> (a, val_8)
+            val_10 = Gather <axis: int = 0> (val_7, val_8)
+            val_11 = Gather <axis: int = 0> (val_9, val_8)
+            val_12 = Div (val_10, val_11)
+            val_13 = Greater (val_0, val_8)
+            val_14 = Where (val_13, val_9, val_2)
+            val_15 = Mul (val_14, val_12)
+            val_16 = Sub (val_7, val_15)
+            val_17 = Equal (val_0, val_8)
+            val_18 = Where (val_17, val_12, val_16)
+            val_19 = Identity (val_3)
+          }> (val_4, val_3, b)
+        }
+        ");
+    }
 }

@@ -3,7 +3,10 @@
 use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singular_values};
 use crate::math::matrix::{batch_of, columns_of, rows_of, shape_with};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
+    cx::Outputs, op::op,
+};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
@@ -11,32 +14,34 @@ use smallvec::smallvec;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_svd, linalg_svd_uv),
     op!(aten::linalg_cond, cond),
-    op!(aten::linalg_matrix_rank, matrix_rank_tol),
-    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank_float),
-    op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank_tensor),
-    op!(aten::linalg_matrix_rank_tol_tensor, matrix_rank_tol_tensor),
-    op!(aten::linalg_pinv, pinv_rcond),
-    op!(aten::linalg_pinv_atol_rtol_float, pinv_float),
-    op!(aten::linalg_pinv_atol_rtol_tensor, pinv_tensor),
-    op!(aten::linalg_pinv_rcond_tensor, pinv_rcond_tensor),
+    op!(aten::linalg_matrix_rank, matrix_rank, rtol = 0.0),
+    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank),
+    op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank),
+    op!(aten::linalg_matrix_rank_tol_tensor, matrix_rank, rtol = 0.0),
+    op!(aten::linalg_pinv, pinv, atol = 0.0),
+    op!(aten::linalg_pinv_atol_rtol_float, pinv),
+    op!(aten::linalg_pinv_atol_rtol_tensor, pinv),
+    op!(aten::linalg_pinv_rcond_tensor, pinv),
     op!(aten::linalg_polar, polar),
     op!(aten::linalg_svd, linalg_svd),
     op!(aten::linalg_svdvals, svdvals),
-    op!(aten::pinverse, pinverse),
+    op!(aten::pinverse, pinv, atol = 0.0, hermitian = false),
     op!(aten::svd, svd),
 ];
 
-fn linalg_svd(cx: &Cx, a: Complex, full: bool, _driver: Option<String>) -> Lowered<[Value; 3]> {
+/// U, S and `V^H` of `A = U S V^H`; with `full`, U and V are square.
+fn linalg_svd(cx: &Cx, a: Complex, full: bool, _driver: Ignored) -> Lowered<[Value; 3]> {
     let (u, s, v) = decompose(cx, a, full);
     Ok([u.value(cx), s, v.adjoint(cx).value(cx)])
 }
 
+/// [`linalg_svd`], or without `vectors` S alone: U and `V^H` are as empty as recorded.
 fn linalg_svd_uv(
     cx: &Cx,
     a: Complex,
     full: bool,
     vectors: bool,
-    driver: Option<String>,
+    driver: Ignored,
 ) -> Lowered<Outputs> {
     if vectors {
         return Ok(linalg_svd(cx, a, full, driver)?.into());
@@ -52,7 +57,7 @@ fn linalg_svd_uv(
     Ok(Outputs(smallvec![empty(0), Some(s), empty(2)]))
 }
 
-/// The old form: V, not its adjoint; zeros where no vectors are wanted.
+/// U, S and V (not its adjoint); U and V are zeros if no vectors are wanted.
 fn svd(cx: &Cx, a: Complex, some: bool, vectors: bool) -> Lowered<[Value; 3]> {
     if vectors {
         let (u, s, v) = decompose(cx, a, !some);
@@ -67,11 +72,12 @@ fn svd(cx: &Cx, a: Complex, some: bool, vectors: bool) -> Lowered<[Value; 3]> {
     Ok([zeros(&rows_of(cx, a)), s, zeros(&columns_of(cx, a))])
 }
 
-fn svdvals(cx: &Cx, a: Complex, _driver: Option<String>) -> Lowered {
+/// The singular values, descending.
+fn svdvals(cx: &Cx, a: Complex, _driver: Ignored) -> Lowered {
     Ok(singular_values(cx, a))
 }
 
-/// `A = U H` with unitary U (or one of orthonormal columns) and positive H.
+/// U and H of `A = U H`: U has orthonormal columns, H is Hermitian and has no negative eigenvalues.
 fn polar(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let (u, s, v) = decompose(cx, a, false);
     let rank = cx.rank(a.re);
@@ -80,70 +86,45 @@ fn polar(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     Ok([u.matmul(cx, vh).value(cx), h.value(cx)])
 }
 
-fn pinv_float(
-    cx: &Cx,
-    a: Complex,
-    atol: Option<f64>,
-    rtol: Option<f64>,
-    is_hermitian: bool,
-) -> Lowered {
-    let cutoff = Cutoff::floats(cx, cx.dtype(a.re), atol, rtol);
-    pseudo_inverse(cx, a, &cutoff, is_hermitian)
+arguments! {
+    /// What tells which singular values count as zero. `tol` is an older name of `atol`, `rcond` of `rtol`.
+    struct CutoffArgs {
+        input: Complex,
+        atol: Option<TensorOrScalar>,
+        tol: Option<TensorOrScalar>,
+        rtol: Option<TensorOrScalar>,
+        rcond: Option<TensorOrScalar>,
+        hermitian: bool,
+    }
 }
 
-fn pinv_tensor(
-    cx: &Cx,
-    a: Complex,
-    atol: Option<Value>,
-    rtol: Option<Value>,
-    is_hermitian: bool,
-) -> Lowered {
-    pseudo_inverse(cx, a, &Cutoff { atol, rtol }, is_hermitian)
+impl CutoffArgs {
+    fn cutoff(self, cx: &Cx) -> Cutoff {
+        let dtype = cx.dtype(self.input.re);
+        let tensor = |x| match x {
+            TensorOrScalar::Tensor(v) => v,
+            number => cx.as_tensor(&number, dtype),
+        };
+        let [atol, rtol] =
+            [self.atol.or(self.tol), self.rtol.or(self.rcond)].map(|x| x.map(tensor));
+        Cutoff { atol, rtol }
+    }
 }
 
-fn pinv_rcond(cx: &Cx, a: Complex, rcond: f64, is_hermitian: bool) -> Lowered {
-    pinv_float(cx, a, Some(0.0), Some(rcond), is_hermitian)
+/// The pseudo-inverse: `V S^+ U^H`.
+fn pinv(cx: &Cx, args: CutoffArgs) -> Lowered {
+    let (a, is_hermitian) = (args.input, args.hermitian);
+    pseudo_inverse(cx, a, &args.cutoff(cx), is_hermitian)
 }
 
-fn pinv_rcond_tensor(cx: &Cx, a: Complex, rcond: Value, is_hermitian: bool) -> Lowered {
-    pinv_tensor(cx, a, None, Some(rcond), is_hermitian)
+/// How many singular values are not zero.
+fn matrix_rank(cx: &Cx, args: CutoffArgs) -> Lowered {
+    let (a, is_hermitian) = (args.input, args.hermitian);
+    rank_of(cx, a, &args.cutoff(cx), is_hermitian)
 }
 
-fn pinverse(cx: &Cx, a: Complex, rcond: f64) -> Lowered {
-    pinv_rcond(cx, a, rcond, false)
-}
-
-fn matrix_rank_float(
-    cx: &Cx,
-    a: Complex,
-    atol: Option<f64>,
-    rtol: Option<f64>,
-    is_hermitian: bool,
-) -> Lowered {
-    let cutoff = Cutoff::floats(cx, cx.dtype(a.re), atol, rtol);
-    rank_of(cx, a, &cutoff, is_hermitian)
-}
-
-fn matrix_rank_tensor(
-    cx: &Cx,
-    a: Complex,
-    atol: Option<Value>,
-    rtol: Option<Value>,
-    is_hermitian: bool,
-) -> Lowered {
-    rank_of(cx, a, &Cutoff { atol, rtol }, is_hermitian)
-}
-
-fn matrix_rank_tol(cx: &Cx, a: Complex, tol: f64, is_hermitian: bool) -> Lowered {
-    matrix_rank_float(cx, a, Some(tol), Some(0.0), is_hermitian)
-}
-
-fn matrix_rank_tol_tensor(cx: &Cx, a: Complex, tol: Value, is_hermitian: bool) -> Lowered {
-    let zero = cx.scalar(0, cx.dtype(a.re));
-    matrix_rank_tensor(cx, a, Some(tol), Some(zero), is_hermitian)
-}
-
-/// The ratio of the largest to the smallest singular value; other norms: `|A| |A^-1|`.
+/// The condition number: of order 2 the ratio of the largest to the smallest singular value, of order -2 its inverse, of
+/// orders 1, -1, inf and -inf `|A| |A^-1|`.
 fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
     let norm = |a: Complex, p: f64| {
         let rank = cx.rank(a.re);
@@ -173,5 +154,28 @@ fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
             let what = format!("there is no condition number of order {p}");
             Err(LowerError::unsupported(what))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn empty_matrices_have_no_singular_values() {
+        check!("aten.linalg_svd(x: f32[2, 0], False) -> (f32[2, 0], f32[0], f32[0, 0])", @"
+        (float[2,0] x) => (float[2,0] linalg_svd_0, float[0] linalg_svd_1, float[0,0] linalg_svd_2)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {2, 0},
+          int64[1] val_2 = {0},
+          int64[2] val_3 = {0, 0}
+        >
+        {
+          linalg_svd_0 = Expand (val_0, val_1)
+          linalg_svd_1 = Expand (val_0, val_2)
+          linalg_svd_2 = Expand (val_0, val_3)
+        }
+        ");
     }
 }

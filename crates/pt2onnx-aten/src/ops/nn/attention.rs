@@ -101,6 +101,7 @@ struct Settings {
 }
 
 impl AttentionArgs {
+    /// [`attend`] with these arguments.
     fn attend(&self, cx: &Cx) -> Lowered<Attention> {
         let settings = Settings {
             mask: self.attn_mask.or(self.attn_bias),
@@ -297,4 +298,70 @@ fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
     }
     let x = norm(cx.add(x, attention(x)?), args.norm_weight_1, args.norm_bias_1);
     Ok(norm(cx.add(x, network(x)), args.norm_weight_2, args.norm_bias_2))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn causal_attention_of_grouped_heads() {
+        check!("aten.scaled_dot_product_attention(q: f32[1, 4, s0, 8], k: f32[1, 2, s0, 8], v: f32[1, 2, s0, 8], is_causal = True, enable_gqa = True) -> f32[1, 4, s0, 8]", @"
+        (float[1,4,s0,8] q, float[1,2,s0,8] k, float[1,2,s0,8] v) => (float[1,4,s0,8] scaled_dot_product_attention)
+        <
+          int64[1] val_0 = {2},
+          int64[5] val_1 = {1, 1, 2, 1, 1},
+          int64[4] val_2 = {1, 4, -1, 8},
+          float val_3 = {0.35355338},
+          int64 val_4 = {0},
+          int64[0] val_5 = {},
+          int64 val_6 = {1},
+          int64[1] val_7 = {1},
+          float val_8 = {-inf}
+        >
+        {
+          val_9 = Unsqueeze (k, val_0)
+          val_10 = Expand (val_9, val_1)
+          val_11 = Reshape (val_10, val_2)
+          val_12 = Unsqueeze (v, val_0)
+          val_13 = Expand (val_12, val_1)
+          val_14 = Reshape (val_13, val_2)
+          val_15 = Mul (q, val_3)
+          val_16 = Transpose <perm: ints = [0, 1, 3, 2]> (val_11)
+          val_17 = MatMul (val_15, val_16)
+          val_18 = Shape <start: int = 2, end: int = 3> (q)
+          val_19 = Reshape (val_18, val_5)
+          val_20 = Range (val_4, val_19, val_6)
+          val_21 = Unsqueeze (val_20, val_7)
+          val_22 = Range (val_4, val_19, val_6)
+          val_23 = GreaterOrEqual (val_21, val_22)
+          val_24 = Where (val_23, val_17, val_8)
+          val_25 = Softmax (val_24)
+          scaled_dot_product_attention = MatMul (val_25, val_14)
+        }
+        ");
+    }
+
+    #[test]
+    fn masked_rows_are_zero() {
+        check!("aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]", @"
+        (float16[1,1,4,8] q, float16[1,1,4,8] k, float16[1,1,4,8] v, bool[4,4] mask) => (float16[1,1,4,8] scaled_dot_product_attention)
+        <
+          float16 val_0 = {0.35351563},
+          float val_1 = {-inf},
+          float val_2 = {0.0}
+        >
+        {
+          val_3 = Mul (q, val_0)
+          val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+          val_5 = MatMul (val_3, val_4)
+          val_6 = Cast <to: int = 1> (val_5)
+          val_7 = Where (mask, val_6, val_1)
+          val_8 = Softmax (val_7)
+          val_9 = Where (mask, val_8, val_2)
+          val_10 = Cast <to: int = 10> (val_9)
+          scaled_dot_product_attention = MatMul (val_10, v)
+        }
+        ");
+    }
 }

@@ -80,6 +80,7 @@ struct Options {
     output_padding: Option<Vec<i64>>,
 }
 
+/// Zeros around the input.
 enum Padding {
     /// Begin and end.
     Known(Vec<(i64, i64)>),
@@ -221,4 +222,49 @@ fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered 
     let result =
         cx.conv(cx.transpose(x, &[1, 2, 0]), cx.transpose(weight, &[2, 1, 0]), bias, options);
     Ok(cx.transpose(result, &[2, 0, 1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn same_padding_of_a_kernel_of_unknown_size() {
+        check!("aten.conv1d.padding(x: f32[2, 3, 16], w: f32[4, 3, s0], None, [1], 'same') -> f32[2, 4, 16]", @"
+        (float[2,3,16] x, float[4,3,s0] w) => (float[2,4,16] conv1d)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {2},
+          int64[2] val_2 = {0, 0}
+        >
+        {
+          val_3 = Shape <start: int = 2, end: int = 3> (w)
+          val_4 = Sub (val_3, val_0)
+          val_5 = Mod (val_4, val_1)
+          val_6 = Sub (val_4, val_5)
+          val_7 = Div (val_6, val_1)
+          val_8 = Sub (val_3, val_7)
+          val_9 = Sub (val_8, val_0)
+          val_10 = Concat <axis: int = 0> (val_7, val_9)
+          val_11 = Concat <axis: int = 0> (val_2, val_7, val_2, val_9)
+          val_12 = Pad (x, val_11)
+          conv1d = Conv <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [1]> (val_12, w)
+        }
+        ");
+    }
+
+    #[test]
+    fn output_padding_is_less_padding() {
+        check!("aten.conv_transpose1d(x: f32[3, 16], w: f32[3, 4, 3], None, [2], [1], [1]) -> f32[4, 32]", @"
+        (float[3,16] x, float[3,4,3] w) => (float[4,32] conv_transpose1d)
+        <
+          int64[1] val_0 = {0}
+        >
+        {
+          val_1 = Unsqueeze (x, val_0)
+          val_2 = ConvTranspose <dilations: ints = [1], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
+          conv_transpose1d = Squeeze (val_2, val_0)
+        }
+        ");
+    }
 }

@@ -1,4 +1,4 @@
-//! Dropout: nothing in evaluation, in training a random mask of `RandomUniformLike`.
+//! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that an element is dropped.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
 use pt2onnx_ir::{Value, attrs};
@@ -13,14 +13,14 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::native_dropout, native_dropout),
 ];
 
-/// True with probability `1 - p`, of that shape.
+/// A mask of that shape, each element true with probability `1 - p`: `RandomUniformLike`.
 fn keep(cx: &Cx, shape: &[Expr], p: f64) -> Value {
     let like = cx.full(shape, 0, DType::F32);
     let uniform = cx.random_uniform_like(like, attrs::RandomUniformLike::default());
     cx.greater_or_equal(uniform, p)
 }
 
-/// One choice per channel: sizes from dimension 2 on are 1.
+/// The shape of a mask with one element for each channel: sizes from dimension 2 on are 1.
 fn per_channel(cx: &Cx, x: Value) -> Vec<Expr> {
     let sizes = cx.shape(x).into_iter().enumerate();
     sizes.map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect()
@@ -32,7 +32,7 @@ fn scaled(cx: &Cx, x: Value, mask: Value, p: f64) -> Value {
     cx.select(mask, cx.mul(x, scale), 0)
 }
 
-/// `Dropout`, whose mask is true where elements are kept.
+/// `Dropout` and its mask, which is true where elements are kept.
 fn random(cx: &Cx, x: Value, p: f64) -> [Value; 2] {
     let ratio = cx.scalar(p, DType::F32);
     let training = cx.scalar(true, DType::Bool);
@@ -41,15 +41,17 @@ fn random(cx: &Cx, x: Value, p: f64) -> [Value; 2] {
     [outputs[0], outputs[1]]
 }
 
+/// Each element dropped with probability `p`, the others divided by `1 - p`.
 fn dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
-        // `Dropout` knows no ratio of 1.
+        // `Dropout` does not allow a ratio of 1.
         true if p < 1.0 => random(cx, x, p)[0],
         true => scaled(cx, x, keep(cx, &cx.shape(x), p), p),
         false => x,
     })
 }
 
+/// [`dropout`] of whole channels.
 fn feature_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
         true => scaled(cx, x, keep(cx, &per_channel(cx, x), p), p),
@@ -57,7 +59,7 @@ fn feature_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     })
 }
 
-/// The mask comes out, too; without a flag it is training.
+/// [`dropout`] and its mask. If `train` is not given, it is true.
 fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Value; 2]> {
     let shape = cx.shape(x);
     if train == Some(false) || p == 0.0 {
@@ -70,8 +72,8 @@ fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Va
     Ok([scaled(cx, x, mask, p), mask])
 }
 
-/// What is dropped becomes SELU's limit `-alpha'`, and an affine map keeps mean and variance
-/// (Klambauer et al., Self-Normalizing Neural Networks, 2017).
+/// `a * y + a * p * alpha'` where `y` is `x`, or `-alpha'` (the limit of SELU) where dropped. `a = 1 / sqrt((alpha'^2 p + 1) (1 - p))`
+/// keeps mean 0 and variance 1 (Klambauer et al., Self-Normalizing Neural Networks, 2017). A mask has the given shape.
 fn alpha_dropout_of(cx: &Cx, x: Value, shape: &[Expr], p: f64) -> Value {
     const ALPHA: f64 = 1.7580993408473766;
     if p >= 1.0 {
@@ -82,6 +84,7 @@ fn alpha_dropout_of(cx: &Cx, x: Value, shape: &[Expr], p: f64) -> Value {
     cx.add(cx.mul(kept, a), a * ALPHA * p)
 }
 
+/// [`alpha_dropout_of`] each element.
 fn alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
         true => alpha_dropout_of(cx, x, &cx.shape(x), p),
@@ -89,6 +92,7 @@ fn alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     })
 }
 
+/// [`alpha_dropout_of`] whole channels.
 fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
         true => alpha_dropout_of(cx, x, &per_channel(cx, x), p),
@@ -96,10 +100,52 @@ fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     })
 }
 
-/// Of complex tensors, whose parts are dropped together, in evaluation only.
+/// Dropout of complex tensors in evaluation. In training it is an error: both parts would need one mask.
 fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
     match train && p > 0.0 {
         true => Err(LowerError::unsupported("dropout of complex tensors in training mode")),
         false => Ok(pairs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn evaluation_keeps_the_input() {
+        check!("aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])", @"
+        (float[4] x) => (float[4] native_dropout_0, bool[4] native_dropout_1)
+        <
+          bool val_0 = {1},
+          int64[1] val_1 = {4}
+        >
+        {
+          native_dropout_1 = Expand (val_0, val_1)
+          native_dropout_0 = Identity (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn one_choice_for_each_channel() {
+        check!("aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]", @"
+        (float[s0,3,4] x) => (float[s0,3,4] feature_dropout)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {3, 1},
+          float val_2 = {0.25},
+          float val_3 = {1.3333334}
+        >
+        {
+          val_4 = Shape <start: int = 0, end: int = 1> (x)
+          val_5 = Concat <axis: int = 0> (val_4, val_1)
+          val_6 = Expand (val_0, val_5)
+          val_7 = RandomUniformLike (val_6)
+          val_8 = GreaterOrEqual (val_7, val_2)
+          val_9 = Mul (x, val_3)
+          feature_dropout = Where (val_8, val_9, val_0)
+        }
+        ");
     }
 }

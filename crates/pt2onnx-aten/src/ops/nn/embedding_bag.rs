@@ -117,3 +117,47 @@ fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type:
     let rows = cx.gather(shortened, cx.squeeze(flat, &[1]), 0);
     Ok(cx.scatter_nd(x, flat, rows, attrs::ScatterND::default()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn means_without_padding() {
+        check!("aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]", @r#"
+        (float[10,4] w, int64[6] i, int64[3] o) => (float[2,4] embedding_bag)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {2},
+          int64[6,1] val_2 = {0, 1, 2, 3, 4, 5},
+          int64[1] val_3 = {1},
+          int64 val_4 = {1},
+          int64 val_5 = {9},
+          float val_6 = {0.0},
+          int64[2] val_7 = {2, 4},
+          float val_8 = {1.0},
+          int64[2] val_9 = {6, 1},
+          int64[2] val_10 = {2, 1}
+        >
+        {
+          val_11 = Slice (o, val_0, val_1, val_0)
+          val_12 = LessOrEqual (val_11, val_2)
+          val_13 = Cast <to: int = 7> (val_12)
+          val_14 = ReduceSum <keepdims: int = 1> (val_13, val_3)
+          val_15 = Sub (val_14, val_4)
+          val_16 = Equal (i, val_5)
+          val_17 = Unsqueeze (val_16, val_3)
+          val_18 = Gather <axis: int = 0> (w, i)
+          val_19 = Where (val_17, val_6, val_18)
+          val_20 = Expand (val_6, val_7)
+          val_21 = ScatterND <reduction: string = "add"> (val_20, val_15, val_19)
+          val_22 = Expand (val_8, val_9)
+          val_23 = Where (val_17, val_6, val_22)
+          val_24 = Expand (val_6, val_10)
+          val_25 = ScatterND <reduction: string = "add"> (val_24, val_15, val_23)
+          val_26 = Max (val_25, val_8)
+          embedding_bag = Div (val_21, val_26)
+        }
+        "#);
+    }
+}

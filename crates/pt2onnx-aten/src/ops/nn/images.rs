@@ -174,3 +174,44 @@ fn channel_shuffle(cx: &Cx, x: Value, groups: i64) -> Lowered {
     let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..cx.rank(split)).collect();
     Ok(cx.reshape(cx.transpose(split, &perm), &shape))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn pixels_of_images_without_a_batch() {
+        check!("aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]", @r#"
+        (float[8,s0,5] x) => (float[2,"2*s0",10] pixel_shuffle)
+        <
+          int64[5] val_0 = {2, 2, 2, -1, 5},
+          int64[3] val_1 = {2, -1, 10}
+        >
+        {
+          val_2 = Reshape (x, val_0)
+          val_3 = Transpose <perm: ints = [0, 3, 1, 4, 2]> (val_2)
+          pixel_shuffle = Reshape (val_3, val_1)
+        }
+        "#);
+    }
+
+    #[test]
+    fn windows_as_columns() {
+        check!("aten.im2col(x: f32[1, 2, 4, 5], [2, 2], [1, 1], [1, 0], [2, 1]) -> f32[1, 8, 12]", @"
+        (float[1,2,4,5] x) => (float[1,8,12] im2col)
+        <
+          int64[8] val_0 = {0, 0, 1, 0, 0, 0, 1, 0},
+          int64[2,3] val_1 = {0, 2, 4, 1, 3, 5},
+          int64[2,4] val_2 = {0, 1, 2, 3, 1, 2, 3, 4},
+          int64[3] val_3 = {1, 8, 12}
+        >
+        {
+          val_4 = Pad (x, val_0)
+          val_5 = Gather <axis: int = 2> (val_4, val_1)
+          val_6 = Gather <axis: int = 4> (val_5, val_2)
+          val_7 = Transpose <perm: ints = [0, 1, 2, 4, 3, 5]> (val_6)
+          im2col = Reshape (val_7, val_3)
+        }
+        ");
+    }
+}

@@ -329,3 +329,40 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
     cx.set_type(result, pt2onnx_ir::Type::tensor(cx.dtype(x), shape));
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn factors_of_a_dynamic_size() {
+        check!("aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]", @r#"
+        (float[1,3,s0,8] x) => (float[1,3,"2*s0",16] upsample_bilinear2d)
+        <
+          float[2] val_0 = {2.0, 2.0}
+        >
+        {
+          upsample_bilinear2d = Resize <axes: ints = [2, 3], mode: string = "linear"> (x, "", val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn bytes_are_rounded_after_each_dimension() {
+        check!("aten.upsample_bilinear2d(x: u8[1, 1, 2, 3], [2, 2], False) -> u8[1, 1, 2, 2]", @"
+        (uint8[1,1,2,3] x) => (uint8[1,1,2,2] upsample_bilinear2d)
+        <
+          double[3,2] val_0 = {0.75, 0.0, 0.25, 0.25, 0.0, 0.75},
+          float val_1 = {0.5}
+        >
+        {
+          val_2 = Cast <to: int = 1> (x)
+          val_3 = Cast <to: int = 1> (val_0)
+          val_4 = MatMul (val_2, val_3)
+          val_5 = Add (val_4, val_1)
+          val_6 = Floor (val_5)
+          upsample_bilinear2d = Cast <to: int = 2> (val_6)
+        }
+        ");
+    }
+}

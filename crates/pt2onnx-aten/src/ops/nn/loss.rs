@@ -238,3 +238,44 @@ fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
     }
     reduced(cx, hinge(cx, cx.sub(cx.add(near, args.margin), far)), args.reduction)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn types_are_promoted() {
+        check!("aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]", @"
+        (float[s0] x, int64[s0] y) => (float mse_loss)
+        {
+          val_0 = Cast <to: int = 1> (y)
+          val_1 = Sub (x, val_0)
+          val_2 = Mul (val_1, val_1)
+          mse_loss = ReduceMean <keepdims: int = 0> (val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn logarithms_are_bounded() {
+        check!("aten.binary_cross_entropy(x: f32[4], y: f32[4], None, 2) -> f32[]", @"
+        (float[4] x, float[4] y) => (float binary_cross_entropy)
+        <
+          float val_0 = {1.0},
+          float val_1 = {-100.0}
+        >
+        {
+          val_2 = Sub (y, val_0)
+          val_3 = Sub (val_0, x)
+          val_4 = Log (val_3)
+          val_5 = Max (val_4, val_1)
+          val_6 = Mul (val_2, val_5)
+          val_7 = Log (x)
+          val_8 = Max (val_7, val_1)
+          val_9 = Mul (y, val_8)
+          val_10 = Sub (val_6, val_9)
+          binary_cross_entropy = ReduceSum <keepdims: int = 0> (val_10)
+        }
+        ");
+    }
+}

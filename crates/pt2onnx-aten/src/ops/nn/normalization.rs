@@ -397,3 +397,82 @@ fn complex_rms_norm(
     let result = x.mul(cx, root.reciprocal(cx));
     Ok(weight.map_or(result, |w| result.mul(cx, w)).value(cx))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn statistics_of_the_batch() {
+        check!("aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])", @"
+        (float16[s0,8] x) => (float16[s0,8] native_layer_norm_0, float16[s0,1] native_layer_norm_1, float16[s0,1] native_layer_norm_2)
+        <
+          float16 val_0 = {1.0},
+          int64[1] val_1 = {8},
+          int64[1] val_2 = {1},
+          float val_3 = {1e-5}
+        >
+        {
+          val_4 = Expand (val_0, val_1)
+          native_layer_norm_0 = LayerNormalization (x, val_4)
+          val_5 = Cast <to: int = 1> (x)
+          val_6 = ReduceMean <keepdims: int = 1> (val_5, val_2)
+          val_7 = Sub (val_5, val_6)
+          val_8 = Mul (val_7, val_7)
+          val_9 = ReduceMean <keepdims: int = 0> (val_8, val_2)
+          val_10 = Squeeze (val_6, val_2)
+          val_11 = Unsqueeze (val_10, val_2)
+          native_layer_norm_1 = Cast <to: int = 10> (val_11)
+          val_12 = Add (val_9, val_3)
+          val_13 = Sqrt (val_12)
+          val_14 = Reciprocal (val_13)
+          val_15 = Unsqueeze (val_14, val_2)
+          native_layer_norm_2 = Cast <to: int = 10> (val_15)
+        }
+        ");
+    }
+
+    #[test]
+    fn running_statistics() {
+        check!("aten._native_batch_norm_legit_no_training(x: f32[s0, 3, 4], None, None, m: f32[3], v: f32[3], 0.1, 1e-05) -> (f32[s0, 3, 4], f32[0], f32[0])", @"
+        (float[s0,3,4] x, float[3] m, float[3] v) => (float[s0,3,4] _native_batch_norm_legit_no_training_0, float[0] _native_batch_norm_legit_no_training_1, float[0] _native_batch_norm_legit_no_training_2)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {3},
+          float val_2 = {0.0},
+          int64[1] val_3 = {0}
+        >
+        {
+          val_4 = Expand (val_0, val_1)
+          val_5 = Expand (val_2, val_1)
+          _native_batch_norm_legit_no_training_0 = BatchNormalization (x, val_4, val_5, m, v)
+          _native_batch_norm_legit_no_training_1 = Expand (val_2, val_3)
+          _native_batch_norm_legit_no_training_2 = Expand (val_2, val_3)
+        }
+        ");
+    }
+
+    #[test]
+    fn channels_have_scales_groups_do_not() {
+        check!("aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]", @"
+        (float[2,4,s0] x, float[4] w) => (float[2,4,s0] group_norm)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {2},
+          float val_2 = {0.0},
+          int64[3] val_3 = {2, 2, -1},
+          int64[3] val_4 = {2, 4, -1},
+          int64[2] val_5 = {4, 1}
+        >
+        {
+          val_6 = Expand (val_0, val_1)
+          val_7 = Expand (val_2, val_1)
+          val_8 = Reshape (x, val_3)
+          val_9 = InstanceNormalization (val_8, val_6, val_7)
+          val_10 = Reshape (val_9, val_4)
+          val_11 = Reshape (w, val_5)
+          group_norm = Mul (val_10, val_11)
+        }
+        ");
+    }
+}

@@ -433,3 +433,64 @@ fn fractional_max_pool(
     }
     Ok(largest(cx, x, &spatial, &positions, lead))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn indices_count_through_a_channel() {
+        check!("aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])", @r#"
+        (float[3,s0,8] x) => (float[3,"(s0//2)",4] max_pool2d_with_indices_0, int64[3,"(s0//2)",4] max_pool2d_with_indices_1)
+        <
+          int64[1] val_0 = {0}
+        >
+        {
+          val_1 = Unsqueeze (x, val_0)
+          val_2, val_3 = MaxPool <kernel_shape: ints = [2, 2], dilations: ints = [1, 1], pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_1)
+          val_4 = Shape <start: int = 2> (val_1)
+          val_5 = ReduceProd <keepdims: int = 0> (val_4)
+          val_6 = Mod (val_3, val_5)
+          max_pool2d_with_indices_0 = Squeeze (val_2, val_0)
+          max_pool2d_with_indices_1 = Squeeze (val_6, val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn windows_of_several_sizes() {
+        check!("aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]", @"
+        (float16[1,2,5] x) => (float16[1,2,3] adaptive_avg_pool1d)
+        <
+          double[5,3] val_0 = {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          val_2 = Cast <to: int = 1> (val_0)
+          val_3 = MatMul (val_1, val_2)
+          adaptive_avg_pool1d = Cast <to: int = 10> (val_3)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_given_divisor() {
+        check!("aten.avg_pool2d(x: f32[1, 2, 4, 4], [2, 2], [], 0, False, True, 3) -> f32[1, 2, 2, 2]", @"
+        (float[1,2,4,4] x) => (float[1,2,2,2] avg_pool2d)
+        <
+          float val_0 = {1.0},
+          int64[4] val_1 = {1, 1, 2, 2},
+          int64[4] val_2 = {2, 1, 4, 4},
+          float val_3 = {3.0},
+          int64[4] val_4 = {1, 2, 2, 2}
+        >
+        {
+          val_5 = Expand (val_0, val_1)
+          val_6 = Reshape (x, val_2)
+          val_7 = Conv <pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_6, val_5)
+          val_8 = Div (val_7, val_3)
+          avg_pool2d = Reshape (val_8, val_4)
+        }
+        ");
+    }
+}

@@ -302,6 +302,7 @@ fn fake_quant_per_channel(cx: &Cx, args: QuantizeRowsArgs) -> Lowered {
 }
 
 impl QuantizeRowsArgs {
+    /// How these arguments map numbers to integers.
     fn mapping(&self) -> Mapping {
         Mapping {
             scale: self.scales,
@@ -456,4 +457,48 @@ fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]>
     let zero_point = cx.select(cx.greater(error, 0.0), cx.sub(min, low), cx.sub(max, high));
     let held = cx.clamp(zero_point, Some(Scalar::Float(min)), Some(Scalar::Float(max)));
     cast_to_recorded(cx, [scale, cx.round(held)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn a_narrow_range_is_clamped() {
+        check!("quantized_decomposed.quantize_per_tensor(x: f32[s0], 0.5, 3, -127, 127, torch.int8) -> i8[s0]", @"
+        (float[s0] x) => (int8[s0] quantize_per_tensor)
+        <
+          float val_0 = {0.5},
+          int64 val_1 = {3},
+          int8 val_2 = {-127}
+        >
+        {
+          val_3 = Cast <to: int = 3> (val_1)
+          val_4 = QuantizeLinear (x, val_0, val_3)
+          quantize_per_tensor = Clip (val_4, val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn four_bits_by_the_formula() {
+        check!("aten.fake_quantize_per_channel_affine(x: f32[s0, 3], s: f32[3], z: i32[3], 1, -8, 7) -> f32[s0, 3]", @"
+        (float[s0,3] x, float[3] s, int32[3] z) => (float[s0,3] fake_quantize_per_channel_affine)
+        <
+          float val_0 = {-8.0},
+          float val_1 = {7.0}
+        >
+        {
+          val_2 = Reciprocal (s)
+          val_3 = Mul (x, val_2)
+          val_4 = Cast <to: int = 1> (z)
+          val_5 = Add (val_3, val_4)
+          val_6 = Round (val_5)
+          val_7 = Clip (val_6, val_0, val_1)
+          val_8 = Cast <to: int = 1> (z)
+          val_9 = Sub (val_7, val_8)
+          fake_quantize_per_channel_affine = Mul (val_9, s)
+        }
+        ");
+    }
 }

@@ -101,8 +101,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Where PyTorch's weights have the gates in ONNX's order. PyTorch orders them input, forget, cell, output (ONNX: input, output, forget, cell) and
-    /// reset, update, new (ONNX: update, reset, new).
+    /// Where PyTorch's weights have the gates that ONNX has first, second, and so on. PyTorch orders an LSTM's gates input, forget, cell,
+    /// output (ONNX: input, output, forget, cell) and a GRU's gates reset, update, new (ONNX: update, reset, new).
     fn gates(self) -> &'static [i64] {
         match self {
             Kind::Lstm => &[0, 3, 1, 2],
@@ -375,4 +375,54 @@ fn fused_gru_cell(
     let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
     let next = gru_gates(cx, biased(input, input_bias), biased(hidden, hidden_bias), h);
     Ok([Some(next), None].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn gates_in_the_order_of_onnx() {
+        check!("aten.gru.input(x: f32[5, 1, 3], h: f32[1, 1, 2], [wi: f32[6, 3], wh: f32[6, 2]], False, 1, 0.0, False, False, False) -> (f32[5, 1, 2], f32[1, 1, 2])", @r#"
+        (float[5,1,3] x, float[1,1,2] h, float[6,3] wi, float[6,2] wh) => (float[5,1,2] gru_0, float[1,1,2] gru_1)
+        <
+          int64[6] val_0 = {2, 3, 0, 1, 4, 5},
+          int64[1] val_1 = {0},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 0> (wi, val_0)
+          val_4 = Unsqueeze (val_3, val_1)
+          val_5 = Gather <axis: int = 0> (wh, val_0)
+          val_6 = Unsqueeze (val_5, val_1)
+          val_7, gru_1 = GRU <hidden_size: int = 2, linear_before_reset: int = 1> (x, val_4, val_6, "", "", h)
+          gru_0 = Squeeze (val_7, val_2)
+        }
+        "#);
+    }
+
+    #[test]
+    fn one_step() {
+        check!("aten.lstm_cell(x: f32[s0, 3], [h: f32[s0, 2], c: f32[s0, 2]], wi: f32[8, 3], wh: f32[8, 2]) -> (f32[s0, 2], f32[s0, 2])", @"
+        (float[s0,3] x, float[s0,2] h, float[s0,2] c, float[8,3] wi, float[8,2] wh) => (float[s0,2] lstm_cell_0, float[s0,2] lstm_cell_1)
+        <
+          int64[4] val_0 = {2, 2, 2, 2}
+        >
+        {
+          val_1 = Gemm <transB: int = 1> (x, wi)
+          val_2 = Gemm <transB: int = 1> (h, wh)
+          val_3 = Add (val_1, val_2)
+          val_4, val_5, val_6, val_7 = Split <axis: int = 1> (val_3, val_0)
+          val_8 = Sigmoid (val_4)
+          val_9 = Sigmoid (val_5)
+          val_10 = Sigmoid (val_7)
+          val_11 = Mul (val_9, c)
+          val_12 = Tanh (val_6)
+          val_13 = Mul (val_8, val_12)
+          lstm_cell_1 = Add (val_11, val_13)
+          val_14 = Tanh (lstm_cell_1)
+          lstm_cell_0 = Mul (val_10, val_14)
+        }
+        ");
+    }
 }

@@ -369,3 +369,55 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
     };
     Ok(cx.concat(&pieces, axis))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn bools_are_summed_as_int64() {
+        check!("aten.cumsum(x: b8[s0, 3], -1) -> i64[s0, 3]", @"
+        (bool[s0,3] x) => (int64[s0,3] cumsum)
+        <
+          int64 val_0 = {1}
+        >
+        {
+          val_1 = Cast <to: int = 7> (x)
+          cumsum = CumSum (val_1, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_gradient_is_one_sided_at_the_edges() {
+        check!("aten.gradient.scalarint(x: f32[5], spacing = 2.0) -> [f32[5]]", @"
+        (float[5] x) => (float[5] gradient_0)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {4},
+          int64[1] val_4 = {2},
+          int64[1] val_5 = {5},
+          float val_6 = {4.0},
+          float val_7 = {2.0}
+        >
+        {
+          val_8 = Slice (x, val_0, val_1, val_0)
+          val_9 = Slice (x, val_2, val_3, val_0)
+          val_10 = Slice (x, val_4, val_5, val_0)
+          val_11 = Sub (val_10, val_8)
+          val_12 = Div (val_11, val_6)
+          val_13 = Slice (x, val_0, val_2, val_0)
+          val_14 = Slice (x, val_2, val_4, val_0)
+          val_15 = Sub (val_14, val_13)
+          val_16 = Div (val_15, val_7)
+          val_17 = Slice (x, val_1, val_3, val_0)
+          val_18 = Slice (x, val_3, val_5, val_0)
+          val_19 = Sub (val_18, val_17)
+          val_20 = Div (val_19, val_7)
+          gradient_0 = Concat <axis: int = 0> (val_16, val_12, val_20)
+        }
+        ");
+    }
+}

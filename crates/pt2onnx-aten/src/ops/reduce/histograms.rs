@@ -238,3 +238,60 @@ fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, densit
     let share = cx.div(counts, total(cx, counts));
     widths.fold(share, |share, width| cx.div(share, width))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn there_are_as_many_counts_as_asked_for() {
+        check!("aten.bincount(x: i64[s0], None, 4) -> i64[u0]", @r#"
+        (int64[s0] x) => (int64[u0] bincount)
+        <
+          int64[1] val_0 = {3},
+          int64[1] val_1 = {0},
+          int64 val_2 = {1},
+          int64 val_3 = {0}
+        >
+        {
+          val_4 = Concat <axis: int = 0> (x, val_0)
+          val_5 = ReduceMax <keepdims: int = 1> (val_4, val_1)
+          val_6 = Shape <start: int = 0, end: int = 1> (x)
+          val_7 = Expand (val_2, val_6)
+          val_8 = Add (val_5, val_2)
+          val_9 = Expand (val_3, val_8)
+          bincount = ScatterElements <reduction: string = "add"> (val_9, x, val_7)
+        }
+        "#);
+    }
+
+    #[test]
+    fn elements_outside_of_the_range_do_not_count() {
+        check!("aten.histc(x: f32[s0], 4, 0, 1) -> f32[4]", @r#"
+        (float[s0] x) => (float[4] histc)
+        <
+          float val_0 = {0.0},
+          float val_1 = {1.0},
+          float val_2 = {4.0},
+          float val_3 = {3.0},
+          int64[1] val_4 = {4}
+        >
+        {
+          val_5 = Sub (x, val_0)
+          val_6 = Mul (val_5, val_2)
+          val_7 = Sub (val_1, val_0)
+          val_8 = Div (val_6, val_7)
+          val_9 = GreaterOrEqual (x, val_0)
+          val_10 = LessOrEqual (x, val_1)
+          val_11 = And (val_9, val_10)
+          val_12 = Floor (val_8)
+          val_13 = Min (val_12, val_3)
+          val_14 = Where (val_11, val_13, val_0)
+          val_15 = Cast <to: int = 7> (val_14)
+          val_16 = Cast <to: int = 1> (val_11)
+          val_17 = Expand (val_0, val_4)
+          histc = ScatterElements <reduction: string = "add"> (val_17, val_15, val_16)
+        }
+        "#);
+    }
+}

@@ -245,3 +245,57 @@ fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: f64) -> Lowered {
     let scale = cx.select(cx.greater(length, most), scale, 1.0);
     Ok(x.times(cx, scale).value(cx))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn without_an_order_a_norm_is_that_of_all_elements() {
+        check!("aten.linalg_norm(x: f32[2, 3]) -> f32[]", @"
+        (float[2,3] x) => (float linalg_norm)
+        {
+          linalg_norm = ReduceL2 <keepdims: int = 0> (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn two_dimensions_and_an_order_make_a_matrix_norm() {
+        check!("aten.linalg_norm(x: f32[s0, 2, 3], 1, [-2, -1]) -> f32[s0]", @"
+        (float[s0,2,3] x) => (float[s0] linalg_norm)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {2},
+          float val_2 = {NaN},
+          int64[2] val_3 = {1, 2}
+        >
+        {
+          val_4 = ReduceL1 <keepdims: int = 1> (x, val_0)
+          val_5 = ReduceMax <keepdims: int = 1> (val_4, val_1)
+          val_6 = IsNaN (val_4)
+          val_7 = ReduceMax <keepdims: int = 1> (val_6, val_1)
+          val_8 = Where (val_7, val_2, val_5)
+          linalg_norm = Squeeze (val_8, val_3)
+        }
+        ");
+    }
+
+    #[test]
+    fn euclidean_distances_are_cdist() {
+        check!("aten._euclidean_dist(a: f32[s0, 3], b: f32[2, 3]) -> f32[s0, 2]", @"
+        (float[s0,3] a, float[2,3] b) => (float[s0,2] _euclidean_dist)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {0},
+          int64[1] val_2 = {2}
+        >
+        {
+          val_3 = Unsqueeze (a, val_0)
+          val_4 = Unsqueeze (b, val_1)
+          val_5 = Sub (val_3, val_4)
+          _euclidean_dist = ReduceL2 <keepdims: int = 0> (val_5, val_2)
+        }
+        ");
+    }
+}

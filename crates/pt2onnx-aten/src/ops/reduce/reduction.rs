@@ -315,3 +315,57 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
     };
     Ok(reduce(cx, Reduction::Sum, diagonal, &[0], false))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn bools_are_summed_as_int64() {
+        check!("aten.sum(x: b8[s0, 3]) -> i64[]", @"
+        (bool[s0,3] x) => (int64 sum)
+        {
+          val_0 = Cast <to: int = 7> (x)
+          sum = ReduceSum <keepdims: int = 0> (val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn an_empty_list_of_dimensions_is_none_for_all() {
+        check!("aten.all.dims(x: f32[s0, 3], []) -> b8[s0, 3]", @"
+        (float[s0,3] x) => (bool[s0,3] all)
+        {
+          all = Cast <to: int = 9> (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn extremes_keep_nan() {
+        check!("aten.amax(x: f32[s0, 3], [1]) -> f32[s0]", @"
+        (float[s0,3] x) => (float[s0] amax)
+        <
+          int64[1] val_0 = {1},
+          float val_1 = {NaN}
+        >
+        {
+          val_2 = ReduceMax <keepdims: int = 0> (x, val_0)
+          val_3 = IsNaN (x)
+          val_4 = ReduceMax <keepdims: int = 0> (val_3, val_0)
+          amax = Where (val_4, val_1, val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn bools_are_ordered_as_bytes() {
+        check!("aten.argmin(x: b8[s0, 3], 1, True) -> i64[s0, 1]", @"
+        (bool[s0,3] x) => (int64[s0,1] argmin)
+        {
+          val_0 = Cast <to: int = 2> (x)
+          argmin = ArgMin <axis: int = 1> (val_0)
+        }
+        ");
+    }
+}

@@ -240,3 +240,62 @@ fn unique_consecutive(
     };
     Ok([Some(cx.compress(x, first, along(axis))), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn few_boundaries_are_all_compared() {
+        check!("aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]", @"
+        (float[s0] x, float[3] boundaries) => (int32[s0] bucketize)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (x, val_0)
+          val_2 = Greater (boundaries, val_1)
+          val_3 = Not (val_2)
+          val_4 = Cast <to: int = 7> (val_3)
+          val_5 = ReduceSum <keepdims: int = 0> (val_4, val_0)
+          bucketize = Cast <to: int = 6> (val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn many_boundaries_are_bisected() {
+        check!("aten.searchsorted.Scalar(sorted: f32[s0], 0.5, side = 'right') -> i64[]", @"
+        (float[s0] sorted) => (int64 searchsorted)
+        <
+          float val_0 = {0.5},
+          int64[0] val_1 = {},
+          int64[1] val_2 = {1},
+          int64 val_3 = {0},
+          int64 val_4 = {2},
+          int64 val_5 = {1},
+          bool val_6 = {1}
+        >
+        {
+          val_7 = Shape <start: int = 0, end: int = 1> (sorted)
+          val_8 = Reshape (val_7, val_1)
+          val_9 = Sub (val_7, val_2)
+          val_10 = Reshape (val_9, val_1)
+          val_27, searchsorted, val_28 = Loop <body: graph = body (int64 val_11, bool val_12, int64 val_13, int64 val_14, int64 val_15) => (bool val_26, int64 val_24, int64 val_23, int64 val_25)
+          {
+            val_16 = Add (val_14, val_15)
+            val_17 = Div (val_16, val_4)
+            val_18 = Min (val_17, val_10)
+            val_19 = Gather <axis: int = 0> (sorted, val_18)
+            val_20 = Greater (val_19, val_0)
+            val_21 = Add (val_17, val_5)
+            val_22 = Where (val_20, val_14, val_21)
+            val_23 = Min (val_22, val_15)
+            val_24 = Div (val_13, val_4)
+            val_25 = Where (val_20, val_17, val_15)
+            val_26 = Greater (val_24, val_3)
+          }> (val_8, val_6, val_8, val_3, val_8)
+        }
+        ");
+    }
+}

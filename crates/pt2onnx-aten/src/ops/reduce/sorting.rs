@@ -215,3 +215,60 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
         _ => cx.unsqueeze(found, &(several..rank + several).collect::<Vec<_>>()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn the_median_is_the_lower_one_in_the_middle() {
+        check!("aten.median.dim(x: i64[s0, 4], 1) -> (i64[s0], i64[s0])", @"
+        (int64[s0,4] x) => (int64[s0] median_0, int64[s0] median_1)
+        <
+          int64[1] val_0 = {2},
+          int64 val_1 = {1}
+        >
+        {
+          val_2, val_3 = TopK <axis: int = 1, largest: int = 0> (x, val_0)
+          median_0 = Gather <axis: int = 1> (val_2, val_1)
+          median_1 = Gather <axis: int = 1> (val_3, val_1)
+        }
+        ");
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        check!("aten.quantile.scalar(x: f32[5], 0.25) -> f32[]", @"
+        (float[5] x) => (float quantile)
+        <
+          float val_0 = {inf},
+          int64[1] val_1 = {5},
+          float[1] val_2 = {0.25},
+          int64 val_3 = {4},
+          float val_4 = {NaN},
+          int64[1] val_5 = {0}
+        >
+        {
+          val_6 = IsNaN (x)
+          val_7 = Where (val_6, val_0, x)
+          val_8, val_9 = TopK <axis: int = 0, largest: int = 0> (val_7, val_1)
+          val_10 = Cast <to: int = 1> (val_3)
+          val_11 = Mul (val_2, val_10)
+          val_12 = IsNaN (x)
+          val_13 = ReduceMax <keepdims: int = 1> (val_12)
+          val_14 = Floor (val_11)
+          val_15 = Cast <to: int = 7> (val_14)
+          val_16 = Gather <axis: int = 0> (val_8, val_15)
+          val_17 = Ceil (val_11)
+          val_18 = Cast <to: int = 7> (val_17)
+          val_19 = Gather <axis: int = 0> (val_8, val_18)
+          val_20 = Sub (val_11, val_14)
+          val_21 = Sub (val_19, val_16)
+          val_22 = Mul (val_20, val_21)
+          val_23 = Add (val_16, val_22)
+          val_24 = Where (val_13, val_4, val_23)
+          quantile = Squeeze (val_24, val_5)
+        }
+        ");
+    }
+}

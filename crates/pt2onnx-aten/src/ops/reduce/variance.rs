@@ -111,3 +111,46 @@ fn std_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
     let [var, mean] = var_mean(cx, args)?;
     Ok([cx.sqrt(var), mean])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn the_correction_never_makes_the_divisor_negative() {
+        check!("aten.var.correction(x: f32[s0, 3], [0], correction = 2) -> f32[3]", @"
+        (float[s0,3] x) => (float[3] var)
+        <
+          int64[1] val_0 = {0},
+          int64[0] val_1 = {},
+          float val_2 = {2.0},
+          float val_3 = {0.0}
+        >
+        {
+          val_4 = ReduceMean <keepdims: int = 1> (x, val_0)
+          val_5 = Shape <start: int = 0, end: int = 1> (x)
+          val_6 = Reshape (val_5, val_1)
+          val_7 = Cast <to: int = 1> (val_6)
+          val_8 = Sub (val_7, val_2)
+          val_9 = Max (val_8, val_3)
+          val_10 = Sub (x, val_4)
+          val_11 = ReduceSumSquare <keepdims: int = 0> (val_10, val_0)
+          var = Div (val_11, val_9)
+        }
+        ");
+    }
+
+    #[test]
+    fn without_correction_it_is_a_mean() {
+        check!("aten.std(x: f32[4], False) -> f32[]", @"
+        (float[4] x) => (float std)
+        {
+          val_0 = ReduceMean <keepdims: int = 1> (x)
+          val_1 = Sub (x, val_0)
+          val_2 = Mul (val_1, val_1)
+          val_3 = ReduceMean <keepdims: int = 0> (val_2)
+          std = Sqrt (val_3)
+        }
+        ");
+    }
+}

@@ -103,7 +103,7 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
         };
         match Tensor::from_slice(sizes, &mask) {
             Ok(mask) => return cx.constant(mask),
-            Err(error) => cx.fault(error.to_string()),
+            Err(error) => cx.report(error.to_string()),
         }
     }
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
@@ -133,4 +133,42 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
         return Err(LowerError::unsupported("a block matrix without blocks"));
     }
     set_recorded(cx, cx.concat(&padded, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn below_the_main_diagonal() {
+        check!("aten.diag_embed(x: f32[2, 3], -1) -> f32[2, 4, 4]", @"
+        (float[2,3] x) => (float[2,4,4] diag_embed)
+        <
+          int64[1] val_0 = {1},
+          int64[4] val_1 = {0, 0, 0, 1},
+          bool[1,4,4] val_2 = {0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0},
+          float val_3 = {0.0}
+        >
+        {
+          val_4 = Pad (x, val_1)
+          val_5 = Unsqueeze (val_4, val_0)
+          diag_embed = Where (val_2, val_5, val_3)
+        }
+        ");
+    }
+
+    #[test]
+    fn triangle_of_a_dynamic_offset() {
+        check!("{s0: VR[2, 9]} aten.tril(x: f32[s0, s0], n: Sym(s0)) -> f32[s0, s0]", @"
+        (float[s0,s0] x, int64 n) => (float[s0,s0] tril)
+        <
+          int64[0] val_0 = {}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (x)
+          val_2 = Reshape (val_1, val_0)
+          tril = Trilu <upper: int = 0> (x, val_2)
+        }
+        ");
+    }
 }

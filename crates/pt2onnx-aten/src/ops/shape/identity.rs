@@ -49,3 +49,25 @@ fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     };
     to_recorded(cx, cx.slice(padded, 0, &Expr::int(0), &numel, 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn missing_elements_are_zero() {
+        check!("aten.resize(x: f32[2, 3], [3, 3]) -> f32[3, 3]", @"
+        (float[2,3] x) => (float[3,3] resize)
+        <
+          int64[1] val_0 = {6},
+          int64[2] val_1 = {0, 3},
+          int64[2] val_2 = {3, 3}
+        >
+        {
+          val_3 = Reshape (x, val_0)
+          val_4 = Pad (val_3, val_1)
+          resize = Reshape (val_4, val_2)
+        }
+        ");
+    }
+}

@@ -1,4 +1,4 @@
-//! Tensors joined.
+//! Tensors joined along a dimension.
 
 use crate::math::shape::{pad_to, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
@@ -20,7 +20,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::vstack, vstack, parts),
 ];
 
-/// `Concat` in the tensors' common type. Empty vectors join anything, by an old habit of PyTorch's.
+/// `Concat` in the tensors' common type. As in PyTorch, empty vectors are left out, whatever the rank of the others.
 fn cat(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
     let empty = |t: &Value| cx.known_shape(*t).is_some_and(|s| s == [Expr::int(0)]);
     let rank = cx.out_shape()?.len();
@@ -51,19 +51,19 @@ fn stack(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
     joined(cx, &pieces, axis)
 }
 
-/// Side by side along the second dimension; numbers and vectors along the first.
+/// Joined along the second dimension; 0-d tensors and vectors along the first.
 fn hstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let rank = cx.out_shape()?.len();
     joined(cx, &at_least(cx, tensors, 1, |_| &[0]), usize::from(rank > 1))
 }
 
-/// One above the other; numbers and vectors are rows.
+/// Joined along the first dimension; 0-d tensors and vectors are rows.
 fn vstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let lead = |rank| if rank == 0 { &[0, 1][..] } else { &[0] };
     joined(cx, &at_least(cx, tensors, 2, lead), 0)
 }
 
-/// One behind the other along the third dimension.
+/// Joined along the third dimension.
 fn dstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let lead = |rank| match rank {
         0 => &[0, 1, 2][..],
@@ -73,13 +73,13 @@ fn dstack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     joined(cx, &at_least(cx, tensors, 3, lead), 2)
 }
 
-/// Side by side along the second dimension; numbers and vectors are columns.
+/// Joined along the second dimension; 0-d tensors and vectors are columns.
 fn column_stack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let lead = |rank| if rank == 0 { &[0, 1][..] } else { &[1] };
     joined(cx, &at_least(cx, tensors, 2, lead), 1)
 }
 
-/// Tensors of less than `rank` dimensions get those that `new` names for theirs.
+/// Each tensor of fewer than `rank` dimensions with the new dimensions that `new` gives for its rank.
 fn at_least(
     cx: &Cx,
     tensors: Vec<Value>,
@@ -93,14 +93,14 @@ fn at_least(
     tensors.into_iter().map(widened).collect()
 }
 
-/// All elements of all tensors in a row.
+/// The elements of all tensors as one vector.
 fn flatten_dense_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     let rows: Vec<Value> = tensors.iter().map(|&t| crate::math::shape::flat(cx, t)).collect();
     joined(cx, &rows, 0)
 }
 
-/// Each tensor is cut into `chunks` equal pieces along `dim` (zeros behind it fill the last), the pieces laid out as rows,
-/// and the rows of all tensors joined.
+/// Each tensor split into `chunks` equal pieces along `dim` (zeros fill the last), each piece flattened to a row, and the rows of all
+/// tensors joined.
 fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
     let rows = |&x: &Value| -> Lowered {
         let axis = cx.axis(x, dim)?;
@@ -115,4 +115,36 @@ fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
     let rows: Vec<Value> = tensors.iter().map(rows).collect::<Lowered<_>>()?;
     let axis = cx.out_shape()?.len().saturating_sub(1);
     joined(cx, &rows, axis)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn empty_vectors_are_left_out() {
+        check!("aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]", @r#"
+        (float[s0,2] x, float[0] y, int64[3,2] z) => (float["s0 + 3",2] cat)
+        {
+          val_0 = Cast <to: int = 1> (z)
+          cat = Concat <axis: int = 0> (x, val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn scalars_are_rows() {
+        check!("aten.vstack([x: f32[], y: f32[1]]) -> f32[2, 1]", @"
+        (float x, float[1] y) => (float[2,1] vstack)
+        <
+          int64[2] val_0 = {0, 1},
+          int64[1] val_1 = {0}
+        >
+        {
+          val_2 = Unsqueeze (x, val_0)
+          val_3 = Unsqueeze (y, val_1)
+          vstack = Concat <axis: int = 0> (val_2, val_3)
+        }
+        ");
+    }
 }

@@ -171,3 +171,38 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let axes: Vec<i64> = negative.iter().map(|(axis, ..)| *axis).collect();
     cx.slice_op(x, cx.ints(&starts), cx.ints(&stops), cx.ints(&axes), None)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn negative_pads_crop_after_mirroring() {
+        check!("aten.pad(x: f32[2, 5], [2, -1], 'reflect') -> f32[2, 6]", @r#"
+        (float[2,5] x) => (float[2,6] pad)
+        <
+          int64[1] val_0 = {1},
+          int64[4] val_1 = {0, 2, 0, 0},
+          int64[1] val_2 = {0},
+          int64[1] val_3 = {-1}
+        >
+        {
+          val_4 = Pad <mode: string = "reflect"> (x, val_1)
+          pad = Slice (val_4, val_2, val_3, val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn zero_needs_no_value() {
+        check!("aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]", @r#"
+        (float[s0] x) => (float["s0 + 3"] constant_pad_nd)
+        <
+          int64[2] val_0 = {1, 2}
+        >
+        {
+          constant_pad_nd = Pad (x, val_0)
+        }
+        "#);
+    }
+}

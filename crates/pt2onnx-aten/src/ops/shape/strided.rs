@@ -1,4 +1,4 @@
-//! Views by strides: ONNX has no storage, so the elements are found by their places in the tensor's own.
+//! Views by strides. ONNX has no storage, so places in the storage become indices into the tensor's own elements.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, op::op};
@@ -12,7 +12,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::as_strided_scatter, as_strided_scatter, parts),
 ];
 
-/// A tensor and how its elements lie in its storage.
+/// A tensor, and the strides and offset that its elements have in its storage.
 struct Strided {
     x: Value,
     strides: Vec<Expr>,
@@ -41,7 +41,7 @@ impl FromArg for Strided {
 /// Size and stride of each dimension of a view.
 type Layout = Vec<(Expr, Expr)>;
 
-/// `Gather` of the elements at the view's places in the storage.
+/// The view of the storage with that size, stride and offset: a `Gather`, or a `Slice` if the view is contiguous.
 fn as_strided(
     cx: &Cx,
     this: Strided,
@@ -60,7 +60,7 @@ fn as_strided(
     set_recorded(cx, cx.gather(elements, places(cx, &layout, &first), 0))
 }
 
-/// `ScatterElements` of `source` to the view's places in the storage.
+/// The tensor with `source` written to a view of its storage: `ScatterElements`.
 fn as_strided_scatter(
     cx: &Cx,
     this: Strided,
@@ -85,7 +85,7 @@ fn as_strided_scatter(
     Ok(cx.transpose(cx.reshape(written, &cx.shape(stored)), &back))
 }
 
-/// The dimensions from the widest stride to the narrowest: in that order the tensor's elements lie one behind the other.
+/// The dimensions by descending stride: permuted so, the tensor is contiguous. It is an error if its elements do not fill its storage.
 fn storage_order(cx: &Cx, this: &Strided) -> Lowered<Vec<usize>> {
     let shape = cx.shape(this.x);
     let gaps = || {
@@ -111,7 +111,8 @@ fn storage_order(cx: &Cx, this: &Strided) -> Lowered<Vec<usize>> {
     Ok(order)
 }
 
-/// The view's layout, and its first element's place among the tensor's own.
+/// The view's layout, and the index of its first element among the tensor's own. It is an error if the view has elements that the
+/// tensor does not have.
 fn view(
     cx: &Cx,
     this: &Strided,
@@ -133,14 +134,14 @@ fn view(
     Ok((layout, first))
 }
 
-/// The number of elements, if they lie one behind the other.
+/// The number of elements, if the layout is contiguous.
 fn contiguous(layout: &Layout) -> Option<Expr> {
     layout.iter().rev().try_fold(Expr::int(1), |expected, (size, stride)| {
         (size.as_int() == Some(1) || *stride == expected).then(|| expected * size)
     })
 }
 
-/// The places of a view's elements: `first` and the sum of index times stride along each dimension.
+/// The indices of a view's elements: `first` plus the sum of index times stride along each dimension.
 fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
     let number = |e: &Expr| e.as_int();
     let known: Option<Vec<(i64, i64)>> =
@@ -171,4 +172,22 @@ fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
         sum = cx.add(sum, broadcast_along(cx, steps, axis, rank));
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn overlapping_windows() {
+        check!("aten.as_strided(x: f32[6], [2, 3], [2, 1], 1) -> f32[2, 3]", @"
+        (float[6] x) => (float[2,3] as_strided)
+        <
+          int64[2,3] val_0 = {1, 2, 3, 3, 4, 5}
+        >
+        {
+          as_strided = Gather <axis: int = 0> (x, val_0)
+        }
+        ");
+    }
 }

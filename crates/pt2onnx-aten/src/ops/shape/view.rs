@@ -12,10 +12,10 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_reshape_alias, reshape_2, parts),
-    op!(aten::_reshape_alias_copy, reshape_2, parts),
-    op!(aten::_reshape_copy, reshape_1, parts),
-    op!(aten::_unsafe_view, reshape_1, parts),
+    op!(aten::_reshape_alias, reshape_by_two, parts),
+    op!(aten::_reshape_alias_copy, reshape_by_two, parts),
+    op!(aten::_reshape_copy, reshape, parts),
+    op!(aten::_unsafe_view, reshape, parts),
     op!(aten::adjoint, swap_last, complex = adjoint),
     op!(aten::atleast_1d, to_recorded, parts),
     op!(aten::atleast_1d_Sequence, all_to_recorded, parts),
@@ -28,7 +28,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::expand, expand, parts),
     op!(aten::expand_as, expand, complex = expand_as_complex),
     op!(aten::expand_copy, expand, parts),
-    op!(aten::flatten_using_ints, reshape_2, parts),
+    op!(aten::flatten_using_ints, reshape_by_two, parts),
     op!(aten::mH, swap_last, complex = adjoint),
     op!(aten::mT, swap_last, parts),
     op!(aten::matrix_H, swap_last, complex = adjoint),
@@ -40,37 +40,37 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::permute, permute, parts),
     op!(aten::permute_copy, permute, parts),
     op!(aten::ravel, to_recorded, parts),
-    op!(aten::reshape, reshape_1, parts),
-    op!(aten::reshape_as, reshape_1, parts),
+    op!(aten::reshape, reshape, parts),
+    op!(aten::reshape_as, reshape, parts),
     op!(aten::squeeze, to_recorded, parts),
-    op!(aten::squeeze_dim, reshape_1, parts),
-    op!(aten::squeeze_dims, reshape_1, parts),
+    op!(aten::squeeze_dim, reshape, parts),
+    op!(aten::squeeze_dims, reshape, parts),
     op!(aten::squeeze_copy, to_recorded, parts),
-    op!(aten::squeeze_copy_dim, reshape_1, parts),
-    op!(aten::squeeze_copy_dims, reshape_1, parts),
+    op!(aten::squeeze_copy_dim, reshape, parts),
+    op!(aten::squeeze_copy_dims, reshape, parts),
     op!(aten::swapaxes, transpose, parts),
     op!(aten::swapdims, transpose, parts),
     op!(aten::t, t, parts),
     op!(aten::t_copy, t, parts),
     op!(aten::transpose_int, transpose, parts),
     op!(aten::transpose_copy_int, transpose, parts),
-    op!(aten::unflatten_int, reshape_2, parts),
+    op!(aten::unflatten_int, reshape_by_two, parts),
     op!(aten::unsqueeze, unsqueeze, parts),
     op!(aten::unsqueeze_copy, unsqueeze, parts),
-    op!(aten::view, reshape_1, parts),
+    op!(aten::view, reshape, parts),
     op!(aten::view_dtype, view_dtype, complex = view_complex_dtype),
-    op!(aten::view_as, reshape_1, parts),
-    op!(aten::view_copy, reshape_1, parts),
+    op!(aten::view_as, reshape, parts),
+    op!(aten::view_copy, reshape, parts),
     op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
 ];
 
-/// `Reshape` to the recorded sizes.
-fn reshape_1(cx: &Cx, x: Value, _: Ignored) -> Lowered {
+/// `Reshape` to the recorded sizes. PyTorch has worked them out from the parameter.
+fn reshape(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
-/// `Reshape` to the recorded sizes.
-fn reshape_2(cx: &Cx, x: Value, _: Ignored, _: Ignored) -> Lowered {
+/// [`reshape`] for ops with two such parameters.
+fn reshape_by_two(cx: &Cx, x: Value, _sizes: Ignored, _more: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
@@ -91,7 +91,7 @@ fn each_recorded(cx: &Cx, tensors: Vec<Value>, f: impl Fn(Value, &[Expr]) -> Val
 }
 
 /// `Expand` to the recorded sizes.
-fn expand(cx: &Cx, x: Value, _: Ignored) -> Lowered {
+fn expand(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
     Ok(cx.expand(x, &cx.out_shape()?))
 }
 
@@ -176,4 +176,32 @@ fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
         sizes.push(Expr::int(2));
     }
     Ok(cx.reshape(x, &sizes))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn one_dimension_is_inferred() {
+        check!("aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]", @r#"
+        (float[s0,4] x) => (float["2*s0",2] view)
+        <
+          int64[2] val_0 = {-1, 2}
+        >
+        {
+          view = Reshape (x, val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn bits_of_another_type() {
+        check!("aten.view.dtype(x: f32[2], torch.int32) -> i32[2]", @"
+        (float[2] x) => (int32[2] view)
+        {
+          view = BitCast <to: int = 6> (x)
+        }
+        ");
+    }
 }

@@ -425,3 +425,39 @@ fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64) -> Lowered {
     cx.set_type(result, Type::tensor(dtype, cx.out_shape()?));
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn of_a_real_signal_the_first_half() {
+        check!("aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", @r#"
+        (float[s0,8] x) => (float[s0,5,2] fft_rfft)
+        <
+          int64[1] val_0 = {2},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Unsqueeze (x, val_0)
+          fft_rfft = DFT <onesided: int = 1> (val_2, "", val_1)
+        }
+        "#);
+    }
+
+    #[test]
+    fn the_inverse_divides_by_the_length_already() {
+        check!("aten.fft_ifft(x: c64[8], 16, norm = 'forward') -> c64[16]", @"
+        (float[8,2] x) => (float[16,2] fft_ifft)
+        <
+          int64 val_0 = {16},
+          int64 val_1 = {0},
+          float val_2 = {16.0}
+        >
+        {
+          val_3 = DFT <inverse: int = 1> (x, val_0, val_1)
+          fft_ifft = Mul (val_3, val_2)
+        }
+        ");
+    }
+}

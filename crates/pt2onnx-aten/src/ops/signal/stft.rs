@@ -274,3 +274,51 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let both = Complex::new(real, imaginary);
     Ok(both.value(cx))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn frames_of_other_lengths_than_powers_of_two_are_convolutions() {
+        check!("aten.stft(x: f32[s0], 3, 1, return_complex = True) -> c64[2, s0 - 2]", @r#"
+        (float[s0] x) => (float[2,"s0 - 2",2] stft)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {0},
+          float[4,1,3] val_3 = {1.0, 1.0, 1.0, 1.0, -0.5, -0.5, -0.0, -0.0, -0.0, -0.0, -0.8660254, 0.8660254},
+          int64[1] val_4 = {1},
+          int64[4] val_5 = {1, 2, 2, -1}
+        >
+        {
+          val_6 = Expand (val_0, val_1)
+          val_7 = Unsqueeze (x, val_2)
+          val_8 = Unsqueeze (val_7, val_4)
+          val_9 = Conv <strides: ints = [1]> (val_8, val_3)
+          val_10 = Reshape (val_9, val_5)
+          val_11 = Transpose <perm: ints = [0, 2, 3, 1]> (val_10)
+          stft = Squeeze (val_11, val_2)
+        }
+        "#);
+        check!("aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", @"
+        (float[8] x) => (float[3,3,2] stft)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {4},
+          int64[1] val_2 = {0},
+          int64[1] val_3 = {2},
+          int64 val_4 = {4},
+          int64 val_5 = {2}
+        >
+        {
+          val_6 = Expand (val_0, val_1)
+          val_7 = Unsqueeze (x, val_2)
+          val_8 = Unsqueeze (val_7, val_3)
+          val_9 = STFT <onesided: int = 1> (val_8, val_5, val_6, val_4)
+          val_10 = Transpose <perm: ints = [0, 2, 1, 3]> (val_9)
+          stft = Squeeze (val_10, val_2)
+        }
+        ");
+    }
+}

@@ -1,4 +1,4 @@
-//! What was met already while a program is built.
+//! Caches of what a program repeats.
 
 use crate::{
     error::Invalid,
@@ -10,14 +10,14 @@ use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
 
-/// A piece of the model, or what is wrong with the JSON.
+/// A part of a program, or what is wrong with the JSON.
 pub(super) type Built<T> = Result<T, Invalid>;
 
-/// What was met already. Texts are long, and the tables of those that may be many hold the hashes too: they grow without
-/// another look at the texts.
+/// Caches of names, texts and expressions that a program repeats. Large ones are `IndexMap`s and `IndexSet`s, which keep the hashes
+/// and grow without hashing the long texts again.
 #[derive(Default)]
 pub(super) struct Builder<'a> {
-    /// Those too long to lie in place.
+    /// Names that are too long to be stored inline.
     pub(super) names: IndexSet<Name, FxBuildHasher>,
     pub(super) texts: IndexMap<&'a str, Arc<str>, FxBuildHasher>,
     pub(super) exprs: FxHashMap<&'a str, Expr>,
@@ -79,7 +79,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Who a message is about.
+/// Names a value in a message.
 pub(super) fn owner(name: &str) -> String {
     format!("value {name}")
 }

@@ -1,4 +1,5 @@
-//! From the JSON's records to the model: names interned, each distinct expression, target and module stack parsed once.
+//! Builds programs from the records of their JSON. Names are shared, and each distinct expression, target and module stack is parsed
+//! once.
 
 mod arguments;
 mod builder;

@@ -58,7 +58,7 @@ fn build(
     Ok(Parsed { program, constants })
 }
 
-/// Torch 2.7 writes 8.7 and was the first to write floats as JSON has them.
+/// Torch 2.7, which writes schema 8.7, was the first to write infinities and NaN as strings, so that the JSON is valid.
 const BARE_FLOATS_UNTIL: s::SchemaVersion = s::SchemaVersion { major: 8, minor: 7 };
 
 fn is_current(version: s::SchemaVersion) -> bool {

@@ -82,7 +82,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Notes what an argument defines.
+/// Records the values that an output or input defines.
 fn define(argument: &Argument, defined: &mut ValueMap<()>) -> Built<()> {
     let mut twice = None;
     argument.for_each_name(&mut |name| {

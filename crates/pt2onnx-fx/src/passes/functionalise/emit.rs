@@ -1,4 +1,4 @@
-//! Nodes that look at a base again as a view did, and that put a view's new value back into its base.
+//! Makes the nodes that take a view of its base again, and that put the new value of a view back into its base.
 
 use super::views::{self, View, size, sizes};
 use crate::{
@@ -11,19 +11,19 @@ use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Makes nodes.
+/// Adds nodes to a graph.
 pub(super) struct Emitter<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) known: &'a Constraints,
     /// The new nodes of the graph, in order.
     pub(super) nodes: Vec<Node>,
     pub(super) taken: Taken,
-    /// The nodes among them that no archive had, by name.
+    /// Names of the nodes that the pass has added.
     made: FxHashSet<Name>,
 }
 
-/// Arguments; those whose name has a star before it by keyword.
-pub(super) fn arguments<const N: usize>(args: [(&str, Argument); N]) -> Vec<NamedArg> {
+/// Named arguments. A `*` before the name makes a keyword argument.
+pub(super) fn arguments<'a>(args: impl IntoIterator<Item = (&'a str, Argument)>) -> Vec<NamedArg> {
     let arg = |(name, value): (&str, Argument)| {
         let keyword = name.strip_prefix('*');
         NamedArg {
@@ -48,11 +48,11 @@ impl<'a> Emitter<'a> {
         Self { graph, known, nodes: Vec::new(), taken, made: FxHashSet::default() }
     }
 
-    /// A node with a result of each meta; names are made of `hint`.
-    pub(super) fn node<const N: usize>(
+    /// Adds a node with a result of each of these types. Returns the names of the results, which are made from that of the operator.
+    pub(super) fn node<'n>(
         &mut self,
         (name, overload): (&str, &str),
-        args: [(&str, Argument); N],
+        args: impl IntoIterator<Item = (&'n str, Argument)>,
         results: Vec<TensorMeta>,
         from: &Arc<NodeMeta>,
     ) -> Vec<Name> {
@@ -79,11 +79,11 @@ impl<'a> Emitter<'a> {
         results
     }
 
-    /// A node with one result.
-    pub(super) fn op<const N: usize>(
+    /// Adds a node with one result. Returns its name.
+    pub(super) fn op<'n>(
         &mut self,
         op: (&str, &str),
-        args: [(&str, Argument); N],
+        args: impl IntoIterator<Item = (&'n str, Argument)>,
         result: TensorMeta,
         from: &Arc<NodeMeta>,
     ) -> Name {
@@ -91,7 +91,7 @@ impl<'a> Emitter<'a> {
         names.pop().unwrap_or_default()
     }
 
-    /// What `view` shows of `base`, as the value `like` did.
+    /// Takes a view of `base`. `like` is an earlier value of the view, and gives its type.
     pub(super) fn replay(
         &mut self,
         view: &View,
@@ -116,50 +116,16 @@ impl<'a> Emitter<'a> {
                 self.op(("permute", "default"), [x, dims], meta, from)
             }
             View::Adjoint => self.op(("adjoint", "default"), [x], meta, from),
-            View::Select { dim, index } => {
-                let args = [x, ("dim", Argument::Int(*dim)), ("index", index.clone())];
-                self.op(("select", "int"), args, meta, from)
-            }
-            View::Slice { dim, start, end, step } => {
-                let args = [
-                    x,
-                    ("dim", Argument::Int(*dim)),
-                    ("start", start.clone()),
-                    ("end", end.clone()),
-                    ("step", step.clone()),
-                ];
-                self.op(("slice", "Tensor"), args, meta, from)
-            }
-            View::Diagonal { offset, dim1, dim2 } => {
-                let args = [
-                    x,
-                    ("offset", Argument::Int(*offset)),
-                    ("dim1", Argument::Int(*dim1)),
-                    ("dim2", Argument::Int(*dim2)),
-                ];
-                self.op(("diagonal", "default"), args, meta, from)
-            }
-            View::Unfold { dim, size, step } => {
-                let args = [
-                    x,
-                    ("dimension", Argument::Int(*dim)),
-                    ("size", Argument::Int(*size)),
-                    ("step", Argument::Int(*step)),
-                ];
-                self.op(("unfold", "default"), args, meta, from)
-            }
+            View::Select { .. } => self.op(("select", "int"), with([x], view), meta, from),
+            View::Slice { .. } => self.op(("slice", "Tensor"), with([x], view), meta, from),
+            View::Diagonal { .. } => self.op(("diagonal", "default"), with([x], view), meta, from),
+            View::Unfold { .. } => self.op(("unfold", "default"), with([x], view), meta, from),
             View::Expand => {
                 let to = ("size", sizes(&meta.sizes));
                 self.op(("expand", "default"), [x, to], meta, from)
             }
-            View::AsStrided { size: to, stride, offset } => {
-                let args = [
-                    x,
-                    ("size", sizes(to)),
-                    ("stride", sizes(stride)),
-                    ("storage_offset", size(offset)),
-                ];
-                self.op(("as_strided", "default"), args, meta, from)
+            View::AsStrided { .. } => {
+                self.op(("as_strided", "default"), with([x], view), meta, from)
             }
             View::Real => self.op(("real", "default"), [x], meta, from),
             View::Imag => self.op(("imag", "default"), [x], meta, from),
@@ -167,7 +133,7 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_complex", "default"), [x], meta, from),
             View::Conj => self.op(("_conj", "default"), [x], meta, from),
             View::Neg => self.op(("neg", "default"), [x], meta, from),
-            View::Opaque => {
+            View::Unknown => {
                 return Err(PassProblem::WriteThroughView {
                     base: base.clone(),
                     view: like.clone(),
@@ -177,7 +143,8 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// `base` with what `view` shows of it replaced by `new`. `like` is a value of the view, to have its sizes.
+    /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the view, and gives its type. Returns the new
+    /// base.
     pub(super) fn put_back(
         &mut self,
         view: &View,
@@ -205,31 +172,14 @@ impl<'a> Emitter<'a> {
                 self.op(("permute", "default"), [only, back], meta, from)
             }
             View::Adjoint => self.op(("adjoint", "default"), [only], meta, from),
-            View::Select { dim, index } => {
-                let dim = ("dim", Argument::Int(*dim));
-                let args = [x, src, dim, ("index", index.clone())];
-                self.op(("select_scatter", "default"), args, meta, from)
+            View::Select { .. } => {
+                self.op(("select_scatter", "default"), with([x, src], view), meta, from)
             }
-            View::Slice { dim, start, end, step } => {
-                let args = [
-                    x,
-                    src,
-                    ("dim", Argument::Int(*dim)),
-                    ("start", start.clone()),
-                    ("end", end.clone()),
-                    ("step", step.clone()),
-                ];
-                self.op(("slice_scatter", "default"), args, meta, from)
+            View::Slice { .. } => {
+                self.op(("slice_scatter", "default"), with([x, src], view), meta, from)
             }
-            View::Diagonal { offset, dim1, dim2 } => {
-                let args = [
-                    x,
-                    src,
-                    ("offset", Argument::Int(*offset)),
-                    ("dim1", Argument::Int(*dim1)),
-                    ("dim2", Argument::Int(*dim2)),
-                ];
-                self.op(("diagonal_scatter", "default"), args, meta, from)
+            View::Diagonal { .. } => {
+                self.op(("diagonal_scatter", "default"), with([x, src], view), meta, from)
             }
             View::Unfold { size, step, .. } if step >= size => {
                 self.put_by_index(view, base, new, like, from)?
@@ -242,18 +192,11 @@ impl<'a> Emitter<'a> {
                 let to = ("shape", sizes(&meta.sizes));
                 self.op(("reshape", "default"), [only, to], meta, from)
             }
-            View::AsStrided { size: of, stride, offset } => {
-                if !super::strides::no_overlap(of, stride) {
+            View::AsStrided { size, stride, .. } => {
+                if !super::strides::no_overlap(size, stride) {
                     return Err(overlap(like));
                 }
-                let args = [
-                    x,
-                    src,
-                    ("size", sizes(of)),
-                    ("stride", sizes(stride)),
-                    ("storage_offset", size(offset)),
-                ];
-                self.op(("as_strided_scatter", "default"), args, meta, from)
+                self.op(("as_strided_scatter", "default"), with([x, src], view), meta, from)
             }
             View::Real => {
                 let part = self.op(("imag", "default"), [x], self.meta(new)?, from);
@@ -269,7 +212,7 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_real", "default"), [only], meta, from),
             View::Conj => self.op(("_conj", "default"), [only], meta, from),
             View::Neg => self.op(("neg", "default"), [only], meta, from),
-            View::Opaque => {
+            View::Unknown => {
                 return Err(PassProblem::WriteThroughView {
                     base: base.clone(),
                     view: like.clone(),
@@ -279,8 +222,8 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// As [`Emitter::put_back`] for any view: where each element of it lies in the base is found by viewing the numbers
-    /// of the base's elements in the same way.
+    /// As [`Emitter::put_back`], for any view: the same view of the indices of the base's elements tells where each element of the view
+    /// lies in the base.
     fn put_by_index(
         &mut self,
         view: &View,
@@ -324,13 +267,13 @@ impl<'a> Emitter<'a> {
         Ok(self.op(("reshape", "default"), args, meta, from))
     }
 
-    /// What is known of a tensor.
+    /// The type, sizes and layout of a tensor.
     pub(super) fn meta(&self, name: &Name) -> Result<TensorMeta, PassProblem> {
         let meta = self.graph.tensor(name).cloned();
         meta.ok_or_else(|| PassProblem::NoMeta { name: name.clone() })
     }
 
-    /// The nodes, without those made here that nothing reads. `wanted` are read besides.
+    /// Gives the graph its nodes, without added ones whose results are neither read nor `wanted`.
     pub(super) fn finish<'n>(self, wanted: impl Iterator<Item = &'n Name>) {
         let mut used: FxHashSet<Name> = wanted.cloned().collect();
         let outputs = &self.graph.outputs;
@@ -355,6 +298,34 @@ impl<'a> Emitter<'a> {
         kept.reverse();
         self.graph.nodes = kept;
     }
+}
+
+/// The arguments of an operator that takes a view or puts it back: the tensors, and then the parameters of the view.
+fn with<const N: usize>(
+    tensors: [(&'static str, Argument); N],
+    view: &View,
+) -> Vec<(&'static str, Argument)> {
+    let int = |i: &i64| Argument::Int(*i);
+    let place = match view {
+        View::Select { dim, index } => vec![("dim", int(dim)), ("index", index.clone())],
+        View::Slice { dim, start, end, step } => vec![
+            ("dim", int(dim)),
+            ("start", start.clone()),
+            ("end", end.clone()),
+            ("step", step.clone()),
+        ],
+        View::Diagonal { offset, dim1, dim2 } => {
+            vec![("offset", int(offset)), ("dim1", int(dim1)), ("dim2", int(dim2))]
+        }
+        View::Unfold { dim, size, step } => {
+            vec![("dimension", int(dim)), ("size", int(size)), ("step", int(step))]
+        }
+        View::AsStrided { size: of, stride, offset } => {
+            vec![("size", sizes(of)), ("stride", sizes(stride)), ("storage_offset", size(offset))]
+        }
+        _ => Vec::new(),
+    };
+    tensors.into_iter().chain(place).collect()
 }
 
 fn inverse(dims: &[i64]) -> Vec<i64> {

@@ -18,14 +18,14 @@ use pt2onnx_symbolic::Constraints;
 
 /// An input that was written into.
 pub(super) struct Final {
-    /// Its number.
+    /// Its position.
     pub(super) input: usize,
     pub(super) value: Name,
     pub(super) node: Name,
     pub(super) source: Option<String>,
 }
 
-/// Functionalises one graph; returns which inputs it writes into.
+/// Functionalises one graph. Returns the inputs that it writes into.
 pub(super) fn functionalise(
     graph: &mut Graph,
     known: &Constraints,
@@ -139,7 +139,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Notes the results of a node that share memory with its argument.
+    /// Records which results of a node share memory with its argument.
     fn views(&mut self, node: &mut Node) -> Result<()> {
         for mut shared in views::shared(node, self.emit.graph, self.emit.known) {
             let base = self.memory.tensor(&shared.of);
@@ -164,7 +164,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `add_(x, y)`.
+    /// Replaces an operator that writes into its first argument: `add_(x, y)`.
     fn first(&mut self, mut node: Node, variant: OpName) -> Result<()> {
         let Some(x) = node.args.first().and_then(|a| a.value.name()).cloned() else {
             return Err(problem(&node, PassProblem::NoVariant));

@@ -11,32 +11,32 @@ use crate::{
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A tensor: some way to look at a storage.
+/// Index of a tensor, which is a storage or a view of one.
 pub(super) type Id = usize;
 
 /// All tensors that are views or are written into, and their storages.
 ///
 /// A storage has a version, the number of writes so far. A tensor whose own version is older is stale: when it is read,
-/// its view is replayed on its base. A write goes up through the bases to the root at once; what of it nobody reads
-/// later is removed at the end ([`Emitter::finish`]).
+/// its view of its base is taken again. A write is put back into all bases at once, up to the root; [`Emitter::finish`] removes the
+/// nodes whose results are not read.
 #[derive(Default)]
 pub(super) struct Memory {
     tensors: Vec<Tensor>,
     storages: Vec<Storage>,
     of: FxHashMap<Name, Id>,
-    /// Names that no longer mean the tensor they were given to.
+    /// Names that now stand for another tensor, and the node that did this.
     moved: FxHashMap<Name, Writer>,
 }
 
 struct Tensor {
     storage: usize,
-    /// What it is a view of; none where it is the root of its storage.
+    /// The base and how it is viewed; `None` for the root of a storage.
     base: Option<(Id, View)>,
-    /// The value that it was first: the sizes of this are its sizes.
+    /// Its first value, which gives its type.
     first: Name,
     newest: Name,
     version: u32,
-    /// The base's value after and before this tensor was last put back into it.
+    /// The values of the base after and before this tensor was last put back into it.
     put: Option<(Name, Name)>,
 }
 
@@ -49,7 +49,7 @@ struct Storage {
     tensors: usize,
 }
 
-/// A write, to say where it was.
+/// The node of a write, for messages.
 #[derive(Clone)]
 pub(super) struct Writer {
     pub(super) site: Site,
@@ -63,7 +63,7 @@ impl Writer {
 }
 
 impl Memory {
-    /// The tensor of this name, which is the root of a storage of its own if it was not known before.
+    /// The tensor of this name. A new name is the root of a new storage.
     pub(super) fn tensor(&mut self, name: &Name) -> Id {
         match self.of.get(name) {
             Some(id) => *id,
@@ -94,23 +94,23 @@ impl Memory {
         self.tensors.len() - 1
     }
 
-    /// From now on the name means this tensor.
+    /// Gives a tensor another name.
     pub(super) fn call(&mut self, name: &Name, id: Id) {
         self.of.insert(name.clone(), id);
     }
 
-    /// From now on the name means this tensor, and no longer the one it was given to.
+    /// Makes a name stand for another tensor from now on.
     pub(super) fn rename(&mut self, name: &Name, id: Id, by: Writer) {
         self.call(name, id);
         self.moved.insert(name.clone(), by);
     }
 
-    /// Which node made the name mean another tensor, if one did.
+    /// The node that made the name stand for another tensor, if there is one.
     pub(super) fn renamed(&self, name: &Name) -> Option<&Writer> {
         self.moved.get(name)
     }
 
-    /// A result that is a view.
+    /// Records a view.
     pub(super) fn share(&mut self, shared: Shared) -> Id {
         let base = self.tensor(&shared.of);
         if shared.view == View::Same {
@@ -123,17 +123,17 @@ impl Memory {
         self.push(&shared.result, storage, Some((base, shared.view)))
     }
 
-    /// The value whose sizes a tensor has.
+    /// The first value of a tensor, which gives its type.
     pub(super) fn first(&self, id: Id) -> Name {
         self.tensors.get(id).map(|t| t.first.clone()).unwrap_or_default()
     }
 
-    /// How the tensor looks at its base, if it has one.
+    /// How the tensor views its base, if it has one.
     pub(super) fn view(&self, id: Id) -> Option<&View> {
         Some(&self.tensors.get(id)?.base.as_ref()?.1)
     }
 
-    /// The tensor that has all of the storage.
+    /// The tensor that is the whole storage.
     pub(super) fn root(&self, mut id: Id) -> Id {
         while let Some((base, _)) = self.tensors.get(id).and_then(|t| t.base.as_ref()) {
             id = *base;
@@ -141,7 +141,7 @@ impl Memory {
         id
     }
 
-    /// Whether others look at the same storage.
+    /// Whether other tensors share its storage.
     pub(super) fn is_shared(&self, id: Id) -> bool {
         let storage = self.tensors.get(id).and_then(|t| self.storages.get(t.storage));
         storage.is_some_and(|s| s.tensors > 1)
@@ -153,7 +153,7 @@ impl Memory {
         self.storages.get(tensor.storage)?.last.as_ref()
     }
 
-    /// What the value of this name is now.
+    /// The newest value of the tensor of this name.
     pub(super) fn read(&mut self, name: &Name, emit: &mut Emitter<'_>) -> Result<Name> {
         match self.of.get(name) {
             // As long as nothing was written, every name is its own value.
@@ -211,7 +211,7 @@ impl Memory {
         Ok(value)
     }
 
-    /// The tensor gets a new value. Its bases follow.
+    /// Gives a tensor a new value, and puts it back into its bases.
     pub(super) fn write(&mut self, id: Id, new: &Name, write: Writer, emit: &mut Emitter<'_>) {
         // The bases as they are before.
         let mut bases = Vec::new();

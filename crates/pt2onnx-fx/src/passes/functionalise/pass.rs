@@ -1,4 +1,4 @@
-//! What is known while the nodes of a graph are walked, and how a functional operator is added.
+//! The state of the pass over one graph, and the addition of functional operators.
 
 use super::{
     emit::{Emitter, arguments},
@@ -12,7 +12,7 @@ use crate::{
 };
 use rustc_hash::FxHashSet;
 
-/// Puts the newest values in place of those named.
+/// Replaces the names in an argument by those of the newest values.
 pub(super) fn current(
     arg: &mut Argument,
     memory: &mut Memory,
@@ -30,12 +30,12 @@ pub(super) fn current(
 pub(super) struct Pass<'a> {
     pub(super) memory: Memory,
     pub(super) emit: Emitter<'a>,
-    /// The tensors that the graph is given.
+    /// The inputs of the graph.
     pub(super) inputs: FxHashSet<Id>,
 }
 
 impl Pass<'_> {
-    /// The name of a node's result; makes it one, like `x`, where it has none.
+    /// The name of a node's result. A node without one gets a result of the type of `x`.
     pub(super) fn result(&mut self, node: &mut Node, x: &Name) -> Result<Name> {
         if let Some(name) = node.outputs.first().and_then(Argument::name) {
             return Ok(name.clone());

@@ -1,4 +1,4 @@
-//! Writes that need more than the name of a variant: `out=`, `resize_`, `set_`, running statistics, custom operators.
+//! Writes for which the name of a functional variant is not enough: `out=`, `resize_`, `set_`, `fill_diagonal_`, custom operators.
 
 use super::{
     emit::Emitter,
@@ -30,13 +30,13 @@ pub(super) fn take_outs(node: &mut Node) -> Result<Vec<Name>> {
     }
 }
 
-/// Operators that make a tensor of sizes alone.
+/// Operators that create a tensor and take its `dtype`. Sorted.
 const CREATING: &[&str] = &[
     "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn",
     "randperm", "range", "zeros",
 ];
 
-/// Gives an operator that makes a tensor the type to make it in, which was that of `out`.
+/// Gives an operator that creates a tensor the `dtype` that its `out` had.
 fn creates(node: &mut Node, graph: &Graph) {
     let result = node.outputs.first().and_then(Argument::name);
     let meta = result.and_then(|name| graph.tensor(name));
@@ -49,7 +49,7 @@ fn creates(node: &mut Node, graph: &Graph) {
     }
 }
 
-/// `as_strided` looks at the storage, not at the elements of its argument: makes it a view of the root.
+/// Makes `as_strided` a view of the root of its storage: it takes elements of the storage, whatever its argument shows of it.
 pub(super) fn of_storage(
     node: &mut Node,
     shared: &mut Shared,
@@ -61,7 +61,7 @@ pub(super) fn of_storage(
     let first = memory.first(root);
     let meta = emit.meta(&first).map_err(|p| problem(node, p))?;
     if strides::is_contiguous(&meta, emit.known) != Some(true) {
-        shared.view = View::Opaque;
+        shared.view = View::Unknown;
         return Ok(());
     }
     if let View::AsStrided { offset, .. } = &mut shared.view {
@@ -84,7 +84,7 @@ pub(super) fn of_storage(
 }
 
 impl Pass<'_> {
-    /// `torch.add(x, y, out=z)`. An `out` of other sizes becomes the result.
+    /// Replaces `torch.add(x, y, out=z)`. An `out` of other sizes is resized: it becomes the result.
     pub(super) fn outs(&mut self, mut node: Node, variant: OpName, outs: &[Name]) -> Result<()> {
         let by = Writer::by(&node);
         node.target = variant;
@@ -115,7 +115,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `resize_` to as many elements or fewer.
+    /// Replaces `resize_` to as many elements or fewer.
     pub(super) fn resize(&mut self, mut node: Node, first: Option<Name>) -> Result<()> {
         let fail = |node: &Node, p| Err(problem(node, p));
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
@@ -201,7 +201,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `x.set_(y)`: `x` means `y` from now on.
+    /// Replaces `x.set_(y)`: `x` stands for `y` from now on.
     pub(super) fn replace(&mut self, mut node: Node, first: Option<Name>) -> Result<()> {
         let by = Writer::by(&node);
         let source = node.args.get(1).and_then(|a| a.value.name()).cloned();
@@ -223,7 +223,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// `fill_diagonal_`, which has no functional variant: its diagonal is taken, filled and put back.
+    /// Replaces `fill_diagonal_`, which has no functional variant: the diagonal is filled and put back.
     pub(super) fn fill_diagonal(&mut self, mut node: Node) -> Result<()> {
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
         let (Some(x), Some(value)) = (x, node.arg("fill_value").cloned()) else {
@@ -294,7 +294,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// An operator of another library that returns nothing.
+    /// Gives an operator of another library that returns nothing a result.
     pub(super) fn custom(&mut self, mut node: Node) -> Result<()> {
         let tensors: Vec<Name> = node.args.iter().fold(Vec::new(), |mut all, arg| {
             if let Argument::Tensor(name) = &arg.value {

@@ -1,4 +1,4 @@
-//! What recorded sizes and strides say of memory: whether a tensor is contiguous, can be reshaped in place, overlaps itself.
+//! What recorded sizes and strides tell: whether a tensor is contiguous, whether `reshape` is a view, whether elements overlap.
 
 use crate::graph::TensorMeta;
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -19,7 +19,7 @@ pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     strides
 }
 
-/// Whether all elements follow each other in order; `None` where that cannot be told.
+/// Whether all elements follow each other in order; `None` if unknown.
 pub(super) fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bool> {
     if meta.sizes.iter().any(|s| s.as_int() == Some(0)) {
         return Some(true);
@@ -51,8 +51,8 @@ pub(super) fn same(a: &[Expr], b: &[Expr], known: &Constraints) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| known.prove_eq(a, b) == Some(true))
 }
 
-/// Whether `reshape` of a tensor to `sizes` is a view of it, as `computeStride` of PyTorch decides; `None` where that
-/// cannot be told.
+/// Whether `reshape` of a tensor to `sizes` is a view of it, as `computeStride` of PyTorch decides; `None` if
+/// unknown.
 pub(super) fn reshapes_in_place(
     from: &TensorMeta,
     sizes: &[Expr],
@@ -102,7 +102,7 @@ pub(super) fn reshapes_in_place(
     }
 }
 
-/// Whether no two elements of such a tensor share memory; `false` where that cannot be told.
+/// Whether no two elements of such a tensor share memory; `false` if unknown.
 pub(super) fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
     let dims = sizes.iter().zip(strides);
     let dims: Option<Vec<(i64, i64)>> =

@@ -36,7 +36,7 @@ impl Tied {
     }
 }
 
-/// How each of the tensors looks at the largest contiguous one.
+/// How each of the tensors views the largest contiguous one.
 fn tie(group: &[(&Name, &Tensor)]) -> Vec<Shared> {
     let whole = group.iter().filter(|(_, t)| t.is_contiguous());
     // The first of the largest.
@@ -75,7 +75,7 @@ fn tie(group: &[(&Name, &Tensor)]) -> Vec<Shared> {
         .map(|(name, tensor)| Shared {
             result: (*name).clone(),
             of: of.clone(),
-            view: view(tensor).unwrap_or(View::Opaque),
+            view: view(tensor).unwrap_or(View::Unknown),
         })
         .collect()
 }

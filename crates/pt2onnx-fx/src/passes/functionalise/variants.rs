@@ -1,4 +1,4 @@
-//! Operators that write into an argument, and their out-of-place variants.
+//! Operators that write into an argument, and their functional variants.
 
 use crate::graph::{Argument, Node, OpName};
 
@@ -7,9 +7,9 @@ use crate::graph::{Argument, Node, OpName};
 pub(super) enum Write {
     /// Nothing.
     None,
-    /// It changes no data, only what autograd knows: the result is its argument. `detach_` becomes `detach`.
+    /// It changes only autograd's state, and the result is its argument: `detach_` becomes `detach`.
     Same(OpName),
-    /// It writes into its first argument and returns it; the operator that returns the new value instead.
+    /// It writes into its first argument and returns it. The functional variant returns the new value.
     First(OpName),
     /// `out=`: it writes into its last arguments, as many as it has results, and returns them.
     Outs(OpName),
@@ -19,26 +19,26 @@ pub(super) enum Write {
     Resize,
     /// Its first argument becomes its second: `set_`, `set_data`.
     Replace,
-    /// `fill_diagonal_`, which has no variant in PyTorch.
+    /// `fill_diagonal_`, which has no functional variant in PyTorch.
     FillDiagonal,
-    /// Normalisation of a batch, which updates running statistics that its schema may not mark.
+    /// A normalisation that updates running statistics, even if its schema does not mark them as written.
     Statistics(Statistics),
-    /// It writes, but there is no variant that is known.
+    /// It writes, and no functional variant is known.
     Unknown,
-    /// It returns nothing, so that it must do something to its tensors.
+    /// It is an operator of another library and returns nothing, so it must write into a tensor.
     Custom,
 }
 
-/// Which statistics of its input an operator keeps.
+/// The running statistics that an operator updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statistics {
-    /// Of all of the batch, per channel.
+    /// Mean and variance over the whole batch, per channel.
     Batch,
-    /// The mean over the batch of each instance's, per channel.
+    /// Mean and variance of each instance, averaged over the batch, per channel.
     Instance,
 }
 
-/// In-place overloads whose variant is not the name without the underscore and the same overload. Sorted.
+/// In-place overloads whose functional variant has another name or overload than dropping the underscore gives. Sorted.
 static RENAMED: &[(&str, &str)] = &[
     ("bernoulli_.float", "bernoulli.p"),
     ("float_power_.Scalar", "float_power.Tensor_Scalar"),
@@ -50,7 +50,7 @@ static RENAMED: &[(&str, &str)] = &[
     ("pow_.Tensor", "pow.Tensor_Tensor"),
 ];
 
-/// In-place operators that only change how a tensor looks at its memory. Sorted.
+/// In-place operators that only change sizes and strides of a tensor. Sorted.
 static VIEWING: &[&str] = &[
     "as_strided_",
     "moveaxis_",
@@ -63,7 +63,7 @@ static VIEWING: &[&str] = &[
     "unsqueeze_",
 ];
 
-/// In-place operators without a variant. Sorted.
+/// In-place operators without a functional variant. Sorted.
 static NO_VARIANT: &[&str] = &[
     "_amp_foreach_non_finite_check_and_unscale_",
     "_amp_update_scale_",
@@ -82,7 +82,7 @@ static NO_VARIANT: &[&str] = &[
     "sparse_resize_and_clear_",
 ];
 
-/// `out=` overloads whose variant is not the overload without `_out`. Sorted.
+/// `out=` overloads whose functional variant has another overload than dropping `_out` gives. Sorted.
 static OUT: &[(&str, &str)] = &[
     ("_add_relu.out", "_add_relu.Tensor"),
     ("_linalg_det.result", "_linalg_det.default"),
@@ -153,7 +153,7 @@ static OUT: &[(&str, &str)] = &[
     ("xlogy.OutTensor", "xlogy.Tensor"),
 ];
 
-/// What `node` writes.
+/// What a node writes into, and its functional variant.
 pub(super) fn write(node: &Node) -> Write {
     let op = &node.target;
     if !op.is_operator() {
@@ -243,7 +243,7 @@ fn out_variant(op: &OpName) -> Option<OpName> {
     Some(OpName::new("aten", &op.name, overload))
 }
 
-/// `add` of `add_`, `__and__` of `__iand__`; none for names that say nothing of writing.
+/// The functional name of an in-place operator: `add` for `add_`, `__and__` for `__iand__`. `None` for other names.
 fn variant(name: &str) -> Option<String> {
     if name.ends_with("__") {
         let bitwise = ["__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];

@@ -1,23 +1,23 @@
-//! ATen's operators whose result may be the memory of an argument, and how each looks at it.
+//! ATen's operators whose result may be a view of an argument.
 
 use super::strides;
 use crate::graph::{Argument, Graph, Name, Node, SymArg, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// How a tensor looks at the memory of another.
+/// How a tensor views its base.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum View {
-    /// As that one does.
+    /// The whole base, unchanged.
     Same,
     /// The same elements in the same order, under other sizes.
     Shape,
-    /// The bytes as another type.
+    /// The same bytes as another element type.
     DType,
     /// Dimension `i` is dimension `p[i]` of the base.
     Permute(Vec<i64>),
     /// The last two dimensions exchanged, conjugated.
     Adjoint,
-    /// One index of a dimension, which goes.
+    /// One index of a dimension, which is removed.
     Select { dim: i64, index: Argument },
     /// A range of a dimension, bounds as `aten::slice` has them.
     Slice { dim: i64, start: Argument, end: Argument, step: Argument },
@@ -27,7 +27,7 @@ pub(super) enum View {
     Unfold { dim: i64, size: i64, step: i64 },
     /// Dimensions of one element repeated.
     Expand,
-    /// Of the whole storage, which starts at the base.
+    /// Elements of the whole storage, by strides. The base must be the whole storage.
     AsStrided { size: Vec<Expr>, stride: Vec<Expr>, offset: Expr },
     /// The real parts.
     Real,
@@ -41,8 +41,8 @@ pub(super) enum View {
     Conj,
     /// Negated.
     Neg,
-    /// In a way that is not followed. It may as well be a copy.
-    Opaque,
+    /// Not known. It may be a copy.
+    Unknown,
 }
 
 /// A result that shares memory with an argument.
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     pub(super) view: View,
 }
 
-/// The results of `node` that share memory with an argument. A result that is certainly a copy is not among them.
+/// The results of a node that share memory with an argument, or may share it.
 pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Shared> {
     if &*node.target.namespace != "aten" {
         return Vec::new();
@@ -63,8 +63,8 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
         Some(Argument::Tensors(sources)) => {
             let view = match name {
                 "broadcast_tensors" => View::Expand,
-                "meshgrid" => View::Opaque,
-                "einsum" if sources.len() == 1 => View::Opaque,
+                "meshgrid" => View::Unknown,
+                "einsum" if sources.len() == 1 => View::Unknown,
                 _ => return Vec::new(),
             };
             let pairs = results.into_iter().zip(sources);
@@ -79,7 +79,7 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
                 let opaque = |(result, of): (Name, &Name)| Shared {
                     result,
                     of: of.clone(),
-                    view: View::Opaque,
+                    view: View::Unknown,
                 };
                 pairs.map(opaque).collect()
             }
@@ -89,7 +89,11 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
             let Some(of) = first.name() else {
                 return Vec::new();
             };
-            let views = views(node, of, &results, graph, known).unwrap_or_default();
+            let views = graph.tensor(of).and_then(|base| {
+                let rank = i64::try_from(base.sizes.len()).ok()?;
+                views(&Call { node, base, rank, results: &results, graph, known })
+            });
+            let views = views.unwrap_or_default();
             let pairs = results.into_iter().zip(views);
             pairs.map(|(result, view)| Shared { result, of: of.clone(), view }).collect()
         }
@@ -97,162 +101,207 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
     }
 }
 
-/// How each result looks at the first argument; nothing where they are copies.
-fn views(
-    node: &Node,
-    of: &str,
-    results: &[Name],
-    graph: &Graph,
-    known: &Constraints,
-) -> Option<Vec<View>> {
-    let base = graph.tensor(of)?;
-    let rank = i64::try_from(base.sizes.len()).ok()?;
-    let out = results.first().and_then(|r| graph.tensor(r));
-    let int = |name: &str, default: i64| match node.arg(name) {
-        Some(Argument::Int(i) | Argument::SymInt(SymArg::Value(i))) => Some(*i),
-        None => Some(default),
-        _ => None,
-    };
-    // Counted from the front.
-    let wrap = |dim: i64| if dim < 0 { dim + rank.max(1) } else { dim };
-    let dim = |name: &str, default: i64| int(name, default).map(wrap);
-    let complex = base.dtype.is_complex();
-    let one = |view: View| Some(vec![view]);
-    match &*node.target.name {
-        "alias" | "detach" | "lift" | "lift_fresh" | "positive" => one(View::Same),
+/// A node whose results may be views of its first argument.
+struct Call<'a> {
+    node: &'a Node,
+    base: &'a TensorMeta,
+    rank: i64,
+    results: &'a [Name],
+    graph: &'a Graph,
+    known: &'a Constraints,
+}
+
+impl Call<'_> {
+    /// The type of the first result.
+    fn out(&self) -> Option<&TensorMeta> {
+        self.graph.tensor(self.results.first()?)
+    }
+
+    /// An integer argument; `None` if it is not known.
+    fn int(&self, name: &str, default: i64) -> Option<i64> {
+        match self.node.arg(name) {
+            Some(Argument::Int(i) | Argument::SymInt(SymArg::Value(i))) => Some(*i),
+            None => Some(default),
+            _ => None,
+        }
+    }
+
+    /// A dimension, counted from the front.
+    fn wrap(&self, dim: i64) -> i64 {
+        if dim < 0 { dim + self.rank.max(1) } else { dim }
+    }
+
+    fn dim(&self, name: &str, default: i64) -> Option<i64> {
+        self.int(name, default).map(|dim| self.wrap(dim))
+    }
+
+    /// The view of an operator that returns its argument itself if there is nothing to do (`to`, `contiguous`).
+    fn itself(&self) -> Option<View> {
+        let out = self.out()?;
+        let same = self.base.dtype == out.dtype
+            && self.base.device == out.device
+            && self.node.arg("copy") != Some(&Argument::Bool(true))
+            && strides::same_layout(self.base, out, self.known);
+        same.then_some(View::Same)
+    }
+
+    fn reshaped(&self) -> Option<View> {
+        match strides::reshapes_in_place(self.base, &self.out()?.sizes, self.known) {
+            Some(true) => Some(View::Shape),
+            Some(false) => None,
+            None => Some(View::Unknown),
+        }
+    }
+
+    /// `transpose`, under any of its names.
+    fn transposed(&self) -> View {
+        let first = ["dim0", "axis0"].iter().find_map(|n| self.node.arg(n));
+        let second = ["dim1", "axis1"].iter().find_map(|n| self.node.arg(n));
+        match (first, second) {
+            (Some(Argument::Int(a)), Some(Argument::Int(b))) => {
+                swapped(self.rank, self.wrap(*a), self.wrap(*b))
+            }
+            _ => View::Unknown,
+        }
+    }
+
+    fn permuted(&self) -> View {
+        match self.node.arg("dims") {
+            Some(Argument::Ints(dims)) => {
+                View::Permute(dims.iter().map(|&d| self.wrap(d)).collect())
+            }
+            // Of a tensor without dimensions.
+            _ => View::Shape,
+        }
+    }
+
+    fn moved(&self) -> Option<View> {
+        let list = |arg: Option<&Argument>| match arg {
+            Some(Argument::Int(i)) => Some(vec![self.wrap(*i)]),
+            Some(Argument::Ints(dims)) => Some(dims.iter().map(|&d| self.wrap(d)).collect()),
+            _ => None,
+        };
+        let (from, to) = (list(self.node.arg("source"))?, list(self.node.arg("destination"))?);
+        Some(moved(self.rank, &from, &to).unwrap_or(View::Unknown))
+    }
+
+    fn sliced(&self) -> Option<View> {
+        let given = |name: &str, default: Argument| self.node.arg(name).cloned().unwrap_or(default);
+        Some(View::Slice {
+            dim: self.dim("dim", 0)?,
+            start: given("start", Argument::None),
+            end: given("end", Argument::None),
+            step: given("step", Argument::Int(1)),
+        })
+    }
+
+    fn narrowed(&self) -> Option<View> {
+        let dim = self.dim("dim", 0)?;
+        let size = self.base.sizes.get(usize::try_from(dim).ok()?)?;
+        let (start, length) = (self.node.arg("start")?, self.node.arg("length")?);
+        let (Some(start), Some(length)) = (expr(start, self.graph), expr(length, self.graph))
+        else {
+            return Some(View::Unknown);
+        };
+        let start = match start.as_int() {
+            Some(i) if i < 0 => size + i,
+            Some(_) => start,
+            None if self.known.prove_ge(&start, &Expr::ZERO) => start,
+            None => return Some(View::Unknown),
+        };
+        Some(range(dim, &start, &(&start + &length)))
+    }
+
+    /// The results of `unbind`.
+    fn unbound(&self) -> Option<Vec<View>> {
+        let dim = self.dim("dim", 0)?;
+        let index = |i: usize| Some(Argument::Int(i64::try_from(i).ok()?));
+        let select = |i| index(i).map(|index| View::Select { dim, index });
+        (0..self.results.len()).map(select).collect()
+    }
+
+    fn diagonal(&self, dim1: i64, dim2: i64) -> Option<View> {
+        Some(View::Diagonal {
+            offset: self.int("offset", 0)?,
+            dim1: self.dim("dim1", dim1)?,
+            dim2: self.dim("dim2", dim2)?,
+        })
+    }
+
+    fn strided(&self) -> View {
+        let list = |name: &str| exprs(self.node.arg(name)?, self.graph);
+        let offset = match self.node.arg("storage_offset") {
+            None | Some(Argument::None) => Some(self.base.storage_offset.clone()),
+            Some(arg) => expr(arg, self.graph),
+        };
+        match (list("size"), list("stride"), offset) {
+            (Some(size), Some(stride), Some(offset)) => View::AsStrided { size, stride, offset },
+            _ => View::Unknown,
+        }
+    }
+}
+
+/// How each result views the first argument; `None` if they are copies.
+fn views(call: &Call) -> Option<Vec<View>> {
+    let (node, rank, results, graph) = (call.node, call.rank, call.results, call.graph);
+    let complex = call.base.dtype.is_complex();
+    let view = match &*node.target.name {
+        "alias" | "detach" | "lift" | "lift_fresh" | "positive" => View::Same,
         "contiguous" | "to" | "type_as" | "cpu" | "cuda" | "pin_memory" | "sum_to_size" => {
-            let out = out?;
-            let same = base.dtype == out.dtype
-                && base.device == out.device
-                && node.arg("copy") != Some(&Argument::Bool(true))
-                && strides::same_layout(base, out, known);
-            same.then(|| vec![View::Same])
+            call.itself()?
         }
         "dropout" | "feature_dropout" | "alpha_dropout" | "feature_alpha_dropout" => {
             let off = node.arg("train") == Some(&Argument::Bool(false))
                 || matches!(node.arg("p"), Some(Argument::Float(0.0) | Argument::Int(0)));
-            off.then(|| vec![View::Same])
+            off.then_some(View::Same)?
         }
-        "reshape" | "reshape_as" | "flatten" | "ravel" => {
-            match strides::reshapes_in_place(base, &out?.sizes, known) {
-                Some(true) => one(View::Shape),
-                Some(false) => None,
-                None => one(View::Opaque),
-            }
-        }
-        "view" if &*node.target.overload == "dtype" => one(View::DType),
+        "reshape" | "reshape_as" | "flatten" | "ravel" => call.reshaped()?,
+        "view" if &*node.target.overload == "dtype" => View::DType,
         "view" | "view_as" | "unflatten" | "_unsafe_view" | "_reshape_alias" | "squeeze"
-        | "unsqueeze" | "atleast_1d" | "atleast_2d" | "atleast_3d" => one(View::Shape),
-        "t" | "numpy_T" | "T" => one(View::Permute((0..rank).rev().collect())),
-        "transpose" | "swapaxes" | "swapdims" => {
-            let first = ["dim0", "axis0"].iter().find_map(|n| node.arg(n));
-            let second = ["dim1", "axis1"].iter().find_map(|n| node.arg(n));
-            let (Some(Argument::Int(a)), Some(Argument::Int(b))) = (first, second) else {
-                return one(View::Opaque);
-            };
-            one(swapped(rank, wrap(*a), wrap(*b)))
-        }
-        "mT" => one(swapped(rank, rank - 2, rank - 1)),
-        "mH" | "adjoint" | "matrix_H" if complex => one(View::Adjoint),
-        "mH" | "adjoint" | "matrix_H" => one(swapped(rank, rank - 2, rank - 1)),
-        "permute" => match node.arg("dims") {
-            Some(Argument::Ints(dims)) => {
-                one(View::Permute(dims.iter().map(|&d| wrap(d)).collect()))
-            }
-            // Of a tensor without dimensions.
-            _ => one(View::Shape),
-        },
-        "movedim" | "moveaxis" => {
-            let list = |arg: Option<&Argument>| match arg {
-                Some(Argument::Int(i)) => Some(vec![wrap(*i)]),
-                Some(Argument::Ints(dims)) => Some(dims.iter().map(|&d| wrap(d)).collect()),
-                _ => None,
-            };
-            let (from, to) = (list(node.arg("source"))?, list(node.arg("destination"))?);
-            one(moved(rank, &from, &to).unwrap_or(View::Opaque))
-        }
-        "select" => one(View::Select { dim: dim("dim", 0)?, index: node.arg("index")?.clone() }),
-        "slice" => {
-            let given = |name: &str, default: Argument| node.arg(name).cloned().unwrap_or(default);
-            one(View::Slice {
-                dim: dim("dim", 0)?,
-                start: given("start", Argument::None),
-                end: given("end", Argument::None),
-                step: given("step", Argument::Int(1)),
-            })
-        }
-        "narrow" => {
-            let dim = dim("dim", 0)?;
-            let size = base.sizes.get(usize::try_from(dim).ok()?)?;
-            let (Some(start), Some(length)) =
-                (expr(node.arg("start")?, graph), expr(node.arg("length")?, graph))
-            else {
-                return one(View::Opaque);
-            };
-            let start = match start.as_int() {
-                Some(i) if i < 0 => size + i,
-                Some(_) => start,
-                None if known.prove_ge(&start, &Expr::ZERO) => start,
-                None => return one(View::Opaque),
-            };
-            one(range(dim, &start, &(&start + &length)))
-        }
+        | "unsqueeze" | "atleast_1d" | "atleast_2d" | "atleast_3d" => View::Shape,
+        "t" | "numpy_T" | "T" => View::Permute((0..rank).rev().collect()),
+        "transpose" | "swapaxes" | "swapdims" => call.transposed(),
+        "mT" => swapped(rank, rank - 2, rank - 1),
+        "mH" | "adjoint" | "matrix_H" if complex => View::Adjoint,
+        "mH" | "adjoint" | "matrix_H" => swapped(rank, rank - 2, rank - 1),
+        "permute" => call.permuted(),
+        "movedim" | "moveaxis" => call.moved()?,
+        "select" => View::Select { dim: call.dim("dim", 0)?, index: node.arg("index")?.clone() },
+        "slice" => call.sliced()?,
+        "narrow" => call.narrowed()?,
         "split"
         | "split_with_sizes"
         | "chunk"
         | "tensor_split"
         | "unsafe_split"
         | "unsafe_split_with_sizes"
-        | "unsafe_chunk" => pieces(dim("dim", 0)?, results, graph),
-        "hsplit" => pieces(i64::from(rank > 1), results, graph),
-        "vsplit" => pieces(0, results, graph),
-        "dsplit" => pieces(2, results, graph),
-        "unbind" => {
-            let dim = dim("dim", 0)?;
-            let index = |i: usize| Some(Argument::Int(i64::try_from(i).ok()?));
-            let select = |i| index(i).map(|index| View::Select { dim, index });
-            (0..results.len()).map(select).collect()
-        }
-        "diagonal" | "linalg_diagonal" => {
-            let linalg = &*node.target.name == "linalg_diagonal";
-            let (dim1, dim2) = if linalg { (-2, -1) } else { (0, 1) };
-            one(View::Diagonal {
-                offset: int("offset", 0)?,
-                dim1: dim("dim1", dim1)?,
-                dim2: dim("dim2", dim2)?,
-            })
-        }
-        "unfold" => one(View::Unfold {
-            dim: dim("dimension", 0)?,
-            size: int("size", 1)?,
-            step: int("step", 1)?,
-        }),
-        "expand" | "expand_as" | "broadcast_to" => one(View::Expand),
-        "as_strided" => {
-            let list = |name: &str| exprs(node.arg(name)?, graph);
-            let offset = match node.arg("storage_offset") {
-                None | Some(Argument::None) => Some(base.storage_offset.clone()),
-                Some(arg) => expr(arg, graph),
-            };
-            one(match (list("size"), list("stride"), offset) {
-                (Some(size), Some(stride), Some(offset)) => {
-                    View::AsStrided { size, stride, offset }
-                }
-                _ => View::Opaque,
-            })
-        }
-        "real" if complex => one(View::Real),
-        "real" | "resolve_conj" | "resolve_neg" => one(View::Same),
-        "imag" => one(View::Imag),
-        "view_as_real" => one(View::AsReal),
-        "view_as_complex" => one(View::AsComplex),
-        "conj" | "_conj" if complex => one(View::Conj),
-        "conj" | "_conj" => one(View::Same),
-        "_neg_view" => one(View::Neg),
+        | "unsafe_chunk" => return pieces(call.dim("dim", 0)?, results, graph),
+        "hsplit" => return pieces(i64::from(rank > 1), results, graph),
+        "vsplit" => return pieces(0, results, graph),
+        "dsplit" => return pieces(2, results, graph),
+        "unbind" => return call.unbound(),
+        "diagonal" => call.diagonal(0, 1)?,
+        "linalg_diagonal" => call.diagonal(-2, -1)?,
+        "unfold" => View::Unfold {
+            dim: call.dim("dimension", 0)?,
+            size: call.int("size", 1)?,
+            step: call.int("step", 1)?,
+        },
+        "expand" | "expand_as" | "broadcast_to" => View::Expand,
+        "as_strided" => call.strided(),
+        "real" if complex => View::Real,
+        "real" | "resolve_conj" | "resolve_neg" => View::Same,
+        "imag" => View::Imag,
+        "view_as_real" => View::AsReal,
+        "view_as_complex" => View::AsComplex,
+        "conj" | "_conj" if complex => View::Conj,
+        "conj" | "_conj" => View::Same,
+        "_neg_view" => View::Neg,
         "slice_inverse" | "values" | "indices" | "crow_indices" | "col_indices"
-        | "ccol_indices" | "row_indices" => one(View::Opaque),
-        _ => None,
-    }
+        | "ccol_indices" | "row_indices" => View::Unknown,
+        _ => return None,
+    };
+    Some(vec![view])
 }
 
 fn swapped(rank: i64, a: i64, b: i64) -> View {
@@ -343,7 +392,7 @@ fn exprs(arg: &Argument, graph: &Graph) -> Option<Vec<Expr>> {
     }
 }
 
-/// Whether a tensor of such sizes shows an element of its base more than once.
+/// Whether an expanded tensor shows an element of its base more than once.
 pub(super) fn repeats(base: &TensorMeta, out: &TensorMeta, known: &Constraints) -> bool {
     let new = out.sizes.len().saturating_sub(base.sizes.len());
     let (added, kept) = out.sizes.split_at(new.min(out.sizes.len()));

@@ -1,0 +1,309 @@
+//! The command line: commands, and what each takes.
+
+use super::{choices::Place, options::Options, passes::Passes, saving::Saving, values};
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde_json::Value;
+use std::{num::NonZeroUsize, path::PathBuf};
+
+const AFTER: &str = "\
+Examples:
+  pt2onnx model.pt2 -o model.onnx
+  pt2onnx model.pt2 -o model.onnx --opset 18 --dim s77=batch --report report.md
+  pt2onnx model.pt2 -o model.onnx --options export.toml
+  pt2onnx check --target ort-cpu *.pt2
+
+Exit codes:
+  0  success
+  1  a bug of pt2onnx
+  2  wrong usage of the command
+  3  the input cannot be read, is damaged, is not an archive (or ONNX model), or has an unknown version
+  4  the program cannot be translated (everything that prevents it is listed), its weights have no values,
+     or there are warnings and `--warnings-as-errors` is given
+  5  the output cannot be written
+  6  the models differ (`pt2onnx diff`)
+
+After an error no output file is written, and an existing one stays as it was.";
+
+const AFTER_CHECK: &str = "\
+The exit code is 0 if all archives can be converted. Otherwise it is that of the first one that cannot, see `pt2onnx --help`.";
+
+const AFTER_DIFF: &str = "\
+`THING: A | B` shows what each model has; `-` stands for nothing. Weights are shown as their type and the first 16 bytes of the SHA-256
+of their elements. The exit code is 0 if nothing differs, and 6 if something does.";
+
+const AFTER_OPTIMIZE: &str = "\
+The model keeps its opset, its metadata, and its inputs, outputs and weights with their names. Functions and bodies are optimised, too.
+Operators of other domains, and operators in a form that is older than the known ones, stay as they are. Their outputs
+are assumed to have the types that the model states.";
+
+/// Converts a `.pt2` archive of torch.export.save to an ONNX model.
+#[derive(Debug, Parser)]
+#[command(name = "pt2onnx", version, after_help = AFTER, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "pt2onnx [OPTIONS] MODEL.pt2 -o OUT.onnx\n       pt2onnx <COMMAND>")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub convert: Convert,
+}
+
+/// What to do other than convert. A file with the name of a command is given with its folder: `./inspect`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and everything that prevents conversion
+    Inspect {
+        /// The archive
+        #[arg(value_name = "MODEL.pt2")]
+        model: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print any ONNX model as text; files with its weights are not needed
+    Show {
+        /// The model
+        #[arg(value_name = "MODEL.onnx")]
+        model: PathBuf,
+        /// Print a drawing in the DOT language instead: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
+        #[arg(long)]
+        dot: bool,
+    },
+    /// Check whether archives can be converted with the given options, and show everything that prevents it
+    #[command(after_help = AFTER_CHECK)]
+    Check(Box<Check>),
+    /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names, nodes
+    #[command(after_help = AFTER_DIFF)]
+    Diff(Diff),
+    /// Fold, simplify and fuse any ONNX model
+    #[command(after_help = AFTER_OPTIMIZE)]
+    Optimize(Box<Optimize>),
+    /// Give values to the weights of a model that was written without them
+    ApplyWeights(ApplyWeights),
+    /// List the ops that have a translation, by their PyTorch schemas
+    Ops {
+        /// Print JSON, with the ONNX operators that each op becomes, the lowest opset and the tested element types
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the passes of `--optimize`, in the order in which they run
+    Passes,
+    /// Explain one op: its overloads, the ONNX operators that they become, the lowest opset and the tested element types
+    Explain {
+        /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
+        #[arg(value_name = "OP")]
+        op: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The archives
+    #[arg(value_name = "MODEL.pt2", required = true)]
+    pub models: Vec<PathBuf>,
+    /// Print JSON: for each archive whether it can be converted, its error, its failures and its warnings
+    #[arg(long, help_heading = "Diagnostics")]
+    pub json: bool,
+    /// Number of archives to check at once [default: the number of processors]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs, help_heading = "Input and output")]
+    pub jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// A model
+    #[arg(value_name = "A.onnx")]
+    pub a: PathBuf,
+    /// Another model
+    #[arg(value_name = "B.onnx")]
+    pub b: PathBuf,
+    /// Also compare metadata and doc_strings
+    #[arg(long)]
+    pub metadata: bool,
+    /// Do not compare the elements of weights; files with weights are then not needed
+    #[arg(long)]
+    pub no_weights: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Optimize {
+    /// The model
+    #[arg(value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// The file to write; it can be the model itself
+    #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub passes: Passes,
+    /// Where to write weights
+    #[arg(long, value_enum, help_heading = "Weights")]
+    pub weights: Option<Place>,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// If there are warnings, write nothing and exit with code 4
+    #[arg(long, help_heading = "Diagnostics")]
+    pub warnings_as_errors: bool,
+    /// Log each stage and its time; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Args)]
+pub struct ApplyWeights {
+    /// The model
+    #[arg(value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 archive, or what
+    /// torch.save(model.state_dict(), path) wrote
+    #[arg(long, value_name = "FILE|FOLDER", help_heading = "Input and output")]
+    pub weights: PathBuf,
+    /// The file to write [default: the model itself]
+    #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
+    pub output: Option<PathBuf>,
+    /// Where to write the weights
+    #[arg(long, value_enum, default_value_t, help_heading = "Weights")]
+    pub to: Place,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// Log each stage; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// The archive; one with the name of a command is given as `./inspect`
+    #[arg(value_name = "MODEL.pt2", required = true)]
+    pub model: Option<PathBuf>,
+    /// The file to write
+    #[arg(
+        short,
+        long,
+        value_name = "OUT.onnx",
+        required = true,
+        help_heading = "Input and output"
+    )]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: Options,
+    /// Write a report of the conversion or its failure, as Markdown or JSON; can be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json", value_parser = values::report, help_heading = "Diagnostics")]
+    pub report: Vec<PathBuf>,
+    /// Log each stage and its time; twice: in detail
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
+    pub verbose: u8,
+}
+
+impl Cli {
+    /// Reads the command line.
+    pub fn read() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&command().try_get_matches()?)
+    }
+}
+
+/// The command with the library's defaults in its help.
+fn command() -> clap::Command {
+    let defaults = serde_json::to_value(pt2onnx::Options::default()).unwrap_or_default();
+    with_defaults(Cli::command(), &defaults)
+}
+
+fn with_defaults(command: clap::Command, defaults: &Value) -> clap::Command {
+    let tell = |arg: Arg| {
+        let default = arg.get_long().and_then(|key| defaults.get(key));
+        let default = match default {
+            Some(Value::String(word)) => word.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => return arg,
+        };
+        match arg.get_help().filter(|_| !arg.is_required_set()).map(ToString::to_string) {
+            Some(help) => arg.help(format!("{help} [default: {default}]")),
+            None => arg,
+        }
+    };
+    command.mut_args(tell).mut_subcommands(|sub| with_defaults(sub, defaults))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_library() {
+        let help = command().render_help().to_string();
+        for default in ["[default: 20]", "[default: 2]", "[default: standard]", "[default: 1024]"] {
+            assert!(help.contains(default), "{default}: {help}");
+        }
+    }
+
+    #[test]
+    fn commands_and_files() {
+        let parse = |args: &[&str]| Cli::try_parse_from([&["pt2onnx"], args].concat());
+        for (args, ok) in [
+            (&["m.pt2", "-o", "m.onnx"][..], true),
+            (&["./ops", "-o", "m.onnx"], true),
+            (
+                &[
+                    "m.pt2",
+                    "-o",
+                    "m.onnx",
+                    "--opset",
+                    "18",
+                    "--weights",
+                    "embed",
+                    "--no-optimize",
+                    "-vv",
+                ],
+                true,
+            ),
+            (
+                &[
+                    "m.pt2",
+                    "-o",
+                    "m.onnx",
+                    "--metadata",
+                    "basic",
+                    "--meta",
+                    "a=b=c",
+                    "--meta",
+                    "d=",
+                ],
+                true,
+            ),
+            (&["m.pt2", "-o", "m.onnx", "--optimize", "1"], true),
+            (&["m.pt2", "-o", "m.onnx", "--optimize", "3"], false),
+            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "gelu"], true),
+            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "nope"], false),
+            (&["m.pt2", "-o", "m.onnx", "--meta", "a"], false),
+            (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
+            (&["ops"], true),
+            (&["inspect", "m.pt2"], true),
+            (&["inspect", "m.pt2", "--json"], true),
+            (&["show", "m.onnx"], true),
+            (&["show", "m.onnx", "--dot"], true),
+            (&["show"], false),
+            (&["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"], true),
+            (&["optimize", "m.onnx"], false),
+            (&[], false),
+            (&["m.pt2"], false),
+            (&["-o", "m.onnx"], false),
+            (&["inspect"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "8"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
+            (&["m.pt2", "n.pt2", "-o", "m.onnx"], false),
+        ] {
+            assert_eq!(parse(args).is_ok(), ok, "{args:?}: {:?}", parse(args).err());
+        }
+        assert!(parse(&["ops"]).unwrap().command.is_some());
+        assert!(parse(&["./ops", "-o", "m.onnx"]).unwrap().command.is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! The flags that say what the model shall be. Each is a key of [`pt2onnx::Options`].
+
+use super::{
+    choices::{Metadata, Operators, State, Target, Weights},
+    merge::{set, set_list, set_some},
+    passes::Passes,
+    saving::{Saving, check_data_file},
+    values,
+};
+use crate::{error::CommandError, options_file::OptionsFile};
+use clap::Args;
+use pt2onnx::{DynamicAxes, OutputNames};
+use std::path::PathBuf;
+
+/// What the model shall be, for a conversion and for `check`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Read options from a TOML file; its keys are the names of these flags, which override it
+    #[arg(long, value_name = "FILE.toml", help_heading = "Input and output")]
+    pub options: Option<PathBuf>,
+    /// What to do with values that the program writes into its buffers and inputs
+    #[arg(long, value_enum, help_heading = "Input and output")]
+    state: Option<State>,
+    /// Opset of the ONNX operators
+    #[arg(long, value_name = "N", value_parser = values::opset, help_heading = OPSET)]
+    opset: Option<u32>,
+    /// Version of the ONNX file format, for runtimes that refuse newer ones [default: the lowest that can hold the model]
+    #[arg(long, value_name = "N", value_parser = values::ir_version, help_heading = OPSET)]
+    ir_version: Option<u32>,
+    /// The runtime to write for
+    #[arg(long, value_enum, help_heading = OPSET)]
+    target: Option<Target>,
+    /// Seed for nodes that draw random numbers, to make them repeatable
+    #[arg(long, value_name = "N", value_parser = values::seed, help_heading = OPSET)]
+    seed: Option<u32>,
+    #[command(flatten)]
+    passes: Passes,
+    /// What to do with ops that have no translation
+    #[arg(long, value_enum, help_heading = OPS)]
+    operators: Option<Operators>,
+    /// Translate ops by functions in ONNX's textual syntax; can be given several times
+    #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
+    functions: Vec<PathBuf>,
+    /// Version at which the model imports a domain of custom ops, 1 by default; can be given several times
+    #[arg(long, value_name = "DOMAIN=N", value_parser = values::version, help_heading = OPS)]
+    custom_opset: Vec<(String, u32)>,
+    /// Names of the inputs, in order; inputs after the last name keep theirs
+    #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = NAMES)]
+    input_names: Vec<String>,
+    /// Names of the outputs, in order; `from-tree` uses the keys of the dict or dataclass that the program returns
+    #[arg(long, value_name = "A,B", value_parser = values::output_names, help_heading = NAMES)]
+    output_names: Option<OutputNames>,
+    /// Rename any value; can be given several times
+    #[arg(long, value_name = "OLD=NEW", value_parser = values::pair, help_heading = NAMES)]
+    rename: Vec<(String, String)>,
+    /// Name a dynamic dimension, by its symbol or an axis: `s77=batch`, `x.0=batch`; can be given several times
+    #[arg(long, value_name = "DIM=NAME", value_parser = values::pair, help_heading = NAMES)]
+    dim: Vec<(String, String)>,
+    /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for `x_dynamic_axes_1`
+    #[arg(long, value_name = "JSON", help_heading = NAMES)]
+    dynamic_axes: Option<DynamicAxes>,
+    /// Make a dynamic dimension static: `batch=1`, `s77=1`, `x.0=1`; can be given several times
+    #[arg(long, value_name = "DIM=N", value_parser = values::size, help_heading = NAMES)]
+    fix: Vec<(String, i64)>,
+    /// Where to write weights
+    #[arg(long, value_enum, help_heading = "Weights")]
+    weights: Option<Weights>,
+    #[command(flatten)]
+    pub saving: Saving,
+    /// Make weights inputs of the model as well, so that callers can pass other values
+    #[arg(long, help_heading = "Weights")]
+    keep_initializers_as_inputs: bool,
+    /// How much the model tells about the program
+    #[arg(long, value_enum, help_heading = METADATA)]
+    metadata: Option<Metadata>,
+    /// Write files in stack traces without their folders
+    #[arg(long, help_heading = METADATA)]
+    strip_paths: bool,
+    /// Write the source lines of each node into its doc_string
+    #[arg(long, help_heading = METADATA)]
+    doc_strings: bool,
+    /// Add an entry to the model's metadata; can be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::key_value, help_heading = METADATA)]
+    meta: Vec<(String, String)>,
+    /// A description of the model
+    #[arg(long, value_name = "TEXT", help_heading = METADATA)]
+    doc_string: Option<String>,
+    /// Your version number of the model
+    #[arg(long, value_name = "N", value_parser = values::model_version, help_heading = METADATA)]
+    model_version: Option<i64>,
+    /// The name of the model's producer [default: pt2onnx]
+    #[arg(long, value_name = "NAME", help_heading = METADATA)]
+    producer: Option<String>,
+    /// If there are warnings, write nothing and exit with code 4
+    #[arg(long, help_heading = "Diagnostics")]
+    warnings_as_errors: bool,
+}
+
+const OPSET: &str = "Opset and target";
+const OPS: &str = "Custom ops";
+const NAMES: &str = "Names and dims";
+const METADATA: &str = "Metadata";
+
+impl Options {
+    /// The options that the file and the flags give.
+    pub fn read(self) -> Result<pt2onnx::Options, CommandError> {
+        let file = self.options.as_deref().map(OptionsFile::read).transpose()?;
+        let mut options = file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
+        self.put(&mut options);
+        options.check().map_err(|error| match &file {
+            Some(file) => file.explain(error, &options),
+            None => error.into(),
+        })?;
+        check_data_file(&options)?;
+        Ok(options)
+    }
+
+    /// Puts the flags that are given into the options.
+    fn put(self, to: &mut pt2onnx::Options) {
+        self.passes.put(to);
+        self.saving.put(to);
+        set(&mut to.opset, self.opset);
+        set_some(&mut to.ir_version, self.ir_version);
+        set(&mut to.target, self.target.map(Into::into));
+        set(&mut to.state, self.state.map(Into::into));
+        set(&mut to.operators, self.operators.map(Into::into));
+        set_list(&mut to.functions, self.functions);
+        set_list(&mut to.custom_opset, self.custom_opset);
+        set_some(&mut to.seed, self.seed);
+        set_list(&mut to.input_names, self.input_names);
+        set(&mut to.output_names, self.output_names);
+        set_list(&mut to.rename, self.rename);
+        set_list(&mut to.dim, self.dim);
+        set(&mut to.dynamic_axes, self.dynamic_axes);
+        set_list(&mut to.fix, self.fix);
+        set(&mut to.weights, self.weights.map(Into::into));
+        to.keep_initializers_as_inputs |= self.keep_initializers_as_inputs;
+        set(&mut to.metadata, self.metadata.map(Into::into));
+        to.strip_paths |= self.strip_paths;
+        to.doc_strings |= self.doc_strings;
+        set_list(&mut to.meta, self.meta);
+        set_some(&mut to.doc_string, self.doc_string);
+        set_some(&mut to.model_version, self.model_version);
+        set_some(&mut to.producer, self.producer);
+        to.warnings_as_errors |= self.warnings_as_errors;
+    }
+}

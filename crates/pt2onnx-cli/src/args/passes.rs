@@ -1,0 +1,51 @@
+//! The flags of the optimiser.
+
+use super::merge::{set, set_list};
+use clap::Args;
+use pt2onnx::{
+    Options,
+    opt::{self, Level, UnknownPass},
+    parse_bytes,
+};
+
+/// What the optimiser may do.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Optimisation")]
+pub struct Passes {
+    /// How far to optimise: 0 not at all, 1 fold and simplify, 2 also fuse
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=2))]
+    optimize: Option<u8>,
+    /// The same as `--optimize 0`
+    #[arg(long, conflicts_with = "optimize")]
+    no_optimize: bool,
+    /// Leave out a pass that `pt2onnx passes` lists; can be given several times
+    #[arg(long, value_name = "PASS", value_parser = standard_pass)]
+    skip_pass: Vec<String>,
+    /// Fold constants of up to this many bytes; larger ones only if the file gets no larger
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    fold_limit: Option<u64>,
+    /// Write weights of equal content once; `apply-weights` then knows them by the name of the first
+    #[arg(long)]
+    merge_weights: bool,
+}
+
+impl Passes {
+    /// Puts the flags that are given into the options.
+    pub fn put(self, options: &mut Options) {
+        let Self { optimize, no_optimize, skip_pass, fold_limit, merge_weights } = self;
+        let level = optimize.or(no_optimize.then_some(0)).map(|level| match level {
+            0 => Level::Off,
+            1 => Level::Simplify,
+            _ => Level::Fuse,
+        });
+        set(&mut options.optimize, level);
+        set_list(&mut options.skip_pass, skip_pass);
+        set(&mut options.fold_limit, fold_limit);
+        options.merge_weights |= merge_weights;
+    }
+}
+
+/// The name, if a standard pass has it.
+fn standard_pass(name: &str) -> Result<String, UnknownPass> {
+    opt::Passes::standard().get(name).map(|pass| pass.name.to_owned())
+}

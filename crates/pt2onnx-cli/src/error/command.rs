@@ -1,0 +1,65 @@
+//! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
+
+/// Exit codes. `--help` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    Internal = 1,
+    Usage = 2,
+    Input = 3,
+    Program = 4,
+    Output = 5,
+    Different = 6,
+}
+
+pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
+
+/// An error as the command shows it.
+#[derive(Debug)]
+pub struct CommandError {
+    pub code: Code,
+    what: String,
+    places: Vec<String>,
+    help: Option<String>,
+}
+
+impl CommandError {
+    pub fn new(code: Code, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), places: Vec::new(), help: None }
+    }
+
+    /// Adds where it is.
+    pub fn place(mut self, place: impl Display) -> Self {
+        self.places.push(place.to_string());
+        self
+    }
+
+    /// Adds what to do about it.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// What is wrong, in one line.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Places and help, one line each.
+    pub fn details(&self) -> String {
+        let places = self.places.iter().map(|place| format!("  {place}\n"));
+        let help = self.help.iter().map(|help| format!("  help: {help}\n"));
+        places.chain(help).collect()
+    }
+
+    /// Prints it to standard error. Failures to print are ignored.
+    pub fn print(&self) {
+        let text = format!("error: {}\n{}", self.what, self.details());
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}

@@ -1,0 +1,143 @@
+//! Errors of an export.
+
+use super::{Code, CommandError, REPORT_IT, input::archive};
+use pt2onnx::{
+    Error, Failure, Misfit, Reason,
+    aten::LowerError,
+    opt::{LegaliseError, TargetError},
+    writer,
+};
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::Archive(e) => archive(e),
+            Error::Program(failures) => program(failures),
+            Error::Options(_)
+            | Error::IrVersion(_)
+            | Error::Name(_)
+            | Error::Dim(_)
+            | Error::Domain(_) => CommandError::new(Code::Usage, error.to_string()),
+            Error::Legalise(e) => legalise(e),
+            Error::Target(e) => target(e),
+            Error::Verify(errors) => {
+                let report =
+                    CommandError::new(Code::Internal, "the exported model is not valid ONNX")
+                        .help(REPORT_IT);
+                errors.iter().fold(report, CommandError::place)
+            }
+            Error::Weights(all) => misfits(all),
+            Error::Invalid(errors) => {
+                let report = CommandError::new(Code::Input, "the model is not valid ONNX");
+                errors.iter().fold(report, CommandError::place)
+            }
+            Error::Warnings(warnings) => {
+                let what = "there are warnings, and warnings are errors";
+                let report = CommandError::new(Code::Program, what);
+                let report = warnings.iter().fold(report, CommandError::place);
+                report.help("leave out `--warnings-as-errors`")
+            }
+            Error::Write(e) => write(e),
+            _ => CommandError::new(Code::Internal, error.to_string()),
+        }
+    }
+}
+
+/// Weights that a model cannot take.
+fn misfits(misfits: &[Misfit]) -> CommandError {
+    let what = "the weights do not fit the model";
+    let report =
+        { misfits.iter() }.fold(CommandError::new(Code::Program, what), CommandError::place);
+    let filled = misfits.iter().any(|m| matches!(m, Misfit::Filled(_)));
+    match filled {
+        true => report
+            .help("write the model with `--weights none`, so that nothing is computed from them"),
+        false => report,
+    }
+}
+
+fn program(failures: &[Failure]) -> CommandError {
+    let what = match failures {
+        [Failure { site: None, .. }] => "the program cannot be translated".to_owned(),
+        [_] => "a node of the program cannot be translated".to_owned(),
+        all if all.iter().all(|f| f.site.is_some()) => {
+            format!("{} nodes of the program cannot be translated", all.len())
+        }
+        all => format!("{} parts of the program cannot be translated", all.len()),
+    };
+    let report = failures.iter().fold(CommandError::new(Code::Program, what), CommandError::place);
+    let bug = |f: &Failure| {
+        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)))
+    };
+    let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
+    if failures.iter().all(bug) {
+        return report.help(REPORT_IT);
+    }
+    match failures.iter().any(lowered) {
+        true => report.help(
+            "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \
+             ops for a runtime that knows them: `--operators fallthrough`",
+        ),
+        // The others say what to do.
+        false => report,
+    }
+}
+
+fn legalise(error: &LegaliseError) -> CommandError {
+    let LegaliseError::Nodes { opset, lowest, failures } = error else {
+        return CommandError::new(Code::Program, error.to_string());
+    };
+    let report = CommandError::new(
+        Code::Program,
+        format!("the model needs operators that opset {opset} does not have"),
+    );
+    let places = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
+    places.fold(report, CommandError::place).help(format!("use `--opset {lowest}`"))
+}
+
+fn target(error: &TargetError) -> CommandError {
+    let TargetError::Nodes { target, failures } = error else {
+        return CommandError::new(Code::Usage, error.to_string());
+    };
+    let report = CommandError::new(Code::Program, format!("{target} cannot run the model"));
+    { failures.iter() }
+        .map(|f| format!("{}: {}", f.place, f.reason))
+        .fold(report, CommandError::place)
+        .help("write these parts of the model in other operations, or leave out `--target` for a model in the standard's operators")
+}
+
+fn write(error: &writer::Error) -> CommandError {
+    use writer::Error::*;
+    let output = |what: String| CommandError::new(Code::Output, what);
+    match error {
+        Io {
+            path,
+            doing,
+            source,
+        } => output(format!("cannot {doing}: {source}")).place(path.display()),
+        Target { path, what } => output(format!("the output {what}")).place(path.display()),
+        Link { path, what } => output(format!("the file with the weights {what}"))
+            .place(path.display())
+            .help("write the model there, or give --link-outside, or write the weights: `--weights external`"),
+        TooLarge(_) => output(
+            "with its weights the model has more than the 2 GiB that an ONNX file can have".into(),
+        )
+        .help("leave out `--weights embed`"),
+        NoData(names) => {
+            let report = CommandError::new(
+                Code::Program,
+                "the archive has no values for weights of the program",
+            );
+            names
+                .iter()
+                .fold(report, CommandError::place)
+                .help(
+                    "save the program with real weights, not under FakeTensorMode; or write the model without weights: \
+                     `--weights none`",
+                )
+        }
+        NoSuchType { .. } => CommandError::new(Code::Program, error.to_string()),
+        Unnamed(_) => CommandError::new(Code::Internal, error.to_string()).help(REPORT_IT),
+        _ => output(error.to_string()),
+    }
+}

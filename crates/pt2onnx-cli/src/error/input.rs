@@ -1,0 +1,130 @@
+//! Errors of input files: archives, ONNX models, weights.
+
+use super::{Code, CommandError};
+use pt2onnx::{WeightsError, fx, writer::ReadError};
+use std::{fs::File, io::Read, path::Path};
+
+/// An archive that cannot be read.
+pub(super) fn archive(error: &fx::Error) -> CommandError {
+    use fx::Error::*;
+    let input = |what: String| CommandError::new(Code::Input, what);
+    let damaged = "the file may be damaged or cut short; export or copy it again";
+    match error {
+        Io { path, source } => input(format!("the archive cannot be read: {source}")).place(path.display()),
+        Layout { place, found } => input(format!("this is not a .pt2 archive: {found}"))
+            .place(place)
+            .help("write one with `torch.export.save(exported_program, path)`"),
+        Saved { place, found } => input(format!("the tensors are not as PyTorch 1.6 and newer save them: {found}"))
+            .place(place)
+            .help("load them in PyTorch and write them with `torch.save(model.state_dict(), path)`"),
+        Zip { place, source } => {
+            input(format!("the archive's directory cannot be read: {source}")).place(place).help(damaged)
+        }
+        Record { place, record, problem } => input(format!("record `{record}` {problem}")).place(place).help(damaged),
+        Pickle { place, problem } => input(problem.to_string())
+            .place(place)
+            .help("only plain tensors are read, and nothing is executed; export the model with plain tensors"),
+        WhichModel { place, models } => input(format!("the archive holds several models: {}", models.join(", ")))
+            .place(place)
+            .help("save the one to convert alone"),
+        Json { place, source } => {
+            input(format!("the program does not match the export schema: {source}")).place(place).help(damaged)
+        }
+        SchemaVersion { place, found: (major, minor), torch_version } => {
+            let (reads, by) = (fx::SCHEMA_MAJOR, torch_version);
+            input(format!("torch {by} wrote this with export schema {major}.{minor}, this pt2onnx reads up to {reads}.x"))
+                .place(place)
+                .help("use a newer pt2onnx, or an older PyTorch to export")
+        }
+        Tensor { place, what, name, source } => input(format!("{what} {name}: {source}")).place(place).help(damaged),
+        Pickled { place, what, name } => input(format!(
+            "{what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed"
+        ))
+        .place(place)
+        .help("export the model with plain tensors"),
+        MissingTensor { place, what, name } => {
+            input(format!("the archive has no data for {what} {name}, which the program uses")).place(place).help(damaged)
+        }
+        Repeated { place, bytes, limit } => input(format!(
+            "the tensors need {bytes} bytes more than their records hold, because views repeat elements; the limit is {limit}"
+        ))
+        .place(place)
+        .help("save tensors that `expand` made as `contiguous()`, or make them in `forward`"),
+        Invalid { place, invalid } if matches!(**invalid, fx::Invalid::Enum { .. }) => {
+            input(format!("the program is not valid: {invalid}"))
+                .place(place)
+                .help("use a newer pt2onnx, or export again")
+        }
+        Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
+        _ => input(error.to_string()),
+    }
+}
+
+/// A file that should be an ONNX model.
+pub fn model(path: &Path, error: &ReadError) -> CommandError {
+    let input = |what: String| CommandError::new(Code::Input, what);
+    match error {
+        ReadError::Io { path, doing, source } => {
+            input(format!("the file cannot be {doing}: {source}")).place(path.display())
+        }
+        ReadError::Decode { source } => {
+            let report = input(format!("this is not an ONNX model, or a damaged one: {source}"));
+            let report = report.place(path.display());
+            let zip = File::open(path).and_then(|mut file| {
+                let mut magic = [0; 2];
+                file.read_exact(&mut magic).map(|()| &magic == b"PK")
+            });
+            match zip {
+                Ok(true) => {
+                    report.help("this is an archive: `pt2onnx inspect` shows what it holds")
+                }
+                _ => report,
+            }
+        }
+        ReadError::Invalid { place, invalid } => {
+            input(format!("the model cannot be read: {place}: {invalid}")).place(path.display())
+        }
+        _ => input(error.to_string()).place(path.display()),
+    }
+}
+
+/// Files that should hold weights.
+pub fn weights(error: WeightsError) -> CommandError {
+    use WeightsError::*;
+    let input = |what: String| CommandError::new(Code::Input, what);
+    match &error {
+        Archive(e) => archive(e),
+        Io { path, source } => {
+            input(format!("the weights cannot be read: {source}")).place(path.display())
+        }
+        Safetensors { path, source } => {
+            input(format!("the weights are neither safetensors nor an archive: {source}"))
+                .place(path.display())
+        }
+        Tensor { path, name, source } => {
+            input(format!("weight {name}: {source}")).place(path.display())
+        }
+        Type { path, name, dtype } => {
+            input(format!("weight {name} has elements of type {dtype}, which are not supported"))
+                .place(path.display())
+        }
+        Index { path, source } => {
+            input(format!("the index of the weights is not understood: {source}"))
+                .place(path.display())
+        }
+        Outside { path, file } => input(format!(
+            "the index refers to `{file}`, which is not the name of a file beside it"
+        ))
+        .place(path.display()),
+        NotThere { path, name, file } => {
+            input(format!("weight {name} is not in {file}, where the index says it is"))
+                .place(path.display())
+        }
+        Twice { folder, name } => input(format!("weight {name} is in several files of the folder"))
+            .place(folder.display()),
+        NoFile(folder) => {
+            input("no file in the folder ends in .safetensors".to_owned()).place(folder.display())
+        }
+        _ => input(error.to_string()),
+    }
+}

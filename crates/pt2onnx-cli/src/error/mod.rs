@@ -1,0 +1,9 @@
+//! Errors as the command shows them.
+
+mod command;
+mod export;
+mod input;
+mod options;
+
+pub use command::{Code, CommandError, REPORT_IT};
+pub use input::{model, weights};

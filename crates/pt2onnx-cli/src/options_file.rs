@@ -1,0 +1,94 @@
+//! `--options FILE.toml`: options of the command, written down.
+
+use crate::error::{Code, CommandError};
+use pt2onnx::{OptionError, Options};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use toml::de::DeTable;
+
+/// A file of options.
+pub struct OptionsFile {
+    path: PathBuf,
+    text: String,
+    /// What it says. Paths in it are relative to its folder.
+    pub options: Options,
+}
+
+impl OptionsFile {
+    /// Reads a file. Values may still be out of range, as flags can replace them.
+    pub fn read(path: &Path) -> Result<Self, CommandError> {
+        let text = fs::read_to_string(path).map_err(|e| {
+            CommandError::new(Code::Input, format!("the options cannot be read: {e}"))
+                .place(path.display())
+        })?;
+        let mut file = Self { path: path.to_owned(), text, options: Options::default() };
+        let table = DeTable::parse(&file.text).map_err(|e| {
+            let what = format!("the options are not TOML: {}", e.message());
+            CommandError::new(Code::Usage, what).place(file.place(e.span().map(|s| s.start)))
+        })?;
+        let known = keys(&file.options);
+        let mut given = table.get_ref().keys();
+        if let Some(key) = given.find(|key| known.get(&**key.get_ref()).is_none()) {
+            return Err(CommandError::new(
+                Code::Usage,
+                format!("there is no option `{}`", key.get_ref()),
+            )
+            .place(file.place(Some(key.span().start)))
+            .help("keys are the names of flags without `--`, see `pt2onnx --help`"));
+        }
+        let options: Result<Options, _> = toml::from_str(&file.text);
+        file.options = options.map_err(|e| {
+            let at = e.span().map(|s| s.start);
+            // The entry that the place is in: the last one that starts before it.
+            let before = table.get_ref().keys().filter(|key| Some(key.span().start) <= at);
+            let key = before.max_by_key(|key| key.span().start);
+            let key = key.map(|key| key.get_ref().to_string()).unwrap_or_default();
+            file.wrong(&key, e.message(), at)
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for functions in &mut file.options.functions {
+            *functions = folder.join(&functions);
+        }
+        Ok(file)
+    }
+
+    /// An error about a value that this file or a flag gave.
+    pub fn explain(&self, error: OptionError, merged: &Options) -> CommandError {
+        let key = error.key();
+        let table = DeTable::parse(&self.text).ok();
+        let span = table.and_then(|table| Some(table.get_ref().get_key_value(key)?.0.span()));
+        let unchanged = keys(&self.options).get(key) == keys(merged).get(key);
+        match span {
+            Some(span) if unchanged => self.wrong(key, &error.to_string(), Some(span.start)),
+            _ => error.into(),
+        }
+    }
+
+    fn wrong(&self, key: &str, why: &str, at: Option<usize>) -> CommandError {
+        let why = why
+            .replace("expected u32", "expected a number from 0 to 4294967295")
+            .replace("expected i64", "expected a whole number")
+            .replace("expected a map", "expected a table");
+        CommandError::new(Code::Usage, format!("the option `{key}` cannot have this value: {why}"))
+            .place(self.place(at))
+    }
+
+    /// `FILE:LINE:COLUMN` of a byte of the text.
+    fn place(&self, at: Option<usize>) -> String {
+        let path = self.path.display();
+        let Some(before) = at.and_then(|at| self.text.get(..at)) else {
+            return path.to_string();
+        };
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!("{path}:{line}:{column}")
+    }
+}
+
+/// Options by their keys.
+fn keys(options: &Options) -> Value {
+    serde_json::to_value(options).unwrap_or_default()
+}

@@ -1,0 +1,126 @@
+//! `--options FILE.toml`: the same options in a file and in flags.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
+
+#[expect(dead_code, reason = "these tests make no archives")]
+mod common;
+
+use common::{mlp, pt2onnx};
+use serde_json::Value;
+use std::{collections::BTreeSet, fs, path::Path};
+use tempfile::tempdir;
+
+/// Every option, as key and TOML, and as flags.
+const ALL: &[(&str, &str, &[&str])] = &[
+    ("opset", "18", &["--opset", "18"]),
+    ("ir-version", "9", &["--ir-version", "9"]),
+    ("target", "\"tensorrt\"", &["--target", "tensorrt"]),
+    ("state", "\"pairs\"", &["--state", "pairs"]),
+    ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
+    ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
+    ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
+    ("seed", "7", &["--seed", "7"]),
+    ("warnings-as-errors", "true", &["--warnings-as-errors"]),
+    ("input-names", "[\"a\", \"b\"]", &["--input-names", "a,b"]),
+    ("output-names", "[\"y\"]", &["--output-names", "y"]),
+    ("rename", "{ cat = \"joined\", a = \"b\" }", &["--rename", "cat=joined", "--rename", "a=b"]),
+    ("dim", "{ s18 = \"n\", \"x.1\" = \"m\" }", &["--dim", "s18=n", "--dim", "x.1=m"]),
+    ("dynamic-axes", "{ x = [0] }", &["--dynamic-axes", r#"{"x": [0]}"#]),
+    ("fix", "{ n = 1 }", &["--fix", "n=1"]),
+    ("weights", "\"external\"", &["--weights", "external"]),
+    ("weights-file", "\"w\"", &["--weights-file", "w"]),
+    ("external-threshold", "\"2KiB\"", &["--external-threshold", "2048"]),
+    ("shard-size", "1000", &["--shard-size", "1kB"]),
+    ("alignment", "\"64KiB\"", &["--alignment", "65536"]),
+    ("link-outside", "true", &["--link-outside"]),
+    ("keep-initializers-as-inputs", "true", &["--keep-initializers-as-inputs"]),
+    ("optimize", "1", &["--optimize", "1"]),
+    ("skip-pass", "[\"gelu\", \"pad\"]", &["--skip-pass", "gelu", "--skip-pass", "pad"]),
+    ("fold-limit", "9", &["--fold-limit", "9"]),
+    ("merge-weights", "true", &["--merge-weights"]),
+    ("metadata", "\"basic\"", &["--metadata", "basic"]),
+    ("strip-paths", "true", &["--strip-paths"]),
+    ("doc-strings", "true", &["--doc-strings"]),
+    ("meta", "{ z = \"1\", a = \"2\" }", &["--meta", "z=1", "--meta", "a=2"]),
+    ("doc-string", "\"some words\"", &["--doc-string", "some words"]),
+    ("model-version", "3", &["--model-version", "3"]),
+    ("producer", "\"me\"", &["--producer", "me"]),
+];
+
+/// The options in the report of a conversion with these arguments, and the model if there is one.
+fn converted(folder: &Path, args: &[&str]) -> (Value, Option<Vec<u8>>) {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (model, output, report) = (mlp(), path("m.onnx"), path("r.json"));
+    let fixed = [model.to_str().unwrap(), "-o", &output, "--report", &report];
+    let run = pt2onnx([&fixed, args].concat());
+    assert!([0, 2, 4].contains(&run.code), "{run:?}");
+    let text = fs::read(&report).unwrap_or_else(|_| panic!("no report: {run:?}"));
+    let report: Value = serde_json::from_slice(&text).unwrap();
+    let bytes = fs::read(&output).ok();
+    let _ = fs::remove_file(output);
+    (report["options"].clone(), bytes)
+}
+
+fn file(folder: &Path, text: &str) -> String {
+    let path = folder.join("o.toml");
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_file_says_what_flags_say() {
+    let folder = tempdir().unwrap();
+    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors/newer.onnxtxt");
+    let functions_here = folder.path().join("newer.onnxtxt");
+    fs::copy(functions, &functions_here).unwrap();
+    let here = functions_here.to_str().unwrap();
+    let (mut text, mut flags) = (String::new(), Vec::new());
+    let defaults = converted(folder.path(), &[]).0;
+    for (key, toml, args) in ALL {
+        text += &format!("{key} = {toml}\n");
+        let args: Vec<&str> =
+            args.iter().map(|a| if *a == "newer.onnxtxt" { here } else { a }).collect();
+        flags.extend(&args);
+        // Each alone changes its key, and nothing else.
+        let alone = file(folder.path(), &format!("{key} = {toml}\n"));
+        let with_file = converted(folder.path(), &["--options", &alone]);
+        let with_flags = converted(folder.path(), &args);
+        assert!(with_file == with_flags, "{key}: {} {}", with_file.0, with_flags.0);
+        let differing = with_flags.0.as_object().unwrap().iter();
+        let differing: Vec<&String> =
+            differing.filter(|(k, v)| defaults[*k] != **v).map(|(k, _)| k).collect();
+        assert_eq!(differing, [key]);
+    }
+    let all = file(folder.path(), &text);
+    let (of_file, of_flags) =
+        (converted(folder.path(), &["--options", &all]), converted(folder.path(), &flags));
+    assert_eq!(of_file, of_flags);
+    let reported: BTreeSet<&str> =
+        of_file.0.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(reported, ALL.iter().map(|(key, ..)| *key).collect());
+}
+
+#[test]
+fn flags_override_the_file() {
+    let folder = tempdir().unwrap();
+    let text = "opset = 18\nmetadata = 'none'\ninput-names = ['a', 'b']\n[dim]\ns18 = 'n'\n";
+    let path = file(folder.path(), text);
+    let flags = ["--options", &path, "--opset", "19", "--dim", "s18=m", "--input-names", "c"];
+    let (options, model) = converted(folder.path(), &flags);
+    assert!(model.is_some());
+    let shown = ["opset", "metadata", "input-names", "dim"].map(|key| options[key].to_string());
+    assert_eq!(shown, ["19", "\"none\"", "[\"c\"]", "{\"s18\":\"m\"}"]);
+}
+
+#[test]
+fn every_flag_is_an_option() {
+    let help = pt2onnx(["--help"]).stdout;
+    let flags = help.lines().filter_map(|l| l.trim_start().split_once("--"));
+    let flags = flags.filter(|(before, _)| before.is_empty() || before.ends_with(", "));
+    let flags: BTreeSet<&str> = flags
+        .map(|(_, flag)| flag.split(|c: char| c.is_whitespace() || c == '.').next().unwrap())
+        .collect();
+    let of_the_command =
+        ["help", "version", "output", "options", "report", "verbose", "no-optimize"];
+    let options = ALL.iter().map(|(key, ..)| *key).chain(of_the_command);
+    assert_eq!(flags, options.collect());
+}

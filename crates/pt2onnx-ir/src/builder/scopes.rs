@@ -1,0 +1,89 @@
+//! What a builder knows of sizes, a scope for each open region.
+
+use crate::ids::Value;
+use pt2onnx_symbolic::{Expr, Symbol};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What is known of symbols and of expressions computed already, one scope per open region, innermost last.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    scopes: Vec<Scope>,
+}
+
+#[derive(Debug, Default)]
+struct Scope {
+    /// Where an expression can be read without computing.
+    sources: FxHashMap<Expr, Source>,
+    /// Vectors of one element by expression: what `Shape` gives and `Concat` takes, so that arithmetic is done on them.
+    computed: FxHashMap<Expr, Value>,
+    /// The 0-d values made of those.
+    scalars: FxHashMap<Expr, Value>,
+    /// Symbols of the sources.
+    symbols: FxHashSet<Symbol>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source {
+    Dim(Value, usize),
+    Scalar(Value),
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { scopes: vec![Scope::default()] }
+    }
+}
+
+impl Sizes {
+    /// Whether a symbol occurs in what can be read.
+    pub(super) fn is_bound(&self, symbol: &Symbol) -> bool {
+        self.scopes.iter().any(|s| s.symbols.contains(symbol))
+    }
+
+    /// The expressions that can be read without computing.
+    pub(super) fn readable(&self) -> impl Iterator<Item = &Expr> {
+        self.scopes.iter().flat_map(|scope| scope.sources.keys())
+    }
+
+    pub(super) fn enter(&mut self) {
+        self.scopes.push(Scope::default());
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.scopes.pop();
+    }
+
+    pub(super) fn get(&self, e: &Expr) -> Option<Value> {
+        self.scopes.iter().rev().find_map(|s| s.computed.get(e)).copied()
+    }
+
+    pub(super) fn put(&mut self, e: &Expr, value: Value) {
+        if let Some(innermost) = self.scopes.last_mut() {
+            innermost.computed.insert(e.clone(), value);
+        }
+    }
+
+    pub(super) fn get_scalar(&self, e: &Expr) -> Option<Value> {
+        self.scopes.iter().rev().find_map(|s| s.scalars.get(e)).copied()
+    }
+
+    pub(super) fn put_scalar(&mut self, e: &Expr, value: Value) {
+        if let Some(innermost) = self.scopes.last_mut() {
+            innermost.scalars.insert(e.clone(), value);
+        }
+    }
+
+    pub(super) fn source(&self, e: &Expr) -> Option<Source> {
+        self.scopes.iter().rev().find_map(|s| s.sources.get(e)).copied()
+    }
+
+    pub(super) fn bind(&mut self, e: Expr, source: Source) {
+        if e.is_static() || self.source(&e).is_some() {
+            return;
+        }
+        if let Some(innermost) = self.scopes.last_mut() {
+            innermost.symbols.extend(e.symbols());
+            innermost.sources.insert(e, source);
+        }
+    }
+}

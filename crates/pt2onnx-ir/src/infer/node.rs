@@ -1,0 +1,83 @@
+//! What rules see of a node.
+
+use super::facts::{Facts, InferError};
+use crate::{
+    attribute::Attribute,
+    ids::Value,
+    model::Model,
+    node,
+    types::{Shape, unknown_symbol},
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use std::cell::{Cell, RefCell};
+
+/// A node, and what is known of its inputs.
+pub(super) struct Node<'a> {
+    pub model: &'a Model,
+    pub facts: Facts<'a>,
+    pub node: &'a node::Node,
+    /// How many unknown dimensions there are.
+    pub unknown_dims: Cell<usize>,
+    /// The first thing that does not fit.
+    pub error: RefCell<Option<InferError>>,
+}
+
+impl Node<'_> {
+    /// A dimension that nothing is known of, equal to no other.
+    pub(super) fn unknown_dim(&self) -> Expr {
+        self.unknown_dims.set(self.unknown_dims.get() + 1);
+        unknown_symbol(self.unknown_dims.get())
+    }
+
+    pub(super) fn known_dtype(&self, value: Value) -> Option<DType> {
+        Some(self.model[value].ty.as_ref()?.as_tensor()?.dtype)
+    }
+
+    pub(super) fn int(&self, name: &str) -> Option<i64> {
+        self.node.int(name)
+    }
+
+    pub(super) fn ints(&self, name: &str) -> Option<&[i64]> {
+        match self.node.attribute(name)? {
+            Attribute::Ints(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    pub(super) fn string(&self, name: &str) -> Option<&str> {
+        match self.node.attribute(name)? {
+            Attribute::String(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    pub(super) fn input(&self, i: usize) -> Option<Value> {
+        self.node.input(i)
+    }
+
+    pub(super) fn shape(&self, i: usize) -> Option<Shape> {
+        self.model[self.input(i)?].ty.as_ref()?.as_tensor()?.shape.clone()
+    }
+
+    /// Elements of input `i`, an integer vector.
+    pub(super) fn contents(&self, i: usize) -> Option<Vec<Expr>> {
+        self.facts.contents.of(self.model, self.input(i)?)
+    }
+
+    /// Elements of input `i`, where all are numbers.
+    pub(super) fn numbers(&self, i: usize) -> Option<Vec<i64>> {
+        self.contents(i)?.iter().map(Expr::as_int).collect()
+    }
+
+    /// The axis attribute, counted from the front.
+    pub(super) fn axis(&self, default: i64, rank: usize) -> Option<usize> {
+        normalize(self.int("axis").unwrap_or(default), rank)
+    }
+}
+
+/// An axis counted from the front; `None` outside of `-rank..rank`.
+pub(super) fn normalize(axis: i64, rank: usize) -> Option<usize> {
+    let axis = if axis < 0 { axis + rank as i64 } else { axis };
+    usize::try_from(axis).ok().filter(|&a| a < rank)
+}

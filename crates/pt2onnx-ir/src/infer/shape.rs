@@ -1,0 +1,56 @@
+//! What shape rules share.
+
+use super::{facts::InferError, node::Node};
+use crate::types::{Shape, is_unknown};
+use pt2onnx_symbolic::{Constraints, Expr};
+
+/// The shape that both broadcast to, as NumPy does. Two sizes of which neither is known to be 1 are equal, or one of them
+/// is 1 at run time: either way the result has the larger one. `misfit` is told sizes that cannot broadcast.
+pub(crate) fn broadcast(
+    a: &[Expr],
+    b: &[Expr],
+    constraints: &Constraints,
+    unknown_dim: impl Fn() -> Expr,
+    misfit: impl Fn(&Expr, &Expr),
+) -> Shape {
+    let one = Expr::int(1);
+    let rank = a.len().max(b.len());
+    let at = |s: &[Expr], i: usize| {
+        (i + s.len()).checked_sub(rank).map_or(one.clone(), |j| s[j].clone())
+    };
+    let dims = (0..rank).map(|i| match (at(a, i), at(b, i)) {
+        (x, y) if x == y || y == one => x,
+        (x, y) if x == one => y,
+        (x, y) => match (x.as_int(), y.as_int()) {
+            (Some(_), None) => x,
+            (None, Some(_)) => y,
+            (Some(_), Some(_)) => {
+                misfit(&x, &y);
+                x
+            }
+            (None, None) if constraints.prove_eq(&x, &y) == Some(true) => x,
+            (None, None) if is_unknown(&x) || is_unknown(&y) => unknown_dim(),
+            (None, None) => Expr::max(&x, &y),
+        },
+    });
+    dims.collect()
+}
+
+impl Node<'_> {
+    /// The shape that both broadcast to.
+    pub(super) fn broadcast(&self, a: &[Expr], b: &[Expr]) -> Shape {
+        let misfit = |x: &Expr, y: &Expr| {
+            let error = InferError { a: x.clone(), b: y.clone() };
+            self.error.borrow_mut().get_or_insert(error);
+        };
+        broadcast(a, b, self.facts.constraints, || self.unknown_dim(), misfit)
+    }
+}
+
+pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
+    let dims = shape.into_iter().enumerate();
+    match keepdims {
+        true => dims.map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d }).collect(),
+        false => dims.filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d).collect(),
+    }
+}

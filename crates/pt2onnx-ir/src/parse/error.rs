@@ -1,0 +1,29 @@
+//! The parser's error.
+
+use std::fmt;
+
+/// Why a text is no model, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// What is wrong.
+    pub what: String,
+    /// Line of the text, from 1.
+    pub line: usize,
+    /// Character in that line, from 1.
+    pub column: usize,
+    /// That line.
+    pub source: String,
+}
+
+impl std::error::Error for ParseError {}
+
+/// What, where, the line, and a caret under the place.
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
+        writeln!(f, "    {}", self.source)?;
+        let before = self.source.chars().take(self.column.saturating_sub(1));
+        let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
+        write!(f, "    {blank}^")
+    }
+}

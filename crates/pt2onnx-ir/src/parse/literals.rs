@@ -1,0 +1,283 @@
+//! Types, attributes and tensors in the textual syntax.
+
+use super::{
+    grammar::Grammar,
+    reader::{Parsed, Place, Reader},
+};
+use crate::{
+    Attribute, Attributes, TensorType, Type, schema::AttributeKind, text::KINDS,
+    types::from_onnx_name,
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+use std::mem::take;
+
+impl Grammar<'_, '_> {
+    pub(super) fn ty(&mut self) -> Parsed<Type> {
+        self.r.enter()?;
+        let place = self.r.place();
+        let name = self.r.identifier("a type")?;
+        let ty = match name {
+            "seq" | "optional" | "sparse_tensor" => {
+                self.r.require("(")?;
+                let inner = self.ty()?;
+                self.r.require(")")?;
+                match (name, inner) {
+                    ("seq", inner) => Type::Sequence(Box::new(inner)),
+                    ("optional", inner) => Type::Optional(Box::new(inner)),
+                    (_, Type::Tensor(t)) => Type::Sparse(t),
+                    _ => return Err(self.r.error_at(place, "only tensors are sparse")),
+                }
+            }
+            "map" => {
+                self.r.require("(")?;
+                let key = self.dtype()?;
+                self.r.require(",")?;
+                let value = self.ty()?;
+                self.r.require(")")?;
+                Type::Map(key, Box::new(value))
+            }
+            "opaque" => {
+                self.r.require("(")?;
+                let domain = self.r.string()?;
+                self.r.require(",")?;
+                let name = self.r.string()?;
+                self.r.require(")")?;
+                Type::Opaque(Box::new((domain, name)))
+            }
+            _ => {
+                let dtype = from_onnx_name(name);
+                let dtype = dtype
+                    .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))?;
+                Type::Tensor(TensorType { dtype, shape: self.sizes()? })
+            }
+        };
+        self.r.leave();
+        Ok(ty)
+    }
+
+    fn dtype(&mut self) -> Parsed<DType> {
+        let place = self.r.place();
+        let name = self.r.identifier("an element type")?;
+        from_onnx_name(name)
+            .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))
+    }
+
+    /// `[2, N, ?, "2*N"]`; `[]` is an unknown rank, nothing is rank 0.
+    fn sizes(&mut self) -> Parsed<Option<Vec<Expr>>> {
+        if !self.r.accept("[") {
+            return Ok(Some(Vec::new()));
+        }
+        if self.r.accept("]") {
+            return Ok(None);
+        }
+        let cx = &self.cx;
+        let sizes = self.r.list("]", |r| {
+            if r.accept("?") {
+                return Ok(cx.unknown_dim());
+            }
+            if r.sees_string() {
+                let text = r.string()?;
+                return Ok(Expr::parse(&text).unwrap_or_else(|_| Expr::symbol(&text)));
+            }
+            let symbol = r.attempt(|r| r.identifier("").ok());
+            match symbol {
+                Some(name) => Ok(Expr::symbol(name)),
+                None => r.number("a size", |t| {
+                    Some(Expr::int(t.parse().ok().filter(|n: &i64| *n >= 0)?))
+                }),
+            }
+        });
+        sizes.map(Some)
+    }
+
+    pub(super) fn attributes(&mut self) -> Parsed<Attributes> {
+        let mut attributes = Attributes::new();
+        if self.r.accept("<") {
+            let mut first = true;
+            while self.r.goes_on(">", take(&mut first))? {
+                let place = self.r.place();
+                let name = self.r.name("an attribute")?;
+                let value = self.attribute_value(place)?;
+                attributes.push((name.into(), value));
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// `: type = value`, or `= value` where the value tells its type.
+    pub(super) fn attribute_value(&mut self, attribute: Place) -> Parsed<Attribute> {
+        let kind = match self.r.accept(":") {
+            true => {
+                let place = self.r.place();
+                let name = self.r.identifier("the attribute's type")?;
+                let kind = KINDS.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind);
+                let unknown =
+                    || self.r.error_at(place, format!("attributes of type `{name}` are not known"));
+                Some(kind.ok_or_else(unknown)?)
+            }
+            false => None,
+        };
+        self.r.require("=")?;
+        let place = self.r.place();
+        if self.r.accept("@") {
+            let name = self.r.name("an attribute of the function")?;
+            let declared = self.function.as_ref().is_none_or(|f| f.attributes.contains(&name));
+            if !declared {
+                return Err(self
+                    .r
+                    .error_at(place, format!("the function has no attribute `{name}`")));
+            }
+            let untold =
+                || self.r.error_at(attribute, "the type is to be told: `name: float = @other`");
+            return Ok(Attribute::Reference { name, kind: kind.ok_or_else(untold)? });
+        }
+        match kind {
+            Some(kind) => self.value_of(kind, place),
+            None => self.untyped(place),
+        }
+    }
+
+    fn value_of(&mut self, kind: AttributeKind, place: Place) -> Parsed<Attribute> {
+        Ok(match kind {
+            AttributeKind::Int => Attribute::Int(self.r.number("an integer", int)?),
+            AttributeKind::Float => Attribute::Float(self.r.number("a number", float)?),
+            AttributeKind::String => Attribute::String(self.r.string()?),
+            AttributeKind::Tensor => Attribute::Tensor(self.tensor()?),
+            AttributeKind::Graph => Attribute::Region(self.body()?),
+            AttributeKind::TypeProto => Attribute::Type(self.ty()?),
+            AttributeKind::Ints => {
+                self.r.require("[")?;
+                Attribute::Ints(self.r.list("]", |r| r.number("an integer", int))?)
+            }
+            AttributeKind::Floats => {
+                self.r.require("[")?;
+                Attribute::Floats(self.r.list("]", |r| r.number("a number", float))?)
+            }
+            AttributeKind::Strings => {
+                self.r.require("[")?;
+                Attribute::Strings(self.r.list("]", Reader::string)?)
+            }
+            AttributeKind::Tensors => Attribute::Tensors(self.several(Self::tensor)?),
+            AttributeKind::TypeProtos => Attribute::Types(self.several(Self::ty)?),
+            AttributeKind::Graphs => Attribute::Regions(self.several(Self::body)?),
+            AttributeKind::SparseTensor | AttributeKind::SparseTensors => {
+                return Err(self.r.error_at(place, "sparse tensors have no text"));
+            }
+        })
+    }
+
+    fn several<T>(&mut self, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        self.r.require("[")?;
+        let (mut items, mut first) = (Vec::new(), true);
+        while self.r.goes_on("]", take(&mut first))? {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// A value whose form tells its type: `1`, `0.5`, `"text"`, a list of them, a tensor, a graph.
+    fn untyped(&mut self, place: Place) -> Parsed<Attribute> {
+        let list = self.r.sees("[");
+        let kinds = self.r.peek(|r| {
+            let _ = list && r.accept("[");
+            if r.sees_string() {
+                return Some((AttributeKind::String, AttributeKind::Strings));
+            }
+            let token = r.number("a value", |t| Some(t.to_owned())).ok()?;
+            Some(if int(&token).is_some() {
+                (AttributeKind::Int, AttributeKind::Ints)
+            } else if float(&token).is_some() {
+                (AttributeKind::Float, AttributeKind::Floats)
+            } else if from_onnx_name(&token).is_some() {
+                (AttributeKind::Tensor, AttributeKind::Tensors)
+            } else {
+                (AttributeKind::Graph, AttributeKind::Graphs)
+            })
+        });
+        match kinds {
+            Some((_, several)) if list => self.value_of(several, place),
+            Some((one, _)) => self.value_of(one, place),
+            None => Err(self.r.expected("a value, or before it `:` and its type,")),
+        }
+    }
+
+    /// `float[2] {1, 2}`; a name may stand between.
+    fn tensor(&mut self) -> Parsed<Tensor> {
+        let place = self.r.place();
+        let ty = self.ty()?;
+        let _ = self.r.attempt(|r| r.name("").ok());
+        let _ = self.r.accept("=");
+        self.elements(place, Some(&ty))
+    }
+
+    /// `{1, 2}`; `{...}` where the elements are left out.
+    pub(super) fn elements(&mut self, place: Place, ty: Option<&Type>) -> Parsed<Tensor> {
+        let sizes = |t: &TensorType| -> Option<Vec<usize>> {
+            let sizes = t.shape.as_ref()?.iter();
+            sizes.map(|d| usize::try_from(d.as_int()?).ok()).collect()
+        };
+        let tensor = ty.and_then(Type::as_tensor);
+        let Some((dtype, sizes)) = tensor.and_then(|t| Some((t.dtype, sizes(t)?))) else {
+            return Err(self.r.error_at(place, "a constant is a tensor whose sizes are known"));
+        };
+        self.r.require("{")?;
+        let made = if self.r.accept("...") {
+            self.r.require("}")?;
+            Tensor::absent(dtype, sizes)
+        } else if dtype == DType::String {
+            let texts = self.r.list("}", Reader::string)?;
+            let texts: Vec<bytes::Bytes> = texts.into_iter().map(Into::into).collect();
+            Tensor::strings(sizes, texts)
+        } else {
+            let mut elements = Vec::new();
+            self.r.list("}", |r| {
+                let element = r.number("an element", |t| element(t, dtype))?;
+                elements.extend_from_slice(&element.to_bytes());
+                Ok(())
+            })?;
+            Tensor::new(dtype, sizes, elements)
+        };
+        made.map_err(|e| self.r.error_at(place, e.to_string()))
+    }
+}
+
+fn int(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+fn float(text: &str) -> Option<f32> {
+    text.parse().ok()
+}
+
+/// A number as a 0-d tensor; none that the type cannot hold.
+fn element(text: &str, dtype: DType) -> Option<Tensor> {
+    if let (DType::U64, Ok(large)) = (dtype, text.parse::<u64>()) {
+        return Some(Tensor::scalar(large));
+    }
+    let Some(int) = int(text) else {
+        return match (text, dtype) {
+            ("true", DType::Bool) => Some(Tensor::scalar(true)),
+            ("false", DType::Bool) => Some(Tensor::scalar(false)),
+            (_, d) if d.is_float() => Scalar::Float(text.parse().ok()?).to_tensor(dtype),
+            _ => None,
+        };
+    };
+    let held = match dtype {
+        DType::I8 => i8::try_from(int).is_ok(),
+        DType::I16 => i16::try_from(int).is_ok(),
+        DType::I32 => i32::try_from(int).is_ok(),
+        DType::U8 => u8::try_from(int).is_ok(),
+        DType::U16 => u16::try_from(int).is_ok(),
+        DType::U32 => u32::try_from(int).is_ok(),
+        DType::U64 => false,
+        DType::Bool => matches!(int, 0 | 1),
+        _ => true,
+    };
+    // `-0` is another float than 0.
+    let number = match dtype.is_float() {
+        true => Scalar::Float(text.parse().ok()?),
+        false => Scalar::Int(int),
+    };
+    number.to_tensor(dtype).filter(|_| held)
+}

@@ -1,0 +1,56 @@
+//! The table of ONNX's operators at every opset, and look-ups in it. The table itself is generated.
+
+mod operator;
+
+pub use operator::{
+    AttributeDefault, AttributeKind, AttributeSchema, OpSchema, Param, ParamKind, TypeConstraint,
+    TypeSet,
+};
+
+use pt2onnx_tensor::DType;
+
+/// The newest opset of the table.
+pub const NEWEST_OPSET: u32 = 28;
+
+/// The opset whose forms lowerings emit: the newest that the pinned ONNX Runtime runs. Older and newer forms are
+/// legalisation's business.
+pub const CANONICAL_OPSET: u32 = 26;
+
+/// The operator as it stands at `opset`; `None` where the default domain has none of that name then.
+pub fn lookup(name: &str, opset: u32) -> Option<&'static OpSchema> {
+    let all = crate::generated::schema::SCHEMAS;
+    let end = all.partition_point(|s| (s.name, s.since) <= (name, opset));
+    all.get(end.checked_sub(1)?).filter(|s| s.name == name)
+}
+
+/// All forms of all operators, by name and opset.
+pub fn all() -> &'static [OpSchema] {
+    crate::generated::schema::SCHEMAS
+}
+
+/// All forms of an operator, oldest first.
+pub fn versions(name: &str) -> &'static [OpSchema] {
+    let all = crate::generated::schema::SCHEMAS;
+    let start = all.partition_point(|s| s.name < name);
+    let end = all.partition_point(|s| s.name <= name);
+    &all[start..end]
+}
+
+/// Element types in the order of `TensorProto.DataType`, from 1 on.
+const NUMBERS: [DType; 26] = {
+    use DType::*;
+    [
+        F32, U8, I8, U16, I16, I32, I64, String, Bool, F16, F64, U32, U64, C64, C128, BF16,
+        F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, U4, I4, F4E2M1, F8E8M0, U2, I2,
+    ]
+};
+
+/// `TensorProto.DataType` of an element type, as attributes like `Cast`'s `to` hold it; 0 (undefined) for complex32.
+pub fn data_type(dtype: DType) -> i64 {
+    NUMBERS.iter().position(|&d| d == dtype).map_or(0, |i| i as i64 + 1)
+}
+
+/// The element type of that `TensorProto.DataType`.
+pub fn dtype(number: i64) -> Option<DType> {
+    NUMBERS.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+}

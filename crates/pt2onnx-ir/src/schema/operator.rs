@@ -1,0 +1,197 @@
+//! Schemas of operators: inputs, outputs, attributes and the types that they allow.
+
+use crate::types::Type;
+use pt2onnx_tensor::DType;
+
+/// An operator of the default domain, as it stands since one opset.
+#[derive(Debug)]
+pub struct OpSchema {
+    /// Operator type, such as `Gemm`.
+    pub name: &'static str,
+    /// The opset from which this form holds.
+    pub since: u32,
+    /// Whether the operator is deprecated from `since` on.
+    pub deprecated: bool,
+    /// Formal inputs in order.
+    pub inputs: &'static [Param],
+    /// Formal outputs in order.
+    pub outputs: &'static [Param],
+    /// Inputs that must be there.
+    pub min_inputs: u32,
+    /// Outputs that must be there.
+    pub min_outputs: u32,
+    /// Attributes, by name.
+    pub attributes: &'static [AttributeSchema],
+    /// The type variables and what they may stand for.
+    pub constraints: &'static [TypeConstraint],
+    /// Whether the standard defines it by a function body of other operators.
+    pub has_function: bool,
+}
+
+/// A formal input or output.
+#[derive(Debug)]
+pub struct Param {
+    /// Its name in the standard.
+    pub name: &'static str,
+    /// A type variable (`T`) or a literal type (`tensor(int64)`).
+    pub ty: &'static str,
+    /// How often it occurs.
+    pub kind: ParamKind,
+    /// For variadic ones: whether all must be of the same type.
+    pub homogeneous: bool,
+}
+
+/// How often a formal input or output occurs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamKind {
+    /// Exactly once.
+    Single,
+    /// At most once.
+    Optional,
+    /// Any number of times.
+    Variadic,
+}
+
+/// An attribute an operator takes.
+#[derive(Debug)]
+pub struct AttributeSchema {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: AttributeKind,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What it is when not given.
+    pub default: Option<AttributeDefault>,
+}
+
+/// Type of an attribute: `AttributeProto.AttributeType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are ONNX's")]
+pub enum AttributeKind {
+    Float,
+    Int,
+    String,
+    Tensor,
+    Graph,
+    SparseTensor,
+    TypeProto,
+    Floats,
+    Ints,
+    Strings,
+    Tensors,
+    Graphs,
+    SparseTensors,
+    TypeProtos,
+}
+
+/// An attribute's default value.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names are ONNX's")]
+pub enum AttributeDefault {
+    Float(f32),
+    Int(i64),
+    String(&'static str),
+    Floats(&'static [f32]),
+    Ints(&'static [i64]),
+    Strings(&'static [&'static str]),
+}
+
+/// A type variable and the types it may stand for.
+#[derive(Debug)]
+pub struct TypeConstraint {
+    /// The variable, such as `T`.
+    pub name: &'static str,
+    /// What it may be.
+    pub types: TypeSet,
+}
+
+/// A set of types; bit n of each mask stands for the [`DType`] of discriminant n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeSet {
+    /// Tensors.
+    pub tensor: u32,
+    /// Sequences of tensors.
+    pub sequence: u32,
+    /// Optional tensors.
+    pub optional: u32,
+    /// Optional sequences of tensors.
+    pub optional_sequence: u32,
+}
+
+impl TypeSet {
+    /// Whether tensors of this element type are in the set.
+    pub fn has_tensor(&self, dtype: DType) -> bool {
+        self.tensor & (1 << dtype as u32) != 0
+    }
+
+    /// Whether the type is in the set. Of what no set tells (maps, sequences of sequences), every one is.
+    pub fn has(&self, ty: &Type) -> bool {
+        let of = |set: u32, inner: &Type| {
+            let tensor = inner.as_tensor();
+            tensor.is_none_or(|t| set & (1 << t.dtype as u32) != 0)
+        };
+        match ty {
+            Type::Tensor(t) => self.has_tensor(t.dtype),
+            Type::Sequence(inner) => of(self.sequence, inner),
+            Type::Optional(inner) => match &**inner {
+                Type::Sequence(inner) => of(self.optional_sequence, inner),
+                inner => of(self.optional, inner),
+            },
+            _ => true,
+        }
+    }
+
+    /// The first element type of the set that holds all values of `dtype`, or comes nearest to it.
+    pub fn widened(&self, dtype: DType) -> Option<DType> {
+        use DType::*;
+        let order: &[DType] = match dtype {
+            Bool => &[U8, I32, I64, F32],
+            I8 | U8 => &[I32, I64, F32, F64],
+            I16 | U16 => &[I32, I64, F32, F64],
+            I32 => &[I64, F64, F32],
+            U32 => &[I64, U64, F64, F32],
+            I64 => &[F64, F32],
+            U64 => &[I64, F64, F32],
+            F16 | BF16 => &[F32, F64],
+            F32 => &[F64],
+            F64 => &[F32],
+            F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 => &[F16, F32],
+            _ => &[],
+        };
+        order.iter().copied().find(|&d| self.has_tensor(d))
+    }
+
+    /// The element type, where the set holds tensors of one type and nothing else.
+    pub fn only_tensor(&self) -> Option<DType> {
+        let nothing_else = self.sequence | self.optional | self.optional_sequence == 0;
+        let only = nothing_else && self.tensor.is_power_of_two();
+        only.then(|| DType::ALL.iter().copied().find(|&d| self.has_tensor(d))).flatten()
+    }
+}
+
+impl OpSchema {
+    /// The types that the formal type `ty` (a variable or a literal) allows; `None` for a literal type.
+    pub fn type_set(&self, ty: &str) -> Option<&TypeSet> {
+        self.constraints.iter().find(|c| c.name == ty).map(|c| &c.types)
+    }
+
+    /// The formal input that actual input `index` belongs to.
+    pub fn input(&self, index: usize) -> Option<&Param> {
+        formal(self.inputs, index)
+    }
+
+    /// The formal output that actual output `index` belongs to.
+    pub fn output(&self, index: usize) -> Option<&Param> {
+        formal(self.outputs, index)
+    }
+
+    /// The attribute of that name.
+    pub fn attribute(&self, name: &str) -> Option<&AttributeSchema> {
+        self.attributes.iter().find(|a| a.name == name)
+    }
+}
+
+fn formal(params: &'static [Param], index: usize) -> Option<&'static Param> {
+    params.get(index).or_else(|| params.last().filter(|p| p.kind == ParamKind::Variadic))
+}

@@ -1,0 +1,59 @@
+//! A pass of your own that runs together with the standard passes: it removes `Dropout`, which does nothing at inference.
+//! `cargo run -p pt2onnx-opt --example pass`
+
+use pt2onnx_ir::{Model, verify};
+use pt2onnx_opt::{Changed, GraphMut, Level, Options, Pass, Passes, bypass, optimize};
+use std::io::Write;
+
+/// The second `Transpose` undoes the first, which the standard passes see only without the `Dropout` between them.
+const MODEL: &str = r#"<ir_version: 9, opset_import: ["" : 20]>
+main_graph (float[n,4] x) => (float[n,4] y)
+{
+  t = Transpose <perm: ints = [1, 0]> (x)
+  d = Dropout (t)
+  u = Transpose <perm: ints = [1, 0]> (d)
+  y = Relu (u)
+}"#;
+
+fn remove_dropout(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+    let mut changed = false;
+    for id in graph.nodes() {
+        let node = &graph.model[id];
+        // A third input may switch on training; a second output is a mask.
+        let idle = node.is("Dropout") && node.inputs().len() < 3 && node.outputs().len() == 1;
+        if idle && let Some(x) = node.input(0) {
+            changed |= bypass(graph.model, id, x);
+        }
+    }
+    changed
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let dropout = Pass::new("dropout", remove_dropout)
+        .level(Level::Simplify)
+        .description("Removes Dropout, which does nothing at inference.")
+        .precondition("The node has no training input, and its mask is not used.");
+    let passes = Passes::standard().with(dropout);
+    for pass in &passes {
+        writeln!(std::io::stdout(), "{}: {}", pass.name, pass.description)?;
+    }
+
+    let mut model: Model = MODEL.parse()?;
+    optimize(&mut model, &Options { passes, ..Options::from(Level::Simplify) });
+
+    write!(std::io::stdout(), "{model}")?;
+    assert!(verify(&model).is_ok());
+    let operators: Vec<&str> = model.nodes(Model::MAIN).map(|n| model[n].op()).collect();
+    assert_eq!(operators, ["Relu"]);
+
+    // Without it, the standard passes cannot join the transposes.
+    let mut model: Model = MODEL.parse()?;
+    optimize(&mut model, &Options::from(Level::Simplify));
+    assert_eq!(model.nodes(Model::MAIN).count(), 4);
+    Ok(())
+}
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

@@ -1,0 +1,57 @@
+//! What the clean-up rules see of a node, and what they may do about it.
+
+use crate::facts::{self, known};
+use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
+use pt2onnx_tensor::DType;
+
+/// What to do about a node.
+pub(super) enum Action {
+    /// Replace its output by this value.
+    Forward(Value),
+    /// Make it this node; its output stays.
+    Become(&'static str, Vec<Option<Value>>, Box<Attributes>),
+    /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
+    Reshape(Value, Vec<i64>),
+}
+
+/// What a rule sees: a node with one output.
+pub(super) struct Seen<'a> {
+    pub model: &'a Model,
+    pub node: &'a Node,
+}
+
+impl<'a> Seen<'a> {
+    /// The same for the node that computes a value, if it has one output and is one of ONNX's own operators.
+    pub fn producer(&self, value: Value) -> Option<Seen<'a>> {
+        let node = &self.model[self.model.producer(value)?];
+        (node.domain.is_empty() && node.outputs().len() == 1)
+            .then_some(Seen { model: self.model, node })
+    }
+
+    pub fn output(&self) -> Value {
+        self.node.outputs()[0]
+    }
+
+    /// Sizes, if the rank is known.
+    pub fn shape(&self, value: Value) -> Option<&'a Shape> {
+        facts::shape(self.model, value)
+    }
+
+    pub fn dtype(&self, value: Value) -> Option<DType> {
+        facts::dtype(self.model, value)
+    }
+
+    /// Whether both are known to have the same sizes.
+    pub fn same_shape(&self, a: Value, b: Value) -> bool {
+        match (self.shape(a), self.shape(b)) {
+            (Some(a), Some(b)) => a == b && a.iter().all(known),
+            _ => false,
+        }
+    }
+
+    /// The elements of an integer constant.
+    pub fn ints(&self, input: usize) -> Option<Vec<i64>> {
+        let t = self.model[self.node.input(input)?].constant()?;
+        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+    }
+}

@@ -1,0 +1,94 @@
+//! What evaluations share: the node and its inputs, axes, broadcasting.
+
+use ndarray::IxDyn;
+use pt2onnx_ir::Node;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// How an operator is evaluated.
+pub(super) enum Eval {
+    /// To its only output.
+    One(fn(&Call) -> Option<Tensor>),
+    /// To all of its outputs.
+    Many(fn(&Call) -> Option<Vec<Tensor>>),
+}
+
+/// A row of a family's table.
+pub(super) type Row = (&'static str, Eval);
+
+/// The node to evaluate, its inputs, and the limit.
+pub(super) struct Call<'a> {
+    pub node: &'a Node,
+    pub inputs: &'a [Option<&'a Tensor>],
+    pub max_bytes: usize,
+}
+
+impl<'a> Call<'a> {
+    /// Input `i`, if given.
+    pub fn input(&self, i: usize) -> Option<&'a Tensor> {
+        self.inputs.get(i).copied().flatten()
+    }
+
+    /// All inputs, if none is missing.
+    pub fn all(&self) -> Option<Vec<&'a Tensor>> {
+        self.inputs.iter().copied().collect()
+    }
+
+    /// The elements of input `i`, int64 or int32.
+    pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
+        let t = self.input(i)?;
+        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+    }
+
+    /// The only element of input `i`.
+    pub fn scalar(&self, i: usize) -> Option<i64> {
+        match self.ints(i)?.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// `Some` if a tensor of these sizes is within the limit.
+    pub fn room(&self, dtype: DType, shape: &[usize]) -> Option<()> {
+        let bits = shape.iter().try_fold(dtype.bits(), |n, &s| n.checked_mul(s))?;
+        // ndarray also requires that the product of the sizes other than 0 is at most isize::MAX.
+        shape
+            .iter()
+            .filter(|&&s| s != 0)
+            .try_fold(1isize, |n, &s| n.checked_mul(isize::try_from(s).ok()?))?;
+        (bits.div_ceil(8) <= self.max_bytes).then_some(())
+    }
+}
+
+/// An axis counted from the front; `None` outside `-rank..rank`.
+pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
+    let counted = if axis < 0 { axis.checked_add_unsigned(rank as u64)? } else { axis };
+    usize::try_from(counted).ok().filter(|&a| a < rank)
+}
+
+/// Sorted, distinct axes counted from the front.
+pub(super) fn axes(given: &[i64], rank: usize) -> Option<Vec<usize>> {
+    let mut axes: Vec<usize> = given.iter().map(|&a| axis(a, rank)).collect::<Option<_>>()?;
+    axes.sort_unstable();
+    axes.windows(2).all(|w| w[0] != w[1]).then_some(axes)
+}
+
+/// The shape that all broadcast to, as NumPy does.
+pub(super) fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
+    let rank = shapes.iter().map(|s| s.len()).max()?;
+    let mut result = vec![1; rank];
+    for shape in shapes {
+        for (to, &from) in result.iter_mut().rev().zip(shape.iter().rev()) {
+            match (*to, from) {
+                (a, b) if a == b || b == 1 => {}
+                (1, b) => *to = b,
+                _ => return None,
+            }
+        }
+    }
+    Some(result)
+}
+
+/// Sizes for ndarray.
+pub(super) fn dim(shape: &[usize]) -> IxDyn {
+    IxDyn(shape)
+}

@@ -1,0 +1,50 @@
+//! What is known of values: types, sizes, constants.
+
+use pt2onnx_ir::{Def, Model, Shape, Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// Element type, if known.
+pub(crate) fn dtype(model: &Model, value: Value) -> Option<DType> {
+    Some(model[value].ty.as_ref()?.as_tensor()?.dtype)
+}
+
+/// Sizes, if the rank is known.
+pub(crate) fn shape(model: &Model, value: Value) -> Option<&Shape> {
+    model[value].ty.as_ref()?.as_tensor()?.shape.as_ref()
+}
+
+/// Element type and sizes of a tensor, if known.
+pub(crate) fn tensor_type(model: &Model, value: Value) -> Option<(DType, &Shape)> {
+    match model[value].ty.as_ref()? {
+        Type::Tensor(t) => Some((t.dtype, t.shape.as_ref()?)),
+        _ => None,
+    }
+}
+
+/// Whether a size is what its expression says. Unknown sizes get new symbols that begin with `?`, so that equal ones prove
+/// nothing.
+pub(crate) fn known(dim: &Expr) -> bool {
+    dim.is_static() || !dim.symbols().iter().any(|s| s.starts_with('?'))
+}
+
+/// Element type and element of a float constant that has one element.
+pub(crate) fn number_of(model: &Model, value: Value) -> Option<(DType, f64)> {
+    fn only<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64) -> Option<f64> {
+        Some(f(*t.to_vec::<T>()?.first()?))
+    }
+    let Def::Constant(t) = model[value].def() else {
+        return None;
+    };
+    if t.numel() != 1 || !t.has_data() {
+        return None;
+    }
+    let element = match t.dtype() {
+        DType::F64 => only::<f64>(t, |v| v),
+        DType::F32 => only::<f32>(t, f64::from),
+        DType::F16 => only::<half::f16>(t, f64::from),
+        DType::BF16 => only::<half::bf16>(t, f64::from),
+        _ => None,
+    };
+    Some((t.dtype(), element?))
+}

@@ -1,0 +1,71 @@
+//! Attention over a cache of keys and values.
+
+use crate::{
+    facts::{known, tensor_type},
+    graph::{Changed, GraphMut},
+    pass::Options,
+    rewrite,
+};
+use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
+
+/// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of `Attention`, if they are outputs of
+/// the graph and nothing else uses them.
+pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let mut changed = false;
+    if options.opset.min(graph.opset) < 23 {
+        return changed;
+    }
+    for id in graph.nodes() {
+        let model = &mut *graph.model;
+        let node = &model[id];
+        let plain = node.is("Attention")
+            && node.outputs().len() == 1
+            && node.inputs().len() <= 4
+            && attrs::Attention::read(node).is_ok_and(|a| !a.is_causal);
+        let joined = plain.then(|| Some((appended(model, id, 1)?, appended(model, id, 2)?)));
+        let Some(([past_key, key], [past_value, value])) = joined.flatten() else {
+            continue;
+        };
+        let old =
+            [node.outputs()[0], node.inputs()[1].unwrap_or(key), node.inputs()[2].unwrap_or(value)];
+        let mask = node.input(3);
+        let inputs =
+            [node.input(0), Some(key), Some(value), mask, Some(past_key), Some(past_value)];
+        let (attributes, origins) = (node.attributes.clone(), node.origins.clone());
+        let new = model.add_node(InsertPoint::Before(id), "Attention", &inputs, attributes, 3);
+        model[new].origins = origins;
+        let outputs = model[new].outputs().to_vec();
+        for (old, new) in old.into_iter().zip(outputs) {
+            let Some(maker) = model.producer(old) else {
+                continue;
+            };
+            if let Some(owner) = model.producer(new) {
+                model.merge_origins(owner, maker);
+            }
+            rewrite::substitute(model, old, new);
+            model.erase(maker);
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// The two inputs of the `Concat` along the lengths that computes an input of the node, if it is an output of the graph and no
+/// other node uses it.
+fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
+    let joined = model[id].input(input)?;
+    let node = &model[model.producer(joined)?];
+    let given_out = model[joined].uses().any(|u| matches!(u, Use::Output(..)));
+    let own = model[joined].uses().all(|u| match u {
+        Use::Input(user, i) => user == id && i as usize == input,
+        Use::Output(..) => true,
+    });
+    let here = node.is("Concat") && node.region() == model[id].region() && given_out && own;
+    let &[Some(past), Some(new)] = node.inputs() else {
+        return None;
+    };
+    let shape = |v| tensor_type(model, v).map(|(_, s)| s);
+    let (new_sizes, queries) = (shape(new)?, shape(model[id].input(0)?)?);
+    let lengths = new_sizes.get(2)? == queries.get(2)? && known(&new_sizes[2]);
+    (here && lengths && matches!(attrs::Concat::axis(node), Ok(2 | -2))).then_some([past, new])
+}

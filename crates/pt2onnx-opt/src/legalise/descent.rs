@@ -1,0 +1,169 @@
+//! Rewrites a model step by step for an older opset.
+
+use super::{
+    bridge,
+    error::{Failure, LegaliseError, Reason},
+    meaning::fits,
+    replace::Done,
+    rules::{self, When},
+};
+use crate::{opsets::OPSETS, target::Target};
+use pt2onnx_ir::{
+    Attribute, Model, NodeId,
+    schema::{self, AttributeDefault, OpSchema},
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Rewrites a model for an older opset and sets [`Model::opset`]. Only the main graph is rewritten.
+///
+/// # Errors
+/// All nodes that the opset cannot express, and the lowest opset that can. The model is then partly rewritten and not valid for
+/// any opset.
+pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
+    legalise_for(model, opset, Target::Standard)
+}
+
+/// As [`legalise`]. Operators that the runtime does not support are also replaced by others, if there is a rule for it.
+///
+/// # Errors
+/// As [`legalise`].
+pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(), LegaliseError> {
+    if !OPSETS.contains(&opset) {
+        return Err(LegaliseError::Opset(opset));
+    }
+    if !(opset..=schema::CANONICAL_OPSET).contains(&model.opset) {
+        return Err(LegaliseError::Direction { from: model.opset, to: opset });
+    }
+    let mut descent = Descent { opset, target, levels: FxHashMap::default() };
+    let mut failures = Vec::new();
+    let mut failed = FxHashSet::default();
+    let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
+    loop {
+        let mut again = false;
+        for node in model.nodes_in(&[Model::MAIN]) {
+            let concerned = model.contains(node) && model[node].domain.is_empty();
+            if !concerned || failed.contains(&node) {
+                continue;
+            }
+            match descent.lower(model, node) {
+                Ok(Done::Kept) => {}
+                Ok(Done::Fed | Done::Replaced) => again = true,
+                Err(failure) => {
+                    failed.insert(node);
+                    failures.push(failure);
+                }
+            }
+        }
+        if !again {
+            break;
+        }
+    }
+    if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
+        return Err(LegaliseError::Nodes { opset, lowest, failures });
+    }
+    // Nodes that one step made and a later step did not need.
+    let made = model.nodes_in(&[Model::MAIN]).into_iter().rev();
+    for node in made.filter(|n| Some(n.index()) >= known) {
+        if model.contains(node) && model.is_unused(node) {
+            model.erase(node);
+        }
+    }
+    model.opset = opset;
+    Ok(())
+}
+
+struct Descent {
+    opset: u32,
+    target: Target,
+    /// The opset of a node's form, where it is not the model's.
+    levels: FxHashMap<NodeId, u32>,
+}
+
+impl Descent {
+    /// Rewrites one node for the opset; if the runtime does not support its operator, for one without that operator.
+    fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
+        let op = model[id].op().to_owned();
+        let first = schema::versions(&op).first().map_or(0, |s| s.since);
+        let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);
+        if without {
+            let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
+            let done = self.descend(model, id, first - 1);
+            if let Ok(done) = done
+                && (!model.contains(id) || model[id].op() != op)
+            {
+                return Ok(done);
+            }
+            // The node stays: `fit` reports it.
+            model.set_inputs(id, before.inputs());
+            model[id].attributes = before.attributes;
+            match level {
+                Some(level) => self.levels.insert(id, level),
+                None => self.levels.remove(&id),
+            };
+        }
+        self.descend(model, id, self.opset)
+    }
+
+    /// Rewrites one node, step by step.
+    fn descend(&mut self, model: &mut Model, id: NodeId, opset: u32) -> Result<Done, Failure> {
+        let op = model[id].op().to_owned();
+        let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
+        let mut done = Done::Kept;
+        let steps = schema::versions(&op).iter().rev().map(|s| s.since);
+        for since in steps.filter(|&s| opset < s && s <= newest) {
+            let failure = |model: &Model, reason: String| Failure {
+                place: model.describe(id),
+                reason,
+                lowest: since,
+            };
+            let older = schema::lookup(&op, since - 1);
+            let mut fit = fits(model, id, older);
+            let rule = rules::at(&op, since);
+            if let Some(rule) = rule.filter(|r| !matches!(r.when, When::Needed) || fit.is_err()) {
+                match (rule.apply)(model, id).map_err(|Reason(reason)| failure(model, reason))? {
+                    Done::Replaced => return Ok(Done::Replaced),
+                    Done::Fed => done = Done::Fed,
+                    Done::Kept => {}
+                }
+                // The node has another operator now, which has its own steps.
+                if model[id].op() != op {
+                    self.levels.insert(id, since - 1);
+                    return Ok(Done::Fed);
+                }
+                fit = fits(model, id, older);
+            }
+            if fit.is_err()
+                && let Some((newer, older)) = schema::lookup(&op, since).zip(older)
+            {
+                drop_defaults(model, id, newer, older);
+                fit = fits(model, id, Some(older));
+                if fit.is_err() && bridge::casts(model, id, older) {
+                    done = Done::Fed;
+                    fit = fits(model, id, Some(older));
+                }
+            }
+            fit.map_err(|reason| failure(model, reason))?;
+            self.levels.insert(id, since - 1);
+        }
+        Ok(done)
+    }
+}
+
+/// Removes attributes that `older` does not have, if they have their default value.
+fn drop_defaults(model: &mut Model, id: NodeId, newer: &OpSchema, older: &OpSchema) {
+    model[id].attributes.retain(|(name, value)| {
+        let default = newer.attribute(name).and_then(|a| a.default.as_ref());
+        older.attribute(name).is_some() || !default.is_some_and(|d| says(value, d))
+    });
+}
+
+fn says(value: &Attribute, default: &AttributeDefault) -> bool {
+    match (value, default) {
+        (Attribute::Int(a), AttributeDefault::Int(b)) => a == b,
+        (Attribute::Float(a), AttributeDefault::Float(b)) => a.to_bits() == b.to_bits(),
+        (Attribute::String(a), AttributeDefault::String(b)) => a == b,
+        (Attribute::Ints(a), AttributeDefault::Ints(b)) => a == b,
+        (Attribute::Floats(a), AttributeDefault::Floats(b)) => a == b,
+        _ => false,
+    }
+}

@@ -1,0 +1,115 @@
+//! Indices counted from the end, which older forms do not have.
+
+use super::{
+    axes::axis,
+    error::Reason,
+    forms::{constant_ints, input, rank},
+    replace::Done,
+};
+use crate::facts::dtype;
+use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value, attrs};
+use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_tensor::DType;
+
+/// Counts the indices along `axis` from the front.
+pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    axis(model, id)?;
+    let axis = usize::try_from(attrs::Gather::read(&model[id])?.axis);
+    let axis = axis.map_err(|_| "its axis is out of range")?;
+    let (Some(data), Some(index)) = (model[id].input(0), model[id].input(1)) else {
+        return Ok(Done::Kept);
+    };
+    if nonnegative(model, index, 8) {
+        return Ok(Done::Kept);
+    }
+    if rank(model, data).is_none() {
+        return Err("the rank of its input is not known".into());
+    }
+    let origins = model[id].origins.clone();
+    let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
+    cx.set_origins(&origins);
+    cx.bind_dims(data);
+    let counted = from_front(&cx, index, &cx.dim(data, axis as i64));
+    if let Some(diagnostic) = cx.take_diagnostics().first() {
+        return Err(diagnostic.to_string().into());
+    }
+    drop(cx);
+    model.replace_input(id, 1, Some(counted));
+    Ok(Done::Fed)
+}
+
+/// Indices into a dimension of that size, with negative ones counted from the front.
+pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
+    if nonnegative(&cx.model(), index, 8) {
+        return index;
+    }
+    let known = constant_ints(&cx.model(), index).zip(size.as_int());
+    if let Some((known, size)) = known
+        && let Some(tensor) = cx.constant_of(index)
+        && cx.dtype(index) == DType::I64
+    {
+        let front = |&i: &i64| if i < 0 { i + size } else { i };
+        let front: Vec<i64> = known.iter().map(front).collect();
+        let vector = pt2onnx_tensor::Tensor::vector(&front);
+        if let Some(shaped) = vector.reshaped(tensor.shape().to_vec()) {
+            return cx.constant(shaped);
+        }
+    }
+    let size = cx.cast(cx.size(size), cx.dtype(index));
+    cx.select(cx.less(index, 0), cx.add(index, size), index)
+}
+
+/// Whether the last few nodes show that no element is negative.
+pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
+    if let Some(known) = constant_ints(model, value) {
+        return known.iter().all(|&i| i >= 0);
+    }
+    let unsigned = dtype(model, value).is_some_and(|d| d.is_unsigned());
+    let (Def::Node(node, _), Some(depth)) = (model[value].def(), depth.checked_sub(1)) else {
+        return unsigned;
+    };
+    let node = &model[*node];
+    let input = |i: usize| node.input(i).is_some_and(|v| nonnegative(model, v, depth));
+    unsigned
+        || match node.op() {
+            "Abs" | "ArgMax" | "ArgMin" | "NonZero" | "Shape" | "Size" => true,
+            "TopK" => {
+                dtype(model, value) == Some(DType::I64) && {
+                    model.producer(value).map(|n| model[n].outputs()[1]) == Some(value)
+                }
+            }
+            "Cast" | "Expand" | "Flatten" | "Gather" | "Identity" | "Reshape" | "Slice"
+            | "Squeeze" | "Tile" | "Transpose" | "Unsqueeze" | "Relu" => input(0),
+            "Add" | "Mul" | "Min" | "Div" => (0..node.inputs().len()).all(input),
+            "Max" => (0..node.inputs().len()).any(input),
+            "Concat" => (0..node.inputs().len()).all(input),
+            "Range" => input(0) && input(2),
+            "Mod" => attrs::Mod::read(node).is_ok_and(|m| !m.fmod) && input(1),
+            "Where" => wraps(model, node) || (input(1) && input(2)),
+            "Clip" => input(1),
+            _ => false,
+        }
+}
+
+/// Whether a `Where` is what [`from_front`] emits.
+fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
+    let producer = |i: usize| node.input(i).and_then(|v| model.producer(v)).map(|n| &model[n]);
+    let (Some(test), Some(sum)) = (producer(0), producer(1)) else {
+        return false;
+    };
+    let zero = test.input(1).and_then(|v| constant_ints(model, v));
+    test.is("Less")
+        && sum.is("Add")
+        && test.input(0) == node.input(2)
+        && sum.input(0) == node.input(2)
+        && zero.is_some_and(|z| z == [0])
+}
+
+/// `OneHot` of negative indices has no older form.
+pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let indices = input(&model[id], 0)?;
+    match nonnegative(model, indices, 8) {
+        true => Ok(Done::Kept),
+        false => Err("a OneHot of possibly negative indices needs a newer opset".into()),
+    }
+}

@@ -1,0 +1,40 @@
+//! Whether a node means the same in two opsets.
+
+use super::rules::{self, When};
+use crate::opsets::OPSETS;
+use pt2onnx_ir::{
+    Model, NodeId, conforms,
+    schema::{self, OpSchema},
+};
+
+/// Whether a node that was written for opset `written` means the same in opset `other`: all forms of its operator between them
+/// take the node, and none changes its meaning.
+pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> bool {
+    let op = model[node].op();
+    let (low, high) = (written.min(other), written.max(other));
+    let since = |opset| schema::lookup(op, opset).map(|s| s.since);
+    if !model[node].domain.is_empty() || (since(low).is_some() && since(low) == since(high)) {
+        return true;
+    }
+    let steps = schema::versions(op).iter().map(|s| s.since);
+    let mut between = steps.filter(|s| (low + 1..=high).contains(s));
+    // There are no rules for changes before the oldest opset that is written.
+    low >= *OPSETS.start()
+        && fits(model, node, schema::lookup(op, low)).is_ok()
+        && between.all(|step| {
+            let kept = rules::at(op, step).is_none_or(|r| match r.when {
+                When::Needed => true,
+                When::Wider => written == low,
+                When::Always => false,
+            });
+            kept && fits(model, node, schema::lookup(op, step)).is_ok()
+        })
+}
+
+/// Checks whether a node conforms to a form of its operator.
+pub(super) fn fits(model: &Model, id: NodeId, schema: Option<&OpSchema>) -> Result<(), String> {
+    match schema.filter(|s| !s.deprecated) {
+        Some(schema) => conforms(model, &model[id], schema),
+        None => Err(format!("the opset has no operator {}", model[id].op())),
+    }
+}

@@ -1,0 +1,42 @@
+//! Replaces a node by others.
+
+use super::error::Reason;
+use crate::rewrite;
+use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value};
+use pt2onnx_symbolic::Constraints;
+
+/// What a rule did to a node.
+pub(super) enum Done {
+    /// The node has an older form.
+    Kept,
+    /// The node has an older form, and there are new nodes in the canonical form before or after it.
+    Fed,
+    /// Nodes in the canonical form replace it.
+    Replaced,
+}
+
+/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each output.
+pub(super) fn replace(
+    model: &mut Model,
+    id: NodeId,
+    emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
+) -> Result<Done, Reason> {
+    let node = model[id].clone();
+    let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
+    cx.set_origins(&node.origins);
+    for value in node.inputs().iter().flatten() {
+        cx.bind_dims(*value);
+    }
+    let made = emit(&cx, &node)?;
+    if let Some(diagnostic) = cx.take_diagnostics().first() {
+        return Err(diagnostic.to_string().into());
+    }
+    drop(cx);
+    for (&old, new) in node.outputs().iter().zip(made) {
+        rewrite::substitute(model, old, new);
+    }
+    match model.erase(id) {
+        true => Ok(Done::Replaced),
+        false => Err("not all of its outputs can be expressed in older opsets".into()),
+    }
+}

@@ -1,0 +1,89 @@
+//! Opaque nodes: in models of any opset, nodes that mean something else in the canonical form.
+//!
+//! Passes know each operator in its canonical form. While they run, other nodes are in a domain of their own, so that no pass
+//! takes them for what they are not.
+
+use crate::{graph::GraphMut, legalise::means_the_same, opsets::OPTIMISED_OPSETS};
+use pt2onnx_ir::{
+    Attribute, Model, NodeId, RegionId,
+    schema::{self, CANONICAL_OPSET},
+};
+use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+
+/// The domain of opaque nodes.
+const DOMAIN: &str = "pt2onnx.opaque";
+
+/// Calls `work` with the main graph and then with each function's body. Graphs of other than the [`OPTIMISED_OPSETS`] are left
+/// out.
+pub(crate) fn each_graph(model: &mut Model, mut work: impl FnMut(&mut GraphMut<'_>)) {
+    let mut graphs = vec![(Model::MAIN, model.opset)];
+    graphs.extend(model.functions.iter().map(|f| {
+        let own = f.imports.get("").copied();
+        let opset = own.unwrap_or(if f.imports.is_empty() { model.opset } else { 0 });
+        (f.body, opset)
+    }));
+    graphs.retain(|(_, opset)| OPTIMISED_OPSETS.contains(opset));
+    let mut hidden = false;
+    for &(region, opset) in &graphs {
+        hidden |= hide(model, region, opset);
+    }
+    let imported = hidden && model.imports.insert(DOMAIN.to_owned(), 1).is_none();
+    for (region, opset) in graphs {
+        work(&mut GraphMut { model: &mut *model, region, opset });
+    }
+    if imported {
+        model.imports.shift_remove(DOMAIN);
+    }
+    if hidden {
+        for id in model.all_nodes() {
+            if model[id].domain == DOMAIN {
+                model[id].domain = Cow::Borrowed("");
+            }
+        }
+    }
+}
+
+/// Makes nodes opaque; returns whether there are any. The bodies of an opaque node are kept as they are: only the node knows
+/// whether they may use values of the graph around it.
+fn hide(model: &mut Model, region: RegionId, opset: u32) -> bool {
+    let (mut any, mut bodies) = (false, FxHashSet::default());
+    for id in model.nodes_in(&[region]) {
+        let node = &model[id];
+        let own = node.domain.is_empty();
+        if own && !bodies.contains(&node.region()) && understood(model, id, opset) {
+            continue;
+        }
+        bodies.extend(node.regions());
+        if own {
+            model[id].domain = Cow::Borrowed(DOMAIN);
+            any = true;
+        }
+    }
+    any
+}
+
+/// Whether a node of that opset means the same in the canonical form.
+fn understood(model: &Model, id: NodeId, opset: u32) -> bool {
+    let node = &model[id];
+    // A reference to an attribute of the function has no known value in the function's body.
+    let known = node.attributes.iter().all(|(_, a)| {
+        !matches!(a, Attribute::Reference { .. } | Attribute::Bytes(_) | Attribute::BytesList(_))
+    });
+    let own = || !model.functions.iter().any(|f| f.is_called_by(node));
+    known && own() && same(model, id, opset, CANONICAL_OPSET)
+}
+
+/// Whether a node in the canonical form means the same in an opset.
+pub(crate) fn holds_in(model: &Model, id: NodeId, opset: u32) -> bool {
+    same(model, id, CANONICAL_OPSET, opset)
+}
+
+fn same(model: &Model, id: NodeId, written: u32, other: u32) -> bool {
+    if written.max(other) <= CANONICAL_OPSET {
+        return means_the_same(model, id, written, other);
+    }
+    // There are no rules for what changed after the canonical opset.
+    let since = |opset| schema::lookup(model[id].op(), opset).map(|s| s.since);
+    since(written).is_some() && since(written) == since(other)
+}

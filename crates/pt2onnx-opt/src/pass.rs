@@ -1,0 +1,242 @@
+//! A pass, a list of passes, and the options that they read.
+
+use crate::{
+    graph::{Changed, GraphMut},
+    target::Target,
+};
+use std::{fmt, sync::Arc};
+
+/// How much [`optimize`](crate::optimize) does. Each level includes the ones before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Level {
+    /// Nothing.
+    Off,
+    /// Removes unneeded nodes and folds constants.
+    Simplify,
+    /// Replaces several nodes by one operator that does the same.
+    #[default]
+    Fuse,
+}
+
+/// What [`optimize`](crate::optimize) runs, and its limits.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Only passes up to this level run.
+    pub level: Level,
+    /// The passes, in the order they run.
+    pub passes: Passes,
+    /// The opset that the model will be written for. Fusions create no operator that is newer.
+    pub opset: u32,
+    /// The runtime that the model will be written for. Its own operators are used for no other runtime.
+    pub target: Target,
+    /// A folded result may always have this many bytes, whatever the size of the operands.
+    pub max_folded_bytes: usize,
+    /// Operands of more bytes than this, all together, are not read to fold a small result.
+    pub max_read_bytes: usize,
+    /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands that nothing else uses and that
+    /// are not smaller: a transposed weight instead of the weight and a `Transpose`.
+    pub replace_weights: bool,
+    /// Whether weights of equal content are merged into one, which keeps the first one's name. To compare them, their bytes are
+    /// read. Replacing that weight later replaces all of them.
+    pub merge_weights: bool,
+    /// How many times all passes run at most.
+    pub max_rounds: usize,
+}
+
+impl Options {
+    /// The passes that run, in order.
+    pub fn active(&self) -> impl Iterator<Item = &Pass> {
+        self.passes.iter().filter(|p| p.level <= self.level)
+    }
+}
+
+type Run = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
+
+/// A pass over a graph.
+///
+/// It must leave the model valid and must not change what the graph computes.
+///
+/// ```
+/// use pt2onnx_opt::{Level, Pass};
+///
+/// let pass = Pass::new("unname", |graph, _| {
+///     let nodes = graph.nodes();
+///     let named = nodes.iter().filter(|&&n| graph.model[n].name.is_some()).count();
+///     nodes.into_iter().for_each(|n| graph.model[n].name = None);
+///     named > 0
+/// })
+/// .level(Level::Simplify)
+/// .description("Removes the names of nodes.");
+/// assert_eq!(pass.name, "unname");
+/// ```
+#[derive(Clone)]
+pub struct Pass {
+    /// Its name in options and logs.
+    pub name: &'static str,
+    /// The lowest level that runs it.
+    pub level: Level,
+    /// What it does, in a sentence or two; may be empty.
+    pub description: &'static str,
+    /// What must hold of nodes for the pass to change them; may be empty.
+    pub precondition: &'static str,
+    run: Arc<Run>,
+}
+
+impl Pass {
+    /// A pass of level [`Level::Fuse`]. `run` returns whether it changed the model.
+    pub fn new(
+        name: &'static str,
+        run: impl Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync + 'static,
+    ) -> Self {
+        let (description, precondition) = ("", "");
+        Self { name, level: Level::Fuse, description, precondition, run: Arc::new(run) }
+    }
+
+    /// Sets the lowest level that runs the pass.
+    #[must_use]
+    pub fn level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Sets what the pass does, in a sentence or two.
+    #[must_use]
+    pub fn description(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Sets what must hold of nodes for the pass to change them.
+    #[must_use]
+    pub fn precondition(self, precondition: &'static str) -> Self {
+        Self { precondition, ..self }
+    }
+
+    /// Runs the pass once over one graph, whatever level the options have. Nodes must have the canonical form (see [`GraphMut`]);
+    /// [`optimize`](crate::optimize) with this pass alone takes models of any opset.
+    pub fn run(&self, graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+        (self.run)(graph, options)
+    }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut s = f.debug_struct("Pass");
+        s.field("name", &self.name).field("level", &self.level).finish_non_exhaustive()
+    }
+}
+
+/// Passes in the order they run. No two have the same name.
+#[derive(Clone, Debug, Default)]
+pub struct Passes(Vec<Pass>);
+
+impl Passes {
+    /// No passes.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// With a pass of your own, which runs last. A pass of the same name is replaced, and keeps its place.
+    #[must_use]
+    pub fn with(mut self, pass: Pass) -> Self {
+        match self.0.iter_mut().find(|p| p.name == pass.name) {
+            Some(same) => *same = pass,
+            None => self.0.push(pass),
+        }
+        self
+    }
+
+    /// Without the pass of that name.
+    ///
+    /// # Errors
+    /// No pass has that name.
+    pub fn without(mut self, name: &str) -> Result<Self, UnknownPass> {
+        self.get(name)?;
+        self.0.retain(|p| p.name != name);
+        Ok(self)
+    }
+
+    /// The pass of that name.
+    ///
+    /// # Errors
+    /// No pass has that name.
+    pub fn get(&self, name: &str) -> Result<&Pass, UnknownPass> {
+        self.iter().find(|p| p.name == name).ok_or_else(|| UnknownPass {
+            name: name.to_owned(),
+            known: self.iter().map(|p| p.name).collect(),
+        })
+    }
+
+    /// The passes in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Pass> {
+        self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Passes {
+    type Item = &'a Pass;
+    type IntoIter = std::slice::Iter<'a, Pass>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoIterator for Passes {
+    type Item = Pass;
+    type IntoIter = std::vec::IntoIter<Pass>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// Of passes with the same name, the last one is taken.
+impl FromIterator<Pass> for Passes {
+    fn from_iter<I: IntoIterator<Item = Pass>>(passes: I) -> Self {
+        passes.into_iter().fold(Self::none(), Self::with)
+    }
+}
+
+/// There is no pass of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no pass `{name}`; there are {}", known.join(", "))]
+pub struct UnknownPass {
+    /// The name that was asked for.
+    pub name: String,
+    /// The names that there are.
+    pub known: Vec<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passes(names: &[&'static str]) -> Passes {
+        names.iter().map(|name| Pass::new(name, |_, _| false)).collect()
+    }
+
+    fn names(passes: &Passes) -> Vec<&'static str> {
+        passes.iter().map(|p| p.name).collect()
+    }
+
+    #[test]
+    fn names_are_unique_and_keep_their_place() {
+        let given = passes(&["a", "b", "a"]);
+        assert_eq!(names(&given), ["a", "b"]);
+        let more = given
+            .with(Pass::new("a", |_, _| true).level(Level::Off))
+            .with(Pass::new("c", |_, _| false));
+        assert_eq!(names(&more), ["a", "b", "c"]);
+        assert_eq!(more.get("a").map(|p| p.level), Ok(Level::Off));
+        assert_eq!(more.without("b").map(|p| names(&p)), Ok(vec!["a", "c"]));
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_with_the_known_ones() {
+        let error = passes(&["a", "b"]).without("c").map(drop);
+        assert_eq!(
+            error.map_err(|e| e.to_string()),
+            Err("there is no pass `c`; there are a, b".into())
+        );
+    }
+}

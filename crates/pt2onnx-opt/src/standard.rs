@@ -1,0 +1,202 @@
+//! The standard passes.
+
+use crate::{
+    cleanup, cse, dead, fold,
+    fuse::{
+        attention_fusions, batch_norm_fusions, cache, clip_fusions, gelu_fusions, gemm_fusions,
+        hard_swish_fusions, instance_norm_fusions, layer_norm_fusions, multi_head_fusions,
+        pad_fusions, rms_norm_fusions, rotary_fusions,
+    },
+    fusion::{Fusion, fuse},
+    pass::{Level, Options, Pass, Passes},
+    pattern::PatternError,
+    target::Target,
+};
+use pt2onnx_ir::schema::CANONICAL_OPSET;
+
+impl Passes {
+    /// The standard passes, in the order they run.
+    pub fn standard() -> Self {
+        [simplifying(), fusing()].into_iter().flatten().collect()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            level: Level::default(),
+            passes: Passes::standard(),
+            opset: CANONICAL_OPSET,
+            target: Target::Standard,
+            max_folded_bytes: 8 << 10,
+            max_read_bytes: 1 << 20,
+            replace_weights: true,
+            merge_weights: false,
+            max_rounds: 16,
+        }
+    }
+}
+
+/// The defaults of a level.
+impl From<Level> for Options {
+    fn from(level: Level) -> Self {
+        Self { level, ..Self::default() }
+    }
+}
+
+fn simplifying() -> Vec<Pass> {
+    let passes = [
+        Pass::new("cleanup", cleanup::run)
+            .description(
+                "Removes nodes that do nothing. Merges chains of reshapes, transposes and casts.",
+            )
+            .precondition("A size given in a type is the size at run time."),
+        Pass::new("fold", fold::run)
+            .description(
+                "Replaces nodes by constants if their inputs are constants or their result follows from the types.",
+            )
+            .precondition(
+                "The operator is not for quantization or random numbers, and the node has the form of the newest opset.",
+            ),
+        Pass::new("cse", cse::run)
+            .description(
+                "Merges nodes that compute the same from the same inputs, and unnamed constants of equal content.",
+            )
+            .precondition(
+                "Named constants are kept, because they may get other values later, unless weights are to be merged.",
+            ),
+        Pass::new("dead", dead::run)
+            .description("Erases nodes whose outputs are not used.")
+            .precondition("Operators have no side effects; those of ONNX have none."),
+    ];
+    passes.into_iter().map(|p| p.level(Level::Simplify)).collect()
+}
+
+fn fusing() -> Vec<Pass> {
+    vec![
+        fusions("batch-norm", batch_norm_fusions(), 9)
+            .description(
+                "Folds BatchNormalization into the weights of the Conv, ConvTranspose, Gemm or MatMul before it.",
+            )
+            .precondition(
+                "All parameters are float32 or float64 constants, and nothing else uses the weight.",
+            ),
+        fusions("pad", pad_fusions(), 11)
+            .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")
+            .precondition(
+                "The pads are constants, and the value is the one that the operator itself pads with.",
+            ),
+        fusions("gemm", gemm_fusions(), 11)
+            .description(
+                "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into Gemm.",
+            )
+            .precondition(
+                "The operands are matrices, and the added value does not broadcast the product.",
+            ),
+        fusions("clip", clip_fusions(), 12)
+            .description("Replaces two of Min, Max, Relu and Clip by Clip.")
+            .precondition(
+                "Both bounds are constants, and the lower one is not above the upper one.",
+            ),
+        fusions("gelu", gelu_fusions(), 20)
+            .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")
+            .precondition("The type is not float64."),
+        fusions("hard-swish", hard_swish_fusions(), 14)
+            .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish (opset 14) and HardSigmoid.")
+            .precondition("The type is not float64."),
+        fusions("layer-norm", layer_norm_fusions(), 17)
+            .description("Replaces the formula of layer normalization by LayerNormalization (opset 17).")
+            .precondition(
+                "It is computed in float32 over the last dimensions, also between casts from and to float16 or bfloat16. \
+                 Scale and bias have the sizes of these dimensions.",
+            ),
+        fusions("rms-norm", rms_norm_fusions(), 23)
+            .description("Replaces the formula of RMS normalization by RMSNormalization (opset 23).")
+            .precondition("As for layer-norm."),
+        fusions("instance-norm", instance_norm_fusions(), 9)
+            .description(
+                "Removes the reshapes around InstanceNormalization with which PyTorch moves the batch into the channels.",
+            )
+            .precondition("The number of channels is known."),
+        multi_head(),
+        attention(),
+        fusions("rotary", rotary_fusions(), 23)
+            .description("Replaces the formula of rotary position embeddings by RotaryEmbedding (opset 23).")
+            .precondition(
+                "The formula rotates the two halves of the last dimension. Both halves and all heads have the same cosines \
+                 and sines.",
+            ),
+    ]
+}
+
+fn multi_head() -> Pass {
+    let fusions = since(multi_head_fusions(), 9);
+    Pass::new("multi-head", move |graph, options| {
+        options.target == Target::Ort && fuse(graph, options, &fusions)
+    })
+        .description(
+            "Replaces the formula of attention by com.microsoft.MultiHeadAttention, for `--target ort` only.",
+        )
+        .precondition(
+            "Queries, keys and values are float32 and transposed from `(batch, length, heads, size)`. There is no mask, a \
+             causal mask, or a boolean mask that is the same for all heads.",
+        )
+}
+
+fn attention() -> Pass {
+    let fusions = since(attention_fusions(), 23);
+    Pass::new("attention", move |graph, options| {
+        fuse(graph, options, &fusions) | cache(graph, options)
+    })
+        .description(
+            "Replaces the formula of attention by Attention (opset 23), with scale, mask, causal mask, shared heads and a \
+             cache of keys and values.",
+        )
+        .precondition(
+            "Sizes are known to match. A mask that may hide all keys of a query hides them by -inf, and the formula gives \
+             zeros for that query.",
+        )
+}
+
+fn fusions(name: &'static str, fusions: Result<Vec<Fusion>, PatternError>, opset: u32) -> Pass {
+    Pass::of_fusions(name, since(fusions, opset))
+}
+
+/// Patterns of the standard fusions are constants that a test reads.
+fn since(fusions: Result<Vec<Fusion>, PatternError>, opset: u32) -> Vec<Fusion> {
+    fusions.unwrap_or_default().into_iter().map(|f| f.since(opset)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_patterns_are_read() {
+        for fusions in [
+            attention_fusions,
+            batch_norm_fusions,
+            clip_fusions,
+            gelu_fusions,
+            gemm_fusions,
+            hard_swish_fusions,
+            instance_norm_fusions,
+            layer_norm_fusions,
+            multi_head_fusions,
+            pad_fusions,
+            rms_norm_fusions,
+            rotary_fusions,
+        ] {
+            assert!(!fusions().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn all_passes_say_what_they_do_and_need() {
+        for pass in &Passes::standard() {
+            for text in [pass.description, pass.precondition] {
+                assert!(text.ends_with('.'), "{}: {text}", pass.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Fits a model to a runtime.
+
+use super::{error::TargetError, kernels, name::Target, runtime::Runtime, tensorrt, tract};
+use crate::opsets::OPSETS;
+use pt2onnx_ir::{Model, NodeId};
+use std::ops::RangeInclusive;
+
+impl Target {
+    fn runtime(self) -> Option<&'static Runtime> {
+        match self {
+            Self::TensorRt => Some(&tensorrt::TENSORRT),
+            Self::Tract => Some(&tract::TRACT),
+            Self::Standard | Self::Ort | Self::OrtCpu => None,
+        }
+    }
+
+    /// The opsets that the runtime reads and that can be written.
+    pub fn opsets(self) -> RangeInclusive<u32> {
+        let newest = self.runtime().map(|r| r.newest_opset);
+        let (first, last) = (*OPSETS.start(), *OPSETS.end());
+        first..=newest.unwrap_or(last).min(last)
+    }
+
+    /// Whether the runtime does not support the node, whatever its types are.
+    pub(crate) fn lacks(self, model: &Model, id: NodeId) -> bool {
+        let lacks = |r: &Runtime| r.lacks(model, id).is_some();
+        self.runtime().is_some_and(lacks)
+    }
+
+    /// Checks whether the runtime reads an opset.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn reads(self, opset: u32) -> Result<(), TargetError> {
+        match self.opsets().contains(&opset) {
+            true => Ok(()),
+            false => Err(TargetError::Opset { target: self, opset, reads: self.opsets() }),
+        }
+    }
+}
+
+/// Changes a legal model so that the runtime can run it. Returns warnings.
+///
+/// # Errors
+/// The runtime does not read the model's opset, or does not support some nodes.
+pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError> {
+    target.reads(model.opset)?;
+    if let Some(runtime) = target.runtime() {
+        let failures = runtime.fit(model);
+        return match failures.is_empty() {
+            true => Ok(Vec::new()),
+            false => Err(TargetError::Nodes { target, failures }),
+        };
+    }
+    if target == Target::Standard {
+        let lacking = kernels::lacking(model);
+        let warning = || {
+            let what = lacking.join(", ");
+            format!("ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts")
+        };
+        return Ok((!lacking.is_empty()).then(warning).into_iter().collect());
+    }
+    Ok(kernels::bridge_all(model).into_iter().collect())
+}

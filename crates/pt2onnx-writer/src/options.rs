@@ -1,0 +1,62 @@
+//! How a model is saved.
+
+/// Where weights are written to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Weights {
+    /// The model file. If the file would be above 2 GiB, or if options for data files are given, as [`Weights::External`].
+    #[default]
+    Auto,
+    /// The model file.
+    Embed,
+    /// Large weights go to one or several data files beside the model file, which refers to them by name. Keep the files together.
+    External,
+    /// Nowhere. The model file refers to the files that large weights come from, such as the archive, if a weight is contiguous
+    /// there. These files must not change, and must be in the model's folder or below.
+    Link,
+    /// Nowhere. Weights without values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared by name and type, so that
+    /// they can get values later. Other constants are written as with [`Weights::Auto`], which also declares weights without
+    /// values.
+    None,
+}
+
+/// How a model is saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaveOptions {
+    /// Where weights are written to.
+    pub weights: Weights,
+    /// Name of the data file, which is beside the model file; `NAME.onnx.data` for `NAME.onnx` by default.
+    pub data_file: Option<String>,
+    /// Tensors of fewer bytes are written to the model file; 1024 by default. Runtimes want shapes and scalars there, and alignment
+    /// would waste most of their space.
+    pub threshold: u64,
+    /// The most bytes of a data file; no limit by default. A larger weight has a file of its own. If there are several files, each
+    /// name has a number: `NAME.onnx-00001-of-00002.data`.
+    pub shard_size: Option<u64>,
+    /// External weights start at multiples of so many bytes; 4096 by default, a page, so that runtimes can map them. On Windows,
+    /// files are mapped at multiples of 65536.
+    pub alignment: u64,
+    /// Whether [`Weights::Link`] may refer to files outside the model's folder. Many runtimes refuse to read these.
+    pub link_outside: bool,
+}
+
+impl Default for SaveOptions {
+    fn default() -> Self {
+        Self {
+            weights: Weights::Auto,
+            data_file: None,
+            threshold: 1024,
+            shard_size: None,
+            alignment: 4096,
+            link_outside: false,
+        }
+    }
+}
+
+/// The defaults, with weights written there.
+impl From<Weights> for SaveOptions {
+    fn from(weights: Weights) -> Self {
+        Self { weights, ..Self::default() }
+    }
+}

@@ -1,0 +1,59 @@
+//! Opens a file or bytes and reads the model.
+
+use super::{
+    error::{ReadError, Result},
+    files::Files,
+    graph::Reader,
+    reading::{ExternalData, Reading},
+};
+use bytes::Bytes;
+use prost::Message;
+use pt2onnx_ir::Model;
+use pt2onnx_proto::ModelProto;
+use std::path::Path;
+
+/// Reads a model. Weights, in the model's file or in others beside it, are mapped and not read: the files must not change while the
+/// model lives.
+///
+/// Opsets, nodes, names, types, metadata and doc strings are kept as they are in the file. Types of inner values are the file's;
+/// nothing is inferred. Weights without values become [`Tensor::absent`](pt2onnx_tensor::Tensor::absent): tensors without data, and
+/// values that have a type but nothing computes.
+///
+/// Not kept, with a warning: training information, device configurations, quantization annotations and denotations. Not kept,
+/// because nothing depends on them: unused initialisers, doc strings of attributes, and types of values inside functions.
+/// Initialisers of a body become constants of the model.
+///
+/// # Errors
+/// See [`ReadError`]. No file makes it panic.
+pub fn read(path: impl AsRef<Path>) -> Result<Model> {
+    Ok(warned(read_with(path, ExternalData::Mapped)?))
+}
+
+/// As [`read`], with a choice about data in other files. What is not kept is returned instead of logged.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(path: impl AsRef<Path>, external: ExternalData) -> Result<Reading> {
+    let (files, bytes) = Files::open(path.as_ref(), external)?;
+    model(files, bytes)
+}
+
+/// Reads a model from memory. It cannot refer to other files.
+///
+/// # Errors
+/// As [`read`].
+pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model> {
+    Ok(warned(model(Files::default(), bytes.into())?))
+}
+
+fn warned(reading: Reading) -> Model {
+    for lost in &reading.lost {
+        tracing::warn!("the model has {lost}, which are not kept");
+    }
+    reading.model
+}
+
+fn model(files: Files, bytes: Bytes) -> Result<Reading> {
+    let proto = ModelProto::decode(bytes).map_err(|source| ReadError::Decode { source })?;
+    Reader::new(files).model(proto)
+}

@@ -1,0 +1,53 @@
+//! Names dimensions and makes them static, as the options say.
+
+use super::{
+    DimError,
+    fix::fix,
+    lookup::{axis_of, dim, end, symbol_of},
+    rename::rename,
+};
+use crate::Options;
+use pt2onnx_ir::Model;
+use pt2onnx_symbolic::{Constraints, Expr};
+
+/// Names dimensions, and makes dimensions static that are given a size.
+pub(crate) fn apply(
+    model: &mut Model,
+    constraints: &Constraints,
+    options: &Options,
+) -> Result<(), DimError> {
+    // Sizes are given by old or new names, and are held against what is known under the old ones.
+    let mut fixed = Vec::new();
+    for (target, size) in &options.fix {
+        let found = dims_to_fix(model, options, target)?;
+        fixed.extend(found.into_iter().map(|dim| (target, dim, *size)));
+    }
+    for (target, _) in &options.dim {
+        symbol_of(&dim(model, target)?, target)?;
+    }
+    for (value, axis, _) in options.dynamic_axes.iter() {
+        let (_, dim) = axis_of(model, end(model, value)?, value, axis)?;
+        if dim.is_static() {
+            return Err(DimError::Static { value: value.to_owned(), axis, dim: dim.to_string() });
+        }
+    }
+    let mut constraints = constraints.clone();
+    fix(model, &mut constraints, &fixed)?;
+    rename(model, &constraints, options)
+}
+
+/// The dimension of that name, or all dimensions that are given it.
+fn dims_to_fix(model: &Model, options: &Options, target: &str) -> Result<Vec<Expr>, DimError> {
+    let error = match dim(model, target) {
+        Ok(dim) => return Ok(vec![dim]),
+        Err(error) => error,
+    };
+    let mut found = Vec::new();
+    for (old, _) in options.dim.iter().filter(|(_, new)| new == target) {
+        found.push(dim(model, old)?);
+    }
+    for (value, axis, _) in options.dynamic_axes.iter().filter(|(.., new)| *new == target) {
+        found.push(axis_of(model, end(model, value)?, value, axis)?.1);
+    }
+    if found.is_empty() { Err(error) } else { Ok(found) }
+}

@@ -1,0 +1,48 @@
+//! Why dimensions cannot have the names or sizes asked for.
+
+/// Why dimensions cannot have the names or sizes asked for.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the texts explain them")]
+pub enum DimError {
+    /// The target is neither a symbol nor an axis.
+    #[error(
+        "`{target}` is not a dynamic dimension: give one of {symbols}, or an axis of a value such as `x.0`"
+    )]
+    Target { target: String, symbols: String },
+    /// No input or output has this name.
+    #[error("the dynamic axes name `{0}`, which is neither an input nor an output of the model")]
+    NoValue(String),
+    /// The value has no such axis.
+    #[error("`{value}` has {rank} axes, so there is no axis {axis}")]
+    NoAxis { value: String, axis: i64, rank: usize },
+    /// The dimension is static.
+    #[error(
+        "dimension {axis} of `{value}` is {dim}, fixed at export: export with `dynamic_shapes` to make it dynamic"
+    )]
+    Static { value: String, axis: i64, dim: String },
+    /// The dimension is computed from other dimensions.
+    #[error(
+        "dimension {axis} of `{value}` is `{dim}`, which is computed from other dimensions: name those"
+    )]
+    Derived { value: String, axis: i64, dim: String },
+    /// The name could not be read in an expression.
+    #[error(
+        "`{0}` cannot be the name of a dimension: use letters, digits and underscores, and do not start with a digit"
+    )]
+    Name(String),
+    /// One symbol is given two names.
+    #[error("the dimension `{symbol}` is given two names, `{first}` and `{second}`")]
+    Twice { symbol: String, first: String, second: String },
+    /// Two symbols that are never equal are given one name.
+    #[error("`{symbol}` and `{other}` cannot both be called `{name}`: they are never equal")]
+    Different { symbol: String, other: String, name: String },
+    /// Another symbol has this name.
+    #[error(
+        "`{symbol}` cannot be called `{name}`, which is the name of another dimension: rename that one too"
+    )]
+    Taken { symbol: String, name: String },
+    /// The program does not allow this size.
+    #[error("`{target}` cannot be {size}: {reason}")]
+    Size { target: String, size: i64, reason: String },
+}

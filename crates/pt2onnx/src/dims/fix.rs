@@ -1,0 +1,80 @@
+//! Gives dynamic dimensions a size.
+
+use super::{
+    DimError,
+    symbols::{substitute, symbols},
+};
+use pt2onnx_ir::{Model, is_unknown};
+use pt2onnx_symbolic::{Constraints, Expr, Func, Range};
+use std::collections::BTreeMap;
+
+pub(super) fn fix(
+    model: &mut Model,
+    constraints: &mut Constraints,
+    fixed: &[(&String, Expr, i64)],
+) -> Result<(), DimError> {
+    if fixed.is_empty() {
+        return Ok(());
+    }
+    let mut sizes: BTreeMap<String, Expr> = BTreeMap::new();
+    for (target, dim, size) in fixed {
+        let impossible =
+            |reason: String| DimError::Size { target: (*target).clone(), size: *size, reason };
+        if is_unknown(dim) {
+            return Err(impossible(
+                "it depends on the values of tensors, not on their sizes".into(),
+            ));
+        }
+        let range = constraints.range_of(dim);
+        if *size < 0 || !range.contains(*size) {
+            return Err(impossible(format!("the program allows {}", bounds(&range))));
+        }
+        let equal = Expr::call(Func::Eq, vec![dim.clone(), Expr::int(*size)]);
+        if constraints.decide(&equal) == Some(false) {
+            return Err(impossible("the program's guards exclude it".into()));
+        }
+        let dim = constraints.resolve(dim);
+        let mut symbols = dim.symbols().into_iter();
+        let (Some(symbol), None) = (symbols.next(), symbols.next()) else {
+            // Nothing left: it has that size already.
+            if dim.as_int() == Some(*size) {
+                continue;
+            }
+            return Err(impossible(format!("it is computed as `{dim}`: fix the symbols in that")));
+        };
+        let whole = dim.solve_linear(&symbol).and_then(|(slope, rest)| {
+            let left = size.checked_sub(rest.as_int()?)?;
+            (left.checked_rem(slope)? == 0).then(|| left / slope)
+        });
+        let whole = whole.ok_or_else(|| {
+            impossible(format!("no whole number `{symbol}` makes `{dim}` that size"))
+        })?;
+        let exact = Expr::symbol(&symbol);
+        if !constraints.range_of(&exact).contains(whole) {
+            return Err(impossible(format!(
+                "`{symbol}` would have to be {whole}, which the program does not allow"
+            )));
+        }
+        constraints.constrain(&exact, Range::exactly(whole));
+        sizes.insert(symbol.to_string(), Expr::int(whole));
+    }
+    // Also what is known to equal them.
+    for symbol in symbols(model) {
+        let known =
+            constraints.resolve(&Expr::symbol(&symbol)).substitute(&|s| sizes.get(s).cloned());
+        if known.is_static() {
+            sizes.insert(symbol, known);
+        }
+    }
+    substitute(model, &sizes);
+    Ok(())
+}
+
+/// The bounds of a range as text: `2 to 8`.
+fn bounds(range: &Range) -> String {
+    match (range.min.unwrap_or(0).max(0), range.max) {
+        (min, Some(max)) if min == max => format!("{min} only"),
+        (min, Some(max)) => format!("{min} to {max}"),
+        (min, None) => format!("{min} and more"),
+    }
+}

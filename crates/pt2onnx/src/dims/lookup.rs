@@ -1,0 +1,69 @@
+//! Finds the dimension that a symbol or an axis stands for.
+
+use super::{DimError, symbols::symbols};
+use crate::naming::find;
+use pt2onnx_ir::{Model, Type, Value};
+use pt2onnx_symbolic::Expr;
+
+pub(super) fn symbol_of(dim: &Expr, target: &str) -> Result<String, DimError> {
+    let (value, axis) = place(target).unwrap_or((target, 0));
+    let (value, text) = (value.to_owned(), dim.to_string());
+    match dim.as_symbol() {
+        Some(symbol) => Ok(symbol.to_owned()),
+        None if dim.is_static() => Err(DimError::Static { value, axis, dim: text }),
+        None => Err(DimError::Derived { value, axis, dim: text }),
+    }
+}
+
+/// Splits `x.0` into a value and an axis.
+pub(super) fn place(target: &str) -> Option<(&str, i64)> {
+    let (value, axis) = target.rsplit_once('.')?;
+    Some((value, axis.parse().ok()?))
+}
+
+/// The dimension that a symbol or `VALUE.AXIS` stands for.
+pub(super) fn dim(model: &Model, target: &str) -> Result<Expr, DimError> {
+    let symbols = symbols(model);
+    if symbols.contains(target) {
+        return Ok(Expr::symbol(target));
+    }
+    if let Some((name, axis)) = place(target)
+        && let Some(value) = find(model, name)
+    {
+        return axis_of(model, value, name, axis).map(|(_, dim)| dim);
+    }
+    let shown: Vec<String> =
+        symbols.iter().filter(|s| !s.starts_with('?')).map(|s| format!("`{s}`")).collect();
+    Err(DimError::Target {
+        target: target.to_owned(),
+        symbols: if shown.is_empty() {
+            "the program's symbols (it has none)".to_owned()
+        } else {
+            shown.join(", ")
+        },
+    })
+}
+
+pub(super) fn end(model: &Model, name: &str) -> Result<Value, DimError> {
+    find(model, name)
+        .filter(|v| model.inputs().contains(v) || model.output_values().any(|o| o == *v))
+        .ok_or_else(|| DimError::NoValue(name.to_owned()))
+}
+
+/// The index and size of an axis; a negative axis counts from the last.
+pub(super) fn axis_of(
+    model: &Model,
+    value: Value,
+    name: &str,
+    axis: i64,
+) -> Result<(usize, Expr), DimError> {
+    let tensor = model[value].ty.as_ref().and_then(Type::as_tensor);
+    let shape = tensor.and_then(|t| t.shape.as_deref()).unwrap_or_default();
+    let index = match axis {
+        0.. => Some(axis),
+        _ => axis.checked_add_unsigned(shape.len() as u64),
+    };
+    let index = index.and_then(|i| usize::try_from(i).ok());
+    let dim = index.and_then(|i| Some((i, shape.get(i)?.clone())));
+    dim.ok_or_else(|| DimError::NoAxis { value: name.to_owned(), axis, rank: shape.len() })
+}

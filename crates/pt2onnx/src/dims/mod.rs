@@ -1,0 +1,11 @@
+//! Names and sizes that the user gives to dynamic dimensions.
+
+mod apply;
+mod error;
+mod fix;
+mod lookup;
+mod rename;
+mod symbols;
+
+pub(crate) use apply::apply;
+pub use error::DimError;

@@ -1,0 +1,86 @@
+//! Gives dynamic dimensions a name.
+
+use super::{
+    DimError,
+    lookup::{axis_of, dim, end, symbol_of},
+    symbols::{substitute, symbols},
+};
+use crate::Options;
+use pt2onnx_ir::{Model, Type};
+use pt2onnx_symbolic::{Constraints, Expr};
+use std::collections::BTreeMap;
+
+pub(super) fn rename(
+    model: &mut Model,
+    constraints: &Constraints,
+    options: &Options,
+) -> Result<(), DimError> {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    // Axes that are called otherwise than their symbol elsewhere.
+    let mut alone = Vec::new();
+    for (target, name) in &options.dim {
+        // What was given a size has no name to be given.
+        let Some(dim) = dim(model, target).ok().filter(|d| !d.is_static()) else {
+            continue;
+        };
+        let symbol = symbol_of(&dim, target)?;
+        if let Some(first) = names.insert(symbol.clone(), valid(name)?)
+            && first != *name
+        {
+            let second = name.clone();
+            return Err(DimError::Twice { symbol, first, second });
+        }
+    }
+    for (value, axis, name) in options.dynamic_axes.iter() {
+        let (index, dim) = axis_of(model, end(model, value)?, value, axis)?;
+        if dim.is_static() {
+            continue;
+        }
+        let name = valid(name)?;
+        match dim.as_symbol() {
+            Some(symbol) if names.get(symbol).is_none_or(|n| *n == name) => {
+                names.insert(symbol.to_owned(), name);
+            }
+            _ => alone.push((end(model, value)?, index, name)),
+        }
+    }
+    // Who gives several symbols one name says that they are equal at run time.
+    for (symbol, name) in &names {
+        for other in symbols(model).iter().filter(|o| *o != symbol) {
+            let equal = constraints.prove_eq(&Expr::symbol(symbol), &Expr::symbol(other));
+            let (symbol, name) = (symbol.clone(), name.clone());
+            match names.get(other) {
+                Some(same) if *same == name && equal == Some(false) => {
+                    let other = other.clone();
+                    return Err(DimError::Different { symbol, other, name });
+                }
+                None if *other == name && equal != Some(true) => {
+                    return Err(DimError::Taken { symbol, name });
+                }
+                _ => {}
+            }
+        }
+    }
+    let names = names.into_iter().map(|(old, new)| (old, Expr::symbol(&new))).collect();
+    substitute(model, &names);
+    for (value, index, name) in alone {
+        if let Some(Type::Tensor(t)) = &mut model[value].ty
+            && let Some(dim) = t.shape.as_mut().and_then(|s| s.get_mut(index))
+        {
+            *dim = Expr::symbol(&name);
+        }
+    }
+    Ok(())
+}
+
+fn valid(name: &str) -> Result<String, DimError> {
+    let fits = |c: char| c.is_alphanumeric() || c == '_';
+    let first = name.chars().next().is_some_and(|c| !c.is_numeric());
+    // Not what reads as something else: `True`, `int_oo`.
+    let reads = Expr::parse(name).is_ok_and(|e| e.as_symbol() == Some(name));
+    if first && name.chars().all(fits) && reads {
+        Ok(name.to_owned())
+    } else {
+        Err(DimError::Name(name.to_owned()))
+    }
+}

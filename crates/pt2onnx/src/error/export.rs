@@ -1,0 +1,124 @@
+//! The errors of an export, by stage.
+
+use super::{ErrorKind, Failure};
+use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OptionError};
+use pt2onnx_ir::VerifyError;
+use pt2onnx_opt::TargetError;
+use std::fmt;
+
+/// Why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the error:
+///
+/// ```
+/// use pt2onnx::{Error, ErrorKind, Exporter};
+///
+/// match Exporter::new().export("no/such/file.pt2") {
+///     Ok(program) => println!("{}", program.to_text()),
+///     Err(Error::Program(failures)) => failures.iter().for_each(|failure| eprintln!("{failure}")),
+///     Err(error) if error.kind() == ErrorKind::Archive => eprintln!("is this the right file? {error}"),
+///     Err(error) => eprintln!("{error}"),
+/// }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The archive cannot be read: it does not exist, is not an archive, is damaged, or has an unknown version.
+    #[error(transparent)]
+    Archive(pt2onnx_fx::Error),
+    /// Parts of the program cannot be translated; all of them are listed.
+    #[error("parts of the program cannot be translated:{}", lines(.0))]
+    Program(
+        /// Everything that prevents conversion.
+        Vec<Failure>,
+    ),
+    /// An option has a value that it cannot have.
+    #[error(transparent)]
+    Options(#[from] OptionError),
+    /// The model cannot be written in the IR version asked for.
+    #[error(transparent)]
+    IrVersion(#[from] IrVersionError),
+    /// Inputs, outputs or other values cannot have the names asked for.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Dimensions cannot have the names or sizes asked for.
+    #[error(transparent)]
+    Dim(#[from] DimError),
+    /// Domains cannot be imported at the versions asked for.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+    /// The model needs operators that the opset asked for does not have.
+    #[error(transparent)]
+    Legalise(#[from] pt2onnx_opt::LegaliseError),
+    /// The runtime to write for cannot run the model.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The exported model is not valid ONNX.
+    #[error("the exported model is not valid ONNX, which is a bug of pt2onnx: please report it:{}", lines(.0))]
+    Verify(
+        /// Everything that is wrong with it.
+        Vec<VerifyError>,
+    ),
+    /// There are warnings, and [`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors) is set.
+    #[error("there are warnings, and warnings are errors:{}", lines(.0))]
+    Warnings(
+        /// All warnings.
+        Vec<String>,
+    ),
+    /// The file cannot be read as an ONNX model ([`OnnxProgram::open`](crate::OnnxProgram::open)).
+    #[error(transparent)]
+    Read(#[from] pt2onnx_writer::ReadError),
+    /// A model that was read is not valid ONNX.
+    #[error("the model is not valid ONNX:{}", lines(.0))]
+    Invalid(
+        /// Everything that is wrong with it.
+        Vec<VerifyError>,
+    ),
+    /// The model cannot be written.
+    #[error(transparent)]
+    Write(#[from] pt2onnx_writer::Error),
+    /// The weights do not fit the model; everything that is missing or wrong is listed.
+    #[error("the weights do not fit the model:{}", lines(.0))]
+    Weights(
+        /// Everything that is missing or does not fit.
+        Vec<Misfit>,
+    ),
+    /// The model does not run in ONNX Runtime.
+    #[cfg(feature = "ort")]
+    #[error(transparent)]
+    Run(#[from] crate::RunError),
+}
+
+impl Error {
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Archive(_) => ErrorKind::Archive,
+            Error::Program(failures) => match failures.iter().map(Failure::kind).next() {
+                Some(kind) if failures.iter().all(|f| f.kind() == kind) => kind,
+                _ if failures.is_empty() => ErrorKind::Conversion,
+                _ => ErrorKind::UnsupportedOperator,
+            },
+            Error::Options(_)
+            | Error::IrVersion(_)
+            | Error::Name(_)
+            | Error::Dim(_)
+            | Error::Domain(_) => ErrorKind::Options,
+            Error::Legalise(_) => ErrorKind::Opset,
+            Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
+            Error::Target(_) => ErrorKind::Target,
+            Error::Verify(_) => ErrorKind::Checker,
+            Error::Weights(_) => ErrorKind::NoWeights,
+            Error::Warnings(_) => ErrorKind::Warnings,
+            Error::Read(_) | Error::Invalid(_) => ErrorKind::Model,
+            Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,
+            Error::Write(pt2onnx_writer::Error::NoSuchType { .. }) => ErrorKind::Conversion,
+            Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,
+            Error::Write(_) => ErrorKind::Output,
+            #[cfg(feature = "ort")]
+            Error::Run(_) => ErrorKind::Runtime,
+        }
+    }
+}
+
+fn lines(errors: &[impl fmt::Display]) -> String {
+    errors.iter().map(|e| format!("\n  {e}")).collect()
+}

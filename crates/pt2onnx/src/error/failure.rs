@@ -1,0 +1,94 @@
+//! Parts of a program that cannot be translated.
+
+use super::ErrorKind;
+use pt2onnx_aten::{LowerError, SignatureError};
+use pt2onnx_fx::{PassProblem, Site};
+use std::fmt;
+
+/// A part of the program that cannot be translated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub struct Failure {
+    /// The node; `None` for an input or output.
+    pub site: Option<Site>,
+    /// Why.
+    #[source]
+    pub reason: Reason,
+}
+
+/// Why a part of the program cannot be translated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A pass over the program's graph cannot handle the node.
+    #[error(transparent)]
+    Pass(PassProblem),
+    /// The node has no translation.
+    #[error(transparent)]
+    Lower(LowerError),
+    /// An input or output is of a kind that ONNX does not have.
+    #[error(transparent)]
+    Signature(SignatureError),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.site {
+            Some(site) => write!(f, "{site}: {}", self.reason),
+            None => self.reason.fmt(f),
+        }
+    }
+}
+
+impl Failure {
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self.reason {
+            Reason::Lower(_) => ErrorKind::UnsupportedOperator,
+            Reason::Pass(_) | Reason::Signature(_) => ErrorKind::Conversion,
+        }
+    }
+
+    /// What the user can do about it, if the reason does not say so.
+    pub fn suggestion(&self) -> Option<String> {
+        let site = self.site.as_ref();
+        match &self.reason {
+            Reason::Lower(LowerError::UnknownOp { nearest, .. }) => Some(match nearest {
+                Some(op) => format!("use {op}, or other operations that `pt2onnx ops` lists"),
+                None => "use operations that `pt2onnx ops` lists".to_owned(),
+            }),
+            Reason::Lower(LowerError::Unsupported(_) | LowerError::Argument(_)) => {
+                let op = site?.target.schema_name();
+                Some(format!(
+                    "write this part of the model in other operations; see `pt2onnx explain {op}`"
+                ))
+            }
+            Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)) => {
+                Some("this is a bug of pt2onnx: please report it with the archive".to_owned())
+            }
+            Reason::Pass(_) | Reason::Signature(_) => None,
+        }
+    }
+}
+
+/// Failures of passes over the graph. An error that is not about a node is returned as it is.
+pub(crate) fn of_passes(
+    errors: Vec<pt2onnx_fx::Error>,
+) -> impl Iterator<Item = Result<Failure, pt2onnx_fx::Error>> {
+    errors.into_iter().map(|error| match error {
+        pt2onnx_fx::Error::Pass { site, problem } => {
+            Ok(Failure { site: Some(*site), reason: Reason::Pass(problem) })
+        }
+        other => Err(other),
+    })
+}
+
+/// The inputs, outputs and nodes that could not be lowered.
+pub(crate) fn of_lowering(error: pt2onnx_aten::Error) -> impl Iterator<Item = Failure> {
+    let ends =
+        error.signature.into_iter().map(|e| Failure { site: None, reason: Reason::Signature(e) });
+    let nodes = error
+        .nodes
+        .into_iter()
+        .map(|e| Failure { site: Some(e.site), reason: Reason::Lower(e.reason) });
+    ends.chain(nodes)
+}

@@ -1,0 +1,17 @@
+//! What the user says about the model.
+
+use crate::Options;
+use pt2onnx_ir::Model;
+
+/// Writes the user's metadata into the model.
+pub(crate) fn write(model: &mut Model, options: &Options) {
+    for (key, value) in &options.meta {
+        // Of equal keys the last one holds.
+        model.metadata.retain(|(k, _)| k != key);
+        model.metadata.push((key.clone().into(), value.as_str().into()));
+    }
+    model.doc_string.clone_from(&options.doc_string);
+    model.model_version = options.model_version;
+    model.producer.clone_from(&options.producer);
+    model.source_lines = options.doc_strings;
+}

@@ -1,0 +1,79 @@
+//! Values that options cannot have.
+
+use crate::{IR_VERSIONS, OPSETS};
+use pt2onnx_ir::ParseError;
+use pt2onnx_opt::{TargetError, UnknownPass};
+use std::{io, path::PathBuf};
+
+/// An option has a value that it cannot have.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// The opset is not one of [`OPSETS`].
+    #[error(
+        "opset {0} is not among those that can be written, {first} to {last}",
+        first = OPSETS.start(), last = OPSETS.end()
+    )]
+    Opset(
+        /// The opset asked for.
+        u32,
+    ),
+    /// The runtime does not read the opset.
+    #[error(transparent)]
+    Target(TargetError),
+    /// The IR version is not one of [`IR_VERSIONS`].
+    #[error(
+        "IR version {0} is not among those that can be written, {first} to {last}",
+        first = IR_VERSIONS.start(), last = IR_VERSIONS.end()
+    )]
+    IrVersion(
+        /// The IR version asked for.
+        u32,
+    ),
+    /// The version of a domain is 0.
+    #[error("the domain `{0}` is given version 0, but versions start at 1")]
+    Version(
+        /// The domain.
+        String,
+    ),
+    /// The alignment is not a power of two.
+    #[error("an alignment must be a power of two, but {0} is not")]
+    Alignment(
+        /// The alignment asked for, in bytes.
+        u64,
+    ),
+    /// No pass has this name.
+    #[error(transparent)]
+    Pass(UnknownPass),
+    /// A file of functions cannot be read.
+    #[error("the functions cannot be read: {source} ({})", .path.display())]
+    FunctionFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of functions has an error in its text.
+    #[error("{}: {source}", .path.display())]
+    Functions {
+        /// The file.
+        path: PathBuf,
+        /// The error, with its line and column.
+        source: ParseError,
+    },
+}
+
+impl OptionError {
+    /// The option, by its key in the serialised form: `opset`.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Opset(_) => "opset",
+            Self::Target(_) => "target",
+            Self::IrVersion(_) => "ir-version",
+            Self::Version(_) => "custom-opset",
+            Self::Alignment(_) => "alignment",
+            Self::Pass(_) => "skip-pass",
+            Self::FunctionFile { .. } | Self::Functions { .. } => "functions",
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The options of an export: one struct that the library, the command and reports share.
+
+mod dynamic_axes;
+mod error;
+mod form;
+mod output_names;
+
+pub use dynamic_axes::{DynamicAxes, DynamicAxesError};
+pub use error::OptionError;
+pub use form::parse_bytes;
+pub use output_names::OutputNames;
+
+use crate::{Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Weights};
+use pt2onnx_opt::{Level, Passes};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The opset that is written by default.
+pub const DEFAULT_OPSET: u32 = 20;
+
+/// The options of an [`Exporter`](crate::Exporter), except for what cannot be written down (its
+/// [`Registry`](crate::Registry)).
+///
+/// Keys and values of the serialised form are the flags of the command `pt2onnx` and their values. In TOML:
+///
+/// ```toml
+/// opset = 18
+/// weights = "external"
+/// shard-size = "2GB"
+/// output-names = ["logits"]
+///
+/// [dim]
+/// s77 = "batch"
+/// "x.1" = "length"
+/// ```
+///
+/// An unknown key and a value of the wrong type are errors of deserialisation. [`Options::check`] finds values that are out
+/// of range.
+///
+/// ```
+/// use pt2onnx::{Exporter, Options};
+///
+/// let options: Options = serde_json::from_str(r#"{"opset": 18, "dim": {"s77": "batch"}}"#)?;
+/// let exporter = Exporter::with_options(options)?;
+/// assert_eq!(exporter.options().opset, 18);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct Options {
+    /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
+    pub opset: u32,
+    /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that can hold the model.
+    pub ir_version: Option<u32>,
+    /// The runtime to write for; [`Target::Standard`] by default.
+    pub target: Target,
+    /// What to do with values that the program writes into buffers and inputs; [`State::Drop`] by default.
+    pub state: State,
+    /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an error.
+    pub operators: Operators,
+    /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
+    pub functions: Vec<PathBuf>,
+    /// Versions at which the model imports domains other than ONNX's own; 1 by default.
+    #[serde(with = "form::pairs")]
+    pub custom_opset: Vec<(String, u32)>,
+    /// Seed of the first node that draws random numbers; the following nodes count up from it. None by default.
+    pub seed: Option<u32>,
+    /// Whether a warning is an error; false by default.
+    pub warnings_as_errors: bool,
+    /// New names of the inputs, in order. Inputs after the last name keep theirs.
+    pub input_names: Vec<String>,
+    /// New names of the outputs.
+    pub output_names: OutputNames,
+    /// Old and new names of other values.
+    #[serde(with = "form::pairs")]
+    pub rename: Vec<(String, String)>,
+    /// Names of dynamic dimensions, each given as its symbol (`s77`) or an axis of a value (`x.0`).
+    #[serde(with = "form::pairs")]
+    pub dim: Vec<(String, String)>,
+    /// Names of axes of inputs and outputs, in the form of `torch.onnx.export`.
+    pub dynamic_axes: DynamicAxes,
+    /// Sizes of dynamic dimensions that become static, each given as its symbol, its name or an axis of a value.
+    #[serde(with = "form::pairs")]
+    pub fix: Vec<(String, i64)>,
+    /// Where weights are written; [`Weights::Auto`] by default.
+    pub weights: Weights,
+    /// Name of the data file beside the model; the name of the model with `.data` appended by default.
+    pub weights_file: Option<String>,
+    /// Weights of fewer bytes stay in the model file; 1024 by default.
+    #[serde(deserialize_with = "form::bytes")]
+    pub external_threshold: u64,
+    /// Largest size of a data file in bytes, above which there are several; no limit by default.
+    #[serde(deserialize_with = "form::optional_bytes")]
+    pub shard_size: Option<u64>,
+    /// External weights start at multiples of this many bytes, a power of two; 4096 by default.
+    #[serde(deserialize_with = "form::bytes")]
+    pub alignment: u64,
+    /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by default.
+    pub link_outside: bool,
+    /// Whether parameters and persistent buffers are also inputs of the model; false by default.
+    pub keep_initializers_as_inputs: bool,
+    /// How far to optimise; [`Level::Fuse`] by default. The serialised form is 0, 1 or 2.
+    #[serde(with = "form::level")]
+    pub optimize: Level,
+    /// Names of passes to leave out; none by default.
+    pub skip_pass: Vec<String>,
+    /// Constants of at most this many bytes are always folded; 8192 by default. Larger ones are folded only where the model
+    /// gets no larger.
+    #[serde(deserialize_with = "form::bytes")]
+    pub fold_limit: u64,
+    /// Whether weights of equal content become one; false by default.
+    pub merge_weights: bool,
+    /// How much the model tells about the program; [`Detail::Full`] by default.
+    pub metadata: Detail,
+    /// Whether stack traces in metadata name files without their folders; false by default.
+    pub strip_paths: bool,
+    /// Whether the `doc_string` of a node holds the source lines that it comes from; false by default.
+    pub doc_strings: bool,
+    /// Entries of the model's `metadata_props`.
+    #[serde(with = "form::pairs")]
+    pub meta: Vec<(String, String)>,
+    /// The model's `doc_string`.
+    pub doc_string: Option<String>,
+    /// The model's `model_version`.
+    pub model_version: Option<i64>,
+    /// The model's `producer_name`; `pt2onnx` by default.
+    pub producer: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (save, passes) = (SaveOptions::default(), pt2onnx_opt::Options::default());
+        Self {
+            opset: DEFAULT_OPSET,
+            ir_version: None,
+            target: Target::default(),
+            state: State::default(),
+            operators: Operators::default(),
+            functions: Vec::new(),
+            custom_opset: Vec::new(),
+            seed: None,
+            warnings_as_errors: false,
+            input_names: Vec::new(),
+            output_names: OutputNames::default(),
+            rename: Vec::new(),
+            dim: Vec::new(),
+            dynamic_axes: DynamicAxes::default(),
+            fix: Vec::new(),
+            weights: save.weights,
+            weights_file: save.data_file,
+            external_threshold: save.threshold,
+            shard_size: save.shard_size,
+            alignment: save.alignment,
+            link_outside: save.link_outside,
+            keep_initializers_as_inputs: false,
+            optimize: passes.level,
+            skip_pass: Vec::new(),
+            fold_limit: passes.max_folded_bytes as u64,
+            merge_weights: passes.merge_weights,
+            metadata: Detail::default(),
+            strip_paths: false,
+            doc_strings: false,
+            meta: Vec::new(),
+            doc_string: None,
+            model_version: None,
+            producer: None,
+        }
+    }
+}
+
+impl Options {
+    /// Checks values that the types allow and an export does not.
+    ///
+    /// # Errors
+    /// The first value that is out of range.
+    pub fn check(&self) -> Result<(), OptionError> {
+        if !OPSETS.contains(&self.opset) {
+            return Err(OptionError::Opset(self.opset));
+        }
+        self.target.reads(self.opset).map_err(OptionError::Target)?;
+        if let Some(version) = self.ir_version.filter(|v| !IR_VERSIONS.contains(v)) {
+            return Err(OptionError::IrVersion(version));
+        }
+        if let Some((domain, _)) = self.custom_opset.iter().find(|(_, version)| *version == 0) {
+            return Err(OptionError::Version(domain.clone()));
+        }
+        if !self.alignment.is_power_of_two() {
+            return Err(OptionError::Alignment(self.alignment));
+        }
+        self.passes().map(|_| ())
+    }
+
+    /// How to save a model, for [`OnnxProgram::save_with`](crate::OnnxProgram::save_with).
+    pub fn saving(&self) -> SaveOptions {
+        SaveOptions {
+            weights: self.weights,
+            data_file: self.weights_file.clone(),
+            threshold: self.external_threshold,
+            shard_size: self.shard_size,
+            alignment: self.alignment,
+            link_outside: self.link_outside,
+        }
+    }
+
+    /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize).
+    ///
+    /// # Errors
+    /// A pass to leave out does not exist.
+    pub fn passes(&self) -> Result<pt2onnx_opt::Options, OptionError> {
+        let passes = self.skip_pass.iter().try_fold(Passes::standard(), |p, name| p.without(name));
+        Ok(pt2onnx_opt::Options {
+            level: self.optimize,
+            opset: self.opset,
+            target: self.target,
+            max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
+            merge_weights: self.merge_weights,
+            passes: passes.map_err(OptionError::Pass)?,
+            ..pt2onnx_opt::Options::default()
+        })
+    }
+
+    /// Each option that differs from its default: its key and its value as JSON, in the order of the fields.
+    pub fn changed(&self) -> Vec<(String, serde_json::Value)> {
+        let entries = |options: &Self| match serde_json::to_value(options) {
+            Ok(serde_json::Value::Object(entries)) => entries,
+            _ => serde_json::Map::new(),
+        };
+        let defaults = entries(&Self::default());
+        let own = entries(self).into_iter();
+        own.filter(|(key, value)| defaults.get(key) != Some(value)).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! From a program to a model, stage by stage.
+
+use crate::{
+    Error, Failure, Options, Registry, Report, dims, domains, error, ir_version, metadata, naming,
+    random, report,
+    weights::{self, HeldWeights},
+};
+use pt2onnx_aten::{Detail, Lowering, State, emitted};
+use pt2onnx_fx::{ExportedProgram, passes};
+use pt2onnx_ir::{Model, Value};
+use rustc_hash::FxHashSet;
+
+/// A model, and what there is to say about it.
+pub(crate) struct Translated {
+    pub(crate) model: Model,
+    /// The program as the archive has it.
+    pub(crate) source: ExportedProgram,
+    pub(crate) warnings: Vec<String>,
+    /// Weights from which nothing was computed.
+    pub(crate) untouched: FxHashSet<Value>,
+}
+
+/// Translates a program: one line for each stage, in the order in which they run.
+pub(crate) fn translate(
+    program: ExportedProgram,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<Translated, Error> {
+    options.check()?;
+    report.program(&program);
+    let source = program.clone();
+
+    // The program: its graph becomes a pure function.
+    let mut program = run_passes(program, options, registry, report)?;
+    let copied = weights::are_copied(&program, options);
+    let mut held = HeldWeights::take(&mut program, options);
+    report.stage("drop state", || drop_state(&mut program, options.state));
+
+    // The model.
+    let Lowering { mut model, mut warnings } = lower(&program, &source, options, registry, report)?;
+    warnings.extend(held.warning(options));
+    held.find(&model);
+    metadata::write(&mut model, options);
+    report.stage("interface", || naming::name(&mut model, &program, options))?;
+    report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
+    drop(program); // The stages to come can have its memory.
+    report.stage("optimise", || optimise(&mut model, options, copied))?;
+    report.stage("seed", || random::seed(&mut model, options.seed, &mut warnings));
+    registry.copy_functions(&mut model);
+    report
+        .stage("domains", || domains::import(&mut model, &options.custom_opset, &mut warnings))?;
+    report.stage("legalise", || {
+        pt2onnx_opt::legalise_for(&mut model, options.opset, options.target)
+    })?;
+    domains::functions(&mut model)?;
+    warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?);
+    ir_version::set(&mut model, options.ir_version)?;
+    report.stage("names", || naming::finish(&mut model, options))?;
+    let untouched = held.put_back(&mut model);
+    report.stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
+    Ok(Translated { model, source, warnings, untouched })
+}
+
+/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error.
+fn run_passes(
+    mut program: ExportedProgram,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<ExportedProgram, Error> {
+    let archived = program.clone();
+    for (name, pass) in passes::PASSES {
+        if report.stage(name, || pass(&mut program)).is_err() {
+            return Err(obstacles(archived, options, registry, report));
+        }
+    }
+    if let Some(summary) = &mut report.program {
+        summary.writes(&program.mutations);
+    }
+    Ok(program)
+}
+
+/// Everything that prevents the conversion of a program that a pass refuses: what passes cannot treat, and what could not be
+/// lowered then.
+fn obstacles(
+    program: ExportedProgram,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Error {
+    let (program, errors) = passes::prepare_all(program);
+    let mut failures = Vec::new();
+    for failure in error::of_passes(errors) {
+        match failure {
+            Ok(failure) => failures.push(failure),
+            Err(error) => return Error::Archive(error),
+        }
+    }
+    if let Some(program) = program {
+        let lowering = pt2onnx_aten::Options {
+            state: options.state,
+            operators: options.operators,
+            metadata: Detail::None,
+            strip_paths: options.strip_paths,
+            archived: None,
+        };
+        let emitted = match pt2onnx_aten::lower(&program, registry, lowering) {
+            Ok(lowering) => emitted(&lowering.model),
+            Err(mut error) => {
+                let emitted = std::mem::take(&mut error.emitted);
+                failures.extend(error::of_lowering(error));
+                emitted
+            }
+        };
+        report.ops = report::ops(&program, registry, &emitted, &failures);
+    }
+    Error::Program(failures)
+}
+
+/// Removes nodes that only compute new state, if that is dropped. The program still lists what it writes into.
+fn drop_state(program: &mut ExportedProgram, state: State) {
+    if state != State::Drop || program.mutations.is_empty() {
+        return;
+    }
+    let mutations = std::mem::take(&mut program.mutations);
+    passes::dead::remove_dead(program);
+    program.mutations = mutations;
+}
+
+/// Translates the nodes of the program, and reports its ops.
+fn lower(
+    program: &ExportedProgram,
+    source: &ExportedProgram,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<Lowering, Error> {
+    let lowering = pt2onnx_aten::Options {
+        state: options.state,
+        operators: options.operators,
+        metadata: options.metadata,
+        strip_paths: options.strip_paths,
+        archived: (options.metadata == Detail::Full).then_some(&source.graph),
+    };
+    let lowered = report.stage("lower", || pt2onnx_aten::lower(program, registry, lowering));
+    lowered
+        .inspect(|made| report.ops = report::ops(program, registry, &emitted(&made.model), &[]))
+        .map_err(|mut error| {
+            let emitted = std::mem::take(&mut error.emitted);
+            let failures: Vec<Failure> = error::of_lowering(error).collect();
+            report.ops = report::ops(program, registry, &emitted, &failures);
+            Error::Program(failures)
+        })
+}
+
+/// Folds, simplifies and fuses. Weights that saving copies stay as they are.
+fn optimise(model: &mut Model, options: &Options, copied: bool) -> Result<(), Error> {
+    let mut passes = options.passes()?;
+    passes.replace_weights &= !copied;
+    pt2onnx_opt::optimize(model, &passes);
+    Ok(())
+}

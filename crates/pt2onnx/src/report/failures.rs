@@ -1,0 +1,65 @@
+//! The failures in a report: everything that prevents conversion, one by one.
+
+use super::ReportedFailure;
+use crate::{Error, Failure};
+
+pub(super) fn failures(error: &Error) -> Vec<ReportedFailure> {
+    let plain = |reason: String, suggestion: Option<String>| ReportedFailure {
+        kind: error.kind(),
+        node: None,
+        op: None,
+        module: None,
+        file: None,
+        line: None,
+        code: None,
+        reason,
+        suggestion,
+    };
+    match error {
+        Error::Program(failures) => failures.iter().map(ReportedFailure::of).collect(),
+        Error::Legalise(pt2onnx_opt::LegaliseError::Nodes { failures, .. }) => {
+            let failures = failures.iter();
+            let each = failures.map(|f| {
+                let suggestion = format!("use `--opset {}` or higher", f.lowest);
+                plain(format!("{}: {}", f.place, f.reason), Some(suggestion))
+            });
+            each.collect()
+        }
+        Error::Target(pt2onnx_opt::TargetError::Nodes { failures, .. }) => {
+            let reasons = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
+            reasons.map(|reason| plain(reason, None)).collect()
+        }
+        Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.clone(), None)).collect(),
+        Error::Verify(errors) | Error::Invalid(errors) => {
+            errors.iter().map(|e| plain(e.to_string(), None)).collect()
+        }
+        Error::Write(pt2onnx_writer::Error::NoData(names)) => {
+            let names = names.iter();
+            let each = names.map(|name| {
+                let suggestion =
+                    "save the program with real weights, not under FakeTensorMode".to_owned();
+                plain(format!("the weight `{name}` has no values"), Some(suggestion))
+            });
+            each.collect()
+        }
+        _ => vec![plain(error.to_string(), None)],
+    }
+}
+
+impl ReportedFailure {
+    fn of(failure: &Failure) -> Self {
+        let site = failure.site.as_ref();
+        let line = site.and_then(|s| s.source_line());
+        Self {
+            kind: failure.kind(),
+            node: site.map(|s| s.node.to_string()),
+            op: site.map(|s| s.target.schema_name()),
+            module: site.and_then(|s| s.module.as_ref()).map(ToString::to_string),
+            file: line.map(|l| l.file.to_owned()),
+            line: line.map(|l| l.line),
+            code: line.map(|l| l.code.to_owned()),
+            reason: failure.reason.to_string(),
+            suggestion: failure.suggestion(),
+        }
+    }
+}

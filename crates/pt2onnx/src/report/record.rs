@@ -1,0 +1,103 @@
+//! Filling in a report while an export runs, and its text forms.
+
+use super::{
+    Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
+    ReportedError, Stage, WrittenFile, failures::failures, markdown,
+};
+use crate::{Error, Options, Saved};
+use pt2onnx_fx::ExportedProgram;
+use pt2onnx_ir::Model;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+impl Report {
+    pub(crate) fn new(options: Option<Options>) -> Self {
+        Self {
+            format: REPORT_FORMAT,
+            success: false,
+            error: None,
+            failures: Vec::new(),
+            warnings: Vec::new(),
+            environment: Environment {
+                pt2onnx: env!("CARGO_PKG_VERSION"),
+                os: std::env::consts::OS,
+                arch: std::env::consts::ARCH,
+            },
+            options,
+            archive: None,
+            program: None,
+            ops: Vec::new(),
+            model: None,
+            stages: Vec::new(),
+        }
+    }
+
+    /// Runs a stage, and logs and records its time.
+    pub(crate) fn stage<T>(&mut self, name: &str, run: impl FnOnce() -> T) -> T {
+        let (result, time) = stage(name, run);
+        self.note(name, time);
+        result
+    }
+
+    fn note(&mut self, name: &str, time: Duration) {
+        self.stages.push(Stage { name: name.to_owned(), seconds: time.as_secs_f64() });
+    }
+
+    pub(crate) fn read(&mut self, path: &Path) {
+        self.archive = Some(ReportedArchive {
+            path: path.to_owned(),
+            bytes: std::fs::metadata(path).ok().map(|m| m.len()),
+        });
+    }
+
+    pub(crate) fn program(&mut self, program: &ExportedProgram) {
+        self.program = Some(ProgramSummary::of(program));
+    }
+
+    /// Records that the model was made.
+    pub(crate) fn done(&mut self, model: &Model, warnings: &[String]) {
+        self.success = true;
+        self.warnings = warnings.to_vec();
+        self.model = Some(ModelSummary::of(model));
+    }
+
+    /// Records the files that the model was written to, and the time that it took.
+    pub fn saved(&mut self, path: impl AsRef<Path>, saved: &Saved, time: Duration) {
+        self.note("write", time);
+        if let Some(model) = &mut self.model {
+            let file = |path: &Path, bytes| WrittenFile { path: path.to_owned(), bytes };
+            model.files = vec![file(path.as_ref(), saved.bytes)];
+            let data = saved.data.iter();
+            model.files.extend(data.map(|(path, bytes)| file(path, *bytes)));
+        }
+    }
+
+    /// Records that it failed; also for errors after the export, such as a full disk.
+    pub fn failed(&mut self, error: &Error) {
+        self.success = false;
+        self.failures = failures(error);
+        self.error = Some(ReportedError { kind: error.kind(), message: error.to_string() });
+    }
+
+    /// The report as JSON. [`REPORT_FORMAT`] is the version of its form.
+    pub fn to_json(&self) -> String {
+        // Maps with text as keys only: that cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The report as Markdown.
+    pub fn to_markdown(&self) -> String {
+        markdown::write(self)
+    }
+}
+
+/// Runs a stage, and logs its time.
+pub(crate) fn stage<T>(name: &str, run: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = run();
+    let time = start.elapsed();
+    tracing::info!("{name}: {time:.1?}");
+    (result, time)
+}

@@ -1,0 +1,67 @@
+//! Why a model does not run in ONNX Runtime.
+
+/// Why a model does not run in ONNX Runtime.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The library of ONNX Runtime cannot be loaded.
+    #[error(
+        "ONNX Runtime cannot be loaded from {path}: {reason}; set ORT_DYLIB_PATH to its library, version {} or newer",
+        ort::MINOR_VERSION
+    )]
+    Library {
+        /// The path or name that was tried.
+        path: String,
+        /// The reason that the system gives.
+        reason: String,
+    },
+    /// ONNX Runtime refuses the model.
+    #[error("ONNX Runtime refuses the model: {0}")]
+    Load(#[source] ort::Error),
+    /// The number of tensors is not the number of inputs.
+    #[error("{given} tensors for the {} inputs {}", .names.len(), .names.join(", "))]
+    Inputs {
+        /// The number of tensors.
+        given: usize,
+        /// The names of the inputs.
+        names: Vec<String>,
+    },
+    /// A tensor cannot be passed to ONNX Runtime.
+    #[error("input {name}: {reason}")]
+    Input {
+        /// The name of the input.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The number of expected tensors is not the number of outputs.
+    #[error("{given} tensors are expected of the {} outputs {}", .names.len(), .names.join(", "))]
+    Outputs {
+        /// The number of tensors.
+        given: usize,
+        /// The names of the outputs.
+        names: Vec<String>,
+    },
+    /// ONNX Runtime fails while it runs the model.
+    #[error("ONNX Runtime cannot run the model: {0}")]
+    Run(#[source] ort::Error),
+    /// An output is not a tensor, or has an element type that cannot be read.
+    #[error("output {name}: {reason}")]
+    Output {
+        /// The output.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No value outside of the bodies of control flow has this name.
+    #[error(
+        "the model computes no value {0}; only values outside of the bodies of If, Loop and Scan can be computed"
+    )]
+    NoValue(
+        /// The name asked for.
+        String,
+    ),
+    /// There is no temporary folder for weights that do not fit into a model in memory.
+    #[error("no temporary folder for the weights: {0}")]
+    Folder(#[source] std::io::Error),
+}

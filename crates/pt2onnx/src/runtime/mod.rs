@@ -1,0 +1,9 @@
+//! Running models in ONNX Runtime (feature `ort`): sessions, inputs and outputs, intermediate values.
+
+mod error;
+mod program;
+mod session;
+mod tensors;
+
+pub use error::RunError;
+pub use session::{Session, SessionOptions, ort_environment};

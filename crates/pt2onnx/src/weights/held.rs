@@ -1,0 +1,143 @@
+//! Weights that an export leaves out of the program, so that nothing is computed from them.
+
+use crate::{Options, Weights};
+use pt2onnx_fx::{ExportedProgram, InputSpec, graph::Constant};
+use pt2onnx_ir::{Model, Value, ValueData};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Parameters and persistent buffers whose values the program lost before it was lowered: because the model is to have none,
+/// or because callers may replace them.
+#[derive(Default)]
+pub(crate) struct HeldWeights {
+    /// Values by the name of the weight.
+    values: FxHashMap<String, Tensor>,
+    /// The constants of the model that they belong to.
+    constants: Vec<(Value, Tensor)>,
+    /// Weights for which the archive has no values, and the number of all weights.
+    fake: (usize, usize),
+    /// Whether the model stays without values.
+    hollow: bool,
+    /// Whether they are inputs of the model.
+    as_inputs: bool,
+}
+
+impl HeldWeights {
+    /// Takes values out of the program, if the options or the archive ask for it. Passes over the program come first, as they
+    /// look at what memory weights share.
+    pub(crate) fn take(program: &mut ExportedProgram, options: &Options) -> Self {
+        let fake = without_values(program);
+        let hollow = options.weights == Weights::None || fake.0 > 0;
+        let as_inputs = options.keep_initializers_as_inputs;
+        let values = match hollow || as_inputs {
+            true => leave_out(program),
+            false => FxHashMap::default(),
+        };
+        Self { values, fake, hollow, as_inputs, ..Self::default() }
+    }
+
+    /// Finds the constants of a model that was just lowered, before they are renamed.
+    pub(crate) fn find(&mut self, model: &Model) {
+        let values = std::mem::take(&mut self.values);
+        let constants = model.values().filter(|(_, data)| data.constant().is_some());
+        let found = constants.filter_map(|(value, data)| {
+            let tensor = values.get(data.name.as_deref()?)?;
+            Some((value, tensor.view_as_real()))
+        });
+        self.constants = found.collect();
+    }
+
+    /// A warning if the model has no weights although the options do not ask for that.
+    pub(crate) fn warning(&self, options: &Options) -> Option<String> {
+        let (fake, all) = self.fake;
+        (fake > 0 && options.weights == Weights::Auto).then(|| {
+            format!(
+                "the archive has no values for {fake} of {all} weights: the model is written without weights; \
+                 `pt2onnx apply-weights` completes it"
+            )
+        })
+    }
+
+    /// Puts the values back, as constants or inputs. Returns the constants from which nothing was computed.
+    pub(crate) fn put_back(self, model: &mut Model) -> FxHashSet<Value> {
+        if !self.hollow {
+            for (value, tensor) in &self.constants {
+                model.set_constant(*value, tensor.clone());
+            }
+        }
+        let constants = self.constants.into_iter().map(|(value, _)| value);
+        if self.as_inputs {
+            as_inputs(model, constants);
+            return FxHashSet::default();
+        }
+        constants.collect()
+    }
+}
+
+/// Whether saving copies weights as they are, rather than computing each byte: then a transposed weight costs more than a
+/// `Transpose`, as copying is as fast as the disk, and a link can only show what the archive has.
+pub(crate) fn are_copied(program: &ExportedProgram, options: &Options) -> bool {
+    let bytes = program.state.values().map(|t| t.nbytes() as u64).sum();
+    options.weights == Weights::Link
+        || pt2onnx_writer::goes_external(&options.saving(), bytes).is_ok_and(|external| external)
+}
+
+/// How many of a program's tensors have no values, and how many there are.
+fn without_values(program: &ExportedProgram) -> (usize, usize) {
+    let constants = program.constants.values().filter_map(|c| match c {
+        Constant::Tensor(tensor) => Some(tensor),
+        Constant::Opaque { .. } => None,
+    });
+    let (mut fake, mut all) = (0, 0);
+    for tensor in program.state.values().chain(constants) {
+        fake += usize::from(!tensor.has_data());
+        all += 1;
+    }
+    (fake, all)
+}
+
+/// Takes the values of parameters and persistent buffers, what a state dict has, from a program, so that nothing is
+/// computed from them; by name. Those that are tied stay tied.
+fn leave_out(program: &mut ExportedProgram) -> FxHashMap<String, Tensor> {
+    let mut hollow: FxHashMap<usize, Vec<(Tensor, Tensor)>> = FxHashMap::default();
+    let mut taken = FxHashMap::default();
+    for input in &program.signature.inputs {
+        let (InputSpec::Parameter { target, .. }
+        | InputSpec::Buffer { target, persistent: true, .. }) = input
+        else {
+            continue;
+        };
+        let Some(tensor) = program.state.get_mut(&**target) else {
+            continue;
+        };
+        let known = hollow.entry(tensor.address()).or_default();
+        let without = match known.iter().find(|(full, _)| full.same(tensor)) {
+            Some((_, without)) => without.clone(),
+            None => {
+                let without = tensor.without_data();
+                known.push((tensor.clone(), without.clone()));
+                without
+            }
+        };
+        taken.insert(target.to_string(), std::mem::replace(tensor, without));
+    }
+    taken
+}
+
+/// Makes constants inputs of the model, which are these constants unless the caller gives something else.
+fn as_inputs(model: &mut Model, constants: impl IntoIterator<Item = Value>) {
+    for constant in constants {
+        let ValueData { name, ty, metadata, doc_string, .. } = model[constant].clone();
+        if model[constant].uses().len() == 0 {
+            continue;
+        }
+        let default = model[constant].constant().filter(|t| t.has_data());
+        let default = default.cloned().map(Box::new);
+        let input = model.add_input(Model::MAIN, ty);
+        model.replace_all_uses(constant, input);
+        model[constant].name = None;
+        let data = &mut model[input];
+        (data.name, data.metadata, data.doc_string) = (name, metadata, doc_string);
+        data.default = default;
+    }
+}

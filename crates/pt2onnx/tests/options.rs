@@ -1,0 +1,135 @@
+//! [`Options`]: their serialised form, and values that they cannot have.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+use pt2onnx::{Error, Exporter, Options};
+use serde_json::{Value, json};
+
+/// Every option, at a value other than its default.
+fn all() -> Value {
+    json!({
+        "opset": 18,
+        "ir-version": 9,
+        "target": "tensorrt",
+        "state": "pairs",
+        "operators": "aten-fallback",
+        "functions": ["ops.onnxtxt"],
+        "custom-opset": {"mylib": 2, "other": 3},
+        "seed": 7,
+        "warnings-as-errors": true,
+        "input-names": ["a", "b"],
+        "output-names": "from-tree",
+        "rename": {"cat": "joined"},
+        "dim": {"s77": "batch", "x.1": "length"},
+        "dynamic-axes": {"x": {"0": "batch", "-1": "width"}},
+        "fix": {"batch": 1},
+        "weights": "external",
+        "weights-file": "w.bin",
+        "external-threshold": 1,
+        "shard-size": 1000,
+        "alignment": 64,
+        "link-outside": true,
+        "keep-initializers-as-inputs": true,
+        "optimize": 1,
+        "skip-pass": ["gelu"],
+        "fold-limit": 9,
+        "merge-weights": true,
+        "metadata": "basic",
+        "strip-paths": true,
+        "doc-strings": true,
+        "meta": {"z": "1", "a": "2"},
+        "doc-string": "words",
+        "model-version": -3,
+        "producer": "me",
+    })
+}
+
+#[test]
+fn the_form_is_complete_and_goes_round() {
+    let defaults = serde_json::to_value(Options::default()).unwrap();
+    let (all, keys) = (all(), |v: &Value| v.as_object().unwrap().keys().cloned().collect());
+    let (given, known): (Vec<String>, Vec<String>) = (keys(&all), keys(&defaults));
+    assert_eq!(given, known, "the list above is complete and in the order of the struct");
+    let options: Options = serde_json::from_value(all.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&options).unwrap(), all);
+    assert_eq!(options.changed(), all.as_object().unwrap().clone().into_iter().collect::<Vec<_>>());
+    assert_eq!(serde_json::from_value::<Options>(defaults).unwrap(), Options::default());
+    assert_eq!(serde_json::from_value::<Options>(json!({})).unwrap(), Options::default());
+    assert!(Options::default().changed().is_empty());
+}
+
+#[test]
+fn every_option_is_in_the_report() {
+    let options: Options = serde_json::from_value(all()).unwrap();
+    let report = pt2onnx_report(&options);
+    let reported: Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(reported["options"], all());
+    let markdown = report.to_markdown();
+    for (key, value) in options.changed() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        assert!(markdown.contains(&format!("| {key} | `{value}` |")), "{key}: {markdown}");
+    }
+}
+
+/// The report of a conversion that fails, as there is no archive.
+fn pt2onnx_report(options: &Options) -> pt2onnx::Report {
+    let mut options = options.clone();
+    let functions = std::mem::take(&mut options.functions);
+    let exporter = Exporter::with_options(options).unwrap();
+    let mut report = exporter.attempt("no/such/file.pt2").unwrap_err().report;
+    // Files of functions are read at once, and there are none here.
+    report.options.as_mut().unwrap().functions = functions;
+    *report
+}
+
+#[test]
+fn setters_set_options() {
+    let exporter = Exporter::new().opset(18).dim("s77", "batch").meta("k", "1").meta("k", "2");
+    let given = json!({"opset": 18, "dim": {"s77": "batch"}, "meta": {"k": "2"}});
+    assert_eq!(*exporter.options(), serde_json::from_value(given).unwrap());
+}
+
+#[test]
+fn wrong_options() {
+    for (given, key, said) in [
+        (json!({"opset": 5000}), "opset", "opset 5000 is not among those"),
+        (json!({"ir-version": 99}), "ir-version", "IR version 99 is not among those"),
+        (json!({"target": "tensorrt", "opset": 26}), "target", "tensorrt reads opsets"),
+        (
+            json!({"alignment": 100}),
+            "alignment",
+            "an alignment must be a power of two, but 100 is not",
+        ),
+        (json!({"alignment": 0}), "alignment", "an alignment must be a power of two, but 0 is not"),
+        (json!({"skip-pass": ["none"]}), "skip-pass", "there is no pass `none`"),
+        (json!({"custom-opset": {"a": 0}}), "custom-opset", "the domain `a` is given version 0"),
+        (json!({"functions": ["none.onnxtxt"]}), "functions", "the functions cannot be read: "),
+    ] {
+        let options: Options = serde_json::from_value(given).unwrap();
+        let error = Exporter::with_options(options).unwrap_err();
+        assert_eq!(error.key(), key);
+        assert!(error.to_string().starts_with(said), "{error}");
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    assert!(matches!(Exporter::new().opset(8).export(path), Err(Error::Options(_))));
+}
+
+#[test]
+fn what_is_not_understood() {
+    for (given, said) in [
+        (json!({"opsets": 18}), "unknown field `opsets`"),
+        (json!({"opset": "18"}), "invalid type: string"),
+        (json!({"optimize": 3}), "there is no level 3; give 0, 1 or 2"),
+        (json!({"weights": "nowhere"}), "unknown variant `nowhere`"),
+        (json!({"output-names": "tree"}), "give a list of names, or \"from-tree\""),
+        (json!({"shard-size": "1XB"}), "give a number of bytes such as 4096, 64KiB or 2GB"),
+        (json!({"shard-size": -1}), "give a number of bytes such as 4096"),
+        (json!({"dynamic-axes": {"x": {"a": "b"}}}), "`a` of `x` is not the number of an axis"),
+        (json!({"dynamic-axes": {"x": 0}}), "give a table of names by axis, or a list of axes"),
+    ] {
+        let error = serde_json::from_value::<Options>(given).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+    let bytes = json!({"shard-size": "2GB", "alignment": "64KiB", "fold-limit": 5});
+    let options: Options = serde_json::from_value(bytes).unwrap();
+    assert_eq!((options.shard_size, options.alignment), (Some(2_000_000_000), 65536));
+}

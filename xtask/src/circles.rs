@@ -1,0 +1,37 @@
+//! `circles`: files of a crate that use items of each other in a circle.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use xtask::modules::Graph;
+
+use crate::generate::root;
+
+/// The task, for one crate or all.
+pub fn circles(package: Option<&str>) -> Result<()> {
+    let mut folders = vec![root().join("xtask")];
+    for entry in fs::read_dir(root().join("crates"))? {
+        folders.push(entry?.path());
+    }
+    folders.sort();
+    if let Some(package) = package {
+        // A crate of another work tree, by its folder.
+        if Path::new(package).is_dir() {
+            folders = vec![package.into()];
+        }
+        folders.retain(|folder| folder.ends_with(package));
+        ensure!(!folders.is_empty(), "there is no crate {package}");
+    }
+    let mut count = 0;
+    for folder in folders {
+        let name = folder.file_name().context("a crate has a name")?.to_string_lossy();
+        for circle in Graph::of_crate(&folder)?.circles() {
+            println!("{name}: a circle of {} files", circle.files().len());
+            println!("{circle}");
+            count += 1;
+        }
+    }
+    ensure!(count == 0, "{count} circles");
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The pages for people: their links lead somewhere, the book has all of `docs/`, the README's figures are measured ones.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// Links to files of the repository begin so.
+const REPOSITORY: &str = "https://github.com/pt2onnx/pt2onnx/blob/main/";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The Markdown files of a folder, as paths from the root.
+fn pages_in(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let pages = names.filter(|name| name.ends_with(".md"));
+    pages.map(|name| format!("{folder}/{name}")).collect()
+}
+
+/// All pages.
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".into(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
+    pages.extend(pages_in("docs"));
+    pages.extend(["fuzz", "testdata/archives"].into_iter().flat_map(pages_in));
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        pages.extend(pages_in(&format!("crates/{name}")));
+    }
+    pages.sort();
+    pages
+}
+
+fn parse(text: &str) -> Parser<'_> {
+    Parser::new_ext(text, Options::ENABLE_TABLES)
+}
+
+/// Where the links and pictures of a page lead.
+fn links(text: &str) -> Vec<String> {
+    parse(text)
+        .filter_map(|event| match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                Some(dest_url.into_string())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The anchors of a page, as GitHub and mdBook make them of its headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let (mut anchors, mut heading) = (BTreeSet::new(), None::<String>);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for event in parse(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+                let text = heading.take().unwrap().to_lowercase();
+                let anchor = text.chars().filter(kept).collect::<String>().replace(' ', "-");
+                let before = seen.entry(anchor.clone()).or_default();
+                anchors.insert(if *before == 0 { anchor } else { format!("{anchor}-{before}") });
+                *before += 1;
+            }
+            _ => {}
+        }
+    }
+    anchors
+}
+
+/// What is wrong with a link of `page`.
+fn problem(page: &str, link: &str) -> Option<String> {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match path.strip_prefix(REPOSITORY) {
+        Some(path) => root().join(path),
+        None if path.contains("://") || path.starts_with("mailto:") => return None,
+        None if path.is_empty() => root().join(page),
+        None => root().join(page).parent().unwrap().join(path),
+    };
+    let Ok(target) = target.canonicalize() else { return Some("leads nowhere".into()) };
+    let book = root().join("docs").canonicalize().unwrap();
+    let relative = !path.contains("://");
+    if page.starts_with("docs/") && relative && !target.starts_with(book) {
+        return Some("leaves docs/, which is all that the book has".into());
+    }
+    if !anchor.is_empty() && !anchors(&fs::read_to_string(target).unwrap()).contains(anchor) {
+        return Some("there is no such heading".into());
+    }
+    None
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for page in pages() {
+        for link in links(&read(&page)) {
+            count += 1;
+            wrong.extend(problem(&page, &link).map(|problem| format!("{page}: {link} {problem}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(count > 50, "links are not found");
+}
+
+#[test]
+fn wrong_links_are_found() {
+    for link in ["none.md", "errors.md#none", "#none", "../README.md", "benchmarks/none.svg"] {
+        assert!(problem("docs/weights.md", link).is_some(), "{link}");
+    }
+    assert!(problem("README.md", &format!("{REPOSITORY}none.md")).is_some());
+    for link in ["errors.md#usage", "#data-files", "benchmarks/layers.svg", "https://pytorch.org"] {
+        assert_eq!(problem("docs/weights.md", link), None, "{link}");
+    }
+    let page = "# A `b`: c_d, (e)\n## Twice\n## Twice\n";
+    assert_eq!(anchors(page), ["a-b-c_d-e", "twice", "twice-1"].map(String::from).into());
+}
+
+#[test]
+fn the_book_has_every_page() {
+    let listed: BTreeSet<String> =
+        links(&read("docs/SUMMARY.md")).into_iter().map(|link| format!("docs/{link}")).collect();
+    let pages = pages_in("docs").into_iter().filter(|page| page != "docs/SUMMARY.md");
+    assert_eq!(listed, pages.collect());
+}
+
+/// The README names the two commands to begin with; the figures of its table stand in docs/benchmarks.md.
+#[test]
+fn the_readme_says_what_holds() {
+    let readme = read("README.md");
+    for command in
+        ["cargo run --release -- testdata/models/mlp.pt2 -o mlp.onnx ", "cargo xtask test "]
+    {
+        assert!(readme.contains(&format!("\n{command}")), "{command}");
+    }
+    let figures = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| c.is_whitespace() || c == '|');
+        words.filter(|word| word.parse::<f64>().is_ok()).map(str::to_owned).collect()
+    };
+    let measured = figures(&read("docs/benchmarks.md"));
+    let rows = readme.lines().filter(|line| line.starts_with("| ") && line.contains(" | "));
+    let cells: Vec<_> = rows.flat_map(|row| row.split(" | ").skip(1)).collect();
+    assert!(cells.len() >= 10, "{cells:?}");
+    for figure in cells.into_iter().flat_map(figures) {
+        assert!(measured.contains(&figure), "{figure} is not in docs/benchmarks.md");
+    }
+}
