@@ -161,6 +161,13 @@ impl<'a> Cx<'a> {
         scopes.last().is_some_and(|s| s.read.get(name).is_some())
     }
 
+    /// Counts FX values as read that no node or output of the graph reads: new values of what the program writes into.
+    pub(crate) fn keep<'n>(&self, names: impl Iterator<Item = &'n Name>) {
+        if let Some(scope) = self.scopes.borrow_mut().last_mut() {
+            names.for_each(|name| _ = scope.read.insert(name, ()));
+        }
+    }
+
     /// How many outputs PyTorch recorded for the node being translated: of ops that give lists, the list's length.
     pub fn recorded_len(&self) -> usize {
         self.outputs.borrow().len()

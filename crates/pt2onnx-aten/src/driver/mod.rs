@@ -57,6 +57,7 @@ pub fn lower<'a>(
     let builder =
         Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let cx = Cx::new(builder, &program.graph);
+    cx.keep(program.mutations.iter().map(|mutation| &mutation.value));
     let mut driver = Driver {
         cx,
         registry,
