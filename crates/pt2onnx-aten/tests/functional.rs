@@ -1,7 +1,5 @@
 //! Programs that write into their tensors are translated, and every result has the type that PyTorch recorded.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
-
 use pt2onnx_aten::{Registry, State, lower};
 use pt2onnx_fx::{passes, text};
 

@@ -193,9 +193,14 @@ impl Model {
     /// name of its slot. Where the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this
     /// for all regions.
     pub fn finish_outputs(&mut self, region: RegionId) {
-        for i in 0..self[region].outputs.len() {
-            self.finish_output(region, i);
-        }
+        // In the order of the nodes that copies stand for; those at the end of the region come after them.
+        let place = |i: &usize| {
+            let next = self[region].outputs[*i].copy.and_then(|copy| self.links[copy.index()].next);
+            (next.is_none(), next)
+        };
+        let mut order: Vec<usize> = (0..self[region].outputs.len()).collect();
+        order.sort_by_key(place);
+        order.into_iter().for_each(|i| self.finish_output(region, i));
     }
 
     pub(crate) fn finish_all_outputs(&mut self) {
@@ -224,10 +229,14 @@ impl Model {
             self.nodes[copy.index()] = None;
             return;
         }
-        let made = self.define_by(copy, made);
+        let gone = self.producer(made);
         let (prev, next) = self.place(region, self.links[copy.index()]);
         self.link(region, prev, Some(copy));
         self.link(region, Some(copy), next);
+        let made = self.define_by(copy, made);
+        if let Some(gone) = gone.filter(|n| *n != copy && !self.contains(*n)) {
+            self.links[gone.index()] = Links { prev: Some(copy), next: Some(copy) };
+        }
         self.set_op(copy, "Identity");
         self.set_inputs(copy, &[Some(value)]);
         self.drop_use(Some(value), Use::Output(region, i as u32));
@@ -248,22 +257,20 @@ impl Model {
         own
     }
 
-    /// The neighbours of a place in a region, some of which may have been erased since: an erased node still knows its
-    /// own.
+    /// The neighbours of a place in a region. Some of those planned may have been erased since: an erased node still knows
+    /// its own neighbours, or the copy that took its place.
     fn place(&self, region: RegionId, planned: Links) -> (Option<NodeId>, Option<NodeId>) {
         let mut next = planned.next;
         while let Some(node) = next.filter(|n| !self.contains(*n)) {
             next = self.links[node.index()].next;
         }
         if planned.next.is_some() {
-            let prev = next.map_or(self[region].last, |n| self.prev(n));
-            return (prev, next);
+            return (next.map_or(self[region].last, |node| self.prev(node)), next);
         }
         let mut prev = planned.prev;
         while let Some(node) = prev.filter(|n| !self.contains(*n)) {
             prev = self.links[node.index()].prev;
         }
-        let next = prev.map_or(self[region].first, |n| self.next(n));
-        (prev, next)
+        (prev, prev.map_or(self[region].first, |n| self.next(n)))
     }
 }

@@ -107,6 +107,26 @@ fn copies_keep_their_place() {
     );
 }
 
+/// Also behind one another, and at the end.
+#[test]
+fn copies_keep_their_order() {
+    let graph = "g (float[2] x) => (float[2] a, float[2] b, float[2] c) {
+        t = Neg (x)
+        b = Relu (x)
+        a = Abs (x)
+        c = Exp (t)
+    }";
+    let text = changed(graph, |model| {
+        bypass(model, "Abs", 0);
+        bypass(model, "Relu", 0);
+        bypass(model, "Exp", 0);
+    });
+    assert_eq!(
+        text,
+        "g (float[2] x) => (float[2] a, float[2] b, float[2] c)\n{\n  c = Neg (x)\n  b = Identity (x)\n  a = Identity (x)\n}\n"
+    );
+}
+
 #[test]
 fn what_was_copied_can_become_an_output_again() {
     let graph = "g (float[2] x) => (float[2] y) { t = Neg (x) y = Abs (x) }";

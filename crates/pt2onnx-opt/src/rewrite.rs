@@ -8,11 +8,12 @@ use pt2onnx_ir::{Attributes, Model, NodeId, Value};
 ///
 /// To use an existing value instead, [`Model::replace_all_uses`] is enough. The node of `old` is not erased.
 pub fn substitute(model: &mut Model, old: Value, new: Value) {
+    // First, because region outputs take their names from `old`.
+    model.replace_all_uses(old, new);
     if model[new].name.is_none() && model.producer(new).is_some() {
         model[new].name = model[old].name.take();
         model[new].ty = model[old].ty.clone().or(model[new].ty.take());
     }
-    model.replace_all_uses(old, new);
 }
 
 /// Makes all users of a node's only output use the existing value `new` instead, and erases the node. `new` must dominate the

@@ -35,6 +35,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(cx.tanh(cx.mul(x, cx.scalar(scale * half, dtype))))
         },
     )?;
+    // A closure that does not fit its schema is refused at once: `scale` is a float, not a list of integers.
+    let wrong = registry.register(
+        "mylib::squash(Tensor x, float scale=2.0) -> Tensor",
+        |_: &Cx, x: Value, _: Vec<i64>| -> Lowered { Ok(x) },
+    );
+    let Err(error) = wrong else {
+        return Err("a closure of other types was registered".into());
+    };
+    assert!(error.to_string().contains("`float scale` does not fit"), "{error}");
+
     // This one replaces the built-in translation. It writes sigmoid(x) as 1 / (1 + exp(-x)).
     registry.register("aten::sigmoid(Tensor self) -> Tensor", |cx: &Cx, x: Value| -> Lowered {
         let one = cx.scalar(1.0, cx.out_dtype()?);

@@ -1,6 +1,6 @@
 //! What the driver knows of the graph being translated: recorded types, and what its values became.
 
-use pt2onnx_fx::graph::{Graph, ValueMap, ValueMeta};
+use pt2onnx_fx::graph::{Graph, Name, ValueMap, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
@@ -43,6 +43,11 @@ impl<'a> Scope<'a> {
             ValueMeta::SymInt { expr, .. } => Some(expr.clone()),
             _ => None,
         }
+    }
+
+    /// Counts FX values as read that no node or output of the graph reads: new values of what the program writes into.
+    pub fn keep<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
+        names.for_each(|name| _ = self.read.insert(name, ()));
     }
 
     /// Whether something reads an FX value.

@@ -31,6 +31,7 @@ pub fn lower<'a>(
         Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let mut driver = Driver::new(builder, &program.graph, registry, options);
     driver.describe(program);
+    driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
     driver.inputs(program, state);
     driver.nodes(&program.graph);
     let warnings = driver.outputs(program, state);

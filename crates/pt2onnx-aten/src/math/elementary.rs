@@ -161,9 +161,13 @@ pub(crate) fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
 /// `sqrt(a^2 + b^2)` in float64, where the squares of narrower floats neither overflow nor underflow. Operands of
 /// float64 are first divided by the larger of `|a|` and `|b|`, unless that is 0 or infinite.
 pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
-    let root = |a, b| cx.sqrt(cx.add(cx.mul(a, a), cx.mul(b, b)));
+    let square = |v| {
+        let wide = cx.cast(v, DType::F64);
+        cx.mul(wide, wide)
+    };
+    let root = |a, b| cx.sqrt(cx.add(square(a), square(b)));
     if cx.dtype(a) != DType::F64 {
-        return root(cx.cast(a, DType::F64), cx.cast(b, DType::F64));
+        return root(a, b);
     }
     let largest = cx.maximum(cx.abs(a), cx.abs(b));
     let usable = cx.and(cx.greater(largest, 0.0), cx.less(largest, f64::INFINITY));

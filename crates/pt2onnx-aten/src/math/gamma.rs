@@ -183,8 +183,8 @@ pub(crate) fn trigamma(cx: &Cx, x: Value) -> Value {
     })
 }
 
-/// The regularised incomplete gamma function: the lower one, `P(a, x)`, or the upper one, `Q = 1 - P`. For `x` below `a
-/// + 1` it is the power series of `P` (DLMF 8.11.4), otherwise the continued fraction of `Q` (8.9.2) by Lentz's method.
+/// The regularised incomplete gamma function: the lower one, `P(a, x)`, or the upper one, `Q = 1 - P`. For `x` below
+/// `a + 1` it is the power series of `P` (DLMF 8.11.4), otherwise the continued fraction of `Q` (8.9.2) by Lentz's method.
 /// Both loops end when no element changes by more than rounding, after 10000 steps at the latest. Above `a` = 1e6 that
 /// may be too few: there Temme's uniform expansion is used.
 pub(crate) fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {

@@ -4,6 +4,7 @@ use crate::{
     facts::{known, tensor_type},
     graph::{Changed, GraphMut},
     pass::Options,
+    rewrite,
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
@@ -35,17 +36,13 @@ pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         model[new].origins = origins;
         let outputs = model[new].outputs().to_vec();
         for (old, new) in old.into_iter().zip(outputs) {
-            model[new].ty = model[old].ty.clone();
-            if model[new].name.is_none() {
-                model[new].name = model[old].name.take();
-            }
             let Some(maker) = model.producer(old) else {
                 continue;
             };
             if let Some(owner) = model.producer(new) {
                 model.merge_origins(owner, maker);
             }
-            model.replace_all_uses(old, new);
+            rewrite::substitute(model, old, new);
             model.erase(maker);
         }
         changed = true;

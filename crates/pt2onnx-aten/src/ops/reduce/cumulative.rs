@@ -300,7 +300,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
     let at = |i: &Expr| cut(i, &(i + 1));
     let (zero, one, two) = (Expr::int(0), Expr::int(1), Expr::int(2));
     let (last, before, third) = (&n - 1, &n - 2, &n - 3);
-    let (low, high) = (cut(&zero, &before), cut(&two, &n));
+    let (low, middle, high) = (cut(&zero, &before), cut(&one, &last), cut(&two, &n));
     let weighted = |terms: [(Value, Value); 3]| {
         let [a, b, c] = terms.map(|(weight, x)| cx.mul(weight, x));
         cx.add(cx.add(a, b), c)
@@ -331,7 +331,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
             let widths = as_axis(cx, cx.sub(b, a), axis, rank);
             let width = |from: &Expr, to: &Expr| cx.slice(widths, axis, from, to, 1);
             let (d1, d2) = (width(&zero, &before), width(&one, &last));
-            let (both, middle) = (cx.add(d1, d2), cut(&one, &last));
+            let both = cx.add(d1, d2);
             let inside = weighted([
                 (cx.neg(cx.div(d2, cx.mul(d1, both))), low),
                 (cx.div(cx.sub(d2, d1), cx.mul(d1, d2)), middle),
@@ -395,27 +395,28 @@ mod tests {
         <
           int64[1] val_0 = {0},
           int64[1] val_1 = {3},
-          int64[1] val_2 = {2},
-          int64[1] val_3 = {5},
-          float val_4 = {4.0},
-          int64[1] val_5 = {1},
-          float val_6 = {2.0},
-          int64[1] val_7 = {4}
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {4},
+          int64[1] val_4 = {2},
+          int64[1] val_5 = {5},
+          float val_6 = {4.0},
+          float val_7 = {2.0}
         >
         {
           val_8 = Slice (x, val_0, val_1, val_0)
           val_9 = Slice (x, val_2, val_3, val_0)
-          val_10 = Sub (val_9, val_8)
-          val_11 = Div (val_10, val_4)
-          val_12 = Slice (x, val_0, val_5, val_0)
-          val_13 = Slice (x, val_5, val_2, val_0)
-          val_14 = Sub (val_13, val_12)
-          val_15 = Div (val_14, val_6)
-          val_16 = Slice (x, val_1, val_7, val_0)
-          val_17 = Slice (x, val_7, val_3, val_0)
-          val_18 = Sub (val_17, val_16)
-          val_19 = Div (val_18, val_6)
-          gradient_0 = Concat <axis: int = 0> (val_15, val_11, val_19)
+          val_10 = Slice (x, val_4, val_5, val_0)
+          val_11 = Sub (val_10, val_8)
+          val_12 = Div (val_11, val_6)
+          val_13 = Slice (x, val_0, val_2, val_0)
+          val_14 = Slice (x, val_2, val_4, val_0)
+          val_15 = Sub (val_14, val_13)
+          val_16 = Div (val_15, val_7)
+          val_17 = Slice (x, val_1, val_3, val_0)
+          val_18 = Slice (x, val_3, val_5, val_0)
+          val_19 = Sub (val_18, val_17)
+          val_20 = Div (val_19, val_7)
+          gradient_0 = Concat <axis: int = 0> (val_16, val_12, val_20)
         }
         ");
     }
