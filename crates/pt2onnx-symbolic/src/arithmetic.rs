@@ -7,12 +7,13 @@ use crate::expr::Expr;
 use crate::poly;
 
 impl Expr {
-    /// The fraction `numerator / denominator`, `None` for a zero denominator or one that has no lowest terms in `i64`.
+    /// The fraction `numerator / denominator`. `None` if the denominator is 0 or the fraction in lowest terms does not fit
+    /// in `i64`.
     pub fn rational(numerator: i64, denominator: i64) -> Option<Expr> {
         poly::Coef::ratio(i128::from(numerator), i128::from(denominator)).map(poly::Coef::to_expr)
     }
 
-    /// The sum of all terms, 0 if there are none.
+    /// The sum of all terms; 0 if there are none.
     pub fn sum<I>(terms: I) -> Expr
     where
         I: IntoIterator<Item: Borrow<Expr>>,
@@ -24,7 +25,7 @@ impl Expr {
         poly::from_terms(poly::collect(all))
     }
 
-    /// The product of all factors, 1 if there are none.
+    /// The product of all factors; 1 if there are none.
     pub fn product<I>(factors: I) -> Expr
     where
         I: IntoIterator<Item: Borrow<Expr>>,
@@ -65,7 +66,7 @@ fn sub(a: &Expr, b: &Expr) -> Expr {
     add(a, &-b)
 }
 
-/// The operator on each pair of owned, borrowed and `i64` operands.
+/// Implements an operator for each pair of owned, borrowed and `i64` operands.
 macro_rules! operator {
     ($trait:ident, $method:ident, $function:path) => {
         impl $trait<&Expr> for &Expr {

@@ -1,8 +1,11 @@
 //! Dimension algebra: symbolic integer expressions, their ranges and proofs.
 //!
-//! Layer 0: knows neither PyTorch's graphs nor ONNX. [`Expr`] is what a dimension of a tensor is, everywhere in the workspace.
-//! Invariants: nothing panics or wraps on any input, and no input makes an operation slow (see [`MAX_SIZE`]); proofs are
-//! sound and incomplete; equal input gives equal text, whatever the hash seeds and the threads.
+//! Layer 0: this crate knows neither PyTorch's graphs nor ONNX. The whole workspace uses [`Expr`] for the dimensions of tensors.
+//!
+//! Guarantees:
+//! - No input causes a panic or an overflow, and no input makes an operation slow (see [`MAX_SIZE`]).
+//! - Proofs are sound but incomplete: what is proved is true, but not everything that is true can be proved.
+//! - Equal input gives equal text. Hash seeds and threads have no influence.
 //!
 //! ```
 //! use pt2onnx_symbolic::{Constraints, Expr, Range};
@@ -19,6 +22,8 @@
 //! assert_eq!(known.prove_eq(&out, &(&s0 + 1).floor_div(&Expr::int(2))), Some(true));
 //! # Ok::<(), pt2onnx_symbolic::ParseError>(())
 //! ```
+
+#![deny(missing_debug_implementations)]
 
 // The layers, from the bottom up. A file uses only those above it in this list.
 //   func          names and arity of the functions

@@ -7,7 +7,8 @@ use crate::func::Func;
 use crate::range::Range;
 
 impl Constraints {
-    /// An equal expression, given what is known: equalities put in, and whatever has one possible value replaced by it.
+    /// A simpler expression that is equal under the known facts. Known equalities are substituted, and subexpressions that
+    /// can have only one value become constants.
     pub fn simplify(&self, expr: &Expr) -> Expr {
         self.settle(&self.resolve(expr))
     }
