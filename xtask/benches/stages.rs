@@ -1,5 +1,5 @@
-//! Each stage of a conversion, and all of them: from a program's JSON to the bytes of the model, whose weights are
-//! as small as can be.
+//! Benchmarks of each stage of a conversion and of the whole, from a program's JSON to the bytes of the model. The weights are
+//! as small as possible.
 #![expect(clippy::unwrap_used, reason = "a bench that fails says so best by panicking")]
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use pt2onnx::tensor::{DType, Tensor};
 use pt2onnx::{Exporter, Registry, aten, ir, opt, writer};
 use xtask::synth::{Decoder, Program, Weight};
 
-/// Layers of the decoders: a usual one, and one of about 5,000 nodes.
+/// Numbers of decoder layers: a common one, and one with about 5,000 nodes.
 const LAYERS: [u64; 2] = [32, 80];
 
 /// The weights of a program.

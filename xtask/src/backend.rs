@@ -1,4 +1,4 @@
-//! `backend`: the models of the ONNX backend tests still give the expected outputs behind `pt2onnx optimize`.
+//! `backend`: checks that the models of the ONNX backend tests give the expected outputs after `pt2onnx optimize`.
 
 use std::env;
 use std::fs;
@@ -35,18 +35,18 @@ pub fn backend() -> Result<()> {
     let count = models.len();
     let refused = optimize(&command, models, &after)?;
     println!("{:5} of {count} models were optimised", count - refused.len());
-    ensure!(refused.is_empty(), "refused:\n{}", refused.join("\n"));
+    ensure!(refused.is_empty(), "`pt2onnx optimize` refused these models:\n{}", refused.join("\n"));
     script("check")?;
     fs::remove_dir_all(&folder)?;
     Ok(())
 }
 
-/// Runs the command for each model, as many at a time as there are processors; what it says of those that it refuses.
+/// Runs the command for each model, one per processor at a time. Returns its messages for the models that it refuses.
 fn optimize(command: &Path, models: Vec<PathBuf>, after: &Path) -> Result<Vec<String>> {
     let (queue, refused) = (Mutex::new(models.into_iter()), Mutex::new(Vec::new()));
     let next = || queue.lock().ok()?.next();
     let one = |model: &Path| -> Result<Output> {
-        let output = after.join(model.file_name().context("a file")?);
+        let output = after.join(model.file_name().context("the path of a model has no file name")?);
         let mut command = Command::new(command);
         command.arg("optimize").arg(model).arg("-o").arg(output);
         Ok(command.output()?)

@@ -1,4 +1,4 @@
-//! `book`: the pages of `docs/` as a book, by the pinned mdBook.
+//! `book`: builds the pages of `docs/` as a book with the pinned mdBook.
 
 use std::env::consts::EXE_SUFFIX;
 use std::process::Command;
@@ -8,10 +8,10 @@ use anyhow::Result;
 use crate::generate::{root, target};
 use crate::python::run;
 
-/// The release of mdBook.
+/// The pinned release of mdBook.
 const VERSION: &str = "0.5.4";
 
-/// Installs mdBook below `target/` unless it is there, and builds `target/book`.
+/// Installs mdBook below `target/` if it is not there, then builds `target/book`.
 pub fn book() -> Result<()> {
     let tools = target().join("tools");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

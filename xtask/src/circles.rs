@@ -1,4 +1,4 @@
-//! `circles`: files of a crate that use items of each other in a circle.
+//! `circles`: prints the files of a crate that use each other's items in a circle.
 
 use std::fs;
 use std::path::Path;
@@ -16,22 +16,26 @@ pub fn circles(package: Option<&str>) -> Result<()> {
     }
     folders.sort();
     if let Some(package) = package {
-        // A crate of another work tree, by its folder.
+        // The folder may be in another worktree.
         if Path::new(package).is_dir() {
             folders = vec![package.into()];
         }
         folders.retain(|folder| folder.ends_with(package));
-        ensure!(!folders.is_empty(), "there is no crate {package}");
+        ensure!(!folders.is_empty(), "the workspace has no crate `{package}`");
     }
     let mut count = 0;
     for folder in folders {
-        let name = folder.file_name().context("a crate has a name")?.to_string_lossy();
+        let name =
+            folder.file_name().context("the folder of a crate has no name")?.to_string_lossy();
         for circle in Graph::of_crate(&folder)?.circles() {
             println!("{name}: a circle of {} files", circle.files().len());
             println!("{circle}");
             count += 1;
         }
     }
-    ensure!(count == 0, "{count} circles");
+    ensure!(
+        count == 0,
+        "found {count} circles; move the items that both sides use into a file of their own"
+    );
     Ok(())
 }

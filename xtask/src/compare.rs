@@ -1,5 +1,5 @@
-//! Two builds of the command over many archives: whether they write the same models. It shows that a change of the code
-//! does not change what is written.
+//! `compare`: checks that two builds of the command write the same models for many archives. This shows that a change of the
+//! code does not change the models.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,14 +11,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 
-/// How many archives were compared, and what came of them.
+/// How many archives were compared, and the results.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All of them.
+    /// All compared archives.
     pub archives: usize,
-    /// Those that both commands convert.
+    /// Archives that both commands convert.
     pub converted: usize,
-    /// Those whose files or exit codes differ.
+    /// Archives for which files or exit codes differ.
     pub differ: usize,
 }
 
@@ -29,8 +29,8 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Runs `old` and `new` on each `*.pt2` below `folder`, or on `sample` of them, as `COMMAND ARCHIVE -o NAME.onnx ARGS` in
-/// an empty folder, and prints what differs: exit codes, names of files, bytes.
+/// Runs `COMMAND ARCHIVE -o NAME.onnx ARGS` with `old` and `new` in an empty folder, for each `*.pt2` below `folder`, or for
+/// about `sample` of them. Prints the differences: exit codes, names of files, contents.
 pub fn compare(
     old: &Path,
     new: &Path,
@@ -65,7 +65,7 @@ pub fn compare(
     })
 }
 
-/// Every archive below `folder`, in order.
+/// All archives below `folder`, sorted.
 fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -83,16 +83,17 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What a command left.
+/// The result of a command.
 struct Outcome {
-    /// Nothing if a signal ended it.
+    /// The exit code. `None` if a signal stopped the command.
     code: Option<i32>,
     files: BTreeMap<OsString, Vec<u8>>,
 }
 
 fn convert(command: &Path, archive: &Path, args: &[OsString]) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
-    let model = Path::new(archive.file_stem().context("a name")?).with_extension("onnx");
+    let model = Path::new(archive.file_stem().context("the path of an archive has no file name")?)
+        .with_extension("onnx");
     let status = Command::new(command)
         .arg(archive)
         .arg("-o")

@@ -1,4 +1,4 @@
-//! What all `regen-*` tasks share: where the workspace is, formatting, and writing or comparing files.
+//! Items that all `regen-*` tasks share: the path of the workspace, formatting, and writing or comparing files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Generated files: path from the workspace root, and content.
+/// Generated files: the path relative to the workspace root, and the content.
 pub type Files = BTreeMap<PathBuf, String>;
 
 /// The workspace root.
@@ -17,12 +17,12 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// The folder for things that are fetched or built, never committed.
+/// The folder for downloads and builds, which are never committed.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// `source` as `cargo fmt` would leave it, so that `cargo fmt --check` and `--check` agree.
+/// Formats `source` as `cargo fmt` does, so that `cargo fmt --check` and `--check` agree.
 pub fn rustfmt(source: String) -> Result<String> {
     let mut child = Command::new("rustfmt")
         .args(["--edition", "2024"])
@@ -31,7 +31,7 @@ pub fn rustfmt(source: String) -> Result<String> {
         .stdout(Stdio::piped())
         .spawn()
         .context("starting rustfmt")?;
-    let mut stdin = child.stdin.take().context("rustfmt's stdin")?;
+    let mut stdin = child.stdin.take().context("rustfmt has no standard input")?;
     let writer = thread::spawn(move || stdin.write_all(source.as_bytes()));
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "rustfmt: {}", output.status);
@@ -41,8 +41,8 @@ pub fn rustfmt(source: String) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Writes `files`, or with `check` compares them with what is there. `owned` is a folder in which
-/// nothing else may be: leftovers are removed, or reported.
+/// Writes `files`. With `check`, compares them with the committed files instead. `owned` is a folder that has no other files:
+/// any others are removed, or reported with `check`.
 pub fn publish(files: &Files, owned: Option<&Path>, check: bool) -> Result<()> {
     let mut differences = Vec::new();
     for (path, content) in files {
@@ -66,7 +66,7 @@ pub fn publish(files: &Files, owned: Option<&Path>, check: bool) -> Result<()> {
             continue;
         }
         if check {
-            differences.push(format!("{}: not generated any more", path.display()));
+            differences.push(format!("{}: is no longer generated", path.display()));
         } else {
             fs::remove_file(root().join(&path))?;
             println!("removed {}", path.display());
@@ -74,13 +74,13 @@ pub fn publish(files: &Files, owned: Option<&Path>, check: bool) -> Result<()> {
     }
     ensure!(
         differences.is_empty(),
-        "out of date (run the task without --check):\n{}",
+        "these files are out of date (run the task without --check):\n{}",
         differences.join("\n")
     );
     Ok(())
 }
 
-/// One file's first differing line.
+/// Describes the first differing line of a file.
 fn difference(path: &Path, old: Option<&str>, new: &str) -> String {
     let path = path.display();
     let Some(old) = old else {
@@ -91,7 +91,7 @@ fn difference(path: &Path, old: Option<&str>, new: &str) -> String {
     format!("{path}:{}:\n  committed: {}\n  generated: {}", same + 1, line(old), line(new))
 }
 
-/// Every file below `folder`, as paths from the workspace root.
+/// All files below `folder`, as paths relative to the workspace root.
 fn listing(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,5 +1,5 @@
-//! `regen-kernels`: the element types that ONNX Runtime's CPU kernels lack, found by loading one-node models into the
-//! pinned release; the table in `pt2onnx-opt/src/generated/ort_cpu.rs`.
+//! `regen-kernels`: generates the table of element types that ONNX Runtime's CPU kernels lack,
+//! `pt2onnx-opt/src/generated/ort_cpu.rs`. They are found by loading one-node models into the pinned release.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -33,7 +33,10 @@ pub fn regen(check: bool) -> Result<()> {
         serde_json::from_str(&python::script(&python::interpreter()?, "ort_kernels.py")?)?;
     let mut rows = String::new();
     for row in &dump.rows {
-        let types = row.lacking.iter().map(|t| dtype(t).with_context(|| t.clone()));
+        let types = row
+            .lacking
+            .iter()
+            .map(|t| dtype(t).with_context(|| format!("unknown element type `{t}`")));
         let types = types.collect::<Result<Vec<_>>>()?.join(", ");
         writeln!(rows, "({:?}, {}, {:?}, bits(&[{types}])),", row.name, row.since, row.variable)?;
     }

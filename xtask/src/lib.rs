@@ -1,10 +1,10 @@
-//! What tasks and benches share.
+//! Items that tasks, benchmarks and tests share.
 
 pub mod compare;
 pub mod modules;
 pub mod synth;
 
-/// The examples of pages that no crate has as its own.
+/// Runs the examples of pages that are not the documentation of a crate.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/library.md")]
 #[doc = include_str!("../../crates/pt2onnx-symbolic/README.md")]

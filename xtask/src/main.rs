@@ -29,58 +29,58 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Operator schemas and typed builder methods of pt2onnx-ir, from the pinned `onnx` package.
+    /// Generates operator schemas and typed builder methods of pt2onnx-ir from the pinned `onnx` package.
     RegenOnnx(Regen),
-    /// The protobuf messages of pt2onnx-proto, from proto/onnx.proto.
+    /// Generates the protobuf messages of pt2onnx-proto from proto/onnx.proto.
     RegenProto(Regen),
-    /// The list of PyTorch's operator schemas for pt2onnx-aten, from the PyTorch of the interpreter
-    /// in PT2ONNX_TORCH_PYTHON; --check needs none.
+    /// Generates the list of PyTorch's operator schemas for pt2onnx-aten, with the PyTorch of the interpreter in
+    /// PT2ONNX_TORCH_PYTHON. --check needs no PyTorch.
     RegenAten(Regen),
-    /// The element types that ONNX Runtime's CPU kernels lack, for pt2onnx-opt, from the pinned release.
+    /// Generates the table of element types that ONNX Runtime's CPU kernels lack, for pt2onnx-opt, from the pinned release.
     RegenKernels(Regen),
-    /// docs/supported-ops.md and the table of `pt2onnx explain`, from the registry and the conformance cases.
+    /// Generates docs/supported-ops.md and the table of `pt2onnx explain` from the registry and the conformance cases.
     RegenOps(Regen),
-    /// The lowerings that no conformance case runs.
+    /// Prints the lowerings that no conformance case runs. Fails if there are any.
     Coverage,
-    /// Measures conversions against `cp` and torch.onnx.export; writes docs/benchmarks.md and its plots.
+    /// Compares the time and memory of conversions with `cp` and torch.onnx.export. Writes docs/benchmarks.md and its plots.
     Bench(bench::Options),
-    /// An archive of a decoder as PyTorch would save it, for measuring.
+    /// Writes a synthetic archive of a decoder for benchmarks, in PyTorch's format.
     Synth {
-        /// How many layers, or how many bytes of weights: 32, 500MB, 4GB.
+        /// Number of layers, or size of the weights: 32, 500MB, 4GB.
         extent: xtask::synth::Extent,
-        /// Where to.
+        /// Path of the archive to write.
         out: PathBuf,
-        /// Width of the hidden state: 256 where layers are given, 2048 where bytes are.
+        /// Width of the hidden state. The default is 256 for a number of layers, 2048 for a size.
         #[arg(long)]
         hidden: Option<u64>,
     },
-    /// The models of the ONNX backend tests of the pinned `onnx` package through `pt2onnx optimize`: as they are, in
-    /// functions and in bodies. Fails where one does not give the expected outputs any more.
+    /// Runs `pt2onnx optimize` on the models of the ONNX backend tests of the pinned `onnx` package: as they are, in
+    /// functions and in bodies. Fails if an optimised model does not give the expected outputs.
     Backend,
-    /// The pages of docs/ as a book in target/book, by mdBook, which is installed below target/.
+    /// Builds the pages of docs/ as a book in target/book. Installs mdBook below target/ first.
     Book,
-    /// Files of a crate that use items of each other in a circle, with the lines that do. Fails if there are any.
+    /// Prints files of a crate that use each other's items in a circle, with the lines that do. Fails if there are any.
     Circles {
-        /// A crate, by name or by folder; all of the workspace otherwise.
+        /// A crate, by name or folder. Without it, all crates of the workspace.
         #[arg(short, long)]
         package: Option<String>,
     },
     /// Converts every archive below a folder with two builds of the command. Prints what differs; fails if anything does.
     Compare {
-        /// The command from before.
+        /// The old build of the command.
         old: PathBuf,
-        /// The command to compare with it.
+        /// The new build of the command.
         new: PathBuf,
-        /// Where the archives are.
+        /// The folder with the archives.
         folder: PathBuf,
-        /// Compare about N archives, evenly chosen.
+        /// Compare only about N archives, chosen evenly.
         #[arg(long, value_name = "N")]
         sample: Option<usize>,
         /// Options for both commands.
         #[arg(last = true)]
         args: Vec<OsString>,
     },
-    /// Every test of the workspace, with the pinned ONNX Runtime.
+    /// Runs all tests of the workspace with the pinned ONNX Runtime.
     Test {
         /// Arguments for `cargo test`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -90,7 +90,7 @@ enum Task {
 
 #[derive(Args)]
 struct Regen {
-    /// Write nothing; fail where the committed files differ from what would be generated.
+    /// Write nothing. Fail if the committed files differ from the generated ones.
     #[arg(long)]
     check: bool,
 }

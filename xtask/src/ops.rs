@@ -1,5 +1,5 @@
-//! `regen-ops`: the table of supported ops, from the registry and the conformance cases; `coverage`: the lowerings that no
-//! case runs.
+//! `regen-ops`: generates the table of supported ops from the registry and the conformance cases.
+//! `coverage`: prints the lowerings that no case runs.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub fn regen(check: bool) -> Result<()> {
     );
     for line in table.lines() {
         let mut cells = line.split('\t');
-        let name = cells.next().context("an empty line")?;
+        let name = cells.next().context("the table has an empty line")?;
         writeln!(page, "| `{name}` | {} |", cells.collect::<Vec<_>>().join(" | "))?;
     }
     let files =
@@ -34,17 +34,19 @@ pub fn regen(check: bool) -> Result<()> {
     publish(&files, None, check)
 }
 
-/// Prints the lowerings that no case runs; an error where there are any.
+/// Prints the lowerings that no case runs. Returns an error if there are any.
 pub fn coverage() -> Result<()> {
     let missed = run()?.1;
     print!("{missed}");
     match missed.starts_with("0 of") {
         true => Ok(()),
-        false => bail!("add cases for these (testdata/generate)"),
+        false => {
+            bail!("no conformance case runs these lowerings: add cases with testdata/generate")
+        }
     }
 }
 
-/// What the example prints: the table, and the list of what is missed.
+/// Runs the example `op_table`. Returns the table and the list of lowerings that no case runs.
 fn run() -> Result<(String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--package", "pt2onnx", "--example", "op_table"])
@@ -52,7 +54,7 @@ fn run() -> Result<(String, String)> {
         .stdin(Stdio::null())
         .output()
         .context("starting cargo")?;
-    let text = |bytes| String::from_utf8(bytes).context("UTF-8");
+    let text = |bytes| String::from_utf8(bytes).context("the output is not UTF-8");
     let (table, missed) = (text(output.stdout)?, text(output.stderr)?);
     ensure!(output.status.success(), "op_table: {}\n{missed}", output.status);
     Ok((table, missed))

@@ -1,5 +1,5 @@
-//! `regen-proto`: the Rust messages of pt2onnx-proto from `proto/onnx.proto`, and the standard's own
-//! descriptors, out of the pinned `onnx` package, for the test that compares both.
+//! `regen-proto`: generates the Rust messages of pt2onnx-proto from `proto/onnx.proto`, and the standard's own descriptors
+//! from the pinned `onnx` package, for the test that compares both.
 
 use anyhow::{Context, Result};
 use prost_build::{Config, Module};
@@ -23,8 +23,8 @@ pub fn regen(check: bool) -> Result<()> {
     publish(&files, None, check)
 }
 
-/// prost's code for the messages. Tensors keep their bytes as `Bytes`: parts of the buffer that was
-/// decoded, or of a mapped file, not copies.
+/// The code that prost generates for the messages. Tensors have their bytes as `Bytes`, which are parts of the decoded buffer
+/// or of a mapped file, not copies.
 fn messages() -> Result<String> {
     let set = protox::compile(["onnx.proto"], [root().join("proto")])?;
     let module = Module::from_protobuf_package_name("onnx");

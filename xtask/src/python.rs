@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::generate::{root, target};
 
-/// The interpreter in `PT2ONNX_PYTHON` if set, else that of a virtual environment below `target/`
-/// with the packages of `requirements.txt`, which is made where it is missing or out of date.
+/// The interpreter in `PT2ONNX_PYTHON` if it is set. Otherwise that of a virtual environment below `target/` with the packages
+/// of `requirements.txt`, which is created if it is missing or out of date.
 pub fn interpreter() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("PT2ONNX_PYTHON") {
         return Ok(given.into());
@@ -29,7 +29,7 @@ pub fn interpreter() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// What a script of `xtask/python` prints.
+/// Runs a script of `xtask/python`. Returns what it prints.
 pub fn script(interpreter: &Path, name: &str) -> Result<String> {
     let path = root().join("xtask/python").join(name);
     let output = Command::new(interpreter)
@@ -49,10 +49,10 @@ pub fn pinned(package: &str) -> Result<String> {
         .filter_map(|line| line.split_once("=="))
         .find(|(name, _)| *name == package)
         .map(|(_, version)| version.to_owned())
-        .with_context(|| format!("{package} is not in requirements.txt"))
+        .with_context(|| format!("`{package}` is not in xtask/python/requirements.txt"))
 }
 
-/// Runs `command` to its end; an error if it cannot start or does not succeed.
+/// Runs `command` and waits for it. Returns an error if it cannot start or does not succeed.
 pub fn run(command: &mut Command) -> Result<()> {
     let name = format!("{:?}", command.get_program());
     let status = command.status().with_context(|| format!("starting {name}"))?;

@@ -1,4 +1,4 @@
-//! `test`: every test of the workspace, with the pinned ONNX Runtime library.
+//! `test`: runs all tests of the workspace with the pinned ONNX Runtime library.
 
 use std::env;
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 use crate::generate::target;
 use crate::python::{pinned, run};
 
-/// The task. `args` go to `cargo test`; where they choose packages, doc tests are left out, because
-/// cargo refuses them for packages without a library.
+/// The task. `args` are passed to `cargo test`. If they select packages, doc tests are not run, because cargo refuses them for
+/// packages without a library.
 pub fn test(args: &[OsString]) -> Result<()> {
     let library = onnxruntime()?;
     let chooses = |arg: &OsString| arg == "--package" || arg.as_encoded_bytes().starts_with(b"-p");
@@ -30,8 +30,8 @@ pub fn test(args: &[OsString]) -> Result<()> {
     cargo(&["--workspace", "--doc"])
 }
 
-/// The ONNX Runtime library in `ORT_DYLIB_PATH` if set, else that of the pinned wheel, which is
-/// fetched once and kept below `target/`.
+/// The ONNX Runtime library in `ORT_DYLIB_PATH` if it is set. Otherwise that of the pinned wheel, which is downloaded once and
+/// kept below `target/`.
 fn onnxruntime() -> Result<PathBuf> {
     if let Some(given) = env::var_os("ORT_DYLIB_PATH") {
         return Ok(given.into());
@@ -42,7 +42,7 @@ fn onnxruntime() -> Result<PathBuf> {
     if library.exists() {
         return Ok(library);
     }
-    println!("fetching ONNX Runtime {version}");
+    println!("downloading ONNX Runtime {version}");
     fs::create_dir_all(&folder)?;
     let wheel = tempfile::tempdir_in(&folder)?;
     run(Command::new("python3")
@@ -57,12 +57,12 @@ fn onnxruntime() -> Result<PathBuf> {
     // libonnxruntime.so.1.2.3, libonnxruntime.1.2.3.dylib or onnxruntime.dll.
     let prefix = format!("{DLL_PREFIX}onnxruntime.");
     let inside = find(&wheel.path().join("onnxruntime/capi"), |name| name.starts_with(&prefix))?;
-    // Renamed into place: a fetch that is broken off leaves nothing that looks complete.
+    // Renamed at the end, so that an interrupted download does not look complete.
     fs::rename(inside, &library)?;
     Ok(library)
 }
 
-/// The file of `folder` whose name fits.
+/// The file in `folder` whose name matches.
 fn find(folder: &Path, fits: impl Fn(&str) -> bool) -> Result<PathBuf> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,4 +1,4 @@
-//! `compare` on two commands that are shell scripts.
+//! Tests `compare` with two shell scripts as commands.
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use xtask::compare::{Counts, compare};
 
-/// A file of another content, one more file and another exit code are differences; the rest is not.
+/// Different content of a file, an additional file, and a different exit code are differences. Nothing else is.
 #[test]
 fn differences_are_counted() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The layers of the workspace (docs/architecture.md): arrows between crates go strictly down.
+//! The layers of the workspace (docs/architecture.md): a crate depends only on crates of lower layers.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["pt2onnx-cli"],
 ];
 
-/// Arrows that go down and are forbidden all the same: one place knows PyTorch and ONNX, one knows
-/// protobuf.
+/// Dependencies on lower layers that are forbidden too: only one crate knows both PyTorch and ONNX, and only one knows protobuf.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("pt2onnx-fx", "pt2onnx-proto"),
     ("pt2onnx-ir", "pt2onnx-proto"),
@@ -49,7 +48,7 @@ fn arrows_go_down() {
             wrong.push(format!("{name} is in no layer"));
             continue;
         };
-        // Tests may look up; what is shipped may not.
+        // Tests may depend on higher layers.
         let shipped = package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development);
         for target in shipped.map(|d| d.name.as_str()) {
             let below = layers.get(target).is_none_or(|lower| lower < layer);
@@ -61,7 +60,7 @@ fn arrows_go_down() {
     assert!(wrong.is_empty(), "against the layers: {wrong:#?}");
 }
 
-/// A name in the tables that no crate has would hold nothing.
+/// A misspelt crate name in the tables would check nothing.
 #[test]
 fn tables_name_crates_that_exist() {
     let metadata = MetadataCommand::new()

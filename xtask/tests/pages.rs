@@ -1,4 +1,4 @@
-//! The pages for people: their links lead somewhere, the book has all of `docs/`, the README's figures are measured ones.
+//! The documentation pages: links have targets, the book contains all of `docs/`, the README's figures are measured ones.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// Links to files of the repository begin so.
+/// The prefix of links to files of the repository.
 const REPOSITORY: &str = "https://github.com/pt2onnx/pt2onnx/blob/main/";
 
 fn root() -> PathBuf {
@@ -18,7 +18,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The Markdown files of a folder, as paths from the root.
+/// The Markdown files of a folder, as paths relative to the root.
 fn pages_in(folder: &str) -> Vec<String> {
     let entries = fs::read_dir(root().join(folder)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -43,7 +43,7 @@ fn parse(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES)
 }
 
-/// Where the links and pictures of a page lead.
+/// The targets of the links and pictures of a page.
 fn links(text: &str) -> Vec<String> {
     parse(text)
         .filter_map(|event| match event {
@@ -55,7 +55,7 @@ fn links(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The anchors of a page, as GitHub and mdBook make them of its headings.
+/// The anchors that GitHub and mdBook make from the headings of a page.
 fn anchors(text: &str) -> BTreeSet<String> {
     let (mut anchors, mut heading) = (BTreeSet::new(), None::<String>);
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -81,7 +81,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// What is wrong with a link of `page`.
+/// Describes what is wrong with a link of `page`, if anything.
 fn problem(page: &str, link: &str) -> Option<String> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = match path.strip_prefix(REPOSITORY) {
@@ -136,7 +136,7 @@ fn the_book_has_every_page() {
     assert_eq!(listed, pages.collect());
 }
 
-/// The README names the two commands to begin with; the figures of its table stand in docs/benchmarks.md.
+/// The README shows the two commands to start with, and the figures of its table are in docs/benchmarks.md.
 #[test]
 fn the_readme_says_what_holds() {
     let readme = read("README.md");

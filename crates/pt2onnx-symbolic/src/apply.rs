@@ -151,7 +151,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     if let Some(quotient) = poly::exact_div(a, b) {
         return quotient;
     }
-    // Multiples of the divisor are divided on their own. As in PyTorch, only for a constant divisor, so that the text is the same.
+    // Multiples of the divisor are divided separately. As in PyTorch, only if the divisor is constant, so that texts agree.
     if b.is_static()
         && let Some((whole, rest)) = split_whole(a, b)
     {

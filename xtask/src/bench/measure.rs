@@ -1,4 +1,4 @@
-//! Runs of processes: seconds, peak memory, bytes written.
+//! Measures processes: time, peak memory, bytes written.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,26 +12,26 @@ use wait4::Wait4;
 
 /// A command that writes into a folder.
 pub struct Run {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
     program: OsString,
     args: Vec<OsString>,
-    /// Emptied before each time.
+    /// The folder it writes into, emptied before each run.
     out: PathBuf,
-    /// Whether it takes so long that once must do.
+    /// Whether it is so slow that it runs only once.
     once: bool,
 }
 
-/// Medians.
+/// The medians of all runs.
 #[derive(Clone, Copy)]
 pub struct Measured {
-    /// From start to end.
+    /// Elapsed time.
     pub wall: Duration,
-    /// Of all threads, in the kernel too.
+    /// CPU time of all threads, including time in the kernel.
     pub cpu: Duration,
-    /// Bytes of memory, mapped pages of files among them.
+    /// Peak memory in bytes, including mapped pages of files.
     pub peak: u64,
-    /// Bytes of the files it left.
+    /// Size of the written files in bytes.
     pub written: u64,
 }
 
@@ -74,7 +74,7 @@ impl Run {
     }
 }
 
-/// Each of the runs `times` times, one after the other over and over, so that what else the machine does meets all.
+/// Runs each of them `times` times, in turns, so that other load on the machine affects all.
 pub fn in_turns(runs: &[Run], times: usize) -> Result<Vec<Measured>> {
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); runs.len()];
     for turn in 0..times.max(1) {

@@ -1,4 +1,4 @@
-//! `bench`: whole conversions, each a process of its own, against `cp` of the archive and against torch.onnx.export.
+//! `bench`: compares whole conversions with `cp` of the archive and with torch.onnx.export. Each runs in its own process.
 
 mod measure;
 mod page;
@@ -26,10 +26,10 @@ enum Part {
     Gigabytes,
 }
 
-/// What to measure, and how.
+/// Options of `bench`.
 #[derive(Args)]
 pub struct Options {
-    /// Only these parts.
+    /// Measure only these parts.
     #[arg(value_enum)]
     parts: Vec<Part>,
     /// Numbers of layers.
@@ -38,13 +38,13 @@ pub struct Options {
     /// Sizes of archives in gigabytes.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
     gigabytes: Vec<u64>,
-    /// How often each is run; medians are told.
+    /// How often each command is run. Medians are reported.
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// The command to measure; a release is built otherwise.
+    /// The command to measure. Without it, a release is built.
     #[arg(long)]
     pt2onnx: Option<PathBuf>,
-    /// Folder for archives and models; below `target/` by default. What PyTorch made stays there for the next run.
+    /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay there for the next run.
     #[arg(long)]
     folder: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ pub fn bench(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes an archive, in a process of its own: the memory of this one is where that of those it starts begins.
+/// Makes an archive in a process of its own: the peak memory of a process includes that of the process that started it.
 fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<()> {
     run(Command::new(env::current_exe()?).arg("synth").args(args).arg(archive))
 }
@@ -93,13 +93,13 @@ struct Bench {
 }
 
 impl Bench {
-    /// Decoders so narrow that their graph is all there is to them.
+    /// Measures narrow decoders, for which the graph takes nearly all the time.
     fn layers(&self, layers: &[u64]) -> Result<Vec<(u64, Row)>> {
         let rows = layers.iter().map(|&layers| {
             let archive = self.folder.join(format!("{layers} layers.pt2"));
             synth([layers.to_string().as_str(), "--hidden", "16"], &archive)?;
             let mut runs = vec![self.convert(&archive, "embed")];
-            // Beyond, PyTorch takes minutes and more.
+            // PyTorch takes minutes for more layers.
             if layers <= 32 {
                 runs.extend(self.torch(&archive));
             }
@@ -110,7 +110,7 @@ impl Bench {
         rows.collect()
     }
 
-    /// Decoders that are nearly all weights.
+    /// Measures decoders that consist almost only of weights.
     fn gigabytes(&self, gigabytes: &[u64]) -> Result<Vec<(u64, Row)>> {
         let rows = gigabytes.iter().map(|&gigabytes| {
             let archive = self.folder.join(format!("{gigabytes} GB.pt2"));
@@ -127,7 +127,7 @@ impl Bench {
         rows.collect()
     }
 
-    /// Models of transformers where PyTorch is at hand, else the archives of the repository.
+    /// Measures models of transformers if there is PyTorch, otherwise the archives of the repository.
     fn models(&self) -> Result<Vec<Row>> {
         let folder = match &self.python {
             Some(python) => {
@@ -150,9 +150,13 @@ impl Bench {
         rows.collect()
     }
 
-    /// Runs all in turns; archives that were made here go afterwards.
+    /// Runs all commands in turns. Archives that were made here are removed afterwards.
     fn row(&self, archive: &Path, runs: Vec<Run>) -> Result<Row> {
-        let name = archive.file_stem().and_then(OsStr::to_str).context("a name")?.to_owned();
+        let name = archive
+            .file_stem()
+            .and_then(OsStr::to_str)
+            .context("the path of an archive has no file name")?
+            .to_owned();
         println!("{name}");
         let bytes = fs::metadata(archive)?.len();
         let measured = in_turns(&runs, self.runs)?;
@@ -172,7 +176,7 @@ impl Bench {
         Run::new("cp", self.out(), Command::new("cp").arg(archive).arg(to))
     }
 
-    /// Named by where the weights go.
+    /// The command for pt2onnx. Its name in tables is where the weights are written.
     fn convert(&self, archive: &Path, weights: &'static str) -> Run {
         let mut command = Command::new(&self.pt2onnx);
         command
@@ -181,7 +185,7 @@ impl Bench {
             .arg(self.out().join("model.onnx"))
             .args(["--weights", weights]);
         if weights == "link" {
-            // The archive lies beside the folder that is written to.
+            // The archive is next to the folder of the output.
             command.arg("--link-outside");
         }
         Run::new(weights, self.out(), &command)

@@ -1,4 +1,4 @@
-//! The measured parts of docs/benchmarks.md, each between two markers, and its plots.
+//! Writes the measured parts of docs/benchmarks.md, each between two markers, and its plots.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,24 +10,24 @@ use super::measure::Measured;
 use super::plot::{Plot, Series};
 use crate::generate::root;
 
-/// What one archive came to.
+/// The measurements of an archive.
 pub struct Row {
     /// Its name.
     pub archive: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// What each command took.
+    /// The measurements of each command.
     pub runs: Vec<(&'static str, Measured)>,
 }
 
-/// Tables of whole models.
+/// Writes the tables of whole models.
 pub fn models(rows: &[Row]) -> Result<()> {
     let mut text = String::new();
     table(&mut text, rows)?;
     section("models", &text)
 }
 
-/// Layers: how long each takes, a plot, all figures.
+/// Writes the section on layers: time per layer, a plot, all figures.
 pub fn layers(rows: &[(u64, Row)]) -> Result<()> {
     let mut text =
         "| layers | ms of CPU | ms of CPU per layer |\n| ---: | ---: | ---: |\n".to_owned();
@@ -41,7 +41,7 @@ pub fn layers(rows: &[(u64, Row)]) -> Result<()> {
     section("layers", &text)
 }
 
-/// Gigabytes: a plot, all figures.
+/// Writes the section on gigabytes: a plot, all figures.
 pub fn gigabytes(rows: &[(u64, Row)]) -> Result<()> {
     let mut text = "![Seconds by size](benchmarks/gigabytes.svg)\n\n".to_owned();
     table(&mut text, rows.iter().map(|(_, row)| row))?;
@@ -55,7 +55,7 @@ fn picture(name: &str, plot: Plot) -> Result<()> {
     Ok(fs::write(folder.join(name).with_extension("svg"), plot.svg())?)
 }
 
-/// Replaces what stands between the markers of that name.
+/// Replaces the text between the markers with this name.
 fn section(name: &str, text: &str) -> Result<()> {
     let path = root().join("docs/benchmarks.md");
     let page = fs::read_to_string(&path)?;
@@ -90,7 +90,7 @@ fn table<'a>(text: &mut String, rows: impl IntoIterator<Item = &'a Row>) -> Resu
     Ok(())
 }
 
-/// One line for each way of converting.
+/// One line for each command.
 fn plot(title: &'static str, x: &'static str, rows: &[(u64, Row)]) -> Plot {
     let mut series: Vec<Series> = Vec::new();
     for (at, row) in rows {
@@ -105,7 +105,7 @@ fn plot(title: &'static str, x: &'static str, rows: &[(u64, Row)]) -> Plot {
     Plot { title, x, series }
 }
 
-/// The processor's name, where the system tells.
+/// The name of the processor, if the system reports it.
 fn processor() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

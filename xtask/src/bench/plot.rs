@@ -1,4 +1,4 @@
-//! Plots as SVG: lines over two logarithmic axes.
+//! SVG plots of lines with two logarithmic axes.
 
 use std::fmt::Write;
 
@@ -11,18 +11,18 @@ pub struct Series {
 /// Lines of seconds.
 pub struct Plot {
     pub title: &'static str,
-    /// What the horizontal axis counts.
+    /// The label of the horizontal axis.
     pub x: &'static str,
     pub series: Vec<Series>,
 }
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
-/// Room for the labels: left, right, top, bottom.
+/// Margins for the labels: left, right, top, bottom.
 const MARGINS: [f64; 4] = [60.0, 150.0, 40.0, 40.0];
 const COLORS: [&str; 4] = ["#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad"];
 
-/// A logarithmic axis from pixel to pixel.
+/// A logarithmic axis between two pixels.
 struct Axis {
     from: f64,
     to: f64,
@@ -38,7 +38,7 @@ impl Axis {
 }
 
 impl Plot {
-    /// The picture.
+    /// The plot as SVG.
     pub fn svg(&self) -> String {
         let [left, right, top, bottom] = MARGINS;
         let points = || self.series.iter().flat_map(|series| &series.points);
@@ -61,7 +61,7 @@ impl Plot {
         );
         svg += r#"<rect width="100%" height="100%" fill="white"/>"#;
         let mut text = |x: f64, y: f64, anchor: &str, text: &str| {
-            // A String takes whatever is written to it.
+            // Writing to a String never fails.
             let _ =
                 write!(svg, r#"<text x="{x:.0}" y="{y:.0}" text-anchor="{anchor}">{text}</text>"#);
         };
@@ -99,7 +99,7 @@ impl Plot {
                 let _ = write!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{color}"/>"#);
             }
         }
-        // The names of the lines, at their ends, one below another.
+        // The names of the lines are at their right ends, one below another.
         let ends = self.series.iter().zip(COLORS.iter().cycle());
         let mut names: Vec<_> = ends
             .filter_map(|(series, color)| {

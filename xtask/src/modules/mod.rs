@@ -1,8 +1,8 @@
-//! Which file of a crate uses items of which other, and the circles in that: files that none can be read without the
-//! others. `cargo xtask circles` prints them.
+//! The graph of the files of a crate, with an edge if a file uses an item of another, and its circles: files of which none can
+//! be understood without the others. `cargo xtask circles` prints them.
 //!
-//! Sources are parsed, not compiled. Resolved are paths in imports, expressions, patterns, types and (by their tokens)
-//! macro calls. Not resolved are method calls, derives and doc links. Code for tests does not count.
+//! Sources are parsed, not compiled. Paths in imports, expressions, patterns, types and the tokens of macro calls are
+//! resolved. Method calls, derives and doc links are not. Test code is ignored.
 
 mod names;
 mod references;
@@ -19,21 +19,24 @@ use petgraph::graphmap::DiGraphMap;
 use references::references;
 use tree::Tree;
 
-/// How many uses are shown of an edge.
+/// How many uses of an edge are printed.
 const SHOWN: usize = 6;
 
-/// A file and one that it uses items of, both from the crate's `src`.
+/// A file, and another whose items it uses. Both paths are relative to the crate's `src`.
 pub type Edge = (PathBuf, PathBuf);
 
-/// The files of a crate.
+/// Which file of a crate uses which other.
 #[derive(Debug, Default)]
 pub struct Graph {
-    /// Each edge with the lines of its first file that make it, and the paths that stand there.
+    /// The edges, each with the uses in its first file: line and path.
     pub edges: BTreeMap<Edge, BTreeSet<(usize, String)>>,
 }
 
 impl Graph {
-    /// The graph of the crate in `folder`, of its library and its program.
+    /// Parses the library and the program of the crate in `folder`.
+    ///
+    /// # Errors
+    /// A source file cannot be read or parsed.
     pub fn of_crate(folder: &Path) -> Result<Graph> {
         let src = folder.join("src");
         let mut graph = Graph::default();
@@ -55,7 +58,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The parts of the graph in which each file uses each other, directly or not.
+    /// The parts of the graph in which every file uses every other, directly or through others.
     pub fn circles(&self) -> Vec<Graph> {
         let graph: DiGraphMap<&Path, ()> =
             self.edges.keys().map(|(from, to)| (from.as_path(), to.as_path())).collect();
@@ -69,13 +72,13 @@ impl Graph {
             .collect()
     }
 
-    /// The files, in order.
+    /// The files of all edges, sorted.
     pub fn files(&self) -> BTreeSet<&Path> {
         self.edges.keys().flat_map(|(from, to)| [from.as_path(), to.as_path()]).collect()
     }
 }
 
-/// A line for each edge, with the first uses that make it and how many there are.
+/// A line for each edge, with its first uses and how many there are.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ((from, to), sites) in &self.edges {

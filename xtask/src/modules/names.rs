@@ -1,8 +1,8 @@
-//! What a path stands for: through imports, re-exports and globs, down to the file that defines it.
+//! Resolves paths to the file that defines the item, through imports, re-exports and globs.
 
 use super::tree::{Definition, MACRO, TYPE, Tree};
 
-/// What a path leads to inside the crate.
+/// What a path refers to inside the crate.
 #[derive(Clone, Copy)]
 pub enum Target {
     /// A module, by its scope.
@@ -16,14 +16,14 @@ pub enum Target {
     },
 }
 
-/// The names being looked up, so that imports in a circle end.
+/// The names that are being resolved, so that circular imports end.
 type Pending = Vec<(usize, String, u8)>;
 
 impl Tree {
-    /// What `path` means in `scope` as a name of one of `kinds`; nothing if that is of another crate, or not found.
+    /// Resolves `path` in `scope` as a name of one of `kinds`. `None` if it is not found or belongs to another crate.
     pub fn resolve(&self, scope: usize, path: &[String], kinds: u8) -> Option<Target> {
         let found = self.path(scope, path, kinds, &mut Vec::new());
-        // Macros are found by their text too, whatever the module.
+        // A macro that is not found by its path is looked up by its name alone.
         if found.is_none() && kinds == MACRO {
             let files = self.macros.get(path.last()?)?;
             let here = self.scopes[scope].file;
@@ -53,13 +53,13 @@ impl Tree {
         Some(target)
     }
 
-    /// A name, from inside out.
+    /// Resolves a name in the scope and the scopes around it.
     fn in_scope(&self, scope: usize, name: &str, kinds: u8, at: &mut Pending) -> Option<Target> {
         self.in_module(scope, name, kinds, at)
             .or_else(|| self.in_scope(self.scopes[scope].outer?, name, kinds, at))
     }
 
-    /// A name that `scope` defines or imports.
+    /// Resolves a name that `scope` defines or imports.
     fn in_module(&self, scope: usize, name: &str, kinds: u8, at: &mut Pending) -> Option<Target> {
         let entry = (scope, name.to_owned(), kinds);
         if at.contains(&entry) {

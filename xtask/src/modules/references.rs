@@ -1,4 +1,4 @@
-//! Every use of an item of another file of the same crate.
+//! Finds every use of an item of another file of the same crate.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,15 +14,15 @@ use super::tree::{MACRO, TYPE, Tree, VALUE, attributes, for_tests};
 pub struct Reference {
     /// The file with the use.
     pub from: usize,
-    /// The file that defines what is used.
+    /// The file that defines the used item.
     pub to: usize,
     /// The line of the use.
     pub line: usize,
-    /// The path as it stands there.
+    /// The path in the source.
     pub path: String,
 }
 
-/// All of them.
+/// All references of a crate.
 pub fn references(tree: &mut Tree) -> Vec<Reference> {
     let modules = tree.scopes.len();
     let mut finder = Finder { tree, scope: 0, locals: HashSet::new(), found: Vec::new() };
@@ -39,13 +39,13 @@ pub fn references(tree: &mut Tree) -> Vec<Reference> {
 struct Finder<'a> {
     tree: &'a mut Tree,
     scope: usize,
-    /// Names of parameters and variables of the function.
+    /// The names of the function's parameters and variables.
     locals: HashSet<String>,
     found: Vec<Reference>,
 }
 
 impl Finder<'_> {
-    /// Notes what `path` leads to by the first of `kinds` that it leads anywhere by.
+    /// Records what `path` refers to, as the first of `kinds` that can be resolved.
     fn reference(&mut self, path: &[String], kinds: &[u8], line: usize) {
         let resolved = kinds.iter().find_map(|&kind| self.tree.resolve(self.scope, path, kind));
         let from = self.tree.scopes[self.scope].file;
@@ -56,8 +56,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The imports of the scope. The root of a crate or folder gathers what others use; only a trait is imported to be used
-    /// without its name.
+    /// Records the imports of the scope. The root of a crate or folder re-exports items that others use. Only a trait is used
+    /// by its import alone.
     fn imports(&mut self) {
         let from = self.tree.scopes[self.scope].file;
         let name = self.tree.files[from].file_name().and_then(OsStr::to_str);
@@ -76,7 +76,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A path as written. A lone lower-case name may be a variable.
+    /// Records a path in the source. A single lower-case name may be a variable.
     fn path(&mut self, path: &syn::Path, kinds: &[u8]) {
         if path.leading_colon.is_none() {
             let segments: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
@@ -86,7 +86,7 @@ impl Finder<'_> {
         visit::visit_path(self, path);
     }
 
-    /// Paths in a macro call, or behind `$crate` in the rules of a macro.
+    /// Records paths in a macro call, or after `$crate` in the rules of a macro.
     fn tokens(&mut self, tokens: TokenStream, rules: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let punct = |i: usize, c: char| match tokens.get(i) {
@@ -136,7 +136,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Visits a function, whose parameters and variables are those of `locals`.
+    /// Visits a function with the parameters and variables `locals`.
     fn function(&mut self, locals: Locals, visit: impl FnOnce(&mut Self)) {
         let outer = mem::replace(&mut self.locals, locals.0);
         self.locals.extend(outer.iter().cloned());
@@ -151,7 +151,7 @@ fn line(name: &Ident) -> usize {
 
 impl<'a> Visit<'a> for Finder<'_> {
     fn visit_item(&mut self, item: &'a syn::Item) {
-        // Modules are visited on their own, imports with their scope.
+        // Modules are visited separately, imports with their scope.
         if !for_tests(attributes(item)) && !matches!(item, syn::Item::Mod(_) | syn::Item::Use(_)) {
             visit::visit_item(self, item);
         }
@@ -212,7 +212,7 @@ impl<'a> Visit<'a> for Finder<'_> {
 
     fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
         match &*call.func {
-            // A variable may have the name of the function whose result it holds.
+            // A variable may have the same name as the function whose result it holds.
             syn::Expr::Path(function) if function.qself.is_none() => {
                 self.path(&function.path, &[VALUE, TYPE]);
             }
@@ -241,7 +241,7 @@ struct Locals(HashSet<String>);
 impl<'a> Visit<'a> for Locals {
     fn visit_pat_ident(&mut self, pattern: &'a syn::PatIdent) {
         let name = pattern.ident.to_string();
-        // Others are constants.
+        // Upper-case names are constants.
         if name.starts_with(|c: char| c.is_lowercase() || c == '_') {
             self.0.insert(name);
         }

@@ -1,4 +1,4 @@
-//! The modules of a crate as its sources declare them: what each defines and imports.
+//! Parses the modules of a crate: what each defines and imports.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{Attribute, Expr, ExprLit, Item, Lit, UseTree, Visibility};
 
-/// Types, traits and modules have names of this kind.
+/// The kind of names of types, traits and modules.
 pub const TYPE: u8 = 1;
-/// So have functions, constants, and structs as constructors.
+/// The kind of names of functions, constants, and constructors of structs.
 pub const VALUE: u8 = 2;
-/// And macros.
+/// The kind of names of macros.
 pub const MACRO: u8 = 4;
 
 /// A crate.
@@ -20,9 +20,9 @@ pub const MACRO: u8 = 4;
 pub struct Tree {
     /// Its files.
     pub files: Vec<PathBuf>,
-    /// Its modules, the root first; then blocks with items of their own.
+    /// Its modules, the root first, then blocks that contain items.
     pub scopes: Vec<Scope>,
-    /// The files that define a macro of some name.
+    /// The files that define a macro, by its name.
     pub macros: HashMap<String, BTreeSet<usize>>,
 }
 
@@ -31,9 +31,9 @@ pub struct Tree {
 pub struct Scope {
     /// Its file.
     pub file: usize,
-    /// What `self` means in it.
+    /// The module that `self` refers to.
     pub module: usize,
-    /// What `super` means in it.
+    /// The module that `super` refers to.
     pub parent: Option<usize>,
     /// The scope around a block.
     pub outer: Option<usize>,
@@ -41,21 +41,21 @@ pub struct Scope {
     pub definitions: Vec<(String, Definition)>,
     /// What it imports.
     pub imports: Vec<Import>,
-    /// Names that macros define in it, as far as can be told.
+    /// Names that macro calls in it probably define.
     pub made: HashSet<String>,
-    /// The items of a module, until they are visited.
+    /// The items of the module, until they are visited.
     pub items: Vec<Item>,
 }
 
-/// What a name stands for in the scope that defines it.
+/// What a name refers to in the scope that defines it.
 pub enum Definition {
     /// A module, by its scope.
     Module(usize),
     /// Anything else.
     Item {
-        /// Of [`TYPE`], [`VALUE`], [`MACRO`].
+        /// The kinds of the name: [`TYPE`], [`VALUE`], [`MACRO`].
         kinds: u8,
-        /// Whether its methods can be called once it is imported.
+        /// Whether it is a trait, whose methods can be called after it is imported.
         is_trait: bool,
     },
 }
@@ -63,13 +63,13 @@ pub enum Definition {
 /// One name of a `use`.
 #[derive(Clone)]
 pub struct Import {
-    /// What it is called here; nothing for a glob.
+    /// Its name here. `None` for a glob.
     pub name: Option<String>,
-    /// What it means.
+    /// The imported path.
     pub path: Vec<String>,
-    /// Whether others see it.
+    /// Whether it is a re-export.
     pub public: bool,
-    /// Where it stands.
+    /// Its line.
     pub line: usize,
 }
 
@@ -138,7 +138,7 @@ impl Tree {
         id
     }
 
-    /// What an item other than a module brings into `scope`.
+    /// Adds the names of an item other than a module to `scope`.
     fn declare(&mut self, scope: usize, item: &Item) {
         let (name, kinds) = match item {
             Item::Const(item) => (&item.ident, VALUE),
@@ -174,7 +174,7 @@ impl Tree {
     }
 }
 
-/// The file that `#[path = ".."]` says a module is in.
+/// The file of a module with `#[path = ".."]`.
 fn elsewhere(attributes: &[Attribute]) -> Option<String> {
     let path = attributes.iter().find(|attribute| attribute.path().is_ident("path"))?;
     match &path.meta.require_name_value().ok()?.value {
@@ -211,8 +211,8 @@ fn flatten(tree: &UseTree, path: &mut Vec<String>, public: bool, imports: &mut V
     }
 }
 
-/// The names that a macro call between items may define: those behind a keyword that defines, or if
-/// there is none, all.
+/// The names that a macro call between items may define: those after a keyword such as `struct`, or all names if there is no
+/// keyword.
 fn made(tokens: TokenStream, names: &mut HashSet<String>) {
     const KEYWORDS: &[&str] = &["struct", "enum", "fn", "const", "static", "trait", "type"];
     let mut identifiers = Vec::new();
@@ -235,7 +235,7 @@ fn collect(tokens: TokenStream, identifiers: &mut Vec<String>) {
     }
 }
 
-/// Whether an item is compiled for tests only.
+/// Whether an item is compiled only for tests.
 pub fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")

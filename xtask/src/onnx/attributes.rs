@@ -1,4 +1,5 @@
-//! The structs of attributes, `generated/attrs.rs`: optional ones as fields, required ones as functions that read them.
+//! Generates `generated/attrs.rs`: a struct for each operator, with its optional attributes as fields, and a function that
+//! reads each required attribute.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,20 +9,20 @@ use anyhow::{Context, Result, bail};
 use super::model::{Attribute, AttributeKind, Schema, by_letter};
 use super::{names, schema::literal};
 
-/// The required attributes, those that come in an order of their own first.
+/// The required attributes. `then_branch` is first.
 pub fn required_attributes(schema: &Schema) -> Vec<&Attribute> {
     let mut required: Vec<_> = schema.attributes.iter().filter(|a| a.required).collect();
     required.sort_by_key(|attribute| attribute.name != "then_branch");
     required
 }
 
-/// The optional attributes that the IR can hold: it has no sparse tensors.
+/// The optional attributes, without sparse tensors, which the IR does not have.
 pub fn optional_attributes(schema: &Schema) -> Vec<&Attribute> {
     let fits = |a: &&Attribute| !a.required && a.kind != AttributeKind::SparseTensor;
     schema.attributes.iter().filter(fits).collect()
 }
 
-/// Whether the struct borrows: it has a string with a default.
+/// Whether the struct has a lifetime: it borrows strings that have a default.
 pub fn is_borrowed(schema: &Schema) -> bool {
     let borrowed = |a: &Attribute| a.kind == AttributeKind::String && a.default.is_some();
     optional_attributes(schema).into_iter().any(borrowed)
@@ -57,7 +58,8 @@ const SUMMARY: &str = "Attributes of each ONNX operator at its newest version, a
 //! ONNX's defaults for attributes that the node does not have. Each required attribute is a function that reads it.
 //! A reader does not look at the node's operator: one struct reads operators with the same attributes.";
 
-/// One operator's struct, its defaults, its readers, and the list of what differs from the defaults.
+/// The struct of an operator, its defaults, its readers, and the method that lists the attributes that differ from the
+/// defaults.
 fn attribute_struct(schema: &Schema) -> Result<String> {
     let (op, since) = (&schema.name, schema.since);
     let required = readers(schema)?;
@@ -122,7 +124,7 @@ fn attribute_struct(schema: &Schema) -> Result<String> {
     ))
 }
 
-/// A function that reads it for each required attribute.
+/// A function for each required attribute, which reads it.
 fn readers(schema: &Schema) -> Result<String> {
     let mut text = String::new();
     for attribute in required_attributes(schema) {
@@ -136,7 +138,7 @@ fn readers(schema: &Schema) -> Result<String> {
             AttributeKind::Graph => "RegionId",
             AttributeKind::Ints => "&[i64]",
             AttributeKind::Floats => "&[f32]",
-            other => bail!("a required attribute of kind {other:?}"),
+            other => bail!("a required attribute of kind {other:?} is not supported"),
         };
         writeln!(
             text,
@@ -153,7 +155,7 @@ fn readers(schema: &Schema) -> Result<String> {
 struct Field {
     ty: String,
     default: String,
-    /// What the field's value is compared with.
+    /// The default as an expression to compare the field with.
     literal: String,
     /// The default in words.
     says: String,
@@ -173,7 +175,7 @@ impl Field {
                 AttributeKind::Ints => "Vec<i64>",
                 AttributeKind::Floats => "Vec<f32>",
                 AttributeKind::Strings => "Vec<String>",
-                other => bail!("an attribute of kind {other:?}"),
+                other => bail!("an attribute of kind {other:?} is not supported"),
             };
             return Ok(Self {
                 ty: format!("Option<{ty}>"),
@@ -198,7 +200,7 @@ impl Field {
                 let strings = format!("{list}.map(String::from).to_vec()");
                 ("Vec<String>", strings, list)
             }
-            other => bail!("a default of kind {other:?}"),
+            other => bail!("a default of kind {other:?} is not supported"),
         };
         Ok(Self { ty: ty.into(), default, says: format!("by default `{literal}`"), literal })
     }

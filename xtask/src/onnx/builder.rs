@@ -1,4 +1,4 @@
-//! The builder's typed methods, `generated/builder/`.
+//! Generates the builder's typed methods, `generated/builder/`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -35,7 +35,7 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
     Ok(modules)
 }
 
-/// What the method files share.
+/// Items that the files of methods share.
 const ROOT: &str = r#"
 #![expect(
     clippy::too_many_arguments,
@@ -77,7 +77,7 @@ enum Returns {
     Asked,
 }
 
-/// The method, and where the first output is what most callers want, its `_n` form.
+/// The method of an operator. If it has optional outputs, there is a second method `NAME_n` that takes the number of outputs.
 fn method(schema: &Schema, name: &str) -> Result<String> {
     let kinds: Vec<ParamKind> = schema.outputs.iter().map(|o| o.kind).collect();
     if kinds.contains(&ParamKind::Variadic) {

@@ -1,5 +1,5 @@
-//! `regen-onnx`: the operator schemas of the pinned `onnx` package, as the tables and builder
-//! methods in `pt2onnx-ir/src/generated`.
+//! `regen-onnx`: generates the tables and builder methods in `pt2onnx-ir/src/generated` from the operator schemas of the pinned
+//! `onnx` package.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ mod schema;
 
 pub use schema::dtype;
 
-/// Where the generated files live.
+/// The folder of the generated files.
 const FOLDER: &str = "crates/pt2onnx-ir/src/generated";
 
 /// The task.

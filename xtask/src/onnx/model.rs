@@ -1,4 +1,4 @@
-//! The operator schemas as `onnx_schemas.py` prints them, and what the generators ask of them.
+//! The operator schemas as `onnx_schemas.py` prints them, and their selection and grouping for the generators.
 
 use serde::Deserialize;
 
@@ -72,7 +72,7 @@ pub struct Constraint {
     pub types: Vec<String>,
 }
 
-/// Each operator that is not deprecated, at its newest version. `schemas` is sorted.
+/// The newest version of each operator that is not deprecated. `schemas` is sorted by name and version.
 pub fn newest(schemas: &[Schema]) -> Vec<&Schema> {
     let last = |(i, s): (usize, &Schema)| schemas.get(i + 1).is_none_or(|n| n.name != s.name);
     schemas

@@ -1,7 +1,7 @@
-//! ONNX names as Rust names, and what the schemas do not say about them.
+//! Rust names for ONNX names, and facts about operators and attributes that the schemas do not have.
 
-/// Operators of which pt2onnx-ir has a hand-written method that knows more (constants, identities,
-/// attributes as plain arguments); the generated one gets the suffix `_op`.
+/// Operators for which pt2onnx-ir has a hand-written method that does more (constants, identities, attributes as plain
+/// arguments). The generated method has the suffix `_op`.
 const HAND_WRITTEN: &[&str] = &[
     "Add",
     "Cast",
@@ -78,7 +78,7 @@ const BOOLEAN: &[&str] = &[
     "upper",
 ];
 
-/// Whether the integer attribute of this name is 0 or 1 for no or yes.
+/// Whether the integer attribute with this name is a truth value, 0 or 1.
 pub fn is_boolean(attribute: &str) -> bool {
     BOOLEAN.contains(&attribute)
 }
@@ -104,8 +104,8 @@ pub fn constant(operator: &str, since: u32) -> String {
 
 /// `LayerNormalization` as `layer_normalization`, `GatherND` as `gather_nd`, `QLinearConv` as
 /// `qlinear_conv`, `InvStdDev` as `inv_std_dev`: a word starts at a capital after a small letter,
-/// and at the last capital of a run of three or more if a small letter follows. What that rule
-/// would tear apart is named here.
+/// and at the last capital of a run of three or more if a small letter follows. Exceptions are
+/// listed here.
 fn snake(name: &str) -> String {
     match name {
         "IsNaN" => return "is_nan".into(),

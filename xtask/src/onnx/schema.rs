@@ -1,4 +1,4 @@
-//! The operator tables: `generated/schema.rs`, and one file per first letter below it.
+//! Generates the operator tables: `generated/schema.rs`, and a file for each first letter below it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::model::{Attribute, AttributeKind, Constraint, Param, ParamKind, Schema, by_letter};
 use super::names;
 
-/// ONNX's name of an element type in a type string, and the variant of `pt2onnx_tensor::DType`.
+/// The name of an element type in ONNX's type strings, and the variant of `pt2onnx_tensor::DType`.
 const DTYPES: &[(&str, &str)] = &[
     ("double", "F64"),
     ("float", "F32"),
@@ -44,7 +44,7 @@ pub fn dtype(name: &str) -> Option<&'static str> {
     DTYPES.iter().find(|(onnx, _)| *onnx == name).map(|(_, variant)| *variant)
 }
 
-/// Element types that `DType` does not have: no PyTorch tensor holds them.
+/// Element types that `DType` does not have, because PyTorch does not have them either.
 const OUTSIDE: &[&str] = &["float6e2m3", "float6e3m2"];
 
 /// Helpers that keep the tables short.
@@ -197,7 +197,7 @@ fn attribute(attribute: &Attribute) -> Result<String> {
     Ok(format!("with_default({name:?}, {kind_path}, AttributeDefault::{kind:?}({value}))"))
 }
 
-/// A default value as Rust writes it; the elements of a list with commas between.
+/// A default value as a Rust literal. The elements of a list are separated by commas.
 pub fn literal(kind: AttributeKind, value: &serde_json::Value) -> Result<String> {
     let each = |kind| -> Result<String> {
         let values = value.as_array().context("not a list")?;
@@ -212,11 +212,11 @@ pub fn literal(kind: AttributeKind, value: &serde_json::Value) -> Result<String>
         AttributeKind::Floats => each(AttributeKind::Float)?,
         AttributeKind::Ints => each(AttributeKind::Int)?,
         AttributeKind::Strings => each(AttributeKind::String)?,
-        other => bail!("a default of kind {other:?}"),
+        other => bail!("a default of kind {other:?} is not supported"),
     })
 }
 
-/// The distinct type sets and element type sets, as numbered constants.
+/// The distinct type sets and element type sets, which become numbered constants.
 #[derive(Default)]
 struct Sets {
     types: BTreeMap<[Option<usize>; 4], usize>,
@@ -224,18 +224,18 @@ struct Sets {
 }
 
 impl Sets {
-    /// The constant of the set of these type strings.
+    /// The name of the constant for this set of type strings.
     fn constant(&mut self, types: &[String]) -> Result<String> {
         let mut members = [const { Vec::new() }; 4];
         for ty in types {
-            let (container, dtype) = split(ty).with_context(|| format!("the type {ty}"))?;
+            let (container, dtype) = split(ty).with_context(|| format!("unknown type `{ty}`"))?;
             if OUTSIDE.contains(&dtype) {
                 continue;
             }
             let index = DTYPES
                 .iter()
                 .position(|(name, _)| *name == dtype)
-                .with_context(|| format!("the element type {dtype}"))?;
+                .with_context(|| format!("unknown element type `{dtype}`"))?;
             members[container].push(index);
         }
         let key = members.map(|mut set| {
@@ -247,7 +247,7 @@ impl Sets {
         Ok(format!("TYPES_{}", self.types.entry(key).or_insert(next)))
     }
 
-    /// The constants' items.
+    /// The definitions of the constants.
     fn items(&self) -> Result<String> {
         let mut out = String::new();
         for (set, number) in sorted(&self.dtypes) {
@@ -267,14 +267,14 @@ impl Sets {
     }
 }
 
-/// The entries in the order of their numbers.
+/// The entries, sorted by their numbers.
 fn sorted<K>(map: &BTreeMap<K, usize>) -> Vec<(&K, usize)> {
     let mut entries: Vec<_> = map.iter().map(|(key, &number)| (key, number)).collect();
     entries.sort_unstable_by_key(|(_, number)| *number);
     entries
 }
 
-/// A type string as the position of its container among `TypeSet`'s fields, and its element type.
+/// Splits a type string into the position of its container among the fields of `TypeSet`, and its element type.
 fn split(ty: &str) -> Option<(usize, &str)> {
     let wrappers = ["tensor(", "seq(tensor(", "optional(tensor(", "optional(seq(tensor("];
     wrappers.iter().enumerate().find_map(|(i, wrapper)| {

@@ -1,12 +1,12 @@
-//! A decoder of the Llama kind, node by node as PyTorch exports one: RMS normalisation, rotary positions, grouped-query
-//! attention, gated feed-forward.
+//! A decoder like Llama, with the nodes that PyTorch exports: RMS normalisation, rotary positions, grouped-query attention,
+//! gated feed-forward.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value as Json, json};
 
 use super::program::{Dim, Program, Value, sizes};
 
-/// Widest attention head; narrow decoders have two heads.
+/// Width of an attention head. Narrow decoders have two narrower heads.
 const HEAD: u64 = 64;
 
 /// Entries of the vocabulary.
@@ -33,18 +33,21 @@ fn ints(values: &[i64]) -> Json {
 
 impl Decoder {
     /// # Errors
-    /// A hidden size that heads do not divide evenly.
+    /// The hidden size cannot be divided evenly into heads.
     pub fn new(layers: u64, hidden: u64) -> Result<Self> {
         let head = HEAD.min(hidden / 2);
         ensure!(
             head > 0 && head.is_multiple_of(2) && hidden.is_multiple_of(2 * head),
-            "the hidden size is to be a multiple of {}, or of 4 and smaller",
+            "the hidden size must be a multiple of {0}, or a multiple of 4 below {0}",
             2 * HEAD
         );
         Ok(Self { layers, hidden, head })
     }
 
-    /// The decoder whose weights come closest to `bytes`.
+    /// The decoder whose weights are closest to this size.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
     pub fn of_bytes(bytes: u64, hidden: u64) -> Result<Self> {
         let weights = |layers| -> Result<u64> {
             let program = Self::new(layers, hidden)?.program();
@@ -59,7 +62,7 @@ impl Decoder {
         self.hidden / self.head
     }
 
-    /// The program: token ids to logits, batch and sequence of any size.
+    /// The program from token ids to logits. Batch and sequence are dynamic.
     pub fn program(&self) -> Program {
         let mut p = Program::default();
         let width = Dim::Int(self.hidden);
@@ -203,7 +206,7 @@ impl Layer {
         }
     }
 
-    /// Puts the nodes that follow into a part of this layer.
+    /// Sets the part of this layer to which the next nodes belong.
     fn within(&self, p: &mut Program, part: &str, class: &'static str) {
         p.modules = vec![(self.name.clone(), "Layer"), (format!("{}.{part}", self.name), class)];
     }

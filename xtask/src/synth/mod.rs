@@ -1,4 +1,4 @@
-//! `synth`: an archive as PyTorch 2.15 lays it out, of any number of decoder layers or gigabytes, written as a stream.
+//! `synth`: writes an archive with the layout of PyTorch 2.15, with any number of decoder layers or gigabytes, as a stream.
 
 mod decoder;
 mod program;
@@ -17,12 +17,12 @@ pub use decoder::Decoder;
 use program::tensor_meta;
 pub use program::{Program, Weight};
 
-/// How large the archive is to be.
+/// The size of the archive.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
-    /// So many decoder layers.
+    /// The number of decoder layers.
     Layers(u64),
-    /// As many layers as bring the weights to so many bytes.
+    /// The size of the weights in bytes, which gives the number of layers.
     Bytes(u64),
 }
 
@@ -31,18 +31,24 @@ impl FromStr for Extent {
 
     fn from_str(text: &str) -> Result<Self> {
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let count: u64 = digits.parse().context("LAYERS, or a size such as 500MB or 4GB")?;
-        let bytes = |unit| count.checked_mul(unit).context("too many bytes").map(Extent::Bytes);
+        let count: u64 = digits
+            .parse()
+            .context("expected a number of layers, or a size such as 500MB or 4GB")?;
+        let bytes =
+            |unit| count.checked_mul(unit).context("the size is too large").map(Extent::Bytes);
         match &text[digits.len()..] {
             "" => Ok(Extent::Layers(count)),
             "MB" => bytes(1_000_000),
             "GB" => bytes(1_000_000_000),
-            unit => bail!("`{unit}` is no unit; MB or GB is"),
+            unit => bail!("unknown unit `{unit}`; use MB or GB"),
         }
     }
 }
 
-/// The task. `hidden` is the width of the decoder, by default that of a small one for layers, of a large one for bytes.
+/// The task. `hidden` is the width of the decoder. The default is 256 for a number of layers, 2048 for a size.
+///
+/// # Errors
+/// `hidden` cannot be divided into heads, or the file cannot be written.
 pub fn synth(extent: Extent, hidden: Option<u64>, path: &Path) -> Result<()> {
     let decoder = match extent {
         Extent::Layers(layers) => Decoder::new(layers, hidden.unwrap_or(256))?,
@@ -73,7 +79,7 @@ pub fn synth(extent: Extent, hidden: Option<u64>, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A zip of stored records below one folder, their bytes aligned as PyTorch aligns them.
+/// A zip archive of uncompressed records below one folder, aligned like PyTorch's.
 struct Archive(ZipWriter<BufWriter<File>>);
 
 impl Archive {
@@ -95,7 +101,7 @@ impl Archive {
         Ok(self.0.write_all(content)?)
     }
 
-    /// Each weight's values, pseudo-random and never zero, and the list of the weights.
+    /// Writes the list of the weights, and the values of each: pseudo-random, never zero.
     fn weights(&mut self, weights: &[Weight]) -> Result<()> {
         let mut config = serde_json::Map::new();
         let mut state = 0x9e37_79b9_7f4a_7c15;
@@ -119,7 +125,8 @@ impl Archive {
     }
 }
 
-/// Writes a weight's float32 values: around its centre, spread so that layers keep the size of what they are given.
+/// Writes the float32 values of a weight. They are around its centre, with a spread for which a layer keeps the magnitude of
+/// its input.
 fn random(out: &mut impl Write, state: &mut u64, weight: &Weight) -> Result<()> {
     let fan_in = weight.sizes.last().copied().unwrap_or(1) as f32;
     let spread = fan_in.sqrt().recip();
@@ -132,7 +139,7 @@ fn random(out: &mut impl Write, state: &mut u64, weight: &Weight) -> Result<()> 
             *state ^= *state << 13;
             *state ^= *state >> 7;
             *state ^= *state << 17;
-            // A float in [1, 2) whose last bit is set: never 1.5.
+            // A float in [1, 2) whose last bit is set, so that it is never 1.5.
             let unit = f32::from_bits(0x3f80_0001 | (*state >> 41) as u32);
             let value = weight.centre + (unit - 1.5) * spread;
             block.extend_from_slice(&value.to_le_bytes());

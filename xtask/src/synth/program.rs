@@ -1,10 +1,10 @@
-//! The JSON of a program, as the schema 8.20 has it: nodes are added one by one, values and weights with them.
+//! Builds the JSON of a program (schema version 8.20) node by node, with values and weights.
 
 use std::fmt::Write;
 
 use serde_json::{Value as Json, json};
 
-/// A size: a number, or one of the two sizes that vary.
+/// A size: a number, or one of the two dynamic sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Dim {
     Int(u64),
@@ -13,7 +13,7 @@ pub enum Dim {
 }
 
 impl Dim {
-    /// Symbol, name of the value that holds it, an example.
+    /// The symbol, the name of the value that holds it, and an example.
     fn symbol(self) -> Option<(&'static str, &'static str, u64)> {
         match self {
             Dim::Int(_) => None,
@@ -31,17 +31,17 @@ pub struct Weight {
     pub is_param: bool,
     /// Its shape.
     pub sizes: Vec<u64>,
-    /// What its values lie around.
+    /// The centre of its values.
     pub centre: f32,
 }
 
 impl Weight {
-    /// Bytes of its values.
+    /// The size of its values in bytes.
     pub fn bytes(&self) -> u64 {
         4 * self.sizes.iter().product::<u64>()
     }
 
-    /// Its shape, as dimensions of values.
+    /// Its shape as dimensions.
     pub fn dims(&self) -> Vec<Dim> {
         self.sizes.iter().map(|size| Dim::Int(*size)).collect()
     }
@@ -52,7 +52,7 @@ impl Weight {
 pub struct Value {
     pub name: String,
     pub dims: Vec<Dim>,
-    /// `ScalarType` of the schema.
+    /// The schema's `ScalarType`.
     dtype: u64,
 }
 
@@ -62,7 +62,7 @@ impl Value {
     }
 }
 
-/// `size` arguments of views: -1 and other numbers beside the sizes that vary.
+/// An element of the `size` argument of a view: a number, such as -1, or a dynamic size.
 pub fn sizes(dims: &[Dim]) -> Json {
     let dim = |dim: &Dim| match (dim, dim.symbol()) {
         (Dim::Int(size), _) => json!({"as_int": size}),
@@ -97,7 +97,7 @@ pub fn tensor_meta(dtype: u64, dims: &[Dim], requires_grad: bool) -> Json {
     })
 }
 
-/// A `SymInt`: the product as sympy's srepr writes it.
+/// A `SymInt`. A product has the text of sympy's srepr.
 fn product(number: u64, symbols: &[Dim]) -> Json {
     let factors = symbols.iter().filter_map(|dim| dim.symbol());
     let hint = factors.clone().fold(number, |hint, (_, _, size)| hint * size);
@@ -117,7 +117,7 @@ fn product(number: u64, symbols: &[Dim]) -> Json {
     json!({"as_expr": {"expr_str": text, "hint": {"as_int": hint}}})
 }
 
-/// Arguments that are given by keyword.
+/// Keyword arguments.
 const KEYWORDS: &[&str] = &["device", "dtype", "is_causal", "layout", "pin_memory"];
 
 /// A program under construction.
@@ -125,9 +125,9 @@ const KEYWORDS: &[&str] = &["device", "dtype", "is_causal", "layout", "pin_memor
 pub struct Program {
     /// Parameters and buffers, in the order of their placeholders.
     pub weights: Vec<Weight>,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Path and class of the modules around the node being added, from the root.
+    /// Path and class of the modules that contain the next node, from the root.
     pub modules: Vec<(String, &'static str)>,
     names: std::collections::HashMap<String, usize>,
     node_texts: String,
@@ -144,7 +144,7 @@ impl Program {
         self.state(Weight { name, is_param: true, sizes: sizes.to_vec(), centre })
     }
 
-    /// Adds a buffer, whose values lie around one.
+    /// Adds a buffer with values around 1.
     pub fn buffer(&mut self, name: &str, sizes: &[u64]) -> Value {
         self.state(Weight {
             name: name.to_owned(),
@@ -163,7 +163,7 @@ impl Program {
         value
     }
 
-    /// Adds an input of the user's: int64.
+    /// Adds a user input of type int64.
     pub fn input(&mut self, name: &str, dims: &[Dim]) -> Value {
         let value = self.value(name.to_owned(), 5, dims.to_vec(), false);
         self.inputs.push(value.clone());
@@ -202,7 +202,7 @@ impl Program {
         value
     }
 
-    /// Adds the cast that a mixed-precision model has everywhere, to the type that `x` has, with its assertion.
+    /// Adds a cast of `x` to its own type, with its assertion, as mixed-precision models have in many places.
     pub fn same_type(&mut self, x: &Value) -> Value {
         let dtype = json!({"as_scalar_type": x.dtype});
         let cpu = json!({"as_device": {"type": "cpu", "index": null}});
@@ -262,7 +262,7 @@ impl Program {
         self.nodes += 1;
     }
 
-    /// The whole text.
+    /// The JSON text.
     pub fn json(&self) -> String {
         let leaf = json!({"type": null, "context": null, "children_spec": []});
         let args: Vec<Json> = self.inputs.iter().map(|_| leaf.clone()).collect();
