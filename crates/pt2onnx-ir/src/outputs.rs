@@ -230,10 +230,15 @@ impl Model {
             return;
         }
         let gone = self.producer(made);
-        let (prev, next) = self.place(region, self.links[copy.index()]);
+        let (prev, next) = match gone {
+            // The node that the copy was to stand for is still there, and the value may be made behind it: at the end, every value is made.
+            Some(node) if node != copy && self.contains(node) => (self[region].last, None),
+            _ => self.place(region, self.links[copy.index()]),
+        };
         self.link(region, prev, Some(copy));
         self.link(region, Some(copy), next);
         let made = self.define_by(copy, made);
+        self[made].ty = self[value].ty.clone().or(self[made].ty.take());
         if let Some(gone) = gone.filter(|n| *n != copy && !self.contains(*n)) {
             self.links[gone.index()] = Links { prev: Some(copy), next: Some(copy) };
         }
