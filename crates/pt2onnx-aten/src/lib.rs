@@ -18,7 +18,6 @@
 //! ```
 
 mod args;
-mod complex;
 mod cx;
 mod driver;
 mod error;

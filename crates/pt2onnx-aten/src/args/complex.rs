@@ -1,7 +1,7 @@
 //! Parameters that are real or complex tensors.
 
 use super::{FromArg, operand::number};
-use crate::{Cx, ParamType, TensorOrScalar, complex::Mode, math::complex::Complex};
+use crate::{Cx, ParamType, TensorOrScalar, cx::Mode, math::complex::Complex};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};

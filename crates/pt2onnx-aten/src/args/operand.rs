@@ -1,7 +1,7 @@
 //! Operands of arithmetic: tensors and numbers.
 
 use super::FromArg;
-use crate::{Cx, ParamType, TensorOrScalar, complex::Mode};
+use crate::{Cx, ParamType, TensorOrScalar, cx::Mode};
 use pt2onnx_fx::graph::{Argument, SymArg, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

@@ -1,7 +1,7 @@
 //! Parameters that are tensors and lists of tensors.
 
 use super::{FromArg, from_arg::wanted, operand::number};
-use crate::{Cx, ParamType, complex::Mode};
+use crate::{Cx, ParamType, cx::Mode};
 use pt2onnx_fx::graph::{Argument, Name};
 use pt2onnx_ir::Value;
 

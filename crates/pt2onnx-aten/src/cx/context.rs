@@ -1,10 +1,11 @@
 //! What a translation works with: the builder, the node's recorded outputs, and what the values around it became.
 
-use super::{outputs::Recorded, scope::Scope};
-use crate::{
-    LowerError, Lowered,
+use super::{
     complex::{Mode, Parts},
+    outputs::Recorded,
+    scope::Scope,
 };
+use crate::{LowerError, Lowered};
 use pt2onnx_fx::graph::{TensorMeta, ValueMeta};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;

@@ -6,8 +6,7 @@
 use super::{types::onnx_type, walk::Driver};
 use crate::{
     FromArg, LowerError, Lowered, TensorOrScalar,
-    complex::Mode,
-    cx::{Call, Outputs, Scope},
+    cx::{Call, Mode, Outputs, Scope},
 };
 use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Type, Value};

@@ -9,8 +9,7 @@ use super::{
 use crate::{
     Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
-    complex::{Mode, Parts},
-    cx::{Call, Outputs, Recorded, Scope},
+    cx::{Call, Mode, Outputs, Parts, Recorded, Scope},
     op::{AtenOp, Complexity, LowerFn},
     registry::Custom,
 };
