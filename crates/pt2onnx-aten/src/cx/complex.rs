@@ -1,32 +1,35 @@
-//! How complex tensors come to a translation: as real/imaginary pairs in a trailing dimension of 2.
+//! How lowerings get complex tensors, which are real/imaginary pairs in a last dimension of 2.
 //!
-//! Which values are complex is what the program says of their names: `view_as_real` changes a type, not a value.
+//! Whether a tensor is complex depends on the type that the program records for its name: `view_as_real` changes the type, not
+//! the value.
 
 use pt2onnx_ir::Value;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// How complex arguments come to the lowering that runs.
+/// How a lowering gets complex arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Not at all.
+    /// Complex arguments are errors.
     #[default]
     Real,
-    /// As one of their parts: 0 the real ones, 1 the imaginary ones.
+    /// It gets one part of each: 0 is the real one, 1 the imaginary one.
     Part(usize),
-    /// As [`Complex`](crate::Complex); as pairs where a plain `Value` is wanted.
+    /// It gets both parts: parameters of type [`Complex`](crate::Complex) as such, others as real/imaginary pairs.
     Complex,
 }
 
-/// The parts of pairs that were made of two parts, so that taking them apart emits nothing.
+/// Remembers of which parts real/imaginary pairs were made, so that no operators are needed to take them apart again.
 #[derive(Default)]
 pub(crate) struct Parts(RefCell<FxHashMap<Value, [Value; 2]>>);
 
 impl Parts {
+    /// The parts of which `pairs` was made.
     pub(crate) fn of(&self, pairs: Value) -> Option<[Value; 2]> {
         self.0.borrow().get(&pairs).copied()
     }
 
+    /// Remembers that `pairs` was made of `parts`.
     pub(crate) fn remember(&self, pairs: Value, parts: [Value; 2]) {
         self.0.borrow_mut().insert(pairs, parts);
     }

@@ -1,4 +1,4 @@
-//! What a translation works with.
+//! The context of a lowering.
 
 mod axes;
 mod complex;
