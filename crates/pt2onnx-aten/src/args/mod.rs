@@ -1,4 +1,4 @@
-//! From the named arguments of an FX node to the parameters of a translation: schema binding, defaults, conversion.
+//! Arguments of FX nodes as parameters of lowerings: binding by the schema, defaults, conversion.
 
 mod bind;
 mod claims;
