@@ -1,4 +1,4 @@
-//! The entry: a program in, a model out.
+//! `lower`: translates a program to a model.
 
 use super::{
     options::{Options, State},
@@ -12,16 +12,17 @@ use pt2onnx_ir::{Builder, InsertPoint, Model, schema::CANONICAL_OPSET};
 /// A translated program.
 #[derive(Debug)]
 pub struct Lowering {
-    /// The model, in the newest operator forms.
+    /// The model, in operators of the canonical opset.
     pub model: Model,
-    /// What the user should know: outputs left out, and the like.
+    /// What the user should know, such as outputs that were left out.
     pub warnings: Vec<String>,
 }
 
-/// Translates a functional program (one that `pt2onnx_fx::passes::prepare` made). `options` may be a [`State`](crate::State) alone.
+/// Translates a functional program, as `pt2onnx_fx::passes::prepare` makes it. `options` are [`Options`], or a
+/// [`State`](crate::State).
 ///
 /// # Errors
-/// Returns every node, input and output that cannot be translated.
+/// Returns an error that lists every node, input and output that cannot be translated.
 pub fn lower<'a>(
     program: &'a ExportedProgram,
     registry: &'a Registry,
