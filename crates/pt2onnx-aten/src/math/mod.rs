@@ -1,4 +1,4 @@
-//! What families of ops share: formulas and algorithms over ONNX operators.
+//! Formulas and algorithms that several families of ops use.
 
 pub(crate) mod bessel;
 pub(crate) mod coefficients;
