@@ -1,4 +1,5 @@
-//! The structs of attributes, `generated/attrs.rs`: optional ones as fields, required ones as functions that read them.
+//! Generates `generated/attrs.rs`: a struct for each operator, with optional attributes as fields and a reader function for each
+//! required attribute.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -7,20 +8,20 @@ use anyhow::{Context, Result, bail};
 
 use super::{Attribute, AttributeKind, Schema, by_letter, names, schema::literal};
 
-/// The required attributes, those that come in an order of their own first.
+/// The required attributes; `then_branch` comes before `else_branch`.
 pub fn required_attributes(schema: &Schema) -> Vec<&Attribute> {
     let mut required: Vec<_> = schema.attributes.iter().filter(|a| a.required).collect();
     required.sort_by_key(|attribute| attribute.name != "then_branch");
     required
 }
 
-/// The optional attributes that the IR can hold: it has no sparse tensors.
+/// The optional attributes, without those that hold sparse tensors, which the IR does not support.
 pub fn optional_attributes(schema: &Schema) -> Vec<&Attribute> {
     let fits = |a: &&Attribute| !a.required && a.kind != AttributeKind::SparseTensor;
     schema.attributes.iter().filter(fits).collect()
 }
 
-/// Whether the struct borrows: it has a string with a default.
+/// Whether the struct has a lifetime: strings with a default are borrowed.
 pub fn is_borrowed(schema: &Schema) -> bool {
     let borrowed = |a: &Attribute| a.kind == AttributeKind::String && a.default.is_some();
     optional_attributes(schema).into_iter().any(borrowed)
@@ -52,17 +53,17 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
 
 const SUMMARY: &str = "Attributes of each ONNX operator at its newest version, a struct for each operator.
 //!
-//! The fields are the optional attributes: builder methods take the struct, and `read` gives that of a node, with
-//! ONNX's defaults for attributes that the node does not have. Each required attribute is a function that reads it.
-//! A reader does not look at the node's operator: one struct reads operators with the same attributes.";
+//! The fields are the optional attributes. Builder methods take the struct. `read` reads it from a node, with ONNX's
+//! defaults for attributes that the node does not have. Each required attribute has a function that reads it.
+//! The readers do not check the node's operator, so one struct can read any operator with the same attributes.";
 
-/// One operator's struct, its defaults, its readers, and the list of what differs from the defaults.
+/// The struct of one operator: fields, defaults, readers, and the function that lists what differs from the defaults.
 fn attribute_struct(schema: &Schema) -> Result<String> {
     let (op, since) = (&schema.name, schema.since);
     let required = readers(schema)?;
     if optional_attributes(schema).is_empty() {
         return Ok(format!(
-            "\n/// Required attributes of ONNX `{op}` (since opset {since}); it has no optional ones.\n\
+            "\n/// Required attributes of ONNX `{op}` (since opset {since}), which has no optional ones.\n\
              #[derive(Clone, Copy, Debug, Default)]\npub struct {op};\n\nimpl {op} {{\n{required}}}\n"
         ));
     }
@@ -111,17 +112,17 @@ fn attribute_struct(schema: &Schema) -> Result<String> {
         "\n/// Attributes of ONNX `{op}` (since opset {since}).\n\
          #[derive(Clone, Debug{derive})]\npub struct {op}{lifetime} {{\n{fields}}}\n\n{implementation}\
          impl{lifetime} {op}{lifetime} {{\n\
-         /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.\n///\n\
-         /// # Errors\n/// An attribute has another type, or refers to an attribute of a function.\n\
+         /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.\n///\n\
+         /// # Errors\n/// Returns an error if an attribute has another type, or refers to an attribute of a function.\n\
          pub fn read(node: {node}) -> Result<Self, AttributeError> {{\nOk(Self {{ {reads} }})\n}}\n\n\
          {required}\
-         /// The `required` attributes, then those of these that differ from the default.\n\
+         /// Attributes of a new node: `required`, then the fields that differ from their defaults.\n\
          pub(crate) fn after<const N: usize>(self, required: [(&'static str, Attribute); N]) -> Attributes {{\n\
          let mut list = attributes(required);\n{pushes}list\n}}\n}}\n"
     ))
 }
 
-/// A function that reads it for each required attribute.
+/// The reader function of each required attribute.
 fn readers(schema: &Schema) -> Result<String> {
     let mut text = String::new();
     for attribute in required_attributes(schema) {
@@ -140,7 +141,7 @@ fn readers(schema: &Schema) -> Result<String> {
         writeln!(
             text,
             "/// Reads the required attribute `{onnx}` of a node.\n///\n/// # Errors\n\
-             /// It is missing, has another type, or refers to an attribute of a function.\n\
+             /// Returns an error if it is missing, has another type, or refers to an attribute of a function.\n\
              pub fn {}(node: &Node) -> Result<{ty}, AttributeError> {{\nnode.read_required({onnx:?})\n}}\n",
             names::variable(onnx)
         )?;
@@ -152,9 +153,9 @@ fn readers(schema: &Schema) -> Result<String> {
 struct Field {
     ty: String,
     default: String,
-    /// What the field's value is compared with.
+    /// The expression that the field is compared with.
     literal: String,
-    /// The default in words.
+    /// The default, for the doc comment.
     says: String,
 }
 

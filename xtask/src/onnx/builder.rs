@@ -1,4 +1,4 @@
-//! The builder's typed methods, `generated/builder/`.
+//! Generates `generated/builder.rs`: a typed builder method for each operator.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -31,17 +31,16 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
         modules.push((format!("builder/{letter}.rs").into(), summary, body));
     }
     let body = format!("{ROOT}\n{declarations}");
-    let summary =
-        "One builder method per ONNX operator, at its newest version, inputs before attributes.";
+    let summary = "A builder method for each ONNX operator at its newest version. Parameters are the inputs, then the attributes.";
     modules.push(("builder.rs".into(), summary.into(), body));
     Ok(modules)
 }
 
-/// What the method files share.
+/// The code that the methods share.
 const ROOT: &str = r#"
 #![expect(
     clippy::too_many_arguments,
-    reason = "the operators' own signatures"
+    reason = "operators have that many inputs and attributes"
 )]
 
 use std::array;
@@ -65,21 +64,25 @@ impl Builder<'_> {
     }
 }
 
-/// The inputs of an operator that ends in a variadic one.
+/// The inputs of an operator whose last input is variadic.
 fn with_variadic(fixed: &[Option<Value>], variadic: &[Value]) -> SmallVec<[Option<Value>; 4]> {
     let variadic = variadic.iter().copied().map(Some);
     fixed.iter().copied().chain(variadic).collect()
 }
 "#;
 
-/// How many outputs a method returns.
+/// The outputs that a method returns.
 enum Returns {
+    /// The first or only output.
     One,
+    /// All outputs, whose number is fixed.
     Fixed(usize),
+    /// As many as the caller wants.
     Asked,
 }
 
-/// The method, and where the first output is what most callers want, its `_n` form.
+/// The method of an operator. An operator with optional outputs gets two: one that returns the first output, and one with
+/// suffix `_n` that returns as many as the caller wants.
 fn method(schema: &Schema, name: &str) -> Result<String> {
     let kinds: Vec<ParamKind> = schema.outputs.iter().map(|o| o.kind).collect();
     if kinds.contains(&ParamKind::Variadic) {
@@ -160,7 +163,7 @@ fn form(schema: &Schema, name: &str, returns: Returns) -> Result<String> {
     ))
 }
 
-/// The doc comment: operator and version, inputs, outputs where there are several.
+/// The doc comment: operator and version, inputs, and outputs if there are several.
 fn docs(schema: &Schema, returns: &Returns) -> String {
     let list = |params: &[super::Param]| {
         let each = params.iter().map(|param| match param.kind {
@@ -172,7 +175,7 @@ fn docs(schema: &Schema, returns: &Returns) -> String {
     };
     let mut text = format!("/// ONNX `{}` (since opset {})", schema.name, schema.since);
     if schema.inputs.is_empty() {
-        text += ", without inputs.\n";
+        text += ". It has no inputs.\n";
     } else {
         text += &format!(".\n/// Inputs: {}.\n", list(&schema.inputs));
     }
@@ -181,13 +184,16 @@ fn docs(schema: &Schema, returns: &Returns) -> String {
         Returns::One => text += "/// Returns the first output only.\n",
         Returns::Fixed(_) => text += &format!("/// Outputs: {}.\n", list(&schema.outputs)),
         Returns::Asked => {
-            text += &format!("/// The first `outputs` of: {}.\n", list(&schema.outputs));
+            text += &format!(
+                "/// Outputs, of which the first `outputs` are returned: {}.\n",
+                list(&schema.outputs)
+            );
         }
     }
     text
 }
 
-/// Parameter type of a required attribute, and the expression that makes its `Attribute`.
+/// The parameter type of a required attribute, and the expression that converts it to an `Attribute`.
 fn argument(kind: AttributeKind, name: &str) -> Result<(&'static str, String)> {
     Ok(match kind {
         AttributeKind::Int => ("i64", format!("{name}.into()")),

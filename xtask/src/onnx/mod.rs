@@ -1,5 +1,5 @@
-//! `regen-onnx`: the operator schemas of the pinned `onnx` package, as the tables and builder
-//! methods in `pt2onnx-ir/src/generated`.
+//! `regen-onnx`: generates `pt2onnx-ir/src/generated` (operator tables, attribute structs, builder methods) from the operator
+//! schemas of the pinned `onnx` package.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ mod schema;
 
 pub use schema::dtype;
 
-/// Where the generated files live.
+/// The folder of the generated files.
 const FOLDER: &str = "crates/pt2onnx-ir/src/generated";
 
-/// What `onnx_schemas.py` prints.
+/// The output of `onnx_schemas.py`.
 #[derive(Deserialize)]
 struct Dump {
     version: String,
@@ -89,7 +89,7 @@ struct Constraint {
     types: Vec<String>,
 }
 
-/// The task.
+/// Runs the task. With `check`, nothing is written: files that differ are an error.
 pub fn regen(check: bool) -> Result<()> {
     let text = python::script(&python::interpreter()?, "onnx_schemas.py")?;
     let dump: Dump = serde_json::from_str(&text).context("reading onnx_schemas.py's output")?;
@@ -103,7 +103,8 @@ pub fn regen(check: bool) -> Result<()> {
     modules.extend(builder::modules(&newest)?);
     modules.push((
         "mod.rs".into(),
-        "Tables and builder methods made from the ONNX operator schemas.".into(),
+        "Operator tables, attribute structs and builder methods, from the ONNX operator schemas."
+            .into(),
         "\npub mod attrs;\nmod builder;\npub mod schema;\n".into(),
     ));
     for (path, summary, body) in modules {
@@ -115,7 +116,7 @@ pub fn regen(check: bool) -> Result<()> {
     publish(&files, Some(Path::new(FOLDER)), check)
 }
 
-/// Each operator that is not deprecated, at its newest version. `schemas` is sorted.
+/// The newest version of each operator that is not deprecated. `schemas` must be sorted.
 fn newest(schemas: &[Schema]) -> Vec<&Schema> {
     let last = |(i, s): (usize, &Schema)| schemas.get(i + 1).is_none_or(|n| n.name != s.name);
     schemas

@@ -1,7 +1,7 @@
-//! ONNX names as Rust names, and what the schemas do not say about them.
+//! Rust names for ONNX names, and the facts about operators that the schemas do not give.
 
-/// Operators of which pt2onnx-ir has a hand-written method that knows more (constants, identities,
-/// attributes as plain arguments); the generated one gets the suffix `_op`.
+/// Operators that have a hand-written method in pt2onnx-ir, which knows more (constants, identities, attributes as plain
+/// arguments). The generated method gets the suffix `_op`.
 const HAND_WRITTEN: &[&str] = &[
     "Add",
     "Cast",
@@ -43,7 +43,7 @@ const HAND_WRITTEN: &[&str] = &[
     "Unsqueeze",
 ];
 
-/// Integer attributes that are truth values.
+/// Integer attributes that are booleans.
 const BOOLEAN: &[&str] = &[
     "align_corners",
     "allowzero",
@@ -78,7 +78,7 @@ const BOOLEAN: &[&str] = &[
     "upper",
 ];
 
-/// Whether the integer attribute of this name is 0 or 1 for no or yes.
+/// Whether the integer attribute of this name is a boolean.
 pub fn is_boolean(attribute: &str) -> bool {
     BOOLEAN.contains(&attribute)
 }
@@ -102,10 +102,9 @@ pub fn constant(operator: &str, since: u32) -> String {
     format!("{}_{since}", snake(operator).to_uppercase())
 }
 
-/// `LayerNormalization` as `layer_normalization`, `GatherND` as `gather_nd`, `QLinearConv` as
-/// `qlinear_conv`, `InvStdDev` as `inv_std_dev`: a word starts at a capital after a small letter,
-/// and at the last capital of a run of three or more if a small letter follows. What that rule
-/// would tear apart is named here.
+/// A name in snake case: `LayerNormalization` is `layer_normalization`, `GatherND` is `gather_nd`, `QLinearConv` is
+/// `qlinear_conv`. A word starts at a capital after a small letter, and at the last of three or more capitals if a small
+/// letter follows. The function lists exceptions.
 fn snake(name: &str) -> String {
     match name {
         "IsNaN" => return "is_nan".into(),

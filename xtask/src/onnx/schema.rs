@@ -1,4 +1,4 @@
-//! The operator tables: `generated/schema.rs`, and one file per first letter below it.
+//! Generates the operator tables: `generated/schema.rs`, and a file for each first letter below it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,10 +43,10 @@ pub fn dtype(name: &str) -> Option<&'static str> {
     DTYPES.iter().find(|(onnx, _)| *onnx == name).map(|(_, variant)| *variant)
 }
 
-/// Element types that `DType` does not have: no PyTorch tensor holds them.
+/// Element types that `DType` does not have, because PyTorch does not have them.
 const OUTSIDE: &[&str] = &["float6e2m3", "float6e3m2"];
 
-/// Helpers that keep the tables short.
+/// Functions that keep the tables short.
 const HELPERS: &str = r#"
 pub const fn single(name: &'static str, ty: &'static str) -> Param {
     Param { name, ty, kind: ParamKind::Single, homogeneous: true }
@@ -114,11 +114,11 @@ pub fn modules(schemas: &[Schema]) -> Result<Vec<(PathBuf, String, String)>> {
          {HELPERS}\n{}",
         sets.items()?
     );
-    let summary = "What the operator schemas are made of: functions and sets of types.".into();
+    let summary = "Parts of the operator schemas: functions and sets of types.".into();
     modules.push(("schema/parts.rs".into(), summary, parts));
     let root = format!(
         "\nuse crate::schema::OpSchema;\n\n{declarations}mod parts;\n\n\
-         /// Every operator of the ONNX standard's default domain at every version, sorted by name and version.\n\
+         /// All versions of all operators of the default domain, sorted by name and version.\n\
          pub static SCHEMAS: &[OpSchema] = &[{list}];\n"
     );
     let summary = "The table of ONNX operator schemas.".into();
@@ -196,7 +196,7 @@ fn attribute(attribute: &Attribute) -> Result<String> {
     Ok(format!("with_default({name:?}, {kind_path}, AttributeDefault::{kind:?}({value}))"))
 }
 
-/// A default value as Rust writes it; the elements of a list with commas between.
+/// A default value in Rust syntax; the elements of a list, separated by commas.
 pub fn literal(kind: AttributeKind, value: &serde_json::Value) -> Result<String> {
     let each = |kind| -> Result<String> {
         let values = value.as_array().context("not a list")?;
@@ -215,7 +215,7 @@ pub fn literal(kind: AttributeKind, value: &serde_json::Value) -> Result<String>
     })
 }
 
-/// The distinct type sets and element type sets, as numbered constants.
+/// The distinct sets of types and of element types, as numbered constants.
 #[derive(Default)]
 struct Sets {
     types: BTreeMap<[Option<usize>; 4], usize>,
@@ -223,7 +223,7 @@ struct Sets {
 }
 
 impl Sets {
-    /// The constant of the set of these type strings.
+    /// The name of the constant for a set of type strings.
     fn constant(&mut self, types: &[String]) -> Result<String> {
         let mut members = [const { Vec::new() }; 4];
         for ty in types {
@@ -246,7 +246,7 @@ impl Sets {
         Ok(format!("TYPES_{}", self.types.entry(key).or_insert(next)))
     }
 
-    /// The constants' items.
+    /// The definitions of the constants.
     fn items(&self) -> Result<String> {
         let mut out = String::new();
         for (set, number) in sorted(&self.dtypes) {
@@ -273,7 +273,7 @@ fn sorted<K>(map: &BTreeMap<K, usize>) -> Vec<(&K, usize)> {
     entries
 }
 
-/// A type string as the position of its container among `TypeSet`'s fields, and its element type.
+/// Splits a type string: the position of its container among the fields of `TypeSet`, and its element type.
 fn split(ty: &str) -> Option<(usize, &str)> {
     let wrappers = ["tensor(", "seq(tensor(", "optional(tensor(", "optional(seq(tensor("];
     wrappers.iter().enumerate().find_map(|(i, wrapper)| {
