@@ -4,10 +4,10 @@ use crate::{ids::RegionId, schema::AttributeKind, types::Type};
 use pt2onnx_tensor::Tensor;
 use std::borrow::Cow;
 
-/// A node's attributes, in the order they were given.
+/// The attributes of a node, in order: names and values.
 pub type Attributes = Vec<(Cow<'static, str>, Attribute)>;
 
-/// An attribute's value.
+/// The value of an attribute.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are ONNX's")]
 pub enum Attribute {
@@ -23,19 +23,19 @@ pub enum Attribute {
     Tensors(Vec<Tensor>),
     Regions(Vec<RegionId>),
     Types(Vec<Type>),
-    /// Inside a function: the function's own attribute of that name.
+    /// In a function: a reference to an attribute of the function, with its name and type.
     Reference {
         name: String,
         kind: AttributeKind,
     },
     /// A string that is not UTF-8.
     Bytes(Vec<u8>),
-    /// Strings of which not all are UTF-8.
+    /// Strings, not all of which are UTF-8.
     BytesList(Vec<Vec<u8>>),
 }
 
 impl Attribute {
-    /// Its type in the schema's terms.
+    /// Its type.
     pub fn kind(&self) -> AttributeKind {
         match self {
             Attribute::Float(_) => AttributeKind::Float,
@@ -54,7 +54,7 @@ impl Attribute {
         }
     }
 
-    /// The regions it holds.
+    /// The bodies that it holds.
     pub fn regions(&self) -> &[RegionId] {
         match self {
             Attribute::Region(r) => std::slice::from_ref(r),
@@ -92,7 +92,7 @@ impl From<&[f32]> for Attribute {
     }
 }
 
-/// The attributes of an emission: pairs of name and value.
+/// Attributes from pairs of name and value.
 pub(crate) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
     given.into_iter().map(|(n, a)| (n.into(), a)).collect()
 }

@@ -7,10 +7,11 @@ use crate::{
 };
 use pt2onnx_tensor::DType;
 
-/// Checks the number of inputs and outputs, the attributes and the element types of a node against a schema.
+/// Checks a node against a schema: the number of inputs and outputs, the attributes, and the element types. Each type
+/// variable must stand for one type.
 ///
 /// # Errors
-/// The first thing that does not fit, in words.
+/// Returns a sentence about the first thing that does not fit.
 pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     inputs(node, schema)?;
     outputs(node, schema)?;
@@ -52,7 +53,7 @@ fn attributes(node: &Node, schema: &OpSchema) -> Result<(), String> {
         };
         let (wanted, given) = (formal.kind, value.kind());
         if wanted != given {
-            return Err(format!("attribute {name} of {op} is {wanted:?}, given is {given:?}"));
+            return Err(format!("attribute {name} of {op} must be {wanted:?}, but is {given:?}"));
         }
     }
     let mut required = schema.attributes.iter().filter(|a| a.required);
@@ -80,7 +81,7 @@ fn types(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
         match bound.iter().find(|(name, _)| *name == formal.ty) {
             Some((_, other)) if *other != dtype => {
                 return Err(format!(
-                    "{} of {} is {dtype}, where {other} is wanted",
+                    "{} of {} is {dtype}, but must be {other}",
                     formal.name, node.op
                 ));
             }
@@ -91,8 +92,8 @@ fn types(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     Ok(())
 }
 
-/// The element type that a type variable stands for at this input or output; `None` if no variable does, or the type is
-/// not known.
+/// The element type that the type variable of an input or output stands for; `None` if the formal type is not a variable,
+/// or the type of the value is not known.
 fn allowed(
     model: &Model,
     value: Value,
@@ -113,7 +114,7 @@ fn allowed(
     let dtype = tensor.dtype;
     match set {
         None if formal.ty != format!("tensor({})", onnx_name(dtype)) => {
-            Err(format!("{} of {op} is {}, given is {dtype}", formal.name, formal.ty))
+            Err(format!("{} of {op} must be {}, but is {dtype}", formal.name, formal.ty))
         }
         None => Ok(None),
         Some(set) if !set.has_tensor(dtype) => refused(&dtype),

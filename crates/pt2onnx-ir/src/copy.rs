@@ -1,10 +1,10 @@
-//! Functions of one model in another.
+//! Copies functions from one model to another.
 
 use crate::{Attribute, Def, Function, InsertPoint, Model, RegionId, Type, Value, is_unknown};
 use rustc_hash::FxHashMap;
 
 impl Model {
-    /// Copies a function of another model, and those that it calls. What is here already is not copied again.
+    /// Copies a function of another model, and the functions that it calls, unless this model has them already.
     pub fn copy_function(&mut self, from: &Model, function: &Function) {
         let mut todo = vec![function];
         while let Some(function) = todo.pop() {
@@ -80,7 +80,7 @@ impl Copy<'_> {
         self.values.insert(old, new);
     }
 
-    /// Unknown dimensions stay equal to no other.
+    /// Replaces unknown dimensions by new ones of this model, which are equal to no other.
     fn ty(&mut self, ty: Type) -> Type {
         match ty {
             Type::Tensor(mut t) => {
@@ -99,7 +99,7 @@ impl Copy<'_> {
         if let Some(&known) = self.values.get(&value) {
             return known;
         }
-        // Only constants have no place.
+        // Nodes and inputs were copied before their uses, so this is a constant.
         let copy = match self.from[value].def() {
             Def::Constant(tensor) => self.to.add_constant(tensor.clone()),
             Def::Node(..) | Def::Input(..) => return value,

@@ -1,9 +1,9 @@
-//! What messages say of nodes.
+//! How messages name nodes.
 
 use crate::{ids::NodeId, model::Model};
 
 impl Model {
-    /// A node for messages: its operator, and the source node and line it comes from.
+    /// A node in messages: its operator, and its origin (op, source node and source line) or else its name.
     pub fn describe(&self, node: NodeId) -> String {
         let node = &self[node];
         let origin = node.origins.first().map(|o| &self[*o]);

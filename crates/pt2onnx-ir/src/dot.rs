@@ -1,4 +1,4 @@
-//! Drawings of models.
+//! Draws models.
 
 use crate::{
     ids::{NodeId, RegionId, Value},
@@ -10,9 +10,8 @@ use petgraph::{
 };
 use rustc_hash::FxHashMap;
 
-/// Draws a model in the DOT language of Graphviz: nodes of the main graph and its bodies, inputs and outputs. Edges are
-/// values, with their types; an edge without a label is from a body to the node that it belongs to. Constants are left
-/// out.
+/// Draws a model in the DOT language of Graphviz: the nodes, inputs and outputs of the main graph and its bodies. An edge is
+/// a value, with its type. An edge without a label leads from a body to its node. Constants are not drawn.
 ///
 /// ```
 /// use pt2onnx_ir::{Model, dot};
@@ -35,7 +34,7 @@ pub fn dot(model: &Model) -> String {
 struct Drawing<'m> {
     model: &'m Model,
     graph: DiGraph<String, String>,
-    /// What makes each value.
+    /// The node or input that makes each value.
     makers: FxHashMap<Value, NodeIndex>,
 }
 

@@ -1,28 +1,28 @@
-//! Model-local functions.
+//! Functions of a model.
 
 use crate::{Attributes, Metadata, Node, RegionId};
 use indexmap::IndexMap;
 
-/// A model-local function: a body that nodes of its domain and name call.
+/// A function of a model (ONNX: model-local function). Nodes of its domain, name and overload call it.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Domain of the nodes that call it.
     pub domain: String,
     /// Operator type of the nodes that call it.
     pub name: String,
-    /// Distinguishes functions of one domain and name; mostly empty.
+    /// Distinguishes functions with the same domain and name; mostly empty.
     pub overload: String,
     /// Names of the attributes that its body may refer to.
     pub attributes: Vec<String>,
-    /// More attributes, with the values that hold if a call does not give them.
+    /// More attributes, with the values for calls that do not give them.
     pub defaults: Attributes,
-    /// Opsets that the body is written for, by domain. If empty, those of the model.
+    /// Versions of the domains that the body uses. If empty, those of the model.
     pub imports: IndexMap<String, u32>,
     /// Documentation.
     pub doc_string: Option<String>,
-    /// `metadata_props` of it.
+    /// Its `metadata_props`.
     pub metadata: Metadata,
-    /// Its body; inputs and outputs are the function's.
+    /// Its body. The inputs and outputs of the body are those of the function.
     pub body: RegionId,
 }
 
@@ -47,7 +47,7 @@ impl Function {
         (&*node.domain, &*node.op, &*node.overload) == (&self.domain, &self.name, &self.overload)
     }
 
-    /// Whether the same nodes call both.
+    /// Whether both have the same domain, name and overload.
     pub fn is_same_as(&self, other: &Function) -> bool {
         let name = |f: &Function| [f.domain.clone(), f.name.clone(), f.overload.clone()];
         name(self) == name(other)

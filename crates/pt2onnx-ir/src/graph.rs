@@ -1,4 +1,4 @@
-//! A region as a graph of petgraph: its visit traits, so that petgraph's algorithms work on models.
+//! A region as a graph of petgraph. It implements petgraph's visit traits, so petgraph's algorithms work on models.
 
 use crate::{
     ids::{NodeId, RegionId, Value},
@@ -15,8 +15,8 @@ use petgraph::{
 };
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// The nodes of a region, with an edge from each node to each that uses a value it makes, as they are when the graph is
-/// made. A body is part of its node: what the body uses, the node uses.
+/// A region as a graph of petgraph: its nodes, with an edge from each node to every node that uses one of its outputs. A
+/// node also uses what its bodies use. Later changes of the model do not change the graph.
 ///
 /// ```
 /// use petgraph::algo::toposort;
@@ -59,7 +59,7 @@ impl Graph {
 }
 
 impl Model {
-    /// The values that a node uses, its bodies' nodes and outputs too.
+    /// The outputs of nodes that a node or its bodies use.
     pub(crate) fn values_used(&self, node: NodeId) -> Vec<Value> {
         let mut used: Vec<Value> = self[node].inputs().iter().flatten().copied().collect();
         let mut todo: Vec<RegionId> = self[node].regions().collect();
@@ -114,7 +114,7 @@ impl NodeCount for Graph {
     }
 }
 
-/// By place in the arena.
+/// The index of a node is its position in the arena.
 impl NodeIndexable for Graph {
     fn node_bound(&self) -> usize {
         self.nodes.keys().map(|node| node.index() + 1).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Ids: what the values, nodes, regions and origins of a model are named by.
+//! Ids of the values, nodes, regions and origins of a model.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,7 @@ macro_rules! id {
         pub struct $name(NonZeroU32);
 
         impl $name {
-            /// Position in the arena: ids count up from 0 in the order of creation.
+            /// Position in the arena. Positions count up from 0 in the order of creation.
             pub fn index(self) -> usize {
                 self.0.get() as usize - 1
             }
@@ -35,7 +35,7 @@ id!(
     RegionId
 );
 id!(
-    /// Where in the source program a node comes from.
+    /// An origin: a node of the source program.
     OriginId
 );
 

@@ -1,11 +1,11 @@
-//! The version of the file format: the one set, else the lowest that opset and features need.
+//! The IR version: the version of the file format.
 
 use crate::{Attribute, Model, Type};
 use pt2onnx_tensor::DType;
 
 impl Model {
-    /// The IR version to write: the one set, else the lowest that the opset came with (onnx's `helper.OP_SET_ID_VERSION_MAP`) and
-    /// that has what the model uses.
+    /// The IR version to write: the field `ir_version` if it is set, else the lowest that supports the
+    /// opset (as in `onnx.helper.OP_SET_ID_VERSION_MAP`) and everything in the model.
     pub fn ir_version(&self) -> u32 {
         let came_with = match self.opset {
             ..=8 => 3,
@@ -25,8 +25,8 @@ impl Model {
         self.ir_version.unwrap_or(used.map_or(came_with, |(version, _)| version.max(came_with)))
     }
 
-    /// The lowest IR version that has all that the model uses, and what of it is the newest; `None` where the oldest has it all.
-    /// Metadata of nodes and values, which came with version 10, is not counted: older readers skip it.
+    /// The lowest IR version that supports everything in the model, and the feature that needs it; `None` if every version does.
+    /// Metadata of nodes and values came with version 10, but does not count: older readers skip it.
     pub fn ir_version_used(&self) -> Option<(u32, String)> {
         let overloads = self.functions.iter().any(|f| !f.overload.is_empty());
         let defaults = self.functions.iter().any(|f| !f.defaults.is_empty());
@@ -50,7 +50,7 @@ impl Model {
     }
 }
 
-/// The IR version that a type came with, where that is not the first.
+/// The first IR version with this type, and its name in messages; `None` if every version has it.
 fn came(ty: &Type) -> Option<(u32, String)> {
     match ty {
         Type::Tensor(t) | Type::Sparse(t) => of_elements(t.dtype),

@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Graph`] shows a region to petgraph's algorithms; [`dot`] draws a model.
+//! [`Graph`] shows a region to petgraph's algorithms; [`dot()`] draws a model.
 
 #![deny(missing_debug_implementations)]
 

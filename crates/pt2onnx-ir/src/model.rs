@@ -1,4 +1,4 @@
-//! The arena: nodes, values and regions of a model, and the only ways to change them.
+//! The arena of a model: its nodes, values and regions, and the methods that change them.
 //!
 //! Ids are never reused; an erased node leaves its slot empty. The nodes of a region form a linked list, so that
 //! inserting and erasing take constant time. Constants (weights too) belong to no region: any region can use them.
@@ -28,20 +28,20 @@ pub(crate) struct Links {
     pub next: Option<NodeId>,
 }
 
-/// A model: the arena, and what the file says besides the graph.
+/// An ONNX model: the arena of its graphs, and the header of the file.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Opset of ONNX's own operators that the graph is written for; 0 if it imports none.
+    /// Opset of the default domain; 0 if the model does not import it.
     pub opset: u32,
-    /// Opsets of other domains in use.
+    /// Versions of the other domains that the model imports.
     pub imports: IndexMap<String, u32>,
-    /// IR version to write; the lowest that opset and features need, unless set.
+    /// IR version to write. If `None`, the lowest that fits the opset and the features in use ([`Model::ir_version()`]).
     pub ir_version: Option<u32>,
     /// Name of the main graph.
     pub name: String,
-    /// The program that made the model; pt2onnx unless set.
+    /// The program that made the model; `None` means pt2onnx.
     pub producer: Option<String>,
-    /// Version of the producer that is set.
+    /// Version of that program, if `producer` is set.
     pub producer_version: Option<String>,
     /// Namespace of the model, as a reversed DNS name.
     pub domain: Option<String>,
@@ -49,7 +49,7 @@ pub struct Model {
     pub model_version: Option<i64>,
     /// Documentation.
     pub doc_string: Option<String>,
-    /// Whether the source lines of a node's origins are written to its `doc_string`.
+    /// Whether the source lines of a node's origins are written into its `doc_string`.
     pub source_lines: bool,
     /// `metadata_props` of the model.
     pub metadata: Metadata,
@@ -59,7 +59,7 @@ pub struct Model {
     pub functions: Vec<Function>,
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) links: Vec<Links>,
-    /// Of each node its operator, hashed; `None` for erased nodes and for planned copies.
+    /// The hashed operator of each node; `None` for erased nodes and for planned copies.
     pub(crate) tags: Vec<Option<OpTag>>,
     pub(crate) values: Vec<ValueData>,
     pub(crate) regions: Vec<Region>,
@@ -68,7 +68,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// An empty model; its main graph is [`Model::MAIN`].
+    /// An empty model. Its main graph is [`Model::MAIN`].
     pub fn new(opset: u32) -> Self {
         Self {
             opset,
@@ -97,7 +97,7 @@ impl Model {
     /// The main graph.
     pub const MAIN: RegionId = RegionId::MAIN;
 
-    /// Reserves memory for so many more nodes, with an output and an origin each.
+    /// Reserves memory for more nodes, each with an output and an origin.
     pub fn reserve(&mut self, nodes: usize) {
         self.nodes.reserve(nodes);
         self.links.reserve(nodes);
@@ -106,7 +106,7 @@ impl Model {
         self.origins.reserve(nodes);
     }
 
-    /// Adds an empty region. It becomes a body when an attribute or a function refers to it.
+    /// Adds an empty region, for an attribute or a function to refer to.
     pub fn add_region(&mut self) -> RegionId {
         self.regions.push(Region::default());
         RegionId::new(self.regions.len() - 1)
@@ -118,7 +118,7 @@ impl Model {
         unknown_symbol(self.unknown_dims)
     }
 
-    /// Registers where nodes come from.
+    /// Adds an origin, for nodes to refer to.
     pub fn add_origin(&mut self, origin: Origin) -> OriginId {
         self.origins.push(origin);
         OriginId::new(self.origins.len() - 1)
@@ -145,15 +145,15 @@ impl Model {
         value
     }
 
-    /// A new constant. It is written when something uses it.
+    /// Adds a constant. It is written if something uses it.
     pub fn add_constant(&mut self, tensor: Tensor) -> Value {
         let shape: Vec<Expr> = tensor.shape().iter().map(|&s| Expr::int(s as i64)).collect();
         let ty = Type::tensor(tensor.dtype(), shape);
         self.add_value(Def::Constant(tensor), Some(ty))
     }
 
-    /// Replaces the contents of a constant by others of the same element type and sizes. Returns whether it did: false if
-    /// the value is no constant, or has another type.
+    /// Replaces the tensor of a constant. Returns false, and changes nothing, if the value is not a constant or the element
+    /// type or sizes differ.
     pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {
         match &mut self.values[value.index()].def {
             Def::Constant(old)
@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// A new node with `outputs` new values of unknown type.
+    /// Adds a node of the default domain with `outputs` new values of unknown type.
     pub fn add_node(
         &mut self,
         at: InsertPoint,
@@ -258,7 +258,7 @@ impl Model {
         }
     }
 
-    /// Removes a node and the regions it owns. Returns whether it did: a node whose outputs are used stays.
+    /// Removes a node and its bodies. Returns false, and changes nothing, if an output of the node is used.
     pub fn erase(&mut self, node: NodeId) -> bool {
         if !self.is_unused(node) {
             return false;
@@ -296,13 +296,13 @@ impl Model {
         self.tags.get(node.index()).is_some_and(Option::is_some)
     }
 
-    /// Whether a node exists and may be one of these operators. The answer is fast and may be wrong with yes, not with no.
+    /// Whether a node exists and may have one of these operators. Fast, but not exact: true can be wrong, false cannot.
     pub fn may_be(&self, node: NodeId, ops: OpSet) -> bool {
         let tag = self.tags.get(node.index()).copied().flatten();
         tag.is_some_and(|tag| ops.contains(tag))
     }
 
-    /// Adds the origins of `from` to those of `to`, which now does what `from` did.
+    /// Adds the origins of `from` to those of `to`, for a node `to` that replaces `from`.
     pub fn merge_origins(&mut self, to: NodeId, from: NodeId) {
         for origin in self[from].origins.clone() {
             if !self[to].origins.contains(&origin) {
@@ -343,7 +343,7 @@ impl std::ops::IndexMut<RegionId> for Model {
     }
 }
 
-/// Indexing an erased node is a bug of the caller, as indexing out of a `Vec`'s bounds is.
+/// Panics for an erased node, as `Vec` does for an index out of bounds. [`Model::contains`] tells whether a node is erased.
 impl std::ops::Index<NodeId> for Model {
     type Output = Node;
     #[expect(clippy::expect_used, reason = "same contract as Vec's index")]

@@ -1,16 +1,17 @@
-//! Names: what has none gets one, and no name stands twice.
+//! Names of values and nodes: gives missing ones, and changes those that clash.
 
 use crate::{Model, Name, Value, value::Def};
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use smol_str::format_smolstr;
 
-/// Names that are given: in order, as those asked for next are mostly near those asked for last.
+/// Names in use. The set keeps their order, because lookups mostly follow it.
 pub(crate) type Taken = IndexSet<Name, FxBuildHasher>;
 
 impl Model {
-    /// Renames what would clash, and names everything that is used and has no name. Inputs and outputs of the main
-    /// graph keep theirs first, then constants, then the others in the order they were made. Functions have names of their own.
+    /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique name. If names clash,
+    /// inputs and outputs of the main graph keep theirs first, then constants, then other values in the order of their
+    /// numbers. Each function has its own scope of names.
     pub fn assign_names(&mut self) {
         self.finish_all_outputs();
         let scopes = self.scopes();
@@ -82,7 +83,7 @@ impl Model {
 }
 
 impl Model {
-    /// For each value whose names it must not share: 0 for the graph and its bodies, and constants; n + 1 for function n.
+    /// The scope of each value's name: 0 for the main graph, its bodies and constants, n + 1 for function n.
     pub(crate) fn scopes(&self) -> Vec<usize> {
         let mut scopes = vec![0; self.values().count()];
         for (i, function) in self.functions.iter().enumerate() {
@@ -97,7 +98,7 @@ impl Model {
     }
 }
 
-/// Another name for what has this one, where that is taken.
+/// Takes a name; if it is taken already, takes and returns another one.
 fn another(name: &Name, taken: &mut Taken) -> Option<Name> {
     if taken.insert(name.clone()) {
         return None;
@@ -112,7 +113,7 @@ fn another(name: &Name, taken: &mut Taken) -> Option<Name> {
     }
 }
 
-/// A name that is taken nowhere. It need not be noted: the next has another number.
+/// A name that is not taken. It is not added to `taken`: the next one has another number.
 fn fresh(prefix: &str, counter: &mut usize, taken: &[Taken]) -> Name {
     loop {
         let candidate = format_smolstr!("{prefix}_{counter}");

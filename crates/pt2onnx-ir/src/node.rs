@@ -14,13 +14,13 @@ pub struct Node {
     pub(crate) op: Cow<'static, str>,
     /// Domain; empty for ONNX's own operators.
     pub domain: Cow<'static, str>,
-    /// The overload of the function that it calls; mostly empty.
+    /// Overload of the function that it calls; mostly empty.
     pub overload: Cow<'static, str>,
     /// Attributes. Regions in them belong to this node.
     pub attributes: Attributes,
     /// Its name, if it has one.
     pub name: Option<Name>,
-    /// The source nodes that it was made from. A fused node has several; the first is the one whose result it makes.
+    /// The source nodes that it was made from. A fused node has several; the first is the one with the same result.
     pub origins: SmallVec<[OriginId; 1]>,
     pub(crate) inputs: SmallVec<[Option<Value>; 4]>,
     pub(crate) outputs: SmallVec<[Value; 2]>,
@@ -33,7 +33,7 @@ impl Node {
         &self.op
     }
 
-    /// Inputs in order; `None` where an optional one is left out.
+    /// Inputs in order; `None` for an optional input that is left out.
     pub fn inputs(&self) -> &[Option<Value>] {
         &self.inputs
     }
@@ -53,7 +53,7 @@ impl Node {
         self.region
     }
 
-    /// Whether it is ONNX's own operator `op`.
+    /// Whether it is the operator `op` of the default domain.
     pub fn is(&self, op: &str) -> bool {
         self.domain.is_empty() && self.op == op
     }

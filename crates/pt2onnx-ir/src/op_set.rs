@@ -1,9 +1,9 @@
-//! Sets of operator types, for walks over all nodes that look for a few of them.
+//! Sets of operator types, for passes that look for a few operators among all nodes.
 
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// What a model notes of a node's operator type apart from the node, so that who looks for others does not touch it.
+/// A hash of a node's operator type. Models store it apart from the nodes, so that a search does not read the nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpTag(u8);
 
@@ -15,7 +15,7 @@ impl OpTag {
     }
 }
 
-/// Some operator types.
+/// A set of operator types. It is not exact: it may contain other operators, too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpSet([u128; 2]);
 

@@ -1,4 +1,4 @@
-//! Names, metadata, and where nodes come from in the source program.
+//! Names, metadata, and the origins of nodes in the source program.
 
 use smol_str::SmolStr;
 use std::{borrow::Cow, sync::Arc};
@@ -6,10 +6,10 @@ use std::{borrow::Cow, sync::Arc};
 /// Name of a value, node or body. Cheap to clone.
 pub type Name = SmolStr;
 
-/// Keys and values that are written as `metadata_props`.
+/// Keys and values of `metadata_props`.
 pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
 
-/// What in the source program nodes were made from.
+/// A node of the source program that nodes of the model were made from.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Name of the source node.
@@ -18,8 +18,8 @@ pub struct Origin {
     pub op: Arc<str>,
     /// The user's source line, as `file.py:12`.
     pub location: Option<Arc<str>>,
-    /// Its documentation, if it was a node of an ONNX file.
+    /// Its documentation, if the source program is an ONNX file.
     pub doc_string: Option<Arc<str>>,
-    /// Metadata for every node made from it.
+    /// Metadata for every node that was made from it.
     pub metadata: Metadata,
 }

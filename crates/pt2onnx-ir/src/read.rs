@@ -1,4 +1,4 @@
-//! Attributes of nodes, read as Rust types and set.
+//! Reads attributes of nodes as Rust types, and sets them.
 
 use crate::{attribute::Attribute, ids::RegionId, node::Node, schema::AttributeKind, types::Type};
 use pt2onnx_tensor::Tensor;
@@ -16,21 +16,21 @@ pub enum AttributeError {
         /// Name of the attribute.
         name: &'static str,
     },
-    /// An attribute has another type than the operator's schema says.
-    #[error("attribute {name} of {op} is {expected:?}, given is {given:?}")]
+    /// An attribute has another type than its reader expects.
+    #[error("attribute {name} of {op} must be {expected:?}, but is {given:?}")]
     Mistyped {
         /// Operator of the node.
         op: String,
         /// Name of the attribute.
         name: &'static str,
-        /// The type wanted.
+        /// The type that it must have.
         expected: AttributeKind,
         /// The type that it has.
         given: AttributeKind,
     },
-    /// An attribute in a function refers to an attribute of the function: each call gives it another value.
+    /// An attribute in a function refers to an attribute of the function, so each call has another value.
     #[error(
-        "attribute {name} of {op} is the function's attribute {of}: its value is not known here"
+        "attribute {name} of {op} refers to attribute {of} of the function, so each call has another value"
     )]
     Reference {
         /// Operator of the node.
@@ -50,12 +50,12 @@ pub enum AttributeError {
     },
 }
 
-/// A Rust type that attributes are read as, by [`Node::read`].
+/// A Rust type that [`Node::read`] can read attributes as.
 pub trait FromAttribute<'a>: Sized {
-    /// The type that the attribute must have.
+    /// The type of attribute that is read.
     const KIND: AttributeKind;
 
-    /// The value, if the attribute holds one of that type.
+    /// The value of an attribute; `None` if it has another type.
     fn from_attribute(attribute: &'a Attribute) -> Option<Self>;
 }
 
@@ -112,11 +112,12 @@ impl FromAttribute<'_> for Type {
 }
 
 impl Node {
-    /// Reads the attribute of that name; `None` if the node does not have it. An integer is read as `i64`, or as
-    /// `bool` (not 0), a string as `&str`. [`attrs`](crate::attrs) reads all attributes of an ONNX operator.
+    /// Reads the attribute of that name; `None` if the node does not have it. An integer can be read as `i64`, or as `bool`
+    /// (true if not 0). [`attrs`](crate::attrs) reads all attributes of an ONNX operator.
     ///
     /// # Errors
-    /// It has another type, refers to an attribute of a function, or is a string that is not UTF-8.
+    /// Returns an error if the attribute has another type, refers to an attribute of a function, or is a string that is not
+    /// UTF-8.
     pub fn read<'a, T: FromAttribute<'a>>(
         &'a self,
         name: &'static str,
@@ -137,10 +138,10 @@ impl Node {
         })
     }
 
-    /// Reads the attribute of that name, which the node must have.
+    /// Reads a required attribute.
     ///
     /// # Errors
-    /// As [`Node::read`]; also if the node does not have it.
+    /// As [`Node::read`]. Also returns an error if the node does not have the attribute.
     pub fn read_required<'a, T: FromAttribute<'a>>(
         &'a self,
         name: &'static str,
@@ -148,7 +149,7 @@ impl Node {
         self.read(name)?.ok_or_else(|| AttributeError::Missing { op: self.op().to_owned(), name })
     }
 
-    /// Gives an attribute a value: in its place if the node has it, else behind the others.
+    /// Sets an attribute. A new one is added after the others.
     pub fn set_attribute(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -161,7 +162,7 @@ impl Node {
         }
     }
 
-    /// Removes an attribute; returns its value.
+    /// Removes an attribute and returns its value; `None` if the node does not have it.
     pub fn remove_attribute(&mut self, name: &str) -> Option<Attribute> {
         let at = self.attributes.iter().position(|(n, _)| n == name)?;
         Some(self.attributes.remove(at).1)

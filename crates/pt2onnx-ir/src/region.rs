@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// An ordered list of nodes with inputs and outputs.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// Name of a body; the writer makes one if there is none. The name of the main graph is
+    /// Name of a body; if `None`, the writer makes one. The name of the main graph is
     /// [`Model::name`](crate::Model::name).
     pub name: Option<Name>,
     /// Documentation.
@@ -40,16 +40,17 @@ impl Region {
     }
 }
 
-/// An output slot of a region: any value may stand in it, several slots may hold one value.
+/// An output slot of a region. It may hold any value, and several slots may hold the same value.
 ///
-/// ONNX wants more: each output is a value of its own that a node of the region makes.
-/// [`Model::assign_names`](crate::Model::assign_names) inserts an `Identity` for each slot whose value is none.
+/// ONNX demands more: each output is a value of its own, made by a node of the region.
+/// [`Model::assign_names`](crate::Model::assign_names) inserts an `Identity` where this is not so.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Name of the output; `None` if it is the value's own name.
     pub name: Option<Name>,
     pub(crate) value: Value,
-    /// An `Identity`, not in the region yet, that gives the output if the value cannot be the output itself.
+    /// A planned copy: an `Identity` that is not linked into the region yet. It makes the output if the value in the slot
+    /// cannot be the output itself.
     pub(crate) copy: Option<NodeId>,
 }
 
@@ -59,8 +60,8 @@ impl Output {
         self.value
     }
 
-    /// Whether the value can be written as the output; if not, [`Model::finish_outputs`](crate::Model::finish_outputs)
-    /// is still to be called.
+    /// Whether the value can be written as the output. If not, [`Model::finish_outputs`](crate::Model::finish_outputs) must
+    /// be called first.
     pub fn is_finished(&self) -> bool {
         self.name.is_none() && self.copy.is_none()
     }

@@ -1,4 +1,4 @@
-//! Types of values: element type and symbolic shape.
+//! Types of values: element types and symbolic shapes.
 
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -20,7 +20,7 @@ pub enum Type {
     Map(DType, Box<Type>),
     /// A sparse tensor, with the sizes of the dense one.
     Sparse(TensorType),
-    /// A type that only its domain knows, by its name there.
+    /// An opaque type: its domain, and its name there.
     Opaque(Box<(String, String)>),
 }
 
@@ -29,7 +29,7 @@ pub enum Type {
 pub struct TensorType {
     /// Element type.
     pub dtype: DType,
-    /// Sizes; `None` where not even the rank is known.
+    /// Sizes; `None` if the rank is not known.
     pub shape: Option<Shape>,
 }
 
@@ -39,7 +39,7 @@ impl Type {
         Type::Tensor(TensorType { dtype, shape: Some(shape.into()) })
     }
 
-    /// The tensor type, if it is one.
+    /// The type of a tensor; `None` for other types.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         match self {
             Type::Tensor(t) => Some(t),
@@ -48,7 +48,7 @@ impl Type {
     }
 }
 
-/// Whether nothing is known of a dimension: its symbol is one that no program can spell.
+/// Whether a dimension is unknown: a symbol that no program can have.
 pub fn is_unknown(dim: &Expr) -> bool {
     dim.as_symbol().is_some_and(|s| s.starts_with('?'))
 }
@@ -58,7 +58,7 @@ pub(crate) fn unknown_symbol(number: usize) -> Expr {
     Expr::symbol(&format!("?{number}"))
 }
 
-/// ONNX's spelling of an element type in text: `float`, `double`, `int64`.
+/// The name of an element type in ONNX text: `float`, `double`, `int64`.
 pub(crate) fn onnx_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "float",
@@ -74,7 +74,7 @@ pub(crate) fn onnx_name(dtype: DType) -> &'static str {
     }
 }
 
-/// The element type of that ONNX spelling; the inverse of [`onnx_name`].
+/// The element type with that name in ONNX text; the inverse of [`onnx_name`].
 pub(crate) fn from_onnx_name(name: &str) -> Option<DType> {
     DType::ALL.iter().copied().find(|&d| onnx_name(d) == name)
 }
@@ -92,7 +92,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// As ONNX text: `float[N,8]`, `float[]` where the rank is unknown, `float` for 0-d.
+/// As ONNX text: `float[N,8]`, `float[]` if the rank is unknown, `float` if the tensor is 0-d.
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(onnx_name(self.dtype))?;

@@ -1,4 +1,4 @@
-//! Where a value is used: mostly in one place or two, a shared constant in thousands.
+//! The uses of a value. Most values have one or two, a shared constant may have thousands.
 
 use crate::ids::{NodeId, RegionId};
 use rustc_hash::FxHashMap;
@@ -7,20 +7,20 @@ use smallvec::SmallVec;
 /// A place where a value is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Use {
-    /// As that input of a node.
+    /// An input of a node, and its position.
     Input(NodeId, u32),
-    /// As that output of a region.
+    /// An output slot of a region, and its position.
     Output(RegionId, u32),
 }
 
-/// As many as are looked through one by one.
+/// Up to this number, uses are searched one by one.
 const FEW: usize = 8;
 
-/// The uses of a value, each once.
+/// The set of uses of a value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Uses {
     list: SmallVec<[Use; 2]>,
-    /// Where in the list each is, once they are more than a few.
+    /// The position of each use in the list, if there are more than [`FEW`].
     places: Option<Box<FxHashMap<Use, usize>>>,
 }
 
@@ -43,7 +43,7 @@ impl Uses {
         }
     }
 
-    /// The last takes the place of the one that goes.
+    /// Removes a use; the last use moves to its position.
     pub(crate) fn remove(&mut self, at: Use) {
         let Some(i) = self.place(at) else {
             return;

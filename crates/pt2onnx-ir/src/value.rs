@@ -12,27 +12,27 @@ use std::sync::Arc;
 /// What defines a value.
 #[derive(Clone, Debug)]
 pub enum Def {
-    /// Output `1` of a node.
+    /// An output of a node, and its position.
     Node(NodeId, u32),
-    /// Input `1` of a region.
+    /// An input of a region, and its position.
     Input(RegionId, u32),
-    /// A known tensor: an initialiser when written.
+    /// A constant tensor. It is written as an initialiser.
     Constant(Tensor),
 }
 
-/// What is known of a value.
+/// A value: its name, type, definition and uses.
 #[derive(Clone, Debug)]
 pub struct ValueData {
-    /// Its name. [`Model::assign_names`](crate::Model::assign_names) gives one to each value without. The empty name is
-    /// that of a node's output which nothing uses and which is left out of the file.
+    /// Its name. [`Model::assign_names`](crate::Model::assign_names) names values that have none. The empty name marks an
+    /// output of a node that is not used and not written.
     pub name: Option<Name>,
     /// Its type, if known.
     pub ty: Option<Type>,
-    /// For `metadata_props` of inputs, outputs and initialisers.
+    /// `metadata_props`, which are written for inputs, outputs and initialisers.
     pub metadata: Metadata,
-    /// Documentation of an input, output or initialiser.
+    /// Documentation, which is written for inputs, outputs and initialisers.
     pub doc_string: Option<Arc<str>>,
-    /// For an input of the main graph: its value if the caller gives none.
+    /// The default of an input of the main graph.
     pub default: Option<Box<Tensor>>,
     pub(crate) def: Def,
     pub(crate) uses: Uses,
@@ -49,7 +49,7 @@ impl ValueData {
         self.uses.as_slice().iter().copied()
     }
 
-    /// Whether its node leaves this output out. Some operators compute something else if all outputs are wanted.
+    /// Whether the output is left out of its node. Some operators compute something else if an output is there.
     pub fn is_left_out(&self) -> bool {
         self.uses().len() == 0 && self.name.as_deref() == Some("")
     }

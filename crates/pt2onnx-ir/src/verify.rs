@@ -18,7 +18,7 @@ pub struct VerifyError {
 /// - Names of values are unique within the main graph with its bodies, and within each function. Unused inputs of bodies
 ///   count, too.
 /// - Names of nodes are unique.
-/// - Every node of the default domain fits the schema of its operator ([`conforms`]) at the opset of the model or
+/// - Every node of the default domain fits the schema of its operator ([`conforms()`]) at the opset of the model or
 ///   function.
 /// - Every other domain in use is imported, or the node calls a function of the model.
 /// - Inputs and outputs of the main graph have types; outputs have unique names.

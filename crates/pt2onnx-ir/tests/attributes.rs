@@ -31,20 +31,20 @@ fn given_attributes_and_defaults() {
 #[test]
 fn what_cannot_be_read() {
     for (node, error) in [
-        ("Concat <axis: ints = [1]>", "attribute axis of Concat is Int, given is Ints"),
+        ("Concat <axis: ints = [1]>", "attribute axis of Concat must be Int, but is Ints"),
         (
             "Concat <axis: int = @a>",
-            "attribute axis of Concat is the function's attribute a: its value is not known here",
+            "attribute axis of Concat refers to attribute a of the function, so each call has another value",
         ),
         ("Concat", "Concat needs the attribute axis"),
     ] {
         assert_eq!(read(node, attrs::Concat::axis).unwrap_err().to_string(), error);
     }
     for (node, error) in [
-        ("Elu <alpha: int = 1>", "attribute alpha of Elu is Float, given is Int"),
+        ("Elu <alpha: int = 1>", "attribute alpha of Elu must be Float, but is Int"),
         (
             "Elu <alpha: float = @a>",
-            "attribute alpha of Elu is the function's attribute a: its value is not known here",
+            "attribute alpha of Elu refers to attribute a of the function, so each call has another value",
         ),
     ] {
         assert_eq!(read(node, attrs::Elu::read).unwrap_err().to_string(), error);

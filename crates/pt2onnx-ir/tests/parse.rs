@@ -170,7 +170,7 @@ fn functions_alone() {
         (
             r#""": 18"#,
             "y = Elu <alpha: int = @a> (x)",
-            "attribute alpha of Elu is Float, given is Int",
+            "attribute alpha of Elu must be Float, but is Int",
         ),
         (r#""": 18"#, "y = Elu <alpha: float = @b> (x)", "the function has no attribute `b`"),
         (r#""": 18"#, "y = Elu <beta: float = 1.0> (x)", "Elu of opset 6 has no attribute beta"),

@@ -54,9 +54,9 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
 
 const SUMMARY: &str = "Attributes of each ONNX operator at its newest version, a struct for each operator.
 //!
-//! The fields are the optional attributes: builder methods take the struct, and `read` gives that of a node, with
-//! ONNX's defaults for attributes that the node does not have. Each required attribute is a function that reads it.
-//! A reader does not look at the node's operator: one struct reads operators with the same attributes.";
+//! The fields are the optional attributes. Builder methods take the struct. `read` reads it from a node, with ONNX's
+//! defaults for attributes that the node does not have. Each required attribute has a function that reads it.
+//! The readers do not check the node's operator, so one struct can read any operator with the same attributes.";
 
 /// The struct of an operator, its defaults, its readers, and the method that lists the attributes that differ from the
 /// defaults.
@@ -65,7 +65,7 @@ fn attribute_struct(schema: &Schema) -> Result<String> {
     let required = readers(schema)?;
     if optional_attributes(schema).is_empty() {
         return Ok(format!(
-            "\n/// Required attributes of ONNX `{op}` (since opset {since}); it has no optional ones.\n\
+            "\n/// Required attributes of ONNX `{op}` (since opset {since}), which has no optional ones.\n\
              #[derive(Clone, Copy, Debug, Default)]\npub struct {op};\n\nimpl {op} {{\n{required}}}\n"
         ));
     }
@@ -114,11 +114,11 @@ fn attribute_struct(schema: &Schema) -> Result<String> {
         "\n/// Attributes of ONNX `{op}` (since opset {since}).\n\
          #[derive(Clone, Debug{derive})]\npub struct {op}{lifetime} {{\n{fields}}}\n\n{implementation}\
          impl{lifetime} {op}{lifetime} {{\n\
-         /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.\n///\n\
-         /// # Errors\n/// An attribute has another type, or refers to an attribute of a function.\n\
+         /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.\n///\n\
+         /// # Errors\n/// Returns an error if an attribute has another type, or refers to an attribute of a function.\n\
          pub fn read(node: {node}) -> Result<Self, AttributeError> {{\nOk(Self {{ {reads} }})\n}}\n\n\
          {required}\
-         /// The `required` attributes, then those of these that differ from the default.\n\
+         /// Attributes of a new node: `required`, then the fields that differ from their defaults.\n\
          pub(crate) fn after<const N: usize>(self, required: [(&'static str, Attribute); N]) -> Attributes {{\n\
          let mut list = attributes(required);\n{pushes}list\n}}\n}}\n"
     ))
@@ -143,7 +143,7 @@ fn readers(schema: &Schema) -> Result<String> {
         writeln!(
             text,
             "/// Reads the required attribute `{onnx}` of a node.\n///\n/// # Errors\n\
-             /// It is missing, has another type, or refers to an attribute of a function.\n\
+             /// Returns an error if it is missing, has another type, or refers to an attribute of a function.\n\
              pub fn {}(node: &Node) -> Result<{ty}, AttributeError> {{\nnode.read_required({onnx:?})\n}}\n",
             names::variable(onnx)
         )?;
@@ -157,7 +157,7 @@ struct Field {
     default: String,
     /// The default as an expression to compare the field with.
     literal: String,
-    /// The default in words.
+    /// The default, for the doc comment.
     says: String,
 }
 

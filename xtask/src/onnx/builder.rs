@@ -29,8 +29,7 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
         modules.push((format!("builder/{letter}.rs").into(), summary, body));
     }
     let body = format!("{ROOT}\n{declarations}");
-    let summary =
-        "One builder method per ONNX operator, at its newest version, inputs before attributes.";
+    let summary = "A builder method for each ONNX operator at its newest version. Parameters are the inputs, then the attributes.";
     modules.push(("builder.rs".into(), summary.into(), body));
     Ok(modules)
 }
@@ -39,7 +38,7 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
 const ROOT: &str = r#"
 #![expect(
     clippy::too_many_arguments,
-    reason = "the operators' own signatures"
+    reason = "operators have that many inputs and attributes"
 )]
 
 use std::array;
@@ -63,17 +62,20 @@ impl Builder<'_> {
     }
 }
 
-/// The inputs of an operator that ends in a variadic one.
+/// The inputs of an operator whose last input is variadic.
 fn with_variadic(fixed: &[Option<Value>], variadic: &[Value]) -> SmallVec<[Option<Value>; 4]> {
     let variadic = variadic.iter().copied().map(Some);
     fixed.iter().copied().chain(variadic).collect()
 }
 "#;
 
-/// How many outputs a method returns.
+/// The outputs that a method returns.
 enum Returns {
+    /// The first or only output.
     One,
+    /// All outputs, whose number is fixed.
     Fixed(usize),
+    /// As many as the caller wants.
     Asked,
 }
 
@@ -158,7 +160,7 @@ fn form(schema: &Schema, name: &str, returns: Returns) -> Result<String> {
     ))
 }
 
-/// The doc comment: operator and version, inputs, outputs where there are several.
+/// The doc comment: operator and version, inputs, and outputs if there are several.
 fn docs(schema: &Schema, returns: &Returns) -> String {
     let list = |params: &[Param]| {
         let each = params.iter().map(|param| match param.kind {
@@ -170,7 +172,7 @@ fn docs(schema: &Schema, returns: &Returns) -> String {
     };
     let mut text = format!("/// ONNX `{}` (since opset {})", schema.name, schema.since);
     if schema.inputs.is_empty() {
-        text += ", without inputs.\n";
+        text += ". It has no inputs.\n";
     } else {
         text += &format!(".\n/// Inputs: {}.\n", list(&schema.inputs));
     }
@@ -179,13 +181,16 @@ fn docs(schema: &Schema, returns: &Returns) -> String {
         Returns::One => text += "/// Returns the first output only.\n",
         Returns::Fixed(_) => text += &format!("/// Outputs: {}.\n", list(&schema.outputs)),
         Returns::Asked => {
-            text += &format!("/// The first `outputs` of: {}.\n", list(&schema.outputs));
+            text += &format!(
+                "/// Outputs, of which the first `outputs` are returned: {}.\n",
+                list(&schema.outputs)
+            );
         }
     }
     text
 }
 
-/// Parameter type of a required attribute, and the expression that makes its `Attribute`.
+/// The parameter type of a required attribute, and the expression that converts it to an `Attribute`.
 fn argument(kind: AttributeKind, name: &str) -> Result<(&'static str, String)> {
     Ok(match kind {
         AttributeKind::Int => ("i64", format!("{name}.into()")),

@@ -34,7 +34,8 @@ pub fn regen(check: bool) -> Result<()> {
     modules.extend(builder::modules(&newest)?);
     modules.push((
         "mod.rs".into(),
-        "Tables and builder methods made from the ONNX operator schemas.".into(),
+        "Operator tables, attribute structs and builder methods, from the ONNX operator schemas."
+            .into(),
         "\npub mod attrs;\nmod builder;\npub mod schema;\n".into(),
     ));
     for (path, summary, body) in modules {

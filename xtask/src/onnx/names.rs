@@ -43,7 +43,7 @@ const HAND_WRITTEN: &[&str] = &[
     "Unsqueeze",
 ];
 
-/// Integer attributes that are truth values.
+/// Integer attributes that are booleans.
 const BOOLEAN: &[&str] = &[
     "align_corners",
     "allowzero",

@@ -47,7 +47,7 @@ pub fn dtype(name: &str) -> Option<&'static str> {
 /// Element types that `DType` does not have, because PyTorch does not have them either.
 const OUTSIDE: &[&str] = &["float6e2m3", "float6e3m2"];
 
-/// Helpers that keep the tables short.
+/// Functions that keep the tables short.
 const HELPERS: &str = r#"
 pub const fn single(name: &'static str, ty: &'static str) -> Param {
     Param { name, ty, kind: ParamKind::Single, homogeneous: true }
@@ -115,11 +115,11 @@ pub fn modules(schemas: &[Schema]) -> Result<Vec<(PathBuf, String, String)>> {
          {HELPERS}\n{}",
         sets.items()?
     );
-    let summary = "What the operator schemas are made of: functions and sets of types.".into();
+    let summary = "Parts of the operator schemas: functions and sets of types.".into();
     modules.push(("schema/parts.rs".into(), summary, parts));
     let root = format!(
         "\nuse crate::schema::OpSchema;\n\n{declarations}mod parts;\n\n\
-         /// Every operator of the ONNX standard's default domain at every version, sorted by name and version.\n\
+         /// All versions of all operators of the default domain, sorted by name and version.\n\
          pub static SCHEMAS: &[OpSchema] = &[{list}];\n"
     );
     let summary = "The table of ONNX operator schemas.".into();

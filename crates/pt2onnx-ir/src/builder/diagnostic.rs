@@ -1,20 +1,20 @@
-//! What a builder could not do.
+//! Diagnostics of the builder.
 
 use std::{fmt, ops::Deref};
 
-/// Something that the builder could not do, such as a cast that ONNX has no operator for.
+/// Something that the builder could not do, such as a cast to a type that ONNX does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Diagnostic(pub String);
 
-/// All that a builder could not do, in order.
+/// The diagnostics of a builder, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl std::error::Error for Diagnostics {}
 
-/// One a line.
+/// One line for each.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, diagnostic) in self.0.iter().enumerate() {

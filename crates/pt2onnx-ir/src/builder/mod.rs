@@ -1,8 +1,8 @@
-//! The builder: emits nodes and infers their types as it goes.
+//! The builder: emits nodes and infers their types.
 //!
-//! Emission takes `&self` and returns values, so that calls nest like formulas. What cannot be done (an unknown rank,
-//! types that do not fit) is a [`Diagnostic`]: [`Model::build`] returns all of them, [`Builder::take_diagnostics`] those
-//! so far.
+//! Methods take `&self` and return values, so that calls nest like formulas. If something cannot be done (a rank is not
+//! known, types do not fit), a method reports a [`Diagnostic`] and returns some value of the model. [`Model::build`]
+//! returns all diagnostics, [`Builder::take_diagnostics`] those so far.
 
 mod diagnostic;
 mod operand;
@@ -35,14 +35,14 @@ use std::{
     cell::{Ref, RefCell},
 };
 
-/// Constants up to this many bytes are interned.
+/// Constants of at most this many bytes are interned.
 const INTERNED_BYTES: usize = 256;
 
-/// Emits nodes at one place of a model.
+/// Emits nodes at one place of a model and infers their types.
 #[derive(Debug)]
 pub struct Builder<'m> {
     state: RefCell<State<'m>>,
-    /// Apart from the rest, so that it can be read while emitting.
+    /// A cell of its own, so that it can be read while nodes are emitted.
     constraints: RefCell<Constraints>,
 }
 
@@ -50,18 +50,18 @@ pub struct Builder<'m> {
 struct State<'m> {
     model: &'m mut Model,
     at: InsertPoint,
-    /// Where to go on when the open regions are closed, innermost last.
+    /// Where each open region was opened, innermost last: emission goes on there when the region is closed.
     outside: Vec<InsertPoint>,
     origins: SmallVec<[OriginId; 1]>,
     constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
-    /// What is known of the elements of integer vectors, for shapes made of them.
+    /// Known elements of integer vectors, which shapes are made of.
     contents: Contents,
     sizes: Sizes,
     diagnostics: Diagnostics,
 }
 
 impl Model {
-    /// Emits nodes at a place of the model; whatever the builder could not do is an error.
+    /// Emits nodes at a place of the model.
     ///
     /// ```
     /// use pt2onnx_ir::{InsertPoint, Model, Type};
@@ -78,7 +78,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// All diagnostics of the builder. What was emitted before stays in the model.
+    /// Returns all diagnostics, if there are any. The emitted nodes stay in the model.
     pub fn build<R>(
         &mut self,
         at: InsertPoint,
@@ -92,7 +92,7 @@ impl Model {
 }
 
 impl<'m> Builder<'m> {
-    /// A builder that emits at `at`. `constraints` are what the program knows of its symbols.
+    /// A builder that emits at `at`. `constraints` are the facts about the program's symbols.
     pub fn new(model: &'m mut Model, at: InsertPoint, constraints: Constraints) -> Self {
         let state = State {
             model,
@@ -107,33 +107,33 @@ impl<'m> Builder<'m> {
         Self { state: RefCell::new(state), constraints: RefCell::new(constraints) }
     }
 
-    /// The model as it is now.
+    /// The model. Do not hold the reference while nodes are emitted: that would panic.
     pub fn model(&self) -> Ref<'_, Model> {
         Ref::map(self.state.borrow(), |s| &*s.model)
     }
 
-    /// Changes the model besides emitting: names, metadata, inputs.
+    /// Changes the model directly, such as names, metadata and inputs.
     pub fn edit<R>(&self, change: impl FnOnce(&mut Model) -> R) -> R {
         change(self.state.borrow_mut().model)
     }
 
-    /// Sets where the nodes emitted from now on come from.
+    /// Sets the origin of the nodes that are emitted from now on.
     pub fn set_origin(&self, origin: Option<OriginId>) {
         self.set_origins(origin.as_slice());
     }
 
-    /// As [`Builder::set_origin`], for several source nodes.
+    /// As [`Builder::set_origin`], for nodes that are made from several source nodes.
     pub fn set_origins(&self, origins: &[OriginId]) {
         self.state.borrow_mut().origins = origins.into();
     }
 
-    /// The source node that emitted nodes come from; the first if there are several.
+    /// The current origin of emitted nodes; the first if there are several.
     pub fn origin(&self) -> Option<OriginId> {
         self.state.borrow().origins.first().copied()
     }
 
-    /// Emits what `body` emits into a new region, given values for its inputs of those types, and closes it with what
-    /// `body` returns.
+    /// Makes a region. `inputs` are the types of its inputs; `body` gets the inputs, emits the nodes and returns the
+    /// outputs.
     pub fn region(&self, inputs: &[Type], body: impl FnOnce(&[Value]) -> Vec<Value>) -> RegionId {
         let (region, inputs) = self.open_region(inputs);
         let outputs = body(&inputs);
@@ -141,8 +141,8 @@ impl<'m> Builder<'m> {
         region
     }
 
-    /// Opens a region with inputs of those types: what is emitted until [`Builder::close_region`] goes there. Sizes bound and
-    /// computed inside are known inside only.
+    /// Opens a region with inputs of the given types; returns it and its inputs. Nodes are emitted into it until
+    /// [`Builder::close_region`]. Sizes that are bound or computed inside are not known outside.
     pub fn open_region(&self, inputs: &[Type]) -> (RegionId, Vec<Value>) {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
@@ -154,7 +154,7 @@ impl<'m> Builder<'m> {
         (region, inputs)
     }
 
-    /// Closes the innermost open region with its outputs, which may be any values.
+    /// Closes the innermost open region. Its outputs may be any values.
     pub fn close_region(&self, outputs: &[Value]) {
         self.end_region(|model, region, origins| model.set_outputs_of(region, outputs, origins));
     }
@@ -170,49 +170,49 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Reports something that cannot be done; the caller returns some harmless value instead.
+    /// Reports a [`Diagnostic`]. The caller then returns any value of the model as a replacement.
     pub fn report(&self, what: impl Into<String>) {
         self.state.borrow_mut().diagnostics.0.push(Diagnostic(what.into()));
     }
 
-    /// What was reported since the last call.
+    /// Takes the diagnostics since the last call.
     pub fn take_diagnostics(&self) -> Diagnostics {
         std::mem::take(&mut self.state.borrow_mut().diagnostics)
     }
 
-    /// What the program knows of its symbols.
+    /// The facts about the program's symbols.
     pub fn constraints(&self) -> Ref<'_, Constraints> {
         self.constraints.borrow()
     }
 
-    /// Adds to what is known of the symbols.
+    /// Changes the facts about the symbols.
     pub fn edit_constraints(&self, change: impl FnOnce(&mut Constraints)) {
         change(&mut self.constraints.borrow_mut());
     }
 
-    /// A dimension that nothing is known of.
+    /// A new unknown dimension, equal to no other.
     pub fn unknown_dim(&self) -> Expr {
         self.edit(Model::unknown_dim)
     }
 
-    // What is known of values.
+    // Queries of values.
 
-    /// The type, if known.
+    /// The type; `None` if it is not known.
     pub fn type_of(&self, value: Value) -> Option<Type> {
         self.state.borrow().model[value].ty.clone()
     }
 
-    /// Sets the type to what the caller knows better than inference.
+    /// Sets the type, if the caller knows it better than inference.
     pub fn set_type(&self, value: Value, ty: Type) {
         self.state.borrow_mut().model[value].ty = Some(ty);
     }
 
-    /// Element type, if known.
+    /// The element type; `None` if it is not known, or the value is not a tensor.
     pub fn known_dtype(&self, value: Value) -> Option<DType> {
         self.state.borrow().model[value].ty.as_ref().and_then(|t| t.as_tensor().map(|t| t.dtype))
     }
 
-    /// Element type.
+    /// The element type. Reports a diagnostic if it is not known.
     pub fn dtype(&self, value: Value) -> DType {
         self.known_dtype(value).unwrap_or_else(|| {
             self.report(format!("the element type of {} is not known", self.describe(value)));
@@ -220,12 +220,12 @@ impl<'m> Builder<'m> {
         })
     }
 
-    /// Sizes, if the rank is known.
+    /// The sizes; `None` if the rank is not known.
     pub fn known_shape(&self, value: Value) -> Option<Shape> {
         self.state.borrow().model[value].ty.as_ref()?.as_tensor()?.shape.clone()
     }
 
-    /// Sizes.
+    /// The sizes. Reports a diagnostic if the rank is not known.
     pub fn shape(&self, value: Value) -> Shape {
         self.known_shape(value).unwrap_or_else(|| {
             self.report(format!("the rank of {} is not known", self.describe(value)));
@@ -233,12 +233,12 @@ impl<'m> Builder<'m> {
         })
     }
 
-    /// Number of dimensions.
+    /// The number of dimensions. Reports a diagnostic if it is not known.
     pub fn rank(&self, value: Value) -> usize {
         self.shape(value).len()
     }
 
-    /// Size of dimension `axis`; negative ones count from the end.
+    /// The size of dimension `axis`; a negative axis counts from the end. Reports a diagnostic if there is no such dimension.
     pub fn dim(&self, value: Value, axis: i64) -> Expr {
         let shape = self.shape(value);
         let index = if axis < 0 { axis + shape.len() as i64 } else { axis };
@@ -248,35 +248,35 @@ impl<'m> Builder<'m> {
         })
     }
 
-    /// Number of elements.
+    /// The number of elements. Reports a diagnostic if the rank is not known.
     pub fn numel(&self, value: Value) -> Expr {
         Expr::product(self.shape(value))
     }
 
-    /// The shape that tensors of both shapes broadcast to.
+    /// The shape that tensors of both shapes broadcast to. Reports a diagnostic if they do not broadcast.
     pub fn broadcast_shapes(&self, a: &[Expr], b: &[Expr]) -> Shape {
         let misfit =
             |x: &Expr, y: &Expr| self.report(format!("sizes {x} and {y} do not broadcast"));
         infer::broadcast(a, b, &self.constraints(), || self.unknown_dim(), misfit)
     }
 
-    /// The tensor, if the value is a constant.
+    /// The tensor of a constant; `None` for other values.
     pub fn constant_of(&self, value: Value) -> Option<Tensor> {
         self.state.borrow().model[value].constant().cloned()
     }
 
-    /// The elements of an integer vector or scalar, if known (numbers or expressions).
+    /// The elements of an integer vector or scalar, as numbers or expressions; `None` if they are not known.
     pub fn contents(&self, value: Value) -> Option<Vec<Expr>> {
         let s = self.state.borrow();
         s.contents.of(s.model, value)
     }
 
-    /// Says what the elements of an integer vector or scalar are.
+    /// Sets the known elements of an integer vector or scalar.
     pub fn set_contents(&self, value: Value, elements: Vec<Expr>) {
         self.state.borrow_mut().contents.insert(value, elements);
     }
 
-    /// Name or number of a value, for messages.
+    /// A value in messages: its name, operator or number, and its type.
     pub fn describe(&self, value: Value) -> String {
         let s = self.state.borrow();
         let ty = s.model[value].ty.as_ref().map(|t| format!(": {t}")).unwrap_or_default();
@@ -289,8 +289,8 @@ impl<'m> Builder<'m> {
 
     // Emission.
 
-    /// Emits a node of ONNX's own domain and infers the types of its outputs. If the operator does not take the element
-    /// type of an input, casts to the nearest wider type that it takes and back are inserted.
+    /// Emits a node of the default domain with `outputs` outputs, and infers their types. If the operator does not take
+    /// the element type of an input, casts are inserted: to the nearest wider type that it takes, and back.
     pub fn emit(
         &self,
         op: &'static str,
@@ -318,7 +318,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// [`Builder::emit`] for one output.
+    /// As [`Builder::emit`], for one output.
     pub fn emit1(
         &self,
         op: &'static str,
@@ -344,10 +344,10 @@ impl<'m> Builder<'m> {
         value
     }
 
-    /// [`infer()`](crate::infer()) with what the builder knows.
+    /// Infers the types of a node's outputs, as [`infer()`](crate::infer()) does.
     ///
     /// # Errors
-    /// The node's inputs do not fit together.
+    /// Returns an error if two sizes of the inputs do not broadcast.
     pub fn inferred(&self, node: NodeId) -> Result<Vec<Option<Type>>, InferError> {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
@@ -355,7 +355,7 @@ impl<'m> Builder<'m> {
         infer(s.model, Facts { contents: &s.contents, constraints: &constraints }, node)
     }
 
-    /// Sets the types of a node's outputs to what is inferred; the node is in the canonical form.
+    /// Infers and sets the types of a node's outputs. The node must be valid at the canonical opset.
     pub(crate) fn infer(&self, node: NodeId) {
         let types = self.inferred(node).unwrap_or_else(|error| {
             self.report(error.to_string());
@@ -368,7 +368,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// A node just as given.
+    /// Emits a node without casts and without inference. Trailing inputs that are `None` are dropped.
     pub(crate) fn emit_node(
         &self,
         op: impl Into<Cow<'static, str>>,
@@ -384,7 +384,8 @@ impl<'m> Builder<'m> {
         node
     }
 
-    /// Emits a node of another domain with outputs of the given types, and imports that domain.
+    /// Emits a node of another domain, and imports the domain (version 1, if the model does not import it yet).
+    /// `outputs` are the types of its outputs, as far as they are known.
     pub fn emit_custom(
         &self,
         domain: &str,
@@ -410,7 +411,7 @@ impl<'m> Builder<'m> {
 
     // Constants.
 
-    /// A constant; small ones of equal content are one value.
+    /// A constant. Small constants with equal type, sizes and elements are one value.
     pub fn constant(&self, tensor: Tensor) -> Value {
         let mut s = self.state.borrow_mut();
         if tensor.nbytes() > INTERNED_BYTES || tensor.storage().is_none() {
@@ -425,10 +426,10 @@ impl<'m> Builder<'m> {
         value
     }
 
-    /// A 0-d constant.
+    /// A 0-d constant of an element type. Reports a diagnostic if such constants are not supported.
     pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Value {
         let tensor = value.into().to_tensor(dtype).unwrap_or_else(|| {
-            self.report(format!("no numbers of type {dtype} can be made"));
+            self.report(format!("constants of type {dtype} are not supported"));
             Tensor::scalar(0f32)
         });
         self.constant(tensor)
@@ -439,7 +440,7 @@ impl<'m> Builder<'m> {
         self.constant(Tensor::vector(values))
     }
 
-    /// A 1-d constant.
+    /// A 1-d constant with the element type of `T`.
     pub fn vector<T: Element>(&self, values: &[T]) -> Value {
         self.constant(Tensor::vector(values))
     }

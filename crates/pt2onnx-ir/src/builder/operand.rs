@@ -1,10 +1,10 @@
-//! Operands of arithmetic: values, or plain numbers that take the other operand's type.
+//! Arithmetic on values and numbers. A number gets the element type of the other operand.
 
 use super::Builder;
 use crate::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// A value, or a number that becomes a constant of the other operand's element type.
+/// An operand of arithmetic: a value, or a number that becomes a constant with the element type of the other operand.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Operand {
@@ -48,7 +48,7 @@ impl Operand {
 }
 
 impl Builder<'_> {
-    /// Both operands as values.
+    /// Both operands as inputs of a node; two numbers become float32.
     fn operands(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> [Option<Value>; 2] {
         let (a, b) = (a.into(), b.into());
         let dtype = a.dtype(self).or_else(|| b.dtype(self)).unwrap_or(DType::F32);
@@ -81,9 +81,9 @@ binary! {
     sub => "Sub", right identity 0.0;
     /// `a * b`, broadcast.
     mul => "Mul", right identity 1.0;
-    /// `a / b`, broadcast; integers truncate towards zero.
+    /// `a / b`, broadcast. The quotient of integers is rounded towards zero.
     div => "Div", right identity 1.0;
-    /// `a` to the power `b`, broadcast; of `a`'s type.
+    /// `a` to the power `b`, broadcast. The result has the type of `a`.
     pow => "Pow", right identity 1.0;
     /// The smaller of both, broadcast.
     minimum => "Min";
@@ -102,14 +102,14 @@ binary! {
 }
 
 impl Builder<'_> {
-    /// `a` where `condition`, else `b`; all broadcast.
+    /// `a` where `condition` is true, else `b`; all three are broadcast.
     pub fn select(&self, condition: Value, a: impl Into<Operand>, b: impl Into<Operand>) -> Value {
         let [a, b] = self.operands(a, b);
         self.emit1("Where", &[Some(condition), a, b], Default::default())
     }
 
-    /// `x` held between two numbers; `None` leaves a side open. ONNX Runtime's `Clip` holds infinity to the largest number on
-    /// an open side: there `Min` or `Max` stands instead.
+    /// `x` clamped to `min..=max`; `None` means no bound. With one bound, floats use `Min` or `Max`: where `Clip` has no
+    /// bound, ONNX Runtime replaces an infinity by the largest finite number.
     pub fn clamp(&self, x: Value, min: Option<Scalar>, max: Option<Scalar>) -> Value {
         let dtype = self.dtype(x);
         let bound = |b: Option<Scalar>| b.map(|b| self.scalar(b, dtype));

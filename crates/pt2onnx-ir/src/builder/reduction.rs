@@ -1,6 +1,6 @@
 //! The reductions of ONNX.
 
-/// A reduction of ONNX: `Sum` is the operator `ReduceSum`.
+/// A reduction operator of ONNX, without the prefix `Reduce`: `Sum` is `ReduceSum`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are ONNX's")]
@@ -18,7 +18,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// All of them.
+    /// All reductions.
     pub const ALL: [Self; 10] = {
         use Reduction::*;
         [L1, L2, LogSum, LogSumExp, Max, Mean, Min, Prod, Sum, SumSquare]
@@ -41,7 +41,7 @@ impl Reduction {
         }
     }
 
-    /// The reduction of that operator type.
+    /// The reduction with that operator type; `None` for other operators.
     pub fn of(op: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|r| r.op() == op)
     }

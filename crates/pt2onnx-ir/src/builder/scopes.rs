@@ -1,10 +1,11 @@
-//! What a builder knows of sizes, a scope for each open region.
+//! The sizes that a builder knows, with a scope for each open region.
 
 use crate::ids::Value;
 use pt2onnx_symbolic::{Expr, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is known of symbols and of expressions computed already, one scope per open region, innermost last.
+/// Expressions that can be read or were computed. There is a scope for each open region, innermost last: a value of a body is
+/// not visible outside.
 #[derive(Debug)]
 pub(super) struct Sizes {
     scopes: Vec<Scope>,
@@ -12,19 +13,22 @@ pub(super) struct Sizes {
 
 #[derive(Debug, Default)]
 struct Scope {
-    /// Where an expression can be read without computing.
+    /// Where expressions can be read without arithmetic.
     sources: FxHashMap<Expr, Source>,
-    /// Vectors of one element by expression: what `Shape` gives and `Concat` takes, so that arithmetic is done on them.
+    /// Computed expressions, as vectors of one element: the form that `Shape` returns and `Concat` takes.
     computed: FxHashMap<Expr, Value>,
-    /// The 0-d values made of those.
+    /// Computed expressions, as 0-d values.
     scalars: FxHashMap<Expr, Value>,
-    /// Symbols of the sources.
+    /// The symbols in the sources.
     symbols: FxHashSet<Symbol>,
 }
 
+/// Where an expression can be read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
+    /// The size of a dimension.
     Dim(Value, usize),
+    /// A value with one element.
     Scalar(Value),
 }
 
@@ -35,12 +39,12 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Whether a symbol occurs in what can be read.
+    /// Whether a symbol occurs in an expression that can be read.
     pub(super) fn is_bound(&self, symbol: &Symbol) -> bool {
         self.scopes.iter().any(|s| s.symbols.contains(symbol))
     }
 
-    /// The expressions that can be read without computing.
+    /// The expressions that can be read without arithmetic.
     pub(super) fn readable(&self) -> impl Iterator<Item = &Expr> {
         self.scopes.iter().flat_map(|scope| scope.sources.keys())
     }

@@ -1,7 +1,8 @@
-//! Sizes at run time: from an expression over the program's symbols to the value that computes it.
+//! Sizes at run time: emits the nodes that compute an expression over the program's symbols.
 //!
-//! A symbol is bound to where it can be read (a dimension of an input, a value that a data-dependent op made); every
-//! expression is computed from its symbols once per region, on demand. So ops on sizes need no translation of their own.
+//! A symbol is bound to a place where it can be read: a dimension of an input, or a value that a data-dependent op
+//! returns. Expressions are computed from their symbols on demand, once per region. So the program's ops on sizes need no
+//! translation.
 
 use super::{Builder, scopes::Source};
 use crate::{Type, Value, attribute::attributes, attrs};
@@ -9,32 +10,32 @@ use pt2onnx_symbolic::{Expr, Func, Symbol, View};
 use pt2onnx_tensor::{DType, Tensor};
 
 impl Builder<'_> {
-    /// Lets the symbols in the sizes of `value` be read from its dimensions, unless they can be read already. A symbol
-    /// that stands alone nowhere is solved for, from a dimension such as `2*s0 + 1`.
+    /// Binds the sizes of `value`: expressions over their symbols can be computed from now on. The first binding of an
+    /// expression is used. A symbol that is no dimension itself is solved for, from a dimension such as `2*s0 + 1`.
     pub fn bind_dims(&self, value: Value) {
         for (axis, dim) in self.known_shape(value).unwrap_or_default().into_iter().enumerate() {
             self.state.borrow_mut().sizes.bind(dim, Source::Dim(value, axis));
         }
     }
 
-    /// [`Builder::bind_dims`] for a value that the program knows by other sizes than its type says.
+    /// As [`Builder::bind_dims`], for a value whose sizes in the program differ from those in its type.
     pub fn bind_recorded_dims(&self, value: Value, sizes: &[Expr]) {
         for (axis, dim) in sizes.iter().enumerate() {
             self.state.borrow_mut().sizes.bind(dim.clone(), Source::Dim(value, axis));
         }
     }
 
-    /// Lets the number `expr` be read from a 0-d (or one-element) integer, float or bool value.
+    /// Binds `expr` to an integer, float or bool value with one element.
     pub fn bind_scalar(&self, expr: Expr, value: Value) {
         self.state.borrow_mut().sizes.bind(expr, Source::Scalar(value));
     }
 
-    /// Whether a symbol occurs in what can be read.
+    /// Whether a symbol occurs in a bound expression.
     pub fn is_bound(&self, symbol: &Symbol) -> bool {
         self.state.borrow().sizes.is_bound(symbol)
     }
 
-    /// A vector of sizes, int64: a constant where all are known.
+    /// A vector of sizes, int64; a constant if all are known numbers.
     pub fn sizes(&self, dims: &[Expr]) -> Value {
         if let Some(known) = dims.iter().map(Expr::as_int).collect::<Option<Vec<_>>>() {
             return self.ints(&known);
@@ -72,8 +73,9 @@ impl Builder<'_> {
         value
     }
 
-    /// The longest run of dimensions of one value that `dims` begins with: the value, its first dimension in the run, and how
-    /// many. Only where that takes fewer nodes than the sizes one by one, of which some may be there already.
+    /// The longest run of dimensions of one value that `dims` begins with: the value, its first dimension in the run, and the
+    /// length. `None` if one `Shape` for the run does not save nodes: sizes that were computed before cost nothing.
+    /// `all`: whether `dims` are all sizes of the vector, so that a run of all of them needs no `Concat`.
     fn shape_run(&self, dims: &[Expr], all: bool) -> Option<(Value, usize, usize)> {
         let candidates = dims.iter().filter(|d| !d.is_static()).filter_map(|d| {
             match self.state.borrow().sizes.source(d)? {
@@ -102,9 +104,9 @@ impl Builder<'_> {
         best
     }
 
-    /// `Shape` of some dimensions only.
+    /// The sizes of `length` dimensions of a value from `axis` on, as a vector.
     fn shape_slice(&self, value: Value, axis: usize, length: usize) -> Value {
-        // Computed once per region: keyed by a symbol that no size can be.
+        // Emitted once per region. The key is a symbol that no program can have.
         let key = Expr::symbol(&format!("?shape {} {axis} {length}", value.index()));
         if let Some(known) = self.state.borrow().sizes.get(&key) {
             return known;
@@ -121,12 +123,12 @@ impl Builder<'_> {
         result
     }
 
-    /// A size as 0-d int64.
+    /// The value of a size, 0-d int64.
     pub fn size(&self, dim: &Expr) -> Value {
         self.cast(self.number(dim), DType::I64)
     }
 
-    /// The 0-d value of an expression: int64 for integers, double for fractions, bool for relations.
+    /// The value of an expression, 0-d: int64 for integers, double for fractions, bool for relations.
     pub fn number(&self, e: &Expr) -> Value {
         if let Some(i) = e.as_int() {
             return self.constant(Tensor::scalar(i));
@@ -163,6 +165,7 @@ impl Builder<'_> {
         value
     }
 
+    /// Emits the arithmetic of an expression that cannot be read.
     fn compute(&self, e: &Expr) -> Value {
         match e.view() {
             View::Int(i) => self.ints(&[i]),
@@ -184,7 +187,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `s` from the first bound dimension that is linear in it.
+    /// Computes a symbol from the first bound expression that is linear in it.
     fn solve(&self, symbol: &Expr, name: &str) -> Value {
         let found = {
             let s = self.state.borrow();
@@ -242,6 +245,7 @@ impl Builder<'_> {
         sum
     }
 
+    /// Applies an operation to the values of all arguments, from the left.
     fn chain(&self, args: &[Expr], op: impl Fn(Value, Value) -> Value) -> Value {
         let mut values = args.iter().map(|a| self.element(a));
         let first = values.next().unwrap_or_else(|| self.ints(&[1]));
@@ -251,7 +255,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Both as the wider of int64 and double.
+    /// Casts both to double if one is a float, else to int64.
     fn common(&self, a: Value, b: Value) -> (Value, Value) {
         let double = [a, b].iter().any(|&v| self.dtype(v).is_float());
         let dtype = if double { DType::F64 } else { DType::I64 };
@@ -317,7 +321,8 @@ impl Builder<'_> {
         self.cast(self.element(e), DType::Bool)
     }
 
-    /// `floor(a / b)`. ONNX's integer `Div` truncates, so it serves alone only where nothing is negative.
+    /// `floor(a / b)`. ONNX's `Div` of integers rounds towards zero, so `a` is made a multiple of `b` first, unless neither
+    /// can be negative.
     fn floor_div(&self, a: &Expr, b: &Expr) -> Value {
         let nonnegative = {
             let constraints = self.constraints();

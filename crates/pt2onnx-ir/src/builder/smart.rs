@@ -1,4 +1,4 @@
-//! Emission that emits nothing where nothing needs doing, and constants where all is known.
+//! Methods that emit as little as possible: no node if there is nothing to do, a constant if the result is known.
 
 use super::Builder;
 use crate::{Reduction, Shape, Type, Value, attribute::attributes};
@@ -6,13 +6,13 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 impl Builder<'_> {
-    /// `x` as `dtype`.
+    /// `x` cast to `dtype`. Reports a diagnostic for complex types.
     pub fn cast(&self, x: Value, dtype: DType) -> Value {
         if self.dtype(x) == dtype {
             return x;
         }
         if dtype.is_complex() || dtype == DType::C32 {
-            self.report(format!("a cast to {dtype} has no ONNX operator"));
+            self.report(format!("ONNX has no cast to {dtype}"));
             return x;
         }
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
@@ -25,7 +25,7 @@ impl Builder<'_> {
         result
     }
 
-    /// `x` with other sizes; their product must be the same.
+    /// `x` reshaped to `dims`, which must have the same product.
     pub fn reshape(&self, x: Value, dims: &[Expr]) -> Value {
         let from = self.shape(x);
         if from == dims {
@@ -45,7 +45,7 @@ impl Builder<'_> {
                 if let Some(result) = self.ones_only(x, &from, dims) {
                     return result;
                 }
-                // A size that turns out to be 0 means 0 here, not "as in `from`".
+                // Without `allowzero`, a size that is 0 at run time would copy the size of `from`.
                 if !dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
                     given = attributes([("allowzero", 1i64.into())]);
                 }
@@ -60,7 +60,8 @@ impl Builder<'_> {
         result
     }
 
-    /// `x` with other dimensions of size 1, if that is all that differs: no other size has to be known then.
+    /// `x` reshaped by `Squeeze` and `Unsqueeze`, if `from` and `dims` differ only in dimensions of size 1. This needs no
+    /// sizes at run time.
     fn ones_only(&self, x: Value, from: &[Expr], dims: &[Expr]) -> Option<Value> {
         let one = |shape: &[Expr], i: usize| shape[i].as_int() == Some(1);
         let (mut gone, mut new) = (Vec::new(), Vec::new());
@@ -81,14 +82,14 @@ impl Builder<'_> {
         Some(self.unsqueeze(self.squeeze(x, &gone), &new))
     }
 
-    /// The sizes as constants, if `0` (as in `from`) and one `-1` (the rest) can stand for all that is symbolic.
-    /// `-1` only where the other sizes are positive: beside a zero it says nothing.
+    /// The target of `Reshape` as constants: `0` (copy the size of `from`) and one `-1` (computed from the others) replace
+    /// symbolic sizes. `None` if there are too many, or if a size beside `-1` may be 0: then `-1` has no meaning.
     fn reshape_target(&self, from: &[Expr], dims: &[Expr]) -> Option<Vec<i64>> {
         let mut target = Vec::with_capacity(dims.len());
         let mut rest = None;
         for (i, dim) in dims.iter().enumerate() {
             target.push(match dim.as_int() {
-                // 0 would mean "as in `from`"; an empty result is spelled by 0 only where that is 0, too.
+                // `0` copies the size of `from`, so it gives 0 only if that size is 0, too.
                 Some(0) if from.get(i) != Some(dim) => return None,
                 Some(known) => known,
                 None if from.get(i) == Some(dim) => 0,
@@ -105,7 +106,8 @@ impl Builder<'_> {
         rest.is_none_or(|r| (0..dims.len()).all(|i| i == r || positive(i))).then_some(target)
     }
 
-    /// `x` with its dimensions permuted: dimension `i` of the result is dimension `perm[i]` of `x`.
+    /// `x` with permuted dimensions: dimension `i` of the result is dimension `perm[i]` of `x`. Reports a diagnostic if
+    /// `perm` is not a permutation.
     pub fn transpose(&self, x: Value, perm: &[usize]) -> Value {
         if perm.iter().copied().eq(0..perm.len()) {
             return x;
@@ -124,7 +126,7 @@ impl Builder<'_> {
         self.emit_typed("Transpose", &[x], attributes([("perm", given.into())]), ty)
     }
 
-    /// `x` with dimensions `a` and `b` exchanged.
+    /// `x` with dimensions `a` and `b` swapped.
     pub fn swap_axes(&self, x: Value, a: usize, b: usize) -> Value {
         let mut perm: Vec<usize> = (0..self.rank(x)).collect();
         if a.max(b) < perm.len() {
@@ -139,8 +141,8 @@ impl Builder<'_> {
         if from == dims {
             return x;
         }
-        // ONNX broadcasts both ways, so a size that `x` has already may be spelled 1: no need to know it. One of 2 or more
-        // can only be the target's, whatever the symbols.
+        // `Expand` broadcasts both ways: where `x` has the size of the target already, 1 gives the same result and need
+        // not be computed. A size of 2 or more must be that of the target, whatever their symbols.
         let lead = dims.len().saturating_sub(from.len());
         let target: Vec<Expr> = dims
             .iter()
@@ -159,7 +161,7 @@ impl Builder<'_> {
         self.emit_typed("Expand", &[x, self.sizes(&target)], Default::default(), ty)
     }
 
-    /// A tensor of `dims` filled with one number.
+    /// A tensor of sizes `dims` and type `dtype`, filled with one number.
     pub fn full(
         &self,
         dims: &[Expr],
@@ -170,7 +172,7 @@ impl Builder<'_> {
         self.expand(scalar, dims)
     }
 
-    /// The values one behind the other along `axis`.
+    /// The values concatenated along `axis`.
     pub fn concat(&self, values: &[Value], axis: usize) -> Value {
         match values {
             [one] => *one,
@@ -181,7 +183,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `x` with dimensions of size 1 inserted, so that they are dimensions `axes` of the result.
+    /// `x` with new dimensions of size 1, which are the dimensions `axes` of the result.
     pub fn unsqueeze(&self, x: Value, axes: &[usize]) -> Value {
         if axes.is_empty() {
             return x;
@@ -204,7 +206,7 @@ impl Builder<'_> {
         self.emit_typed("Unsqueeze", &[x, self.ints(&given)], Default::default(), ty)
     }
 
-    /// `x` without its dimensions `axes`, which are of size 1.
+    /// `x` without the dimensions `axes`, which must have size 1.
     pub fn squeeze(&self, x: Value, axes: &[usize]) -> Value {
         if axes.is_empty() {
             return x;
@@ -221,8 +223,8 @@ impl Builder<'_> {
         self.emit_typed("Squeeze", &[x, self.ints(&given)], Default::default(), ty)
     }
 
-    /// The elements `start`, `start + step`, ... before `end` along `axis`. Bounds are not negative and, like ONNX's,
-    /// held to the size; `step` is positive.
+    /// The elements `start`, `start + step`, ... before `end` along `axis`. Bounds must not be negative and are clamped to
+    /// the size; `step` must be positive.
     pub fn slice(&self, x: Value, axis: usize, start: &Expr, end: &Expr, step: i64) -> Value {
         let size = self.dim(x, axis as i64);
         let whole = {
@@ -247,7 +249,7 @@ impl Builder<'_> {
         self.emit_typed("Slice", &inputs, Default::default(), ty)
     }
 
-    /// Length of the slice: `ceil((min(end, size) - min(start, size)) / step)`, not below 0.
+    /// The length of the slice: `ceil((min(end, size) - min(start, size)) / step)`, at least 0.
     fn slice_length(&self, size: &Expr, start: &Expr, end: &Expr, step: i64) -> Expr {
         let constraints = self.constraints();
         let held = |e: &Expr| {
@@ -266,9 +268,9 @@ impl Builder<'_> {
         (span + (step - 1)).floor_div(&Expr::int(step))
     }
 
-    /// `Pad` of the dimensions `axes`, begins and then ends in `pads`; of all without `axes`. Where the pads are known, as numbers
-    /// or expressions, they are spelled out for all dimensions: ONNX Runtime moves a `Transpose` through a `Pad` as if it had
-    /// no `axes`.
+    /// `Pad` of the dimensions `axes`, or of all dimensions without `axes`. `pads` holds the pads at the start of each
+    /// dimension, then those at the end. If the pads are known, as numbers or expressions, they are given for all
+    /// dimensions, without `axes`: ONNX Runtime ignores `axes` when it moves a `Transpose` through a `Pad`.
     pub fn pad(
         &self,
         x: Value,
@@ -278,13 +280,14 @@ impl Builder<'_> {
         options: crate::attrs::Pad,
     ) -> Value {
         let (value, axes) = (value.into(), axes.into());
-        let spelled_out = axes.and_then(|axes| self.pads_of_all(x, pads, axes));
-        match spelled_out {
+        let known = axes.and_then(|axes| self.pads_of_all(x, pads, axes));
+        match known {
             Some(all) => self.pad_op(x, self.sizes(&all), value, None, options),
             None => self.pad_op(x, pads, value, axes, options),
         }
     }
 
+    /// The pads of all dimensions; `None` if pads or axes are not known.
     fn pads_of_all(&self, x: Value, pads: Value, axes: Value) -> Option<Vec<Expr>> {
         let rank = self.known_shape(x)?.len();
         let (pads, axes) = (self.contents(pads)?, self.contents(axes)?);
@@ -298,7 +301,7 @@ impl Builder<'_> {
         Some(all)
     }
 
-    /// Element `index` along `axis`, that dimension gone.
+    /// Element `index` along `axis`; the result does not have that dimension.
     pub fn take(&self, x: Value, axis: usize, index: &Expr) -> Value {
         let mut dims = self.shape(x);
         if axis < dims.len() {
@@ -308,7 +311,7 @@ impl Builder<'_> {
         self.emit_typed("Gather", &[x, self.size(index)], given, Type::tensor(self.dtype(x), dims))
     }
 
-    /// `x` in pieces of the given sizes along `axis`.
+    /// `x` split along `axis` into pieces of the given sizes.
     pub fn split(&self, x: Value, axis: usize, sizes: &[Expr]) -> Vec<Value> {
         if let [_] = sizes {
             return vec![x];
@@ -328,7 +331,7 @@ impl Builder<'_> {
         pieces.to_vec()
     }
 
-    /// The two halves of `x` along `axis`, whose size is even.
+    /// The two halves of `x` along `axis`, whose size must be even.
     pub fn halves(&self, x: Value, axis: usize) -> [Value; 2] {
         let mut dims = self.shape(x);
         if let Some(dim) = dims.get_mut(axis) {
@@ -342,7 +345,8 @@ impl Builder<'_> {
         [pieces[0], pieces[1]]
     }
 
-    /// A reduction over `axes`, or over all dimensions if `axes` is empty.
+    /// `x` reduced over `axes`, or over all dimensions if `axes` is empty. With `keepdims`, reduced dimensions have size 1 in the
+    /// result.
     pub fn reduce(&self, op: Reduction, x: Value, axes: &[usize], keepdims: bool) -> Value {
         let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
         let axes = (!axes.is_empty()).then(|| self.ints(&given));
@@ -362,12 +366,12 @@ impl Builder<'_> {
         )
     }
 
-    /// The numbers `start`, `start + step`, ... before `end`, all 0-d of one type.
+    /// The numbers `start`, `start + step`, ... before `end`. All three must be 0-d and of one type.
     pub fn range(&self, start: Value, end: Value, step: Value) -> Value {
         self.emit1("Range", &[Some(start), Some(end), Some(step)], Default::default())
     }
 
-    /// The numbers `0, 1, .. n - 1`, int64: a constant where `n` is known and no larger than what folding would make one.
+    /// The numbers `0, 1, .. n - 1`, int64; a constant if `n` is known and at most 1024, as constant folding would do.
     pub fn iota(&self, n: &Expr) -> Value {
         if let Some(known @ 0..=1024) = n.as_int() {
             return self.ints(&(0..known).collect::<Vec<_>>());
@@ -378,12 +382,12 @@ impl Builder<'_> {
         numbers
     }
 
-    /// A node that only gives a value another name.
+    /// An `Identity` of `x`: the same tensor as a value of its own.
     pub fn identity(&self, x: Value) -> Value {
         self.emit1("Identity", &[Some(x)], Default::default())
     }
 
-    /// The tensor, if it is a constant small enough to be made anew.
+    /// The tensor, if it is a constant that is small enough to be copied.
     fn small_constant(&self, x: Value) -> Option<Tensor> {
         self.constant_of(x).filter(|t| t.has_data() && t.nbytes() <= super::INTERNED_BYTES)
     }

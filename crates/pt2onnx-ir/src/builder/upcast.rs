@@ -1,7 +1,7 @@
 //! Upcasts: if an operator does not take an element type, casts are inserted before and after it.
 //!
-//! So lowerings need not know which operator takes int8. The builder goes by the standard; for types that the standard
-//! allows and a runtime has no kernel for, a pass inserts casts.
+//! So lowerings need not know which operator takes int8. The builder only knows the ONNX standard. If the standard allows a
+//! type but the runtime has no kernel for it, a pass inserts the casts.
 
 use super::Builder;
 use crate::{
@@ -10,15 +10,15 @@ use crate::{
 };
 use pt2onnx_tensor::DType;
 
-/// The type variables of a node that are computed in another type than the caller's.
+/// The type variables of a node that are computed in a wider type than the inputs have.
 pub(super) struct Upcast {
     schema: &'static OpSchema,
-    /// Type variable, the caller's type, the type computed in.
+    /// For each: the type variable, the type of the inputs, the type to compute in.
     wider: Vec<(&'static str, DType, DType)>,
 }
 
 impl Builder<'_> {
-    /// What `op` needs to take inputs of these types; nothing if it takes them as they are.
+    /// The upcast that `op` needs for these inputs; `None` if it takes their types, or no wider type.
     pub(super) fn upcast(&self, op: &str, inputs: &[Option<Value>]) -> Option<Upcast> {
         let schema = schema::lookup(op, schema::CANONICAL_OPSET)?;
         let mut wider: Vec<(&'static str, DType, DType)> = Vec::new();
@@ -26,7 +26,7 @@ impl Builder<'_> {
             let (Some(formal), Some(value)) = (schema.input(i), value) else {
                 continue;
             };
-            // Inputs of one type, such as axes, have no variable.
+            // An input that allows one type only, such as axes, has no type variable.
             let (Some(given), Some(allowed)) =
                 (self.known_dtype(*value), schema.type_set(formal.ty))
             else {
@@ -48,11 +48,13 @@ impl Upcast {
         self.wider.iter().find(|(name, ..)| *name == variable)
     }
 
+    /// Casts an input to the type that is computed in.
     pub(super) fn enter(&self, cx: &Builder, input: usize, value: Value) -> Value {
         let upcast = self.schema.input(input).and_then(|formal| self.of(formal.ty));
         upcast.map_or(value, |&(_, _, to)| cx.cast(value, to))
     }
 
+    /// Casts an output back.
     pub(super) fn leave(&self, cx: &Builder, output: usize, value: Value) -> Value {
         let upcast = self.schema.output(output).and_then(|formal| self.of(formal.ty));
         upcast.map_or(value, |&(_, from, _)| cx.cast(value, from))

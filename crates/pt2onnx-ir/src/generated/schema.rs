@@ -26,7 +26,7 @@ mod u;
 mod w;
 mod x;
 
-/// Every operator of the ONNX standard's default domain at every version, sorted by name and version.
+/// All versions of all operators of the default domain, sorted by name and version.
 pub static SCHEMAS: &[OpSchema] = &[
     a::ABS_1,
     a::ABS_6,

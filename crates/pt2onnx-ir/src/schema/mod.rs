@@ -1,4 +1,4 @@
-//! The table of ONNX's operators at every opset, and look-ups in it. The table itself is generated.
+//! The schemas of ONNX's operators at every opset. The table is generated.
 
 mod operator;
 
@@ -12,23 +12,23 @@ use pt2onnx_tensor::DType;
 /// The newest opset of the table.
 pub const NEWEST_OPSET: u32 = 28;
 
-/// The opset whose forms lowerings emit: the newest that the pinned ONNX Runtime runs. Older and newer forms are
-/// legalisation's business.
+/// The opset that lowerings emit operators for: the newest that the pinned ONNX Runtime supports. Legalisation converts to
+/// other opsets.
 pub const CANONICAL_OPSET: u32 = 26;
 
-/// The operator as it stands at `opset`; `None` where the default domain has none of that name then.
+/// The schema of an operator at `opset`; `None` if the default domain has no such operator at that opset.
 pub fn lookup(name: &str, opset: u32) -> Option<&'static OpSchema> {
     let all = crate::generated::schema::SCHEMAS;
     let end = all.partition_point(|s| (s.name, s.since) <= (name, opset));
     all.get(end.checked_sub(1)?).filter(|s| s.name == name)
 }
 
-/// All forms of all operators, by name and opset.
+/// All versions of all operators, sorted by name and opset.
 pub fn all() -> &'static [OpSchema] {
     crate::generated::schema::SCHEMAS
 }
 
-/// All forms of an operator, oldest first.
+/// All versions of an operator, oldest first.
 pub fn versions(name: &str) -> &'static [OpSchema] {
     let all = crate::generated::schema::SCHEMAS;
     let start = all.partition_point(|s| s.name < name);
@@ -45,12 +45,12 @@ const NUMBERS: [DType; 26] = {
     ]
 };
 
-/// `TensorProto.DataType` of an element type, as attributes like `Cast`'s `to` hold it; 0 (undefined) for complex32.
+/// `TensorProto.DataType` of an element type, as in the attribute `to` of `Cast`; 0 (undefined) for complex32.
 pub fn data_type(dtype: DType) -> i64 {
     NUMBERS.iter().position(|&d| d == dtype).map_or(0, |i| i as i64 + 1)
 }
 
-/// The element type of that `TensorProto.DataType`.
+/// The element type with that `TensorProto.DataType`; `None` if the number is not known.
 pub fn dtype(number: i64) -> Option<DType> {
     NUMBERS.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }

@@ -1,14 +1,14 @@
-//! Schemas of operators: inputs, outputs, attributes and the types that they allow.
+//! Schemas of operators: their inputs, outputs and attributes, and the types that they allow.
 
 use crate::types::Type;
 use pt2onnx_tensor::DType;
 
-/// An operator of the default domain, as it stands since one opset.
+/// The schema of one version of an operator of the default domain.
 #[derive(Debug)]
 pub struct OpSchema {
     /// Operator type, such as `Gemm`.
     pub name: &'static str,
-    /// The opset from which this form holds.
+    /// The first opset with this version.
     pub since: u32,
     /// Whether the operator is deprecated from `since` on.
     pub deprecated: bool,
@@ -16,15 +16,15 @@ pub struct OpSchema {
     pub inputs: &'static [Param],
     /// Formal outputs in order.
     pub outputs: &'static [Param],
-    /// Inputs that must be there.
+    /// The number of inputs that a node must have.
     pub min_inputs: u32,
-    /// Outputs that must be there.
+    /// The number of outputs that a node must have.
     pub min_outputs: u32,
     /// Attributes, by name.
     pub attributes: &'static [AttributeSchema],
-    /// The type variables and what they may stand for.
+    /// The type variables, and the types that they may stand for.
     pub constraints: &'static [TypeConstraint],
-    /// Whether the standard defines it by a function body of other operators.
+    /// Whether the standard defines it by a function of other operators.
     pub has_function: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Param {
     pub ty: &'static str,
     /// How often it occurs.
     pub kind: ParamKind,
-    /// For variadic ones: whether all must be of the same type.
+    /// Whether all values of a variadic input or output must have the same type.
     pub homogeneous: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct AttributeSchema {
     pub kind: AttributeKind,
     /// Whether it must be given.
     pub required: bool,
-    /// What it is when not given.
+    /// Its value if it is not given.
     pub default: Option<AttributeDefault>,
 }
 
@@ -102,7 +102,7 @@ pub enum AttributeDefault {
 pub struct TypeConstraint {
     /// The variable, such as `T`.
     pub name: &'static str,
-    /// What it may be.
+    /// The types that it may stand for.
     pub types: TypeSet,
 }
 
@@ -125,7 +125,7 @@ impl TypeSet {
         self.tensor & (1 << dtype as u32) != 0
     }
 
-    /// Whether the type is in the set. Of what no set tells (maps, sequences of sequences), every one is.
+    /// Whether the type is in the set. True for types that no set describes, such as maps and sequences of sequences.
     pub fn has(&self, ty: &Type) -> bool {
         let of = |set: u32, inner: &Type| {
             let tensor = inner.as_tensor();
@@ -142,7 +142,7 @@ impl TypeSet {
         }
     }
 
-    /// The first element type of the set that holds all values of `dtype`, or comes nearest to it.
+    /// The nearest wider element type in the set: it holds all values of `dtype`, or most of them. `None` if there is none.
     pub fn widened(&self, dtype: DType) -> Option<DType> {
         use DType::*;
         let order: &[DType] = match dtype {
@@ -162,7 +162,7 @@ impl TypeSet {
         order.iter().copied().find(|&d| self.has_tensor(d))
     }
 
-    /// The element type, where the set holds tensors of one type and nothing else.
+    /// The element type, if the set contains tensors of one element type and nothing else.
     pub fn only_tensor(&self) -> Option<DType> {
         let nothing_else = self.sequence | self.optional | self.optional_sequence == 0;
         let only = nothing_else && self.tensor.is_power_of_two();
@@ -171,17 +171,17 @@ impl TypeSet {
 }
 
 impl OpSchema {
-    /// The types that the formal type `ty` (a variable or a literal) allows; `None` for a literal type.
+    /// The types that a type variable may stand for; `None` for a literal type.
     pub fn type_set(&self, ty: &str) -> Option<&TypeSet> {
         self.constraints.iter().find(|c| c.name == ty).map(|c| &c.types)
     }
 
-    /// The formal input that actual input `index` belongs to.
+    /// The formal input of a node's input `index`; `None` if there are fewer.
     pub fn input(&self, index: usize) -> Option<&Param> {
         formal(self.inputs, index)
     }
 
-    /// The formal output that actual output `index` belongs to.
+    /// The formal output of a node's output `index`; `None` if there are fewer.
     pub fn output(&self, index: usize) -> Option<&Param> {
         formal(self.outputs, index)
     }

@@ -11,15 +11,15 @@ pub struct AffineGrid {
 }
 
 impl AffineGrid {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { align_corners: node.read("align_corners")?.unwrap_or_default() })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -50,10 +50,10 @@ impl Default for ArgMax {
 }
 
 impl ArgMax {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or_default(),
@@ -62,7 +62,7 @@ impl ArgMax {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -99,10 +99,10 @@ impl Default for ArgMin {
 }
 
 impl ArgMin {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or_default(),
@@ -111,7 +111,7 @@ impl ArgMin {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -170,10 +170,10 @@ impl Default for Attention {
 }
 
 impl Attention {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             is_causal: node.read("is_causal")?.unwrap_or_default(),
@@ -188,7 +188,7 @@ impl Attention {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -256,10 +256,10 @@ impl Default for AveragePool<'_> {
 }
 
 impl<'a> AveragePool<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             auto_pad: node.read("auto_pad")?.unwrap_or("NOTSET"),
@@ -274,12 +274,12 @@ impl<'a> AveragePool<'a> {
     /// Reads the required attribute `kernel_shape` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn kernel_shape(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("kernel_shape")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

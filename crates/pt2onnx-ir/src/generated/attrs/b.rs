@@ -21,10 +21,10 @@ impl Default for BatchNormalization {
 }
 
 impl BatchNormalization {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             epsilon: node.read("epsilon")?.unwrap_or(1e-5),
@@ -33,7 +33,7 @@ impl BatchNormalization {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -62,15 +62,15 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { dtype: node.read("dtype")?, seed: node.read("seed")? })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -86,7 +86,7 @@ impl Bernoulli {
     }
 }
 
-/// Required attributes of ONNX `BitCast` (since opset 26); it has no optional ones.
+/// Required attributes of ONNX `BitCast` (since opset 26), which has no optional ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BitCast;
 
@@ -94,13 +94,13 @@ impl BitCast {
     /// Reads the required attribute `to` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn to(node: &Node) -> Result<i64, AttributeError> {
         node.read_required("to")
     }
 }
 
-/// Required attributes of ONNX `BitShift` (since opset 28); it has no optional ones.
+/// Required attributes of ONNX `BitShift` (since opset 28), which has no optional ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BitShift;
 
@@ -108,7 +108,7 @@ impl BitShift {
     /// Reads the required attribute `direction` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn direction(node: &Node) -> Result<&str, AttributeError> {
         node.read_required("direction")
     }
@@ -130,10 +130,10 @@ impl Default for BlackmanWindow {
 }
 
 impl BlackmanWindow {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             output_datatype: node.read("output_datatype")?.unwrap_or(1),
@@ -141,7 +141,7 @@ impl BlackmanWindow {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

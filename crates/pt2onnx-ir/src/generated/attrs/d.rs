@@ -13,10 +13,10 @@ pub struct DFT {
 }
 
 impl DFT {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             inverse: node.read("inverse")?.unwrap_or_default(),
@@ -24,7 +24,7 @@ impl DFT {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -71,10 +71,10 @@ impl Default for DeformConv {
 }
 
 impl DeformConv {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             dilations: node.read("dilations")?,
@@ -86,7 +86,7 @@ impl DeformConv {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -128,10 +128,10 @@ impl Default for DepthToSpace<'_> {
 }
 
 impl<'a> DepthToSpace<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self { mode: node.read("mode")?.unwrap_or("DCR") })
     }
@@ -139,12 +139,12 @@ impl<'a> DepthToSpace<'a> {
     /// Reads the required attribute `blocksize` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn blocksize(node: &Node) -> Result<i64, AttributeError> {
         node.read_required("blocksize")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -175,10 +175,10 @@ impl Default for DequantizeLinear {
 }
 
 impl DequantizeLinear {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or(1),
@@ -187,7 +187,7 @@ impl DequantizeLinear {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -214,15 +214,15 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { seed: node.read("seed")? })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

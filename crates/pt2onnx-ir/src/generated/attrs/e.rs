@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Required attributes of ONNX `Einsum` (since opset 28); it has no optional ones.
+/// Required attributes of ONNX `Einsum` (since opset 28), which has no optional ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Einsum;
 
@@ -11,7 +11,7 @@ impl Einsum {
     /// Reads the required attribute `equation` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn equation(node: &Node) -> Result<&str, AttributeError> {
         node.read_required("equation")
     }
@@ -31,15 +31,15 @@ impl Default for Elu {
 }
 
 impl Elu {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { alpha: node.read("alpha")?.unwrap_or(1.0) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -62,15 +62,15 @@ pub struct EyeLike {
 }
 
 impl EyeLike {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { dtype: node.read("dtype")?, k: node.read("k")?.unwrap_or_default() })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

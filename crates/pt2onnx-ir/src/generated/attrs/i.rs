@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Required attributes of ONNX `If` (since opset 25); it has no optional ones.
+/// Required attributes of ONNX `If` (since opset 25), which has no optional ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct If;
 
@@ -11,7 +11,7 @@ impl If {
     /// Reads the required attribute `then_branch` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn then_branch(node: &Node) -> Result<RegionId, AttributeError> {
         node.read_required("then_branch")
     }
@@ -19,7 +19,7 @@ impl If {
     /// Reads the required attribute `else_branch` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn else_branch(node: &Node) -> Result<RegionId, AttributeError> {
         node.read_required("else_branch")
     }
@@ -39,15 +39,15 @@ impl Default for ImageDecoder<'_> {
 }
 
 impl<'a> ImageDecoder<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self { pixel_format: node.read("pixel_format")?.unwrap_or("RGB") })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -74,15 +74,15 @@ impl Default for InstanceNormalization {
 }
 
 impl InstanceNormalization {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { epsilon: node.read("epsilon")?.unwrap_or(1e-5) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -111,10 +111,10 @@ impl Default for IsInf {
 }
 
 impl IsInf {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             detect_negative: node.read("detect_negative")?.unwrap_or(true),
@@ -122,7 +122,7 @@ impl IsInf {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

@@ -34,10 +34,10 @@ impl Default for MaxPool<'_> {
 }
 
 impl<'a> MaxPool<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             auto_pad: node.read("auto_pad")?.unwrap_or("NOTSET"),
@@ -52,12 +52,12 @@ impl<'a> MaxPool<'a> {
     /// Reads the required attribute `kernel_shape` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn kernel_shape(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("kernel_shape")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -99,10 +99,10 @@ impl Default for MaxRoiPool {
 }
 
 impl MaxRoiPool {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { spatial_scale: node.read("spatial_scale")?.unwrap_or(1.0) })
     }
@@ -110,12 +110,12 @@ impl MaxRoiPool {
     /// Reads the required attribute `pooled_shape` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn pooled_shape(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("pooled_shape")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -138,10 +138,10 @@ pub struct MaxUnpool {
 }
 
 impl MaxUnpool {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { pads: node.read("pads")?, strides: node.read("strides")? })
     }
@@ -149,12 +149,12 @@ impl MaxUnpool {
     /// Reads the required attribute `kernel_shape` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn kernel_shape(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("kernel_shape")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -184,15 +184,15 @@ impl Default for MeanVarianceNormalization {
 }
 
 impl MeanVarianceNormalization {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { axes: node.read("axes")?.unwrap_or_else(|| [0, 2, 3].to_vec()) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -219,15 +219,15 @@ impl Default for MelWeightMatrix {
 }
 
 impl MelWeightMatrix {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { output_datatype: node.read("output_datatype")?.unwrap_or(1) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -248,15 +248,15 @@ pub struct Mod {
 }
 
 impl Mod {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { fmod: node.read("fmod")?.unwrap_or_default() })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -287,10 +287,10 @@ impl Default for Multinomial {
 }
 
 impl Multinomial {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             dtype: node.read("dtype")?.unwrap_or(6),
@@ -299,7 +299,7 @@ impl Multinomial {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

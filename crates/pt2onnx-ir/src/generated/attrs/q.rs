@@ -34,10 +34,10 @@ impl Default for QLinearConv<'_> {
 }
 
 impl<'a> QLinearConv<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             auto_pad: node.read("auto_pad")?.unwrap_or("NOTSET"),
@@ -49,7 +49,7 @@ impl<'a> QLinearConv<'a> {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -99,10 +99,10 @@ impl Default for QuantizeLinear {
 }
 
 impl QuantizeLinear {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or(1),
@@ -113,7 +113,7 @@ impl QuantizeLinear {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

@@ -21,10 +21,10 @@ impl Default for RMSNormalization {
 }
 
 impl RMSNormalization {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or(-1),
@@ -33,7 +33,7 @@ impl RMSNormalization {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -86,10 +86,10 @@ impl Default for RNN<'_> {
 }
 
 impl<'a> RNN<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             activation_alpha: node.read("activation_alpha")?,
@@ -104,7 +104,7 @@ impl<'a> RNN<'a> {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -155,10 +155,10 @@ impl Default for RandomNormal {
 }
 
 impl RandomNormal {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             dtype: node.read("dtype")?.unwrap_or(1),
@@ -171,12 +171,12 @@ impl RandomNormal {
     /// Reads the required attribute `shape` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn shape(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("shape")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -218,10 +218,10 @@ impl Default for RandomNormalLike {
 }
 
 impl RandomNormalLike {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             dtype: node.read("dtype")?,
@@ -231,7 +231,7 @@ impl RandomNormalLike {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -273,10 +273,10 @@ impl Default for RandomUniform {
 }
 
 impl RandomUniform {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             dtype: node.read("dtype")?.unwrap_or(1),
@@ -289,12 +289,12 @@ impl RandomUniform {
     /// Reads the required attribute `shape` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn shape(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("shape")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -336,10 +336,10 @@ impl Default for RandomUniformLike {
 }
 
 impl RandomUniformLike {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             dtype: node.read("dtype")?,
@@ -349,7 +349,7 @@ impl RandomUniformLike {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -385,15 +385,15 @@ impl Default for Range {
 }
 
 impl Range {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { stash_type: node.read("stash_type")?.unwrap_or(1) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -422,10 +422,10 @@ impl Default for ReduceL1 {
 }
 
 impl ReduceL1 {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -433,7 +433,7 @@ impl ReduceL1 {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -465,10 +465,10 @@ impl Default for ReduceL2 {
 }
 
 impl ReduceL2 {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -476,7 +476,7 @@ impl ReduceL2 {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -508,10 +508,10 @@ impl Default for ReduceLogSum {
 }
 
 impl ReduceLogSum {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -519,7 +519,7 @@ impl ReduceLogSum {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -551,10 +551,10 @@ impl Default for ReduceLogSumExp {
 }
 
 impl ReduceLogSumExp {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -562,7 +562,7 @@ impl ReduceLogSumExp {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -594,10 +594,10 @@ impl Default for ReduceMax {
 }
 
 impl ReduceMax {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -605,7 +605,7 @@ impl ReduceMax {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -637,10 +637,10 @@ impl Default for ReduceMean {
 }
 
 impl ReduceMean {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -648,7 +648,7 @@ impl ReduceMean {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -680,10 +680,10 @@ impl Default for ReduceMin {
 }
 
 impl ReduceMin {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -691,7 +691,7 @@ impl ReduceMin {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -723,10 +723,10 @@ impl Default for ReduceProd {
 }
 
 impl ReduceProd {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -734,7 +734,7 @@ impl ReduceProd {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -766,10 +766,10 @@ impl Default for ReduceSum {
 }
 
 impl ReduceSum {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -777,7 +777,7 @@ impl ReduceSum {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -809,10 +809,10 @@ impl Default for ReduceSumSquare {
 }
 
 impl ReduceSumSquare {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             keepdims: node.read("keepdims")?.unwrap_or(true),
@@ -820,7 +820,7 @@ impl ReduceSumSquare {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -844,15 +844,15 @@ pub struct RegexFullMatch {
 }
 
 impl RegexFullMatch {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { pattern: node.read("pattern")? })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -873,15 +873,15 @@ pub struct Reshape {
 }
 
 impl Reshape {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { allowzero: node.read("allowzero")?.unwrap_or_default() })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -934,10 +934,10 @@ impl Default for Resize<'_> {
 }
 
 impl<'a> Resize<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             antialias: node.read("antialias")?.unwrap_or_default(),
@@ -954,7 +954,7 @@ impl<'a> Resize<'a> {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -1010,10 +1010,10 @@ impl Default for ReverseSequence {
 }
 
 impl ReverseSequence {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             batch_axis: node.read("batch_axis")?.unwrap_or(1),
@@ -1021,7 +1021,7 @@ impl ReverseSequence {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -1068,10 +1068,10 @@ impl Default for RoiAlign<'_> {
 }
 
 impl<'a> RoiAlign<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             coordinate_transformation_mode: node
@@ -1085,7 +1085,7 @@ impl<'a> RoiAlign<'a> {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -1128,10 +1128,10 @@ pub struct RotaryEmbedding {
 }
 
 impl RotaryEmbedding {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             interleaved: node.read("interleaved")?.unwrap_or_default(),
@@ -1140,7 +1140,7 @@ impl RotaryEmbedding {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

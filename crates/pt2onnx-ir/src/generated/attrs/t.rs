@@ -19,10 +19,10 @@ impl Default for TensorScatter<'_> {
 }
 
 impl<'a> TensorScatter<'a> {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &'a Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or(-2),
@@ -30,7 +30,7 @@ impl<'a> TensorScatter<'a> {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -58,10 +58,10 @@ pub struct TfIdfVectorizer {
 }
 
 impl TfIdfVectorizer {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             pool_int64s: node.read("pool_int64s")?,
@@ -73,7 +73,7 @@ impl TfIdfVectorizer {
     /// Reads the required attribute `max_gram_length` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn max_gram_length(node: &Node) -> Result<i64, AttributeError> {
         node.read_required("max_gram_length")
     }
@@ -81,7 +81,7 @@ impl TfIdfVectorizer {
     /// Reads the required attribute `max_skip_count` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn max_skip_count(node: &Node) -> Result<i64, AttributeError> {
         node.read_required("max_skip_count")
     }
@@ -89,7 +89,7 @@ impl TfIdfVectorizer {
     /// Reads the required attribute `min_gram_length` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn min_gram_length(node: &Node) -> Result<i64, AttributeError> {
         node.read_required("min_gram_length")
     }
@@ -97,7 +97,7 @@ impl TfIdfVectorizer {
     /// Reads the required attribute `mode` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn mode(node: &Node) -> Result<&str, AttributeError> {
         node.read_required("mode")
     }
@@ -105,7 +105,7 @@ impl TfIdfVectorizer {
     /// Reads the required attribute `ngram_counts` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn ngram_counts(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("ngram_counts")
     }
@@ -113,12 +113,12 @@ impl TfIdfVectorizer {
     /// Reads the required attribute `ngram_indexes` of a node.
     ///
     /// # Errors
-    /// It is missing, has another type, or refers to an attribute of a function.
+    /// Returns an error if it is missing, has another type, or refers to an attribute of a function.
     pub fn ngram_indexes(node: &Node) -> Result<&[i64], AttributeError> {
         node.read_required("ngram_indexes")
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -151,15 +151,15 @@ impl Default for ThresholdedRelu {
 }
 
 impl ThresholdedRelu {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { alpha: node.read("alpha")?.unwrap_or(1.0) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -190,10 +190,10 @@ impl Default for TopK {
 }
 
 impl TopK {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self {
             axis: node.read("axis")?.unwrap_or(-1),
@@ -202,7 +202,7 @@ impl TopK {
         })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -229,15 +229,15 @@ pub struct Transpose {
 }
 
 impl Transpose {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { perm: node.read("perm")? })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],
@@ -264,15 +264,15 @@ impl Default for Trilu {
 }
 
 impl Trilu {
-    /// Reads the optional attributes of a node; ONNX's default stands for each that it does not have.
+    /// Reads the optional attributes of a node, with ONNX's defaults for those that it does not have.
     ///
     /// # Errors
-    /// An attribute has another type, or refers to an attribute of a function.
+    /// Returns an error if an attribute has another type, or refers to an attribute of a function.
     pub fn read(node: &Node) -> Result<Self, AttributeError> {
         Ok(Self { upper: node.read("upper")?.unwrap_or(true) })
     }
 
-    /// The `required` attributes, then those of these that differ from the default.
+    /// Attributes of a new node: `required`, then the fields that differ from their defaults.
     pub(crate) fn after<const N: usize>(
         self,
         required: [(&'static str, Attribute); N],

@@ -107,7 +107,7 @@ impl Builder<'_> {
 
     /// ONNX `Attention` (since opset 25).
     /// Inputs: `Q`, `K`, `V`, `attn_mask` (optional), `past_key` (optional), `past_value` (optional), `nonpad_kv_seqlen` (optional).
-    /// The first `outputs` of: `Y`, `present_key` (optional), `present_value` (optional), `qk_matmul_output` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y`, `present_key` (optional), `present_value` (optional), `qk_matmul_output` (optional).
     pub fn attention_n(
         &self,
         outputs: usize,

@@ -25,7 +25,7 @@ impl Builder<'_> {
 
     /// ONNX `BatchNormalization` (since opset 15).
     /// Inputs: `X`, `scale`, `B`, `input_mean`, `input_var`.
-    /// The first `outputs` of: `Y`, `running_mean` (optional), `running_var` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y`, `running_mean` (optional), `running_var` (optional).
     pub fn batch_normalization_n(
         &self,
         outputs: usize,

@@ -116,7 +116,7 @@ impl Builder<'_> {
         )
     }
 
-    /// ONNX `Constant` (since opset 25), without inputs.
+    /// ONNX `Constant` (since opset 25). It has no inputs.
     pub fn constant_op(&self, options: attrs::Constant) -> Value {
         self.emit1("Constant", &[], options.after([]))
     }

@@ -88,7 +88,7 @@ impl Builder<'_> {
 
     /// ONNX `Dropout` (since opset 22).
     /// Inputs: `data`, `ratio` (optional), `training_mode` (optional).
-    /// The first `outputs` of: `output`, `mask` (optional).
+    /// Outputs, of which the first `outputs` are returned: `output`, `mask` (optional).
     pub fn dropout_n(
         &self,
         outputs: usize,

@@ -26,7 +26,7 @@ impl Builder<'_> {
 
     /// ONNX `GRU` (since opset 22).
     /// Inputs: `X`, `W`, `R`, `B` (optional), `sequence_lens` (optional), `initial_h` (optional).
-    /// The first `outputs` of: `Y` (optional), `Y_h` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y` (optional), `Y_h` (optional).
     pub fn gru_n(
         &self,
         outputs: usize,

@@ -12,7 +12,7 @@ impl Builder<'_> {
 
     /// ONNX `If` (since opset 25).
     /// Inputs: `cond`.
-    /// The first `outputs` of: `outputs` (variadic).
+    /// Outputs, of which the first `outputs` are returned: `outputs` (variadic).
     pub fn if_op(
         &self,
         outputs: usize,

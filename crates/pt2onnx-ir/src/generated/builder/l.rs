@@ -43,7 +43,7 @@ impl Builder<'_> {
 
     /// ONNX `LSTM` (since opset 22).
     /// Inputs: `X`, `W`, `R`, `B` (optional), `sequence_lens` (optional), `initial_h` (optional), `initial_c` (optional), `P` (optional).
-    /// The first `outputs` of: `Y` (optional), `Y_h` (optional), `Y_c` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y` (optional), `Y_h` (optional), `Y_c` (optional).
     pub fn lstm_n(
         &self,
         outputs: usize,
@@ -89,7 +89,7 @@ impl Builder<'_> {
 
     /// ONNX `LayerNormalization` (since opset 17).
     /// Inputs: `X`, `Scale`, `B` (optional).
-    /// The first `outputs` of: `Y`, `Mean` (optional), `InvStdDev` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y`, `Mean` (optional), `InvStdDev` (optional).
     pub fn layer_normalization_n(
         &self,
         outputs: usize,
@@ -163,7 +163,7 @@ impl Builder<'_> {
 
     /// ONNX `Loop` (since opset 25).
     /// Inputs: `M` (optional), `cond` (optional), `v_initial` (variadic).
-    /// The first `outputs` of: `v_final_and_scan_outputs` (variadic).
+    /// Outputs, of which the first `outputs` are returned: `v_final_and_scan_outputs` (variadic).
     pub fn loop_op(
         &self,
         outputs: usize,

@@ -45,7 +45,7 @@ impl Builder<'_> {
 
     /// ONNX `MaxPool` (since opset 22).
     /// Inputs: `X`.
-    /// The first `outputs` of: `Y`, `Indices` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y`, `Indices` (optional).
     pub fn max_pool_n(
         &self,
         outputs: usize,

@@ -37,7 +37,7 @@ impl Builder<'_> {
 
     /// ONNX `RNN` (since opset 22).
     /// Inputs: `X`, `W`, `R`, `B` (optional), `sequence_lens` (optional), `initial_h` (optional).
-    /// The first `outputs` of: `Y` (optional), `Y_h` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y` (optional), `Y_h` (optional).
     pub fn rnn_n(
         &self,
         outputs: usize,
@@ -57,7 +57,7 @@ impl Builder<'_> {
         )
     }
 
-    /// ONNX `RandomNormal` (since opset 22), without inputs.
+    /// ONNX `RandomNormal` (since opset 22). It has no inputs.
     pub fn random_normal(&self, shape: &[i64], options: attrs::RandomNormal) -> Value {
         self.emit1("RandomNormal", &[], options.after([("shape", shape.to_vec().into())]))
     }
@@ -68,7 +68,7 @@ impl Builder<'_> {
         self.emit1("RandomNormalLike", &[Some(input)], options.after([]))
     }
 
-    /// ONNX `RandomUniform` (since opset 22), without inputs.
+    /// ONNX `RandomUniform` (since opset 22). It has no inputs.
     pub fn random_uniform(&self, shape: &[i64], options: attrs::RandomUniform) -> Value {
         self.emit1("RandomUniform", &[], options.after([("shape", shape.to_vec().into())]))
     }

@@ -23,7 +23,7 @@ impl Builder<'_> {
 
     /// ONNX `Scan` (since opset 25).
     /// Inputs: `initial_state_and_scan_inputs` (variadic).
-    /// The first `outputs` of: `final_state_and_scan_outputs` (variadic).
+    /// Outputs, of which the first `outputs` are returned: `final_state_and_scan_outputs` (variadic).
     pub fn scan_op(
         &self,
         outputs: usize,
@@ -86,7 +86,7 @@ impl Builder<'_> {
         self.emit1("SequenceConstruct", &with_variadic(&[], inputs), attributes([]))
     }
 
-    /// ONNX `SequenceEmpty` (since opset 11), without inputs.
+    /// ONNX `SequenceEmpty` (since opset 11). It has no inputs.
     pub fn sequence_empty(&self, options: attrs::SequenceEmpty) -> Value {
         self.emit1("SequenceEmpty", &[], options.after([]))
     }
@@ -124,7 +124,7 @@ impl Builder<'_> {
 
     /// ONNX `SequenceMap` (since opset 17).
     /// Inputs: `input_sequence`, `additional_inputs` (variadic).
-    /// The first `outputs` of: `out_sequence` (variadic).
+    /// Outputs, of which the first `outputs` are returned: `out_sequence` (variadic).
     pub fn sequence_map(
         &self,
         outputs: usize,
@@ -224,7 +224,7 @@ impl Builder<'_> {
 
     /// ONNX `SoftmaxCrossEntropyLoss` (since opset 13).
     /// Inputs: `scores`, `labels`, `weights` (optional).
-    /// The first `outputs` of: `output`, `log_prob` (optional).
+    /// Outputs, of which the first `outputs` are returned: `output`, `log_prob` (optional).
     pub fn softmax_cross_entropy_loss_n(
         &self,
         outputs: usize,
@@ -266,7 +266,7 @@ impl Builder<'_> {
 
     /// ONNX `Split` (since opset 18).
     /// Inputs: `input`, `split` (optional).
-    /// The first `outputs` of: `outputs` (variadic).
+    /// Outputs, of which the first `outputs` are returned: `outputs` (variadic).
     pub fn split_op(
         &self,
         outputs: usize,

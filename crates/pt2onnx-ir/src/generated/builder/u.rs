@@ -13,7 +13,7 @@ impl Builder<'_> {
 
     /// ONNX `Unique` (since opset 28).
     /// Inputs: `X`.
-    /// The first `outputs` of: `Y`, `indices` (optional), `inverse_indices` (optional), `counts` (optional).
+    /// Outputs, of which the first `outputs` are returned: `Y`, `indices` (optional), `inverse_indices` (optional), `counts` (optional).
     pub fn unique_n(
         &self,
         outputs: usize,
