@@ -336,7 +336,7 @@ function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T);
 
 #[cfg(test)]
 mod tests {
-    use crate::{AtenOp, Cx, Lowered, Registry, arguments, testing::translated_by};
+    use crate::{AtenOp, Cx, Lowered, Registry, testing::translated_by};
     use pt2onnx_ir::Value;
 
     arguments! {
