@@ -65,8 +65,6 @@ pub struct Model {
     pub(crate) regions: Vec<Region>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) unknown_dims: usize,
-    /// The region that passes work on.
-    pub(crate) root: RegionId,
 }
 
 impl Model {
@@ -93,7 +91,6 @@ impl Model {
             regions: vec![Region::default()],
             origins: Vec::new(),
             unknown_dims: 0,
-            root: Self::MAIN,
         }
     }
 

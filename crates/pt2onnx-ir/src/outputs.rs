@@ -1,7 +1,36 @@
-//! Output slots: what stands in them may change freely, and one finishing step makes them what ONNX wants.
+//! Output slots of regions, and the `Identity` nodes that ONNX needs for some of them.
 //!
-//! A slot whose value cannot be the output itself has a planned copy: an `Identity` with its place, origins, type and
-//! metadata, which is linked into the region by [`Model::finish_outputs`] if the value still cannot be the output.
+//! ONNX demands that each output of a graph is a value of its own, and that a node of the same graph makes it. (An output
+//! of the main graph can also be an initialiser.) Passes do not have to care: a slot may hold any value, and
+//! [`Model::finish_outputs`] inserts an `Identity` for each slot whose value ONNX does not allow.
+//!
+//! An example: a pass removes the `Relu` of
+//!
+//! ```text
+//! g (float[2] x) => (float[2] a, float[2] b) {
+//!   a = Relu (x)
+//!   b = Exp (x)
+//! }
+//! ```
+//!
+//! by `replace_all_uses(a, x)` and `erase(relu)`. Now the first slot holds the input `x`, which cannot be the output `a`. So
+//! `replace_all_uses` plans a copy: it makes an `Identity` node, but does not link it into the region, so that other passes
+//! do not see it. The plan records what is lost when the `Relu` is erased:
+//! - The place: the copy will stand where the `Relu` stood. Nodes keep the order of the source program, whichever passes
+//!   ran.
+//! - The result: the copy will make the value of the `Relu`, with its number, name, type and metadata.
+//!   [`Model::assign_names`] names values in the order of their numbers, so other values keep their names, too.
+//! - The origins of the `Relu`.
+//!
+//! If the slot still holds `x` at the end, `finish_outputs` links the copy:
+//!
+//! ```text
+//!   a = Identity (x)
+//!   b = Exp (x)
+//! ```
+//!
+//! If another pass has put a value into the slot that can be an output (made by a node of the region, and in no other slot),
+//! that value takes over name, type and metadata, and the planned copy is dropped.
 
 use crate::{
     attribute::Attributes,
@@ -15,16 +44,16 @@ use crate::{
     value::Def,
 };
 use smallvec::{SmallVec, smallvec};
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 impl Model {
-    /// Sets the output slots of a region. Any values may be given, and a value more than once: where ONNX wants an
-    /// `Identity`, [`Model::assign_names`] inserts it.
+    /// Sets the output slots of a region. A slot may hold any value, and several slots may hold the same one:
+    /// [`Model::assign_names`] inserts an `Identity` where ONNX needs one.
     pub fn set_outputs(&mut self, region: RegionId, outputs: &[Value]) {
         self.set_outputs_of(region, outputs, &[]);
     }
 
-    /// As [`Model::set_outputs`]; inserted nodes come from these origins.
+    /// As [`Model::set_outputs`], with the origins that inserted nodes get.
     pub(crate) fn set_outputs_of(
         &mut self,
         region: RegionId,
@@ -34,18 +63,18 @@ impl Model {
         self.set_outputs_as_written(region, outputs);
         let mut prev = self[region].last;
         for (i, &value) in outputs.iter().enumerate() {
-            if !self.is_made_for(region, value) || outputs[..i].contains(&value) {
-                let links = Links { prev, next: None };
+            if !self.can_define_outputs(region, value) || outputs[..i].contains(&value) {
                 let ty = self[value].ty.clone();
-                let made = self.add_value(Def::Node(NodeId::new(self.nodes.len()), 0), ty);
-                let copy = self.plan_copy(region, links, origins.into(), made);
+                let result = self.add_value(Def::Node(NodeId::new(self.nodes.len()), 0), ty);
+                let place = Links { prev, next: None };
+                let copy = self.plan_copy(region, place, origins.into(), result);
                 self[region].outputs[i].copy = Some(copy);
                 prev = Some(copy);
             }
         }
     }
 
-    /// Sets the output slots of a region just as a file has them: no `Identity` is inserted for them.
+    /// Sets the output slots of a region exactly as given: no `Identity` is ever inserted for them.
     pub fn set_outputs_as_written(&mut self, region: RegionId, outputs: &[Value]) {
         let slot = |&value: &Value| Output { name: None, value, copy: None };
         let new = outputs.iter().map(slot).collect();
@@ -76,11 +105,11 @@ impl Model {
 
     /// The type of an output slot; `None` if it is not known.
     pub fn output_type(&self, output: &Output) -> Option<&Type> {
-        let value = output.copy.map_or(output.value, |copy| self.copied(copy));
+        let value = output.copy.map_or(output.value, |copy| self.result_of(copy));
         self[value].ty.as_ref()
     }
 
-    /// Lets everything that uses `old` use `new`. An output slot keeps its name, type and metadata.
+    /// Replaces `old` by `new` wherever it is used. An output slot keeps its name, type and metadata.
     pub fn replace_all_uses(&mut self, old: Value, new: Value) {
         if old == new {
             return;
@@ -95,36 +124,37 @@ impl Model {
         }
     }
 
+    /// Puts `new` into a slot that held `old`: plans a copy if it needs one, drops the planned copy if it needs none.
     fn replace_output(&mut self, region: RegionId, i: usize, old: Value, new: Value) {
         self[region].outputs[i].value = new;
-        let planned = self[region].outputs[i].copy.map(|copy| self.copied(copy));
-        let from = planned.unwrap_or(old);
+        let planned = self[region].outputs[i].copy.map(|copy| self.result_of(copy));
         if self.can_be_output(region, i) {
-            self.hand_over(from, new);
+            self.take_over(new, planned.unwrap_or(old));
             let output = &mut self[region].outputs[i];
             output.copy = None;
             if let Some(name) = output.name.take() {
                 self[new].name = Some(name);
             }
         } else if planned.is_none() {
-            let (links, origins) = match self.producer(old) {
+            let (place, origins) = match self.producer(old) {
                 Some(node) => {
-                    let links = Links { prev: self.prev(node), next: Some(node) };
-                    (links, self[node].origins.clone())
+                    let place = Links { prev: self.prev(node), next: Some(node) };
+                    (place, self[node].origins.clone())
                 }
                 None => (Links { prev: self[region].last, next: None }, SmallVec::new()),
             };
             let name = self[old].name.take();
-            let copy = self.plan_copy(region, links, origins, old);
+            let copy = self.plan_copy(region, place, origins, old);
             let output = &mut self[region].outputs[i];
             output.name = output.name.take().or(name);
             output.copy = Some(copy);
         }
     }
 
-    /// Whether a node of the region makes the value. An initialiser can be an output of the main graph, too: a constant
-    /// without a name, which takes that of the output.
-    fn is_made_for(&self, region: RegionId, value: Value) -> bool {
+    /// Whether a value is defined where ONNX allows outputs of the region to be defined: by a node of the region, or as
+    /// an initialiser of the main graph. A constant that has a name already, such as a weight, keeps it, so it is no
+    /// output.
+    fn can_define_outputs(&self, region: RegionId, value: Value) -> bool {
         match self[value].def() {
             Def::Node(node, _) => self[*node].region == region,
             Def::Constant(_) => region == Self::MAIN && self[value].name.is_none(),
@@ -132,19 +162,19 @@ impl Model {
         }
     }
 
-    /// Whether the value in the slot can be the output itself: no other slot holds it without a copy.
+    /// Whether the value in a slot can be the output itself: no other slot without a copy holds it.
     fn can_be_output(&self, region: RegionId, index: usize) -> bool {
         let value = self[region].outputs[index].value;
-        let holds_it = |u: Use| match u {
+        let is_other_output = |u: Use| match u {
             Use::Input(..) => false,
             Use::Output(r, i) if (r, i as usize) == (region, index) => false,
             Use::Output(r, i) => self[r].outputs[i as usize].copy.is_none(),
         };
-        self.is_made_for(region, value) && !self[value].uses().any(holds_it)
+        self.can_define_outputs(region, value) && !self[value].uses().any(is_other_output)
     }
 
-    /// Gives `new` the name, type, metadata and documentation of `old`, which loses its last use.
-    fn hand_over(&mut self, old: Value, new: Value) {
+    /// Gives `new` the name, type, metadata and documentation of `old`, which nothing uses any more.
+    fn take_over(&mut self, new: Value, old: Value) {
         if old == new {
             return;
         }
@@ -158,14 +188,15 @@ impl Model {
         new.doc_string = doc_string.or(new.doc_string.take());
     }
 
-    /// An `Identity` that is not linked into its region. `made` is what it gives: a value of its own, or the output that
-    /// another value took the place of, whose node is about to go.
+    /// Plans a copy: adds an `Identity` without an input that is not linked into the region. `place` are its neighbours
+    /// to be. `result` is the value that it will make: a new one, or the one that was in the slot before, whose node is
+    /// about to be erased.
     fn plan_copy(
         &mut self,
         region: RegionId,
-        links: Links,
+        place: Links,
         origins: SmallVec<[OriginId; 1]>,
-        made: Value,
+        result: Value,
     ) -> NodeId {
         let id = NodeId::new(self.nodes.len());
         self.nodes.push(Some(Node {
@@ -176,24 +207,24 @@ impl Model {
             name: None,
             origins,
             inputs: SmallVec::new(),
-            outputs: smallvec![made],
+            outputs: smallvec![result],
             region,
         }));
-        self.links.push(links);
+        self.links.push(place);
         self.tags.push(None);
         id
     }
 
-    /// What a planned copy gives.
-    fn copied(&self, copy: NodeId) -> Value {
+    /// The value that a planned copy will make.
+    fn result_of(&self, copy: NodeId) -> Value {
         self[copy].outputs[0]
     }
 
-    /// Makes the outputs of a region what ONNX wants: each a value of its own, made by a node of the region, with the
-    /// name of its slot. Where the value in a slot is none, an `Identity` is inserted. [`Model::assign_names`] does this
-    /// for all regions.
+    /// Makes the outputs of a region valid ONNX: each is a value of its own that a node of the region makes, with the
+    /// name of its slot. Inserts an `Identity` where the value in a slot cannot be the output. [`Model::assign_names`]
+    /// does this for all regions.
     pub fn finish_outputs(&mut self, region: RegionId) {
-        // In the order of the nodes that copies stand for; those at the end of the region come after them.
+        // Copies are linked in the order of the nodes that they replace, those at the end of the region last.
         let place = |i: &usize| {
             let next = self[region].outputs[*i].copy.and_then(|copy| self.links[copy.index()].next);
             (next.is_none(), next)
@@ -222,55 +253,65 @@ impl Model {
             }
             return;
         };
-        let made = self.copied(copy);
-        self[made].name = name.or(self[made].name.take());
+        let result = self.result_of(copy);
+        self[result].name = name.or(self[result].name.take());
         if self.can_be_output(region, i) {
-            self.hand_over(made, value);
+            self.take_over(value, result);
             self.nodes[copy.index()] = None;
             return;
         }
-        let gone = self.producer(made);
-        let (prev, next) = self.place(region, self.links[copy.index()]);
-        self.link(region, prev, Some(copy));
-        self.link(region, Some(copy), next);
-        let made = self.define_by(copy, made);
-        if let Some(gone) = gone.filter(|n| *n != copy && !self.contains(*n)) {
-            self.links[gone.index()] = Links { prev: Some(copy), next: Some(copy) };
-        }
+        self.link_copy(region, copy);
         self.set_op(copy, "Identity");
         self.set_inputs(copy, &[Some(value)]);
         self.drop_use(Some(value), Use::Output(region, i as u32));
-        self[region].outputs[i].value = made;
-        self.note_use(Some(made), Use::Output(region, i as u32));
+        let result = self.result_of(copy);
+        self[result].ty = self[value].ty.clone().or(self[result].ty.take());
+        self[region].outputs[i].value = result;
+        self.note_use(Some(result), Use::Output(region, i as u32));
     }
 
-    /// Makes a planned copy the definition of its value; of a new one if the node that made it is still there.
-    fn define_by(&mut self, copy: NodeId, made: Value) -> Value {
-        let is_free = |node| node == copy || !self.contains(node);
-        if self.producer(made).is_some_and(is_free) {
-            self[made].def = Def::Node(copy, 0);
-            return made;
+    /// Links a planned copy into its region and makes it the node that defines its result.
+    fn link_copy(&mut self, region: RegionId, copy: NodeId) {
+        let result = self.result_of(copy);
+        let producer = self.producer(result);
+        let Links { prev, next } = match producer {
+            // The node to replace is still there: the value in the slot may be made after it, so the copy goes to the end.
+            Some(node) if node != copy && self.contains(node) => {
+                Links { prev: self[region].last, next: None }
+            }
+            _ => self.current_place(region, self.links[copy.index()]),
+        };
+        self.link(region, prev, Some(copy));
+        self.link(region, Some(copy), next);
+        match producer {
+            Some(node) if node == copy => {}
+            Some(node) if !self.contains(node) => {
+                // Copies planned at the place of the erased node go next to this one.
+                self.links[node.index()] = Links { prev: Some(copy), next: Some(copy) };
+                self[result].def = Def::Node(copy, 0);
+            }
+            // The value is still defined elsewhere (its node was not erased), so the copy makes a new one.
+            _ => {
+                let own = self.add_value(Def::Node(copy, 0), None);
+                self.take_over(own, result);
+                self[copy].outputs = smallvec![own];
+            }
         }
-        let own = self.add_value(Def::Node(copy, 0), None);
-        self.hand_over(made, own);
-        self[copy].outputs = smallvec![own];
-        own
     }
 
-    /// The neighbours of a place in a region. Some of those planned may have been erased since: an erased node still knows
-    /// its own neighbours, or the copy that took its place.
-    fn place(&self, region: RegionId, planned: Links) -> (Option<NodeId>, Option<NodeId>) {
-        let mut next = planned.next;
-        while let Some(node) = next.filter(|n| !self.contains(*n)) {
-            next = self.links[node.index()].next;
-        }
+    /// Where a planned place is now. The neighbours may have been erased since: an erased node keeps its own neighbours,
+    /// so that following them leads to a node that is still there.
+    fn current_place(&self, region: RegionId, planned: Links) -> Links {
+        let still_there = |from: Option<NodeId>, step: fn(&Links) -> Option<NodeId>| {
+            let mut nodes = iter::successors(from, |node| step(&self.links[node.index()]));
+            nodes.find(|node| self.contains(*node))
+        };
         if planned.next.is_some() {
-            return (next.map_or(self[region].last, |node| self.prev(node)), next);
+            let next = still_there(planned.next, |links| links.next);
+            Links { prev: next.map_or(self[region].last, |node| self.prev(node)), next }
+        } else {
+            let prev = still_there(planned.prev, |links| links.prev);
+            Links { prev, next: prev.map_or(self[region].first, |node| self.next(node)) }
         }
-        let mut prev = planned.prev;
-        while let Some(node) = prev.filter(|n| !self.contains(*n)) {
-            prev = self.links[node.index()].prev;
-        }
-        (prev, prev.map_or(self[region].first, |n| self.next(n)))
     }
 }

@@ -1,4 +1,4 @@
-//! Prints models in ONNX's textual syntax, as `onnx.parser` reads it. Large constants are shortened to `{...}`.
+//! Prints models in ONNX's textual syntax, which `onnx.parser` reads. Elements of large constants are printed as `{...}`.
 
 use crate::{
     Attribute, Function, Model, NodeId, RegionId, Value, schema::AttributeKind, types::onnx_name,
@@ -10,10 +10,10 @@ use std::{
     fmt::{self, Display, Formatter, Write},
 };
 
-/// Constants with more elements than this are not spelled out.
-const SPELLED_OUT: usize = 64;
+/// The elements of larger constants are not printed.
+const MAX_PRINTED: usize = 64;
 
-/// How types of attributes are spelled.
+/// The name of each attribute type in the text.
 pub(crate) const KINDS: [(AttributeKind, &str); 14] = [
     (AttributeKind::Float, "float"),
     (AttributeKind::Int, "int"),
@@ -57,7 +57,7 @@ impl Display for Model {
 }
 
 impl Model {
-    /// A function has no constants in the grammar: they are nodes in front of the others.
+    /// Prints a function. The grammar has no constants in functions, so they are printed as `Constant` nodes first.
     fn function(&self, f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
         write!(f, "\n<domain: {}", quoted(&function.domain))?;
         if !function.overload.is_empty() {
@@ -94,7 +94,7 @@ impl Model {
         f.write_str("}\n")
     }
 
-    /// The constants that a region's nodes, outputs and inner regions use, in the order they were made.
+    /// The constants that a region and its bodies use, in the order of their numbers.
     fn constants_of(&self, root: RegionId) -> Vec<(Value, &Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
@@ -130,11 +130,11 @@ impl Model {
         writeln!(f, "{name} ({inputs}) => ({outputs})")?;
         if region == Self::MAIN {
             let constants = self.constants_of(region);
-            let spelled: Vec<String> = { constants.into_iter() }
+            let printed: Vec<String> = { constants.into_iter() }
                 .map(|(v, t)| format!("{} = {}", typed(&v), elements(t)))
                 .collect();
-            if !spelled.is_empty() {
-                writeln!(f, "<\n  {}\n>", spelled.join(",\n  "))?;
+            if !printed.is_empty() {
+                writeln!(f, "<\n  {}\n>", printed.join(",\n  "))?;
             }
         }
         writeln!(f, "{}{{", indent(depth))?;
@@ -245,12 +245,12 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Bytes that are no text, as near as text comes to them.
+/// Bytes as a quoted text; what is not UTF-8 is replaced by U+FFFD.
 fn lossy(bytes: &[u8]) -> String {
     quoted(&String::from_utf8_lossy(bytes))
 }
 
-/// A name as it is, quoted where it is no identifier of the grammar.
+/// A name; in quotes if it is not an identifier of the grammar.
 fn identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
@@ -266,17 +266,17 @@ fn tensor(t: &Tensor) -> String {
 }
 
 fn elements(t: &Tensor) -> String {
-    if t.numel() > SPELLED_OUT || !t.has_data() {
+    if t.numel() > MAX_PRINTED || !t.has_data() {
         return "{...}".to_owned();
     }
-    macro_rules! spell {
+    macro_rules! each {
         ($t:ty) => {
             list(t.to_vec::<$t>().unwrap_or_default().iter().map(|v| format!("{v:?}")))
         };
     }
-    let spelled = match t.dtype() {
-        DType::F64 => spell!(f64),
-        DType::F32 => spell!(f32),
+    let printed = match t.dtype() {
+        DType::F64 => each!(f64),
+        DType::F32 => each!(f32),
         DType::F16 => list(
             t.to_vec::<half::f16>().unwrap_or_default().iter().map(|v| format!("{:?}", v.to_f32())),
         ),
@@ -286,19 +286,19 @@ fn elements(t: &Tensor) -> String {
                 .iter()
                 .map(|v| format!("{:?}", v.to_f32())),
         ),
-        DType::I64 => spell!(i64),
-        DType::I32 => spell!(i32),
-        DType::I16 => spell!(i16),
-        DType::I8 => spell!(i8),
-        DType::U64 => spell!(u64),
-        DType::U32 => spell!(u32),
-        DType::U16 => spell!(u16),
-        DType::U8 => spell!(u8),
+        DType::I64 => each!(i64),
+        DType::I32 => each!(i32),
+        DType::I16 => each!(i16),
+        DType::I8 => each!(i8),
+        DType::U64 => each!(u64),
+        DType::U32 => each!(u32),
+        DType::U16 => each!(u16),
+        DType::U8 => each!(u8),
         DType::Bool => list(t.to_vec::<bool>().unwrap_or_default().iter().map(|&b| u8::from(b))),
         DType::String => list(
             t.as_strings().unwrap_or_default().iter().map(|s| quoted(&String::from_utf8_lossy(s))),
         ),
         _ => "...".to_owned(),
     };
-    format!("{{{spelled}}}")
+    format!("{{{printed}}}")
 }

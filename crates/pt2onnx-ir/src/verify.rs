@@ -1,27 +1,30 @@
-//! Checks a model against what every consumer relies on.
+//! Verifies that a model is valid ONNX.
 
 use crate::{Def, Model, Node, NodeId, RegionId, Value, conforms, names::Taken, schema};
+use rustc_hash::FxHashSet;
 
-/// What is wrong, and in which node.
+/// Something that makes a model invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct VerifyError {
-    /// The node, with where it comes from if that is known; or the graph's input or output.
+    /// Where the error is: a node with its origin (if known), a value, or an input or output of the graph.
     pub place: String,
-    /// What is wrong with it.
+    /// What is wrong there.
     pub what: String,
 }
 
-/// Checks that
-/// - every used value is defined before its use, in the same region or one around it;
-/// - no two values of the graph or of a function have the same name, and no two nodes;
-/// - every node of ONNX's own domain is an operator of the model's opset (or its function's), with the number of inputs
-///   and outputs, the attributes and the element types that its schema allows; each type variable stands for one type;
-/// - inputs and outputs of the main graph have types, and outputs have different names;
-/// - other domains are imported.
+/// Verifies that a model is valid ONNX:
+/// - Every value is defined before its use, in the same region or in one around it.
+/// - Names of values are unique within the main graph with its bodies, and within each function. Unused inputs of bodies
+///   count, too.
+/// - Names of nodes are unique.
+/// - Every node of the default domain fits the schema of its operator ([`conforms`]) at the opset of the model or
+///   function.
+/// - Every other domain in use is imported, or the node calls a function of the model.
+/// - Inputs and outputs of the main graph have types; outputs have unique names.
 ///
 /// # Errors
-/// Everything found, in order of the nodes.
+/// Returns all errors: names first, then inputs and outputs, then nodes in order.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     let mut v = Verifier {
         model,
@@ -41,8 +44,9 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
 
 struct Verifier<'a> {
     model: &'a Model,
-    /// Of the graph or function at hand.
+    /// Opset of the graph or function that is being verified.
     opset: u32,
+    /// Whether each value is defined at the current node.
     defined: Vec<bool>,
     errors: Vec<VerifyError>,
 }
@@ -57,18 +61,21 @@ impl Verifier<'_> {
     }
 
     fn names(&mut self) {
+        let nodes = self.model.all_nodes();
+        let bodies = nodes.iter().flat_map(|n| self.model[*n].regions());
+        let functions = self.model.functions.iter().map(|f| f.body);
+        let regions: FxHashSet<_> = bodies.chain(functions).chain([Model::MAIN]).collect();
         let scopes = self.model.scopes();
         let mut taken = vec![Taken::default(); self.model.functions.len() + 1];
         taken[0].reserve(scopes.len());
         for (value, data) in self.model.values() {
-            let live = data.uses().len() > 0 || self.model.inputs().contains(&value);
-            if let Some(name) = data.name.as_ref().filter(|_| live)
+            let is_input = matches!(data.def(), Def::Input(region, _) if regions.contains(region));
+            if let Some(name) = data.name.as_ref().filter(|_| is_input || data.uses().len() > 0)
                 && !taken[scopes[value.index()]].insert(name.clone())
             {
                 self.error(format!("value `{name}`"), "two values have this name");
             }
         }
-        let nodes = self.model.all_nodes();
         let mut taken = Taken::default();
         taken.reserve(nodes.len());
         for node in nodes {

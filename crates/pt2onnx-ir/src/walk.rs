@@ -1,4 +1,4 @@
-//! Walks over a model: nodes of regions, values, inputs and outputs.
+//! Walks over a model: its nodes, values, inputs and outputs.
 
 use crate::{
     ids::{NodeId, RegionId, Value},
@@ -36,41 +36,21 @@ impl Model {
         std::iter::successors(self[region].last, |n| self.prev(*n))
     }
 
-    /// All nodes of the main graph, its bodies and the functions. A node comes before the nodes of its bodies.
+    /// All nodes of the main graph, the functions, and their bodies. A node comes before the nodes of its bodies.
     pub fn all_nodes(&self) -> Vec<NodeId> {
         let roots = std::iter::once(Self::MAIN).chain(self.functions.iter().map(|f| f.body));
         self.nodes_in(&roots.collect::<Vec<_>>())
     }
 
-    /// All nodes that passes work on: those of the main graph or of one function ([`Model::with_root`]), with their
-    /// bodies. A node comes before the nodes of its bodies.
+    /// All nodes of the main graph and its bodies. A node comes before the nodes of its bodies.
     pub fn graph_nodes(&self) -> Vec<NodeId> {
-        self.nodes_in(&[self.root])
+        self.nodes_in(&[Self::MAIN])
     }
 
-    /// The region that passes work on.
-    pub fn root(&self) -> RegionId {
-        self.root
-    }
-
-    /// Runs passes on a function's body, which is written for that opset, as on the main graph.
-    pub fn with_root<R>(
-        &mut self,
-        root: RegionId,
-        opset: u32,
-        work: impl FnOnce(&mut Self) -> R,
-    ) -> R {
-        let outside = (self.root, self.opset);
-        (self.root, self.opset) = (root, opset);
-        let done = work(self);
-        (self.root, self.opset) = outside;
-        done
-    }
-
-    /// All nodes of regions and of their bodies. A node comes before the nodes of its bodies.
+    /// All nodes of the given regions and of their bodies. A node comes before the nodes of its bodies.
     pub fn nodes_in(&self, regions: &[RegionId]) -> Vec<NodeId> {
         let mut todo: Vec<NodeId> = regions.iter().flat_map(|r| self.nodes(*r)).collect();
-        // There are no bodies to look for.
+        // The model has no other regions, so these have no bodies.
         if regions.len() == self.regions.len() {
             return todo;
         }
@@ -85,7 +65,7 @@ impl Model {
         all
     }
 
-    /// All values ever made, dead ones too.
+    /// All values that were ever made, including those of erased nodes.
     pub fn values(&self) -> impl Iterator<Item = (Value, &ValueData)> {
         self.values.iter().enumerate().map(|(i, v)| (Value::new(i), v))
     }

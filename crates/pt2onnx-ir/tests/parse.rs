@@ -97,50 +97,47 @@ fn what_cannot_be_read_is_told_where() {
     for (text, error) in [
         (
             String::new(),
-            "the graph's name is expected, not the end of the text (line 1, column 1)\n    \n    ^",
+            "expected the graph's name, found the end of the text (line 1, column 1)\n    \n    ^",
         ),
         (
             graph("y = Relu (z)"),
-            "there is no value `z` at this place (line 2, column 13)\n      y = Relu (z)\n                ^",
+            "`z` is not defined here (line 2, column 13)\n      y = Relu (z)\n                ^",
         ),
-        (graph("y = Relu x"), "`(` is expected, not `x` (line 2, column 12)"),
+        (graph("y = Relu x"), "expected `(`, found `x` (line 2, column 12)"),
         (graph("x = Relu (x)\n"), "`x` is defined twice (line 2, column 3)"),
         (
             graph("y = Relu <a: integer = 1> (x)"),
-            "attributes of type `integer` are not known (line 2, column 16)",
+            "there is no attribute type `integer` (line 2, column 16)",
         ),
         (
             graph("y = Relu <a = []> (x)"),
-            "a value, or before it `:` and its type, is expected, not `[]>` (line 2, column 17)",
+            "expected a value that shows its type (or write `name: type = value`), found `[]>` (line 2, column 17)",
         ),
         (
             graph("y = Relu <a: int = 1.5> (x)"),
-            "an integer is expected, not `1.5` (line 2, column 22)",
+            "expected an integer, found `1.5` (line 2, column 22)",
         ),
         (
             graph("y = Relu <a = @b> (x)"),
-            "the type is to be told: `name: float = @other` (line 2, column 13)",
+            "a reference needs a type: `name: float = @other` (line 2, column 13)",
         ),
         (
             graph("y = Relu <a: tensor = int8[1] {128}> (x)"),
-            "an element is expected, not `128` (line 2, column 34)",
+            "expected an element, found `128` (line 2, column 34)",
         ),
         (graph("y = Relu <a: tensor = int8[2] {1}> (x)"), "(line 2, column 25)"),
         (
             graph("y = Relu <a: tensor = int8[N] {1}> (x)"),
-            "a constant is a tensor whose sizes are known (line 2, column 25)",
+            "a constant needs the type of a tensor with known sizes (line 2, column 25)",
         ),
-        (graph("z = Relu (x)"), "there is no value `y` at this place (line 1, column 29)"),
-        (graph("y = Relu <s = \"open> (x)"), "a text in quotes is expected"),
-        (
-            "<opset: 3> g () => () {}".into(),
-            "there is no key `opset` in a header (line 1, column 2)",
-        ),
+        (graph("z = Relu (x)"), "`y` is not defined here (line 1, column 29)"),
+        (graph("y = Relu <s = \"open> (x)"), "expected a text in quotes"),
+        ("<opset: 3> g () => () {}".into(), "a header has no key `opset` (line 1, column 2)"),
         ("g (flat[2] x) => () {}".into(), "there is no type `flat` (line 1, column 4)"),
-        (format!("g ({}float", "seq(".repeat(1000)), "nesting of at most 64 levels is expected"),
+        (format!("g ({}float", "seq(".repeat(1000)), "nested more than 64 levels deep"),
         (
             "g () => () {} f (x) => (x) {} f (x) => (x) {}".into(),
-            "the function f stands twice (line 1, column 31)",
+            "the function f is defined twice (line 1, column 31)",
         ),
     ] {
         let found = text.parse::<Model>().unwrap_err().to_string();
@@ -183,5 +180,5 @@ fn functions_alone() {
         assert!(found.contains(error), "{text}\n{found}");
     }
     let found = Model::parse_functions("f (x) => (x) {}").unwrap_err().to_string();
-    assert!(found.contains("the function's domain is not told"), "{found}");
+    assert!(found.contains("the function has no domain"), "{found}");
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attribute, AttributeKind, Schema, by_letter, names, schema::literal};
+use super::model::{Attribute, AttributeKind, Schema, by_letter};
+use super::{names, schema::literal};
 
 /// The required attributes, those that come in an order of their own first.
 pub fn required_attributes(schema: &Schema) -> Vec<&Attribute> {

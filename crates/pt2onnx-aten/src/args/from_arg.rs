@@ -72,6 +72,6 @@ pub(super) fn brief(value: &Argument) -> String {
 }
 
 /// The message that an argument is not what a parameter takes.
-pub(super) fn wanted(what: &str, arg: &Argument) -> String {
+pub(crate) fn wanted(what: &str, arg: &Argument) -> String {
     format!("expected {what}, found {}", brief(arg))
 }

@@ -2,7 +2,6 @@
 
 mod bind;
 mod claims;
-mod complex;
 mod from_arg;
 mod operand;
 mod scalars;
@@ -11,4 +10,5 @@ mod tensors;
 pub use bind::Args;
 pub use claims::Claims;
 pub use from_arg::FromArg;
-pub(crate) use from_arg::Ignored;
+pub(crate) use from_arg::{Ignored, wanted};
+pub(crate) use operand::number;

@@ -1,6 +1,10 @@
 //! `lower`: translates a program to a model.
 
-use super::{options::Options, usage::emitted, walk::Driver};
+use super::{
+    options::{Options, State},
+    usage::emitted,
+    walk::Driver,
+};
 use crate::{Error, Registry};
 use pt2onnx_fx::graph::ExportedProgram;
 use pt2onnx_ir::{Builder, InsertPoint, Model, schema::CANONICAL_OPSET};
@@ -32,7 +36,9 @@ pub fn lower<'a>(
         Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let mut driver = Driver::new(builder, &program.graph, registry, options);
     driver.describe(program);
-    driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
+    if matches!(state, State::Outputs | State::Pairs) {
+        driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
+    }
     driver.inputs(program, state);
     driver.nodes(&program.graph);
     let warnings = driver.outputs(program, state);

@@ -3,6 +3,7 @@
 pub(crate) mod bessel;
 pub(crate) mod coefficients;
 pub(crate) mod complex;
+mod complex_args;
 pub(crate) mod control;
 pub(crate) mod distance;
 pub(crate) mod elementary;

@@ -1,4 +1,4 @@
-//! Types that come out of `If`, `Loop` and `Scan`: those that their bodies give.
+//! Output types of `If`, `Loop` and `Scan`, from the types of their bodies' outputs.
 
 use super::node::Node;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use pt2onnx_symbolic::Expr;
 
-/// The output types of a node with bodies; `None` for other nodes.
+/// The output types of an `If`, `Loop` or `Scan`; `None` for other operators.
 pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
     match n.node.op() {
         "If" => {
@@ -39,7 +39,7 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
     }
 }
 
-/// Types of a body's outputs.
+/// The types of the outputs of a body, which is the attribute `name`.
 fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
     let Some(Attribute::Region(region)) = n.node.attribute(name) else {
         return Vec::new();
@@ -47,7 +47,8 @@ fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
     n.model[*region].output_values().map(|v| n.model[v].ty.clone()).collect()
 }
 
-/// What both branches' types have in common.
+/// A type that holds the results of both branches: sizes that differ become unknown, and so does a rank that differs.
+/// `None` if the element types differ.
 fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
     let (Type::Tensor(a), Type::Tensor(b)) = (&a, &b) else {
         return (a == b).then_some(a);
@@ -64,7 +65,7 @@ fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
     (a.dtype == b.dtype).then_some(Type::Tensor(TensorType { dtype: a.dtype, shape }))
 }
 
-/// The type of `length` values of a type behind one another.
+/// The type of `length` values stacked along a new first dimension.
 fn stacked(ty: Type, length: Expr) -> Option<Type> {
     let element = ty.as_tensor()?.clone();
     let shape = element.shape.map(|s| [length].into_iter().chain(s).collect());

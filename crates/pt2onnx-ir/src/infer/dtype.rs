@@ -10,11 +10,12 @@ use crate::{
 use pt2onnx_tensor::DType;
 
 impl Node<'_> {
-    /// Element type of output `i`: from a `dtype`-like attribute, else what the formal output's type variable stands for.
+    /// Element type of output `i`: from an attribute such as `dtype`, else from the formal output's type or an input with
+    /// the same type variable, else the operator's default. `None` for sequences and optionals.
     pub(super) fn dtype(&self, schema: &OpSchema, i: usize) -> Option<DType> {
         let formal = schema.output(i)?.ty;
         let set = schema.type_set(formal);
-        // A sequence or optional.
+        // The output is a sequence or an optional.
         if set.map_or(!formal.starts_with("tensor("), |s| s.tensor == 0) {
             return None;
         }
@@ -40,7 +41,7 @@ impl Node<'_> {
                 self.known_dtype(self.input(0)?)
             }
             "QuantizeLinear" => Some(DType::U8),
-            // Without `output_dtype`, that of the scale.
+            // Without `output_dtype`, the output has the type of the scale.
             "DequantizeLinear" => self.known_dtype(self.input(1)?),
             "Multinomial" => Some(DType::I32),
             "ConstantOfShape" | "RandomNormal" | "RandomUniform" | "BlackmanWindow"

@@ -1,30 +1,30 @@
-//! What inference goes by besides types, and its error.
+//! What inference knows besides types, and its error.
 
 use crate::{ids::Value, model::Model};
 use pt2onnx_symbolic::{Constraints, Expr};
 use rustc_hash::FxHashMap;
 
-/// What inference goes by, besides the types of a node's inputs.
+/// What inference knows besides the types of a node's inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// Elements of integer vectors: shapes are made of them.
+    /// Elements of integer vectors, such as the target shape of `Reshape`.
     pub contents: &'a Contents,
-    /// What is known of the symbols in sizes.
+    /// Facts about the symbols in sizes.
     pub constraints: &'a Constraints,
 }
 
-/// Two sizes of a node's inputs that do not broadcast.
+/// Two sizes of a node's inputs do not broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sizes {a} and {b} do not broadcast")]
 #[non_exhaustive]
 pub struct InferError {
-    /// One of them.
+    /// One size.
     pub a: Expr,
-    /// The other.
+    /// The other size.
     pub b: Expr,
 }
 
-/// The known elements of integer vectors and scalars, as numbers or expressions.
+/// Known elements of integer vectors and scalars. Each is a number or an expression over the symbols of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Contents(FxHashMap<Value, Vec<Expr>>);
 
@@ -34,7 +34,7 @@ impl Contents {
         self.0.insert(value, elements);
     }
 
-    /// The elements of an integer vector or scalar, if they are known: those of a constant always are.
+    /// The elements of an integer vector or scalar; `None` if they are not known. Those of constants are always known.
     pub fn of(&self, model: &Model, value: Value) -> Option<Vec<Expr>> {
         if let Some(known) = self.0.get(&value) {
             return Some(known.clone());

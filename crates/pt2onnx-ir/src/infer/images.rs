@@ -1,10 +1,10 @@
-//! Shape rules of operators on images: transposed convolutions, sampling, regions of interest.
+//! Shape rules of operators on images: transposed convolution, sampling, regions of interest.
 
 use super::node::Node;
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
-/// `(size - 1) * stride + (kernel - 1) * dilation + 1 - pads + output_padding` along each dimension.
+/// Size along each dimension: `(size - 1) * stride + (kernel - 1) * dilation + 1 - pads + output_padding`.
 pub(super) fn conv_transpose(n: &Node) -> Option<Shape> {
     let (x, w) = (n.shape(0)?, n.shape(1)?);
     let (sizes, kernel) = (x.get(2..)?, w.get(2..)?);
@@ -23,14 +23,14 @@ pub(super) fn conv_transpose(n: &Node) -> Option<Shape> {
     Some(result)
 }
 
-/// The image's batch and channels, the grid's sizes.
+/// Batch and channels of the image, spatial sizes of the grid.
 pub(super) fn grid_sample(n: &Node) -> Option<Shape> {
     let (x, grid) = (n.shape(0)?, n.shape(1)?);
     let sizes = grid.get(1..grid.len().checked_sub(1)?)?;
     Some([x.get(..2)?, sizes].concat())
 }
 
-/// One `(channels, height, width)` for each region.
+/// `(regions, channels, output_height, output_width)`.
 pub(super) fn roi_align(n: &Node) -> Option<Shape> {
     let (x, rois) = (n.shape(0)?, n.shape(1)?);
     let size = |name| Expr::int(n.int(name).unwrap_or(1));
@@ -42,7 +42,7 @@ pub(super) fn roi_align(n: &Node) -> Option<Shape> {
     ])
 }
 
-/// [`roi_align`] with the sizes in `pooled_shape`.
+/// As [`roi_align`], with the sizes from `pooled_shape`.
 pub(super) fn max_roi_pool(n: &Node) -> Option<Shape> {
     let (x, rois) = (n.shape(0)?, n.shape(1)?);
     let sizes = n.ints("pooled_shape")?;
@@ -51,7 +51,7 @@ pub(super) fn max_roi_pool(n: &Node) -> Option<Shape> {
     Some(result)
 }
 
-/// Channels are those of the columns divided by the window's area.
+/// `(batch, channels, sizes..)`: the second size of the input divided by the area of the window gives the channels.
 pub(super) fn col2im(n: &Node) -> Option<Shape> {
     let (x, image, block) = (n.shape(0)?, n.contents(1)?, n.contents(2)?);
     let channels = x.get(1)?.floor_div(&Expr::product(block));
@@ -60,7 +60,7 @@ pub(super) fn col2im(n: &Node) -> Option<Shape> {
     Some(result)
 }
 
-/// `(batch, sizes.., dimensions)` for the sizes `(batch, channels, sizes..)`.
+/// `(batch, sizes.., number of sizes)`, where input 1 holds `(batch, channels, sizes..)`.
 pub(super) fn affine_grid(n: &Node) -> Option<Shape> {
     let size = n.contents(1)?;
     let mut result = vec![size.first()?.clone()];

@@ -1,5 +1,5 @@
-//! Type inference: element types from the type variables of the operator's schema, shapes by rules. A rule says nothing
-//! rather than guess; what it cannot know is an unknown dimension or an unknown rank.
+//! Type inference. Element types follow from the type variables of the operator's schema, shapes from a rule for each
+//! operator. A rule never guesses: what it cannot know is an unknown dimension or an unknown rank.
 
 mod control;
 mod dtype;
@@ -22,11 +22,11 @@ use crate::{
 use node::Node;
 use std::cell::{Cell, RefCell};
 
-/// The types of a node's outputs that follow from its inputs and attributes, `None` where nothing is known. The node is
-/// in the form of [`schema::CANONICAL_OPSET`]. The model changes only in that unknown dimensions are made.
+/// Infers the types of a node's outputs from its inputs and attributes; `None` where nothing is known. The node must be
+/// valid at [`schema::CANONICAL_OPSET`]. The model is only changed to make new unknown dimensions.
 ///
 /// # Errors
-/// The sizes of its inputs do not fit together.
+/// Returns an error if two sizes of the inputs do not broadcast.
 pub fn infer(
     model: &mut Model,
     facts: Facts,

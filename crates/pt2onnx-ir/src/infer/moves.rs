@@ -1,4 +1,4 @@
-//! Shape rules of operators that only move elements: joined, split, picked, reshaped, padded.
+//! Shape rules of operators that move elements: concatenation, split, gather, reshape, slice, padding.
 
 use super::{
     node::{Node, normalize},
@@ -133,7 +133,7 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
             let step = *steps.as_ref()?.get(i).filter(|&&s| s != 0)?;
             let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
             let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
-            // From held(start) to held(end) in steps, rounded up.
+            // Number of elements: the span divided by the step, rounded up.
             let span = if step > 0 { held(end) - held(start) } else { held(start) - held(end) };
             Some(Expr::int((span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?))
         })();

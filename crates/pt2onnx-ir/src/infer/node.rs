@@ -1,4 +1,4 @@
-//! What rules see of a node.
+//! The node that a rule infers, with its inputs and attributes.
 
 use super::facts::{Facts, InferError};
 use crate::{
@@ -12,19 +12,19 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
 
-/// A node, and what is known of its inputs.
+/// A node, and everything that rules may use.
 pub(super) struct Node<'a> {
     pub model: &'a Model,
     pub facts: Facts<'a>,
     pub node: &'a node::Node,
-    /// How many unknown dimensions there are.
+    /// How many unknown dimensions the model has; each has a number.
     pub unknown_dims: Cell<usize>,
-    /// The first thing that does not fit.
+    /// The first error that a rule found.
     pub error: RefCell<Option<InferError>>,
 }
 
 impl Node<'_> {
-    /// A dimension that nothing is known of, equal to no other.
+    /// A new unknown dimension, equal to no other.
     pub(super) fn unknown_dim(&self) -> Expr {
         self.unknown_dims.set(self.unknown_dims.get() + 1);
         unknown_symbol(self.unknown_dims.get())
@@ -60,23 +60,23 @@ impl Node<'_> {
         self.model[self.input(i)?].ty.as_ref()?.as_tensor()?.shape.clone()
     }
 
-    /// Elements of input `i`, an integer vector.
+    /// Elements of input `i`, an integer vector or scalar, if known.
     pub(super) fn contents(&self, i: usize) -> Option<Vec<Expr>> {
         self.facts.contents.of(self.model, self.input(i)?)
     }
 
-    /// Elements of input `i`, where all are numbers.
+    /// Elements of input `i`, if all are known numbers.
     pub(super) fn numbers(&self, i: usize) -> Option<Vec<i64>> {
         self.contents(i)?.iter().map(Expr::as_int).collect()
     }
 
-    /// The axis attribute, counted from the front.
+    /// The attribute `axis`, counted from the front; `None` if it is out of range.
     pub(super) fn axis(&self, default: i64, rank: usize) -> Option<usize> {
         normalize(self.int("axis").unwrap_or(default), rank)
     }
 }
 
-/// An axis counted from the front; `None` outside of `-rank..rank`.
+/// An axis counted from the front; `None` if it is not in `-rank..rank`.
 pub(super) fn normalize(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis + rank as i64 } else { axis };
     usize::try_from(axis).ok().filter(|&a| a < rank)

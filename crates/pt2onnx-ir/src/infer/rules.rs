@@ -1,4 +1,4 @@
-//! Shape rules, one per family of operators.
+//! Shape rules, and the table that gives each operator its rule.
 
 use super::{
     images,
@@ -9,7 +9,7 @@ use super::{
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
-/// Shapes of a node's outputs; fewer than there are outputs where nothing is known of the rest.
+/// Shapes of a node's outputs. The list may be shorter than the outputs: nothing is known of the others.
 pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
     match n.node.op() {
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less"
@@ -207,7 +207,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     let one = |i: usize| {
         let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
         match ceil && stride > 1 {
-            // A last window that starts in the padding is dropped: symbolic sizes do not tell.
+            // A last window that starts in the padding is dropped. With symbolic sizes, this is not known.
             true if !spatial[i].is_static() => n.unknown_dim(),
             true => {
                 let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
@@ -261,7 +261,7 @@ fn arg_reduce(n: &Node) -> Option<Shape> {
     Some(without(x, &[axis], n.int("keepdims").unwrap_or(1) != 0))
 }
 
-/// How many dimensions from `start` to `end`, which are held to the rank.
+/// `Shape`: a vector with one element for each dimension from `start` to `end`, both clamped to the rank.
 fn shape(n: &Node) -> Option<Shape> {
     let rank = n.shape(0)?.len() as i64;
     let held = |i: i64| (if i < 0 { i.saturating_add(rank) } else { i }).clamp(0, rank);
@@ -309,7 +309,7 @@ fn compress(n: &Node) -> Option<Shape> {
     }
 }
 
-/// The number of different elements is one unknown in all of the outputs.
+/// `Unique`: the number of distinct elements is not known, but it is the same dimension in all outputs.
 fn unique(n: &Node) -> Vec<Option<Shape>> {
     let outputs = || {
         let mut x = n.shape(0)?;
@@ -362,7 +362,7 @@ fn depth_space(n: &Node) -> Option<Shape> {
     })
 }
 
-/// Explicit equations without ellipsis only.
+/// `Einsum`, if the equation has an arrow and no ellipsis.
 fn einsum(n: &Node) -> Option<Shape> {
     let equation: String = n.string("equation")?.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = equation.split_once("->")?;

@@ -1,11 +1,11 @@
-//! What shape rules share.
+//! Helpers of shape rules.
 
 use super::{facts::InferError, node::Node};
 use crate::types::{Shape, is_unknown};
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// The shape that both broadcast to, as NumPy does. Two sizes of which neither is known to be 1 are equal, or one of them
-/// is 1 at run time: either way the result has the larger one. `misfit` is told sizes that cannot broadcast.
+/// The shape that `a` and `b` broadcast to, by NumPy's rules. If neither of two sizes is known to be 1, they are equal or one
+/// of them is 1 at run time, so the result is the larger one. Calls `misfit` for two sizes that cannot broadcast.
 pub(crate) fn broadcast(
     a: &[Expr],
     b: &[Expr],
@@ -37,7 +37,7 @@ pub(crate) fn broadcast(
 }
 
 impl Node<'_> {
-    /// The shape that both broadcast to.
+    /// [`broadcast`], which notes sizes that cannot broadcast as the error of the node.
     pub(super) fn broadcast(&self, a: &[Expr], b: &[Expr]) -> Shape {
         let misfit = |x: &Expr, y: &Expr| {
             let error = InferError { a: x.clone(), b: y.clone() };
@@ -47,6 +47,7 @@ impl Node<'_> {
     }
 }
 
+/// `shape` without the dimensions `axes`; with `keepdims` they have size 1 instead.
 pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
     let dims = shape.into_iter().enumerate();
     match keepdims {

@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// Why a text is no model, and where.
+/// Why a text cannot be parsed, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// What is wrong.
     pub what: String,
-    /// Line of the text, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// Character in that line, from 1.
+    /// Number of the character in that line, from 1.
     pub column: usize,
-    /// That line.
+    /// The text of that line.
     pub source: String,
 }
 
 impl std::error::Error for ParseError {}
 
-/// What, where, the line, and a caret under the place.
+/// The error and its place, then the line of the text, then a caret below the place.
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;

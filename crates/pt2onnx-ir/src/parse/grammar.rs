@@ -1,4 +1,4 @@
-//! The grammar: reads a text from left to right and emits what it reads.
+//! The grammar: parses headers, graphs, functions and nodes, and emits nodes while it parses.
 
 use super::reader::{Parsed, Place, Reader};
 use crate::{Builder, Function, Metadata, Model, NodeId, RegionId, Type, Value, conforms, schema};
@@ -9,28 +9,30 @@ use std::mem::take;
 pub(super) struct Grammar<'a, 'm> {
     pub(super) r: Reader<'a>,
     pub(super) cx: Builder<'m>,
-    /// Of each graph around the place, innermost last.
+    /// The values in scope: one scope for each open graph, innermost last.
     scopes: Vec<Scope>,
-    /// Of the function being read.
+    /// The function that is being parsed.
     pub(super) function: Option<Signature>,
+    /// Opset of the graph or function that is being parsed.
     opset: u32,
 }
 
 #[derive(Default)]
 struct Scope {
     values: FxHashMap<String, Value>,
-    /// Types told before their values are defined.
+    /// Types that are declared before their values are defined.
     types: FxHashMap<String, Type>,
 }
 
+/// What nodes need to know of the function around them.
 pub(super) struct Signature {
     pub(super) attributes: Vec<String>,
     imports: IndexMap<String, u32>,
-    /// Whether its nodes are held against ONNX's operators.
+    /// Whether nodes are checked against the schemas of their operators.
     strict: bool,
 }
 
-/// What stands before a model's graph or a function.
+/// The header of a model or of a function.
 #[derive(Default)]
 struct Header {
     texts: FxHashMap<&'static str, String>,
@@ -78,7 +80,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
-    /// Functions alone.
+    /// Functions without a graph.
     pub fn functions(&mut self) -> Parsed<()> {
         while !self.r.at_end() {
             self.a_function(true)?;
@@ -119,7 +121,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
                     Ok((key, r.string()?))
                 })?;
             } else {
-                return Err(r.error_at(place, format!("there is no key `{key}` in a header")));
+                return Err(r.error_at(place, format!("a header has no key `{key}`")));
             }
             Ok(())
         })?;
@@ -135,7 +137,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let mut function = Function::new("", "", Model::MAIN);
         function.domain = header.texts.remove("domain").unwrap_or_default();
         function.overload = header.texts.remove("overload").unwrap_or_default();
-        // An op's own name says it all: `"mylib::foo.Tensor"`.
+        // The name of a PyTorch op gives domain, name and overload: `"mylib::foo.Tensor"`.
         if let (true, Some((domain, rest))) = (function.domain.is_empty(), name.split_once("::")) {
             function.domain = domain.to_owned();
             let (base, overload) = rest.split_once('.').unwrap_or((rest, ""));
@@ -143,7 +145,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
             name = base.to_owned();
         }
         if strict && function.domain.is_empty() {
-            return Err(self.r.error_at(place, "the function's domain is not told"));
+            return Err(self.r.error_at(place, "the function has no domain"));
         }
         function.name = name;
         function.doc_string = header.texts.remove("doc_string");
@@ -156,7 +158,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         if before {
             return Err(self
                 .r
-                .error_at(start, format!("the function {} stands twice", function.name)));
+                .error_at(start, format!("the function {} is defined twice", function.name)));
         }
         if self.r.accept("<") {
             let mut first = true;
@@ -192,7 +194,8 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
-    /// `(inputs) => (outputs) <constants and types> { nodes }` into a region. One that was opened is closed.
+    /// Parses `(inputs) => (outputs) <constants and types> { nodes }` into a region. Closes the region, if it is not the
+    /// main graph.
     fn graph(&mut self, region: RegionId) -> Parsed<()> {
         self.r.enter()?;
         self.scopes.push(Scope::default());
@@ -243,14 +246,14 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
-    /// Constants, and types of values to come: `float[2] w = {1, 2}, float[N] y`.
+    /// Constants, and types of values that nodes define: `float[2] w = {1, 2}, float[N] y`.
     fn constants(&mut self) -> Parsed<()> {
         let mut first = true;
         while self.r.goes_on(">", take(&mut first))? {
             let (place, ty, name) = self.typed_name()?;
             if self.r.accept("=") {
                 let tensor = self.elements(place, ty.as_ref())?;
-                // Not interned: what is written twice is there twice.
+                // Not interned: equal constants stay separate.
                 let value = self.cx.edit(|model| model.add_constant(tensor));
                 self.define(place, name, value)?;
             } else if let (Some(scope), Some(ty)) = (self.scopes.last_mut(), ty) {
@@ -260,6 +263,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
+    /// Names a value and adds it to the innermost scope.
     fn define(&mut self, place: Place, name: String, value: Value) -> Parsed<()> {
         if self.scopes.iter().any(|s| s.values.contains_key(&name)) {
             return Err(self.r.error_at(place, format!("`{name}` is defined twice")));
@@ -274,12 +278,11 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
+    /// The value of that name, in the innermost scope that has it.
     fn value(&self, place: Place, name: &str) -> Parsed<Value> {
         let mut found = self.scopes.iter().rev().filter_map(|s| s.values.get(name));
         let found = found.next().copied();
-        found.ok_or_else(|| {
-            self.r.error_at(place, format!("there is no value `{name}` at this place"))
-        })
+        found.ok_or_else(|| self.r.error_at(place, format!("`{name}` is not defined here")))
     }
 
     /// `name`, or `type name`.
@@ -340,11 +343,11 @@ impl<'a, 'm> Grammar<'a, 'm> {
             model[node].name = name.map(Into::into);
         });
         self.check(place, node, domain, op)?;
-        // The rules are for the canonical forms; what an attribute of a function is, no rule knows.
+        // Inference needs the canonical form of the operator, and the values of attributes, which functions do not have.
         let since = |opset| schema::lookup(op, opset).map(|s| s.since);
         let canonical = since(self.opset) == since(schema::CANONICAL_OPSET);
         if domain.is_empty() && self.function.is_none() && canonical {
-            // What does not fit together is for the verifier to say.
+            // Parsing does not report inputs that do not fit: the verifier does.
             if let Ok(types) = self.cx.inferred(node) {
                 self.cx.edit(|model| {
                     for (value, ty) in model[node].outputs().to_vec().into_iter().zip(types) {
@@ -363,7 +366,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
-    /// Holds a function's node against what the function imports.
+    /// Checks a node of a strict function against the opsets that the function imports.
     fn check(&self, place: Place, node: NodeId, domain: &str, op: &str) -> Parsed<()> {
         let Some(function) = self.function.as_ref().filter(|f| f.strict) else {
             return Ok(());
@@ -387,6 +390,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         conforms(&model, &model[node], schema).or_else(error)
     }
 
+    /// `name (inputs) => (outputs) { nodes }`, a graph in an attribute.
     pub(super) fn body(&mut self) -> Parsed<RegionId> {
         let name = self.r.name("the graph's name")?;
         let (region, _) = self.cx.open_region(&[]);

@@ -1,4 +1,4 @@
-//! Types, attributes and tensors in the textual syntax.
+//! Parses types, attributes and tensors.
 
 use super::{
     grammar::Grammar,
@@ -13,6 +13,7 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::mem::take;
 
 impl Grammar<'_, '_> {
+    /// A type: `float[2,N]`, `seq(..)`, `optional(..)`, `map(.., ..)`, `sparse_tensor(..)` or `opaque(.., ..)`.
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         self.r.enter()?;
         let place = self.r.place();
@@ -26,7 +27,11 @@ impl Grammar<'_, '_> {
                     ("seq", inner) => Type::Sequence(Box::new(inner)),
                     ("optional", inner) => Type::Optional(Box::new(inner)),
                     (_, Type::Tensor(t)) => Type::Sparse(t),
-                    _ => return Err(self.r.error_at(place, "only tensors are sparse")),
+                    _ => {
+                        return Err(self
+                            .r
+                            .error_at(place, "sparse_tensor needs the type of a tensor"));
+                    }
                 }
             }
             "map" => {
@@ -63,7 +68,7 @@ impl Grammar<'_, '_> {
             .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))
     }
 
-    /// `[2, N, ?, "2*N"]`; `[]` is an unknown rank, nothing is rank 0.
+    /// `[2, N, ?, "2*N"]`. `[]` means that the rank is unknown; without brackets, the rank is 0.
     fn sizes(&mut self) -> Parsed<Option<Vec<Expr>>> {
         if !self.r.accept("[") {
             return Ok(Some(Vec::new()));
@@ -91,6 +96,7 @@ impl Grammar<'_, '_> {
         sizes.map(Some)
     }
 
+    /// `<name = value, ...>`, or nothing.
     pub(super) fn attributes(&mut self) -> Parsed<Attributes> {
         let mut attributes = Attributes::new();
         if self.r.accept("<") {
@@ -105,7 +111,7 @@ impl Grammar<'_, '_> {
         Ok(attributes)
     }
 
-    /// `: type = value`, or `= value` where the value tells its type.
+    /// `: type = value`, or `= value` if the form of the value shows its type.
     pub(super) fn attribute_value(&mut self, attribute: Place) -> Parsed<Attribute> {
         let kind = match self.r.accept(":") {
             true => {
@@ -113,7 +119,7 @@ impl Grammar<'_, '_> {
                 let name = self.r.identifier("the attribute's type")?;
                 let kind = KINDS.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind);
                 let unknown =
-                    || self.r.error_at(place, format!("attributes of type `{name}` are not known"));
+                    || self.r.error_at(place, format!("there is no attribute type `{name}`"));
                 Some(kind.ok_or_else(unknown)?)
             }
             false => None,
@@ -128,9 +134,9 @@ impl Grammar<'_, '_> {
                     .r
                     .error_at(place, format!("the function has no attribute `{name}`")));
             }
-            let untold =
-                || self.r.error_at(attribute, "the type is to be told: `name: float = @other`");
-            return Ok(Attribute::Reference { name, kind: kind.ok_or_else(untold)? });
+            let no_type =
+                || self.r.error_at(attribute, "a reference needs a type: `name: float = @other`");
+            return Ok(Attribute::Reference { name, kind: kind.ok_or_else(no_type)? });
         }
         match kind {
             Some(kind) => self.value_of(kind, place),
@@ -138,6 +144,7 @@ impl Grammar<'_, '_> {
         }
     }
 
+    /// A value of a known type.
     fn value_of(&mut self, kind: AttributeKind, place: Place) -> Parsed<Attribute> {
         Ok(match kind {
             AttributeKind::Int => Attribute::Int(self.r.number("an integer", int)?),
@@ -162,11 +169,12 @@ impl Grammar<'_, '_> {
             AttributeKind::TypeProtos => Attribute::Types(self.several(Self::ty)?),
             AttributeKind::Graphs => Attribute::Regions(self.several(Self::body)?),
             AttributeKind::SparseTensor | AttributeKind::SparseTensors => {
-                return Err(self.r.error_at(place, "sparse tensors have no text"));
+                return Err(self.r.error_at(place, "the textual syntax has no sparse tensors"));
             }
         })
     }
 
+    /// A list in brackets.
     fn several<T>(&mut self, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         self.r.require("[")?;
         let (mut items, mut first) = (Vec::new(), true);
@@ -176,7 +184,7 @@ impl Grammar<'_, '_> {
         Ok(items)
     }
 
-    /// A value whose form tells its type: `1`, `0.5`, `"text"`, a list of them, a tensor, a graph.
+    /// A value whose form shows its type: `1`, `0.5`, `"text"`, a tensor, a graph, or a list of one of these.
     fn untyped(&mut self, place: Place) -> Parsed<Attribute> {
         let list = self.r.sees("[");
         let kinds = self.r.peek(|r| {
@@ -198,11 +206,13 @@ impl Grammar<'_, '_> {
         match kinds {
             Some((_, several)) if list => self.value_of(several, place),
             Some((one, _)) => self.value_of(one, place),
-            None => Err(self.r.expected("a value, or before it `:` and its type,")),
+            None => {
+                Err(self.r.expected("a value that shows its type (or write `name: type = value`)"))
+            }
         }
     }
 
-    /// `float[2] {1, 2}`; a name may stand between.
+    /// `float[2] {1, 2}` or `float[2] name = {1, 2}`.
     fn tensor(&mut self) -> Parsed<Tensor> {
         let place = self.r.place();
         let ty = self.ty()?;
@@ -211,7 +221,7 @@ impl Grammar<'_, '_> {
         self.elements(place, Some(&ty))
     }
 
-    /// `{1, 2}`; `{...}` where the elements are left out.
+    /// The elements of a tensor of type `ty`: `{1, 2}`, or `{...}` if the text does not have them.
     pub(super) fn elements(&mut self, place: Place, ty: Option<&Type>) -> Parsed<Tensor> {
         let sizes = |t: &TensorType| -> Option<Vec<usize>> {
             let sizes = t.shape.as_ref()?.iter();
@@ -219,7 +229,9 @@ impl Grammar<'_, '_> {
         };
         let tensor = ty.and_then(Type::as_tensor);
         let Some((dtype, sizes)) = tensor.and_then(|t| Some((t.dtype, sizes(t)?))) else {
-            return Err(self.r.error_at(place, "a constant is a tensor whose sizes are known"));
+            return Err(self
+                .r
+                .error_at(place, "a constant needs the type of a tensor with known sizes"));
         };
         self.r.require("{")?;
         let made = if self.r.accept("...") {
@@ -250,7 +262,7 @@ fn float(text: &str) -> Option<f32> {
     text.parse().ok()
 }
 
-/// A number as a 0-d tensor; none that the type cannot hold.
+/// A number as a 0-d tensor; `None` if the element type cannot hold it.
 fn element(text: &str, dtype: DType) -> Option<Tensor> {
     if let (DType::U64, Ok(large)) = (dtype, text.parse::<u64>()) {
         return Some(Tensor::scalar(large));
@@ -274,7 +286,7 @@ fn element(text: &str, dtype: DType) -> Option<Tensor> {
         DType::Bool => matches!(int, 0 | 1),
         _ => true,
     };
-    // `-0` is another float than 0.
+    // As a float, `-0` is not 0.
     let number = match dtype.is_float() {
         true => Scalar::Float(text.parse().ok()?),
         false => Scalar::Int(int),

@@ -1,5 +1,6 @@
-//! Reads models and functions in ONNX's textual syntax, as `Display` of [`Model`] writes it and `onnx.parser` reads it.
-//! Of `onnx.parser` it differs in that expressions may be sizes (`"2*N"`) and in that elements may be left out (`{...}`).
+//! Parses models and functions in ONNX's textual syntax, which `Display` of [`Model`] prints.
+//!
+//! Unlike `onnx.parser`, it takes expressions as sizes (`"2*N"`), and constants without elements (`{...}`).
 
 mod error;
 mod grammar;
@@ -17,19 +18,19 @@ use std::str::FromStr;
 impl FromStr for Model {
     type Err = ParseError;
 
-    /// A model: a graph, with or without a header before it and functions behind it. Without header it is of the canonical
-    /// opset. Types that the text leaves out are inferred. The model is not verified.
+    /// Parses a model: an optional header, a graph, then any number of functions. Without a header, the opset is
+    /// [`schema::CANONICAL_OPSET`]. Types that the text does not give are inferred. The model is not verified.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         read(text, |grammar| grammar.model())
     }
 }
 
 impl Model {
-    /// A model that has functions and an empty graph, from a text of functions alone. Their nodes are held against the
-    /// operators of the opset that each function imports.
+    /// Parses functions without a graph; the model has an empty graph. Each function must have a domain, and its nodes
+    /// must fit the schemas of the opsets that it imports.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Returns the first error.
     pub fn parse_functions(text: &str) -> Result<Self, ParseError> {
         read(text, |grammar| grammar.functions())
     }

@@ -1,4 +1,4 @@
-//! Tokens of the textual syntax, and places in the text for messages.
+//! Splits a text into tokens, and makes errors with their places.
 
 use super::error::ParseError;
 use winnow::{
@@ -11,10 +11,11 @@ use winnow::{
 /// Deepest nesting of graphs and types.
 const MAX_NESTING: u32 = 64;
 
-/// A place in the text, in bytes.
+/// A place in the text: the number of bytes before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(usize);
 
+/// A text and how much of it has been read. White space and comments before a token are skipped.
 pub(super) struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
@@ -29,7 +30,7 @@ fn identifier<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
     (first, others).take().parse_next(input)
 }
 
-/// Whatever may be a number: what it is, its parser says.
+/// A token that may be a number; the caller parses it.
 fn number<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
     take_while(1.., |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c)).parse_next(input)
 }
@@ -44,7 +45,7 @@ impl<'a> Reader<'a> {
         Self { text, rest: text, depth: 0 }
     }
 
-    /// Where the next token begins.
+    /// The place of the next token.
     pub fn place(&mut self) -> Place {
         self.space();
         Place(self.text.len() - self.rest.len())
@@ -62,6 +63,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// An error that says what is expected at the next token.
     pub fn expected(&mut self, what: &str) -> ParseError {
         let place = self.place();
         let found: String = self.rest.chars().take_while(|c| !c.is_whitespace()).take(20).collect();
@@ -69,7 +71,7 @@ impl<'a> Reader<'a> {
             true => "the end of the text".to_owned(),
             false => format!("`{found}`"),
         };
-        self.error_at(place, format!("{what} is expected, not {found}"))
+        self.error_at(place, format!("expected {what}, found {found}"))
     }
 
     fn space(&mut self) {
@@ -79,7 +81,7 @@ impl<'a> Reader<'a> {
         debug_assert!(skipped.is_ok());
     }
 
-    /// Runs `lexer` after white space; nothing is consumed where it fails.
+    /// Skips white space and runs `lexer`. Reads nothing if it fails.
     fn lex<T>(&mut self, mut lexer: impl FnMut(&mut &'a str) -> winnow::Result<T>) -> Option<T> {
         self.space();
         let start = self.rest;
@@ -90,13 +92,13 @@ impl<'a> Reader<'a> {
         token
     }
 
-    /// Whether this comes next.
+    /// Whether the text goes on with `token`.
     pub fn sees(&mut self, token: &str) -> bool {
         self.space();
         self.rest.starts_with(token)
     }
 
-    /// Consumes it if it comes next.
+    /// Reads `token` if the text goes on with it; returns whether it did.
     pub fn accept(&mut self, token: &str) -> bool {
         let seen = self.sees(token);
         if seen {
@@ -105,6 +107,7 @@ impl<'a> Reader<'a> {
         seen
     }
 
+    /// Reads `token`, which must come next.
     pub fn require(&mut self, token: &str) -> Parsed<()> {
         match self.accept(token) {
             true => Ok(()),
@@ -121,7 +124,7 @@ impl<'a> Reader<'a> {
         self.lex(identifier).ok_or_else(|| self.expected(what))
     }
 
-    /// What `read` reads, if it likes it; otherwise nothing is consumed.
+    /// Runs `read`. Reads nothing if it returns `None`.
     pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let start = self.rest;
         let found = read(self);
@@ -131,7 +134,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// What `read` sees; nothing is consumed.
+    /// Runs `read` and goes back to where it started.
     pub fn peek<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let start = self.rest;
         let seen = read(self);
@@ -147,7 +150,7 @@ impl<'a> Reader<'a> {
         self.lex(string).ok_or_else(|| self.expected("a text in quotes"))
     }
 
-    /// A name: plain, or anything in quotes.
+    /// A name: an identifier, or any text in quotes.
     pub fn name(&mut self, what: &str) -> Parsed<String> {
         match self.sees_string() {
             true => self.string(),
@@ -155,14 +158,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A token that `parse` takes; `what` is for the error.
     pub fn number<T>(&mut self, what: &str, parse: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
         let place = self.place();
         let token = self.lex(number).ok_or_else(|| self.expected(what))?;
         parse(token)
-            .ok_or_else(|| self.error_at(place, format!("{what} is expected, not `{token}`")))
+            .ok_or_else(|| self.error_at(place, format!("expected {what}, found `{token}`")))
     }
 
-    /// Items up to `close`, commas between them.
+    /// Items with commas between them, up to `close`.
     pub fn list<T>(
         &mut self,
         close: &str,
@@ -175,7 +179,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// Whether another item of a list follows; consumes the comma, or what closes the list.
+    /// Whether another item of a list follows. Reads the comma before it, or `close`.
     pub fn goes_on(&mut self, close: &str, first: bool) -> Parsed<bool> {
         if self.accept(close) {
             return Ok(false);
@@ -186,15 +190,19 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Runs `read` one level deeper.
+    /// Goes one level deeper into nested graphs or types; an error if that is too deep.
     pub fn enter(&mut self) -> Parsed<()> {
         self.depth += 1;
         match self.depth > MAX_NESTING {
-            true => Err(self.expected(&format!("nesting of at most {MAX_NESTING} levels"))),
+            true => {
+                let place = self.place();
+                Err(self.error_at(place, format!("nested more than {MAX_NESTING} levels deep")))
+            }
             false => Ok(()),
         }
     }
 
+    /// Goes one level back.
     pub fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }

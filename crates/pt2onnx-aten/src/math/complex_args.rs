@@ -1,7 +1,11 @@
 //! Parameters that are real or complex tensors.
 
-use super::{FromArg, from_arg::wanted, operand::number};
-use crate::{Cx, ParamType, TensorOrScalar, cx::Mode, math::complex::Complex};
+use super::complex::Complex;
+use crate::{
+    Cx, FromArg, ParamType, TensorOrScalar,
+    args::{number, wanted},
+    cx::Mode,
+};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
