@@ -9,7 +9,7 @@ use xtask::modules::{Edge, Graph};
 
 /// The modules of pt2onnx-aten, lowest layer first. Modules of one layer may use each other.
 const LAYERS: &[&[&str]] = &[
-    &["error", "schema", "complex", "generated"],
+    &["error", "schema", "generated"],
     &["cx"],
     &["args"],
     &["op"],

@@ -333,3 +333,83 @@ function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S);
 function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T);
+
+#[cfg(test)]
+mod tests {
+    use crate::{AtenOp, Cx, Lowered, Registry, testing::translated_by};
+    use pt2onnx_ir::Value;
+
+    arguments! {
+        struct ScaleArgs {
+            input: Value,
+            bias: Option<Value>,
+            factor: f64,
+        }
+    }
+
+    /// `input * factor + bias`.
+    fn scale(cx: &Cx, args: ScaleArgs) -> Lowered {
+        let product = cx.mul(args.input, args.factor);
+        Ok(args.bias.map_or(product, |bias| cx.add(product, bias)))
+    }
+
+    static OPS: &[AtenOp] = &[
+        op!("mylib::biased(float factor, Tensor bias, Tensor input) -> Tensor", scale),
+        op!("mylib::doubled(Tensor self) -> Tensor", scale, factor = 2.0),
+        op!("mylib::scaled(Tensor self, float factor=1.) -> Tensor", scale),
+    ];
+
+    #[test]
+    fn fields_are_bound_by_name() {
+        assert!(OPS.iter().all(|op| op.check().is_ok()));
+        let registry = Registry::with(OPS);
+        let translated = |call| translated_by(&registry, call);
+        insta::assert_snapshot!(translated("mylib.biased(3.0, b: f32[2], x: f32[2]) -> f32[2]"), @"
+        (float[2] b, float[2] x) => (float[2] biased)
+        <
+          float val_0 = {3.0}
+        >
+        {
+          val_1 = Mul (x, val_0)
+          biased = Add (val_1, b)
+        }
+        ");
+        insta::assert_snapshot!(translated("mylib.doubled(x: f32[2]) -> f32[2]"), @"
+        (float[2] x) => (float[2] doubled)
+        <
+          float val_0 = {2.0}
+        >
+        {
+          doubled = Mul (x, val_0)
+        }
+        ");
+        insta::assert_snapshot!(translated("mylib.scaled(x: f32[2]) -> f32[2]"), @"
+        (float[2] x) => (float[2] scaled)
+        {
+          scaled = Identity (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_their_schemas() {
+        let rows = [
+            op!("mylib::missing(Tensor self) -> Tensor", scale),
+            op!("mylib::mistyped(Tensor self, str factor) -> Tensor", scale),
+            op!("mylib::untaken(Tensor self, float factor, int n) -> Tensor", scale),
+            op!("mylib::given_twice(Tensor self, float factor) -> Tensor", scale, factor = 2.0),
+            op!("mylib::given_in_vain(Tensor self, float factor) -> Tensor", scale, n = 2),
+            op!("mylib::unreadable", scale),
+        ];
+        let errors: Vec<String> = rows.iter().filter_map(|row| row.check().err()).collect();
+        assert_eq!(errors.len(), rows.len());
+        insta::assert_snapshot!(errors.join("\n"), @"
+        mylib::missing: the function takes `factor`, which the schema does not have
+        mylib::mistyped: a parameter of type f64 cannot take `str factor`
+        mylib::untaken: the function does not take `n`, which has no default
+        mylib::given_twice: the row gives a value for `factor`, which is a parameter of the schema
+        mylib::given_in_vain: the function does not take `n`, which has no default
+        `mylib::unreadable` is not a schema
+        ");
+    }
+}

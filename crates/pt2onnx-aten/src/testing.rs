@@ -18,6 +18,11 @@ pub(crate) use check;
 
 /// The ONNX graph of a call, before any pass over it, or the error.
 pub(crate) fn translated(call: &str) -> String {
+    translated_by(&Registry::default(), call)
+}
+
+/// [`translated`] with other translations.
+pub(crate) fn translated_by(registry: &Registry, call: &str) -> String {
     let mut program = match text::parse_call(call) {
         Ok(program) => program,
         Err(error) => return error.to_string(),
@@ -26,7 +31,7 @@ pub(crate) fn translated(call: &str) -> String {
         return error.to_string();
     }
     let options = Options { metadata: Detail::None, ..Options::default() };
-    match lower(&program, &Registry::default(), options) {
+    match lower(&program, registry, options) {
         Ok(mut lowering) => {
             lowering.model.assign_names();
             let text = lowering.model.to_string();

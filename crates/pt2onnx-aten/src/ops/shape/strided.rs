@@ -1,7 +1,7 @@
 //! Views by strides. ONNX has no storage, so places in the storage become indices into the tensor's own elements.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, op::op};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, op::op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -29,7 +29,7 @@ impl FromArg for Strided {
             ValueMeta::Tensor(meta) => Some(meta),
             _ => None,
         });
-        let meta = meta.ok_or("a tensor is wanted")?;
+        let meta = meta.ok_or_else(|| wanted("a tensor", arg))?;
         Ok(Strided {
             x: Value::from_arg(cx, arg)?,
             strides: meta.strides.clone(),
