@@ -1,4 +1,4 @@
-//! What can go wrong between FX and ONNX.
+//! Errors of the translation from FX to ONNX.
 
 use pt2onnx_fx::graph::Site;
 use std::{
@@ -6,14 +6,14 @@ use std::{
     fmt,
 };
 
-/// What a lowering gives: its output, or why there is none.
+/// What a lowering returns: its outputs, or why it cannot translate the node.
 pub type Lowered<T = pt2onnx_ir::Value> = Result<T, LowerError>;
 
 /// An argument that does not fit its parameter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("argument `{name}`: {what}")]
 pub struct ArgError {
-    /// The parameter.
+    /// The parameter's name.
     pub name: String,
     /// What is wrong.
     pub what: String,
@@ -21,11 +21,12 @@ pub struct ArgError {
 
 /// Why a lowering cannot translate its node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LowerError {
     /// The op is not in the registry.
     #[error("no translation is registered for {op}{}", hint(.nearest))]
     UnknownOp {
-        /// The op.
+        /// The op as FX prints it.
         op: String,
         /// The most similar op that is registered.
         nearest: Option<String>,
@@ -33,49 +34,49 @@ pub enum LowerError {
     /// This use of the op cannot be translated.
     #[error("{0}")]
     Unsupported(String),
-    /// An argument is of a kind that the lowering does not take, or out of range.
+    /// The lowering does not take this argument: it has another type, or is out of range.
     #[error(transparent)]
     Argument(#[from] ArgError),
-    /// What was emitted has another type than what PyTorch recorded: a bug of the lowering.
+    /// An output does not have the type that PyTorch recorded. This is a bug of the lowering.
     #[error(
-        "output {output} came out as {emitted}, PyTorch recorded {recorded} (a bug of pt2onnx: please report it)"
+        "output {output} has type {emitted}, but PyTorch recorded {recorded} (a bug of pt2onnx: please report it)"
     )]
     WrongType {
-        /// Which output.
+        /// The output's number, from 0.
         output: usize,
-        /// Its type as emitted.
+        /// Its type in the model.
         emitted: String,
         /// Its type in the archive.
         recorded: String,
     },
-    /// Something that the builder could not do.
+    /// A problem that the builder found.
     #[error(transparent)]
     Diagnostic(#[from] pt2onnx_ir::Diagnostic),
 }
 
 impl LowerError {
-    /// This use of the op cannot be translated, for that reason.
+    /// An error that says why this use of the op cannot be translated.
     pub fn unsupported(what: impl Into<String>) -> Self {
         LowerError::Unsupported(what.into())
     }
 }
 
 fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|n| format!(" (the nearest that is: {n})")).unwrap_or_default()
+    nearest.as_ref().map(|n| format!(" (the most similar supported op: {n})")).unwrap_or_default()
 }
 
 /// A node that was not translated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{site}: {reason}")]
 pub struct NodeError {
-    /// The node.
+    /// The node, and where it is in the user's model.
     pub site: Site,
     /// Why.
     #[source]
     pub reason: LowerError,
 }
 
-/// An input, output or weight of the program that ONNX has nothing for.
+/// An input, output, weight or state of the program that an ONNX model cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} `{name}`: {reason}")]
 pub struct SignatureError {
@@ -87,22 +88,22 @@ pub struct SignatureError {
     pub reason: String,
 }
 
-/// The operators that nodes of each op became, by op as FX prints it: `aten.linear.default`, `Gemm`.
+/// The operators that the nodes of each op became: `Gemm` for `aten.linear.default`. The keys are ops as FX prints them.
 pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 
-/// Why a program cannot be translated: all that is in the way.
+/// Everything that prevents the translation of a program.
 #[derive(Debug, Default, thiserror::Error)]
 pub struct Error {
-    /// Inputs and outputs.
+    /// Errors of inputs, outputs, weights and state.
     pub signature: Vec<SignatureError>,
-    /// Nodes.
+    /// Errors of nodes.
     pub nodes: Vec<NodeError>,
-    /// What the others became.
+    /// What the other nodes became.
     pub emitted: Emitted,
 }
 
 impl Error {
-    /// Whether nothing is in the way.
+    /// Whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.signature.is_empty() && self.nodes.is_empty()
     }

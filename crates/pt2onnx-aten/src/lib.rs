@@ -1,9 +1,8 @@
 //! ATen to ONNX: the registry of lowerings and the driver that runs them.
 //!
-//! Layer 2, and the one place that knows both worlds: [`lower`] takes an FX program (`pt2onnx-fx`) and gives an ONNX model
-//! (`pt2onnx-ir`) in the newest operator forms and the standard's types. Lowerings do no IO.
-//! Each op is a plain function in a family file under `ops/`, listed in that file's `OPS` table.
-//! Alone it serves whoever has programs that no archive holds, or wants to know what becomes of an op:
+//! [`lower`] translates an FX program (`pt2onnx-fx`) to an ONNX model (`pt2onnx-ir`) of the newest opset. Only this crate knows
+//! both PyTorch and ONNX. Each op has a lowering: a plain function in a file of `ops/`, listed in that file's `OPS` table.
+//! Lowerings do no IO.
 //!
 //! ```
 //! use pt2onnx_aten::{Options, Registry, lower};
@@ -18,7 +17,6 @@
 //! ```
 
 mod args;
-mod complex;
 mod cx;
 mod driver;
 mod error;
@@ -43,7 +41,7 @@ pub use op::{Arguments, AtenOp, ByName, Function, Unbound};
 pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};
 
-/// What the macros of tables need.
+/// What the macros `op!` and `arguments!` need.
 #[doc(hidden)]
 pub mod table {
     pub use crate::args::Claims;

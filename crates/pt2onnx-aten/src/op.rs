@@ -1,4 +1,4 @@
-//! What a family file needs: entries of its table, and functions whose parameters are an op's arguments.
+//! Rows of op tables, and functions whose parameters are an op's arguments.
 
 use crate::{
     Cx, Lowered, Schema,
@@ -6,9 +6,9 @@ use crate::{
     cx::Outputs,
 };
 
-/// An op and its translation: a row of a table, which [`op!`](crate::op!) makes.
+/// An op and its lowering: a row of a table. [`op!`](crate::op!) makes it.
 pub struct AtenOp {
-    /// Its schema, letter for letter as PyTorch has it.
+    /// Its schema, exactly as PyTorch writes it.
     pub schema: &'static str,
     #[doc(hidden)]
     pub lower: LowerFn,
@@ -21,15 +21,15 @@ pub struct AtenOp {
 #[doc(hidden)]
 pub type LowerFn = fn(&Cx, &mut Args) -> Lowered<Outputs>;
 
-/// What an op does when complex tensors come in or go out.
+/// What happens if a node of the op takes or gives complex tensors.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Complexity {
-    /// It is an error.
+    /// The node is an error.
     Refused,
-    /// The function runs on the real and on the imaginary parts.
+    /// The lowering runs twice: on the real parts and on the imaginary parts.
     ByParts,
-    /// This function runs.
+    /// This lowering runs.
     Own(LowerFn),
 }
 
@@ -44,13 +44,13 @@ impl AtenOp {
         !matches!(self.complexity, Complexity::Refused)
     }
 
-    /// Checks that the function's parameters fit the schema.
+    /// Checks that the lowering's parameters fit the schema.
     ///
     /// # Errors
-    /// Returns the first parameter that does not fit, in words.
+    /// Returns an error if the schema cannot be parsed, or names the first parameter that does not fit.
     pub fn check(&self) -> Result<(), String> {
         let schema = Schema::parse(self.schema);
-        (self.check)(&schema.ok_or_else(|| format!("`{}` is no schema", self.schema))?)
+        (self.check)(&schema.ok_or_else(|| format!("`{}` is not a schema", self.schema))?)
     }
 }
 
@@ -60,20 +60,20 @@ impl std::fmt::Debug for AtenOp {
     }
 }
 
-/// A row of a table, an [`AtenOp`]: the schema, the function, and what else the function wants.
+/// Makes a row of a table, an [`AtenOp`], from a schema and a lowering.
 ///
-/// The schema is a constant of PyTorch's list, where dots are underscores (`aten::add_Tensor` is `aten::add.Tensor(...)`), or a
-/// text. The function is what [`Function`] says.
+/// The schema is a constant of PyTorch's list, with underscores instead of dots (`aten::add_Tensor` is `aten::add.Tensor(...)`),
+/// or a text. The lowering is a [`Function`].
 ///
 /// ```ignore
 /// op!(aten::relu, relu),
 /// op!(aten::relu6, hardtanh, min_val = 0, max_val = 6),   // arguments that the schema does not have
-/// op!(aten::expand, expand, parts),                       // of complex tensors: each part alone
-/// op!(aten::exp, exp, complex = complex_exp),             // of complex tensors: another function
+/// op!(aten::expand, expand, parts),                       // complex tensors: the lowering runs on each part
+/// op!(aten::exp, exp, complex = complex_exp),             // complex tensors: another lowering runs
 /// op!("mylib::foo(Tensor x) -> Tensor", foo),
 /// ```
 ///
-/// A function with a [`Complex`](crate::Complex) parameter serves complex tensors without more words. All others refuse them.
+/// A lowering with a [`Complex`](crate::Complex) parameter takes complex tensors, too. For other lowerings they are an error.
 #[macro_export]
 macro_rules! op {
     ($namespace:ident :: $name:ident, $($row:tt)*) => {
@@ -114,17 +114,17 @@ macro_rules! op {
 }
 pub use op;
 
-/// A struct of arguments that are bound by name, for functions that take many.
+/// Defines structs of arguments that are bound by name, for lowerings with many parameters.
 ///
-/// A field takes the parameter of its name; a field `input` also takes one that is called `self`. Of an op without that
-/// parameter, an optional field is `None`; a field that is not optional needs a value in the row.
+/// Each field takes the parameter of the same name; a field `input` also takes a parameter `self`. If the op has no such
+/// parameter, an optional field is `None`. Any other field then needs a value in the row.
 ///
 /// ```
 /// use pt2onnx_aten::{Cx, Lowered, arguments};
 /// use pt2onnx_ir::Value;
 ///
 /// arguments! {
-///     /// What `lerp` takes.
+///     /// The arguments of `lerp`.
 ///     pub struct LerpArgs { pub input: Value, pub end: Value, pub weight: f64 }
 /// }
 ///
@@ -154,7 +154,7 @@ macro_rules! arguments {
     )* };
 }
 
-/// Arguments that are bound by name: what [`arguments!`](crate::arguments!) makes.
+/// A struct of arguments that are bound by name. [`arguments!`](crate::arguments!) implements it.
 pub trait Arguments: Sized {
     /// Whether a field takes complex tensors.
     const TAKES_COMPLEX: bool;
@@ -162,29 +162,29 @@ pub trait Arguments: Sized {
     /// Checks that the fields fit the schema's parameters.
     ///
     /// # Errors
-    /// Returns the first field that does not fit, in words.
+    /// Returns an error that names the first field that does not fit.
     fn check(claims: &mut Claims) -> Result<(), String>;
 
-    /// Takes the arguments.
+    /// Takes the fields' arguments.
     ///
     /// # Errors
-    /// Returns an error where an argument does not fit its field.
+    /// Returns an error if an argument does not fit its field.
     fn bind(cx: &Cx, args: &mut Args) -> Lowered<Self>;
 }
 
-/// Binds the arguments to the function's parameters and calls it.
+/// Binds the arguments to the function's parameters, and calls the function.
 #[doc(hidden)]
 pub fn call<P, F: Function<P>>(function: F, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
     function.call(cx, args)
 }
 
-/// What an op does with complex tensors whose function has these parameters.
+/// What happens to complex tensors if the op has this lowering.
 #[doc(hidden)]
 pub const fn complexity<P, F: Function<P>>(_: &F, lower: LowerFn) -> Complexity {
     if F::TAKES_COMPLEX { Complexity::Own(lower) } else { Complexity::Refused }
 }
 
-/// Checks a function's parameters against a schema and what a row gives besides.
+/// Checks a function's parameters against a schema and the values that a row gives.
 #[doc(hidden)]
 pub fn check<P, F: Function<P>>(
     _: &F,
@@ -194,17 +194,17 @@ pub fn check<P, F: Function<P>>(
     F::check(Claims::new(schema, given)?)
 }
 
-/// A function whose parameters are arguments of an op.
+/// A lowering: a function whose parameters are arguments of an op.
 ///
-/// It is one of
+/// It has one of these forms:
 /// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each parameter is [`FromArg`]: the schema's parameters in order,
 ///   without those that mean nothing to ONNX (`device`, `pin_memory`, ...);
 /// - `Fn(&Cx, S) -> Lowered<impl Into<Outputs>>`, where `S` is a struct of [`arguments!`](crate::arguments!), bound by name;
-/// - `Fn(&Cx, &mut Args) -> Lowered<impl Into<Outputs>>`, which asks for arguments itself.
+/// - `Fn(&Cx, &mut Args) -> Lowered<impl Into<Outputs>>`, which takes the arguments itself.
 ///
-/// Parameters that it does not take must be at their defaults.
+/// Parameters of the schema that it does not take must be at their defaults.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no translation of an op",
+    message = "`{Self}` is not a lowering of an op",
     label = "expected `fn(&Cx, ..) -> Lowered<..>` whose parameters are arguments of an op",
     note = "the parameters must implement `FromArg` (`Value`, `Option<Value>`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, lists of these, ...), \
             or be one struct made by `arguments!`; annotate the types of a closure's parameters and its result"
@@ -216,13 +216,13 @@ pub trait Function<P> {
     /// Checks that the parameters fit a schema.
     ///
     /// # Errors
-    /// Returns the first parameter that does not fit, in words.
+    /// Returns an error that names the first parameter that does not fit.
     fn check(claims: Claims) -> Result<(), String>;
 
     /// Binds the arguments to the parameters, and calls the function.
     ///
     /// # Errors
-    /// Returns the function's error, or that an argument does not fit or is not taken.
+    /// Returns the function's error, or an error if an argument does not fit its parameter, or is not taken and not at its default.
     fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs>;
 }
 
@@ -241,7 +241,7 @@ macro_rules! function {
                 claims.finish()
             }
 
-            #[expect(non_snake_case, reason = "the type parameters' names serve as variables")]
+            #[expect(non_snake_case, reason = "the names of the type parameters are also those of the variables")]
             fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
                 $(let $p = args.next(cx)?;)*
                 args.finish()?;
@@ -251,7 +251,7 @@ macro_rules! function {
     };
 }
 
-/// Marks functions that take a struct of arguments.
+/// Marks functions that take one struct of arguments.
 #[derive(Debug)]
 pub struct ByName<S>(std::marker::PhantomData<S>);
 
@@ -275,7 +275,7 @@ where
     }
 }
 
-/// Marks functions that take [`Args`] as they are.
+/// Marks functions that take [`Args`].
 #[derive(Debug)]
 pub struct Unbound;
 

@@ -1,16 +1,16 @@
-//! Operator schemas in ATen's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+//! Op schemas in PyTorch's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
 use pt2onnx_fx::graph::Argument;
 use std::fmt;
 
-/// A parsed schema.
+/// The parsed schema of an op.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// `aten::add.Tensor`; the default overload has no suffix.
+    /// The name, such as `aten::add.Tensor`. The default overload has no suffix.
     pub name: String,
     /// Parameters in order.
     pub params: Vec<Param>,
-    /// Types of the results, as written.
+    /// The results' types, as they are written.
     pub returns: Vec<String>,
 }
 
@@ -21,18 +21,18 @@ pub struct Param {
     pub name: String,
     /// Its type.
     pub ty: ParamType,
-    /// What it is when not given.
+    /// Its value if it is not given.
     pub default: Option<Argument>,
     /// Whether the op writes into it.
     pub mutated: bool,
 }
 
-/// Type of a parameter: base type, whether a list of it, whether it may be None.
+/// The type of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamType {
-    /// `Tensor`, `int`, `SymInt`, `Scalar`, `bool`, `float`, `str`, `ScalarType`, `Device`, ...
+    /// The name of the type, or of the list's elements: `Tensor`, `int`, `SymInt`, `Scalar`, `bool`, `str`, `ScalarType`, ...
     pub base: String,
-    /// Whether a list.
+    /// Whether it is a list.
     pub list: bool,
     /// Whether the elements of the list may be None.
     pub optional_elements: bool,
@@ -41,18 +41,18 @@ pub struct ParamType {
 }
 
 impl ParamType {
-    /// A plain type, no list, never None.
+    /// The type `base`: not a list, never None.
     pub fn of(base: &str) -> Self {
         let base = base.to_owned();
         Self { base, list: false, optional_elements: false, optional: false }
     }
 
-    /// Whether it is one of these types, no list, never None.
+    /// Whether it is one of these types, not a list, and never None.
     pub fn is_one_of(&self, bases: &[&str]) -> bool {
         !self.list && !self.optional && bases.contains(&&*self.base)
     }
 
-    /// Whether it is a list of one of these types, itself never None.
+    /// Whether it is a list of one of these types, and never None itself.
     pub fn is_list_of(&self, bases: &[&str]) -> bool {
         self.list && !self.optional && bases.contains(&&*self.base)
     }
@@ -67,7 +67,7 @@ impl fmt::Display for ParamType {
 }
 
 impl Schema {
-    /// Parses a schema; `None` where the text is none.
+    /// Parses a schema. Returns `None` if the text is not a schema.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, rest) = text.split_once('(')?;
         let (params, returns) = rest.rsplit_once("->")?;
@@ -85,7 +85,7 @@ impl Schema {
     }
 }
 
-/// At commas outside of brackets.
+/// The parts between commas that are outside of brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|c| {
@@ -100,10 +100,10 @@ fn param(text: &str) -> Option<Param> {
         Some((typed, default)) => (typed, Some(literal(default))),
         None => (text, None),
     };
-    // The type may hold spaces, as `Tensor(a -> *)` does.
+    // A type can have spaces: `Tensor(a -> *)`.
     let (ty, name) = typed.rsplit_once(' ')?;
     let mutated = ty.contains('!');
-    // Alias annotations, such as `Tensor(a!)`, say what is written and viewed: no part of the type.
+    // The alias annotation in `Tensor(a!)` is not part of the type.
     let mut bare = String::new();
     let mut depth = 0;
     for c in ty.chars() {
@@ -129,7 +129,7 @@ fn param(text: &str) -> Option<Param> {
     Some(Param { name: name.to_owned(), ty, default, mutated })
 }
 
-/// A default value. Enum names (`Mean`, `contiguous_format`) stand for their numbers.
+/// A default value. The losses' `Mean` and `Sum` are numbers.
 fn literal(text: &str) -> Argument {
     let text = text.trim();
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_what_native_functions_hold() {
+    fn parses_pytorchs_schemas() {
         let s = Schema::parse(
             "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], bool ceil_mode=False) -> (Tensor, Tensor)",
         )
@@ -184,6 +184,6 @@ mod tests {
             "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         );
         assert!(s.unwrap().params[1].ty.optional);
-        assert_eq!(Schema::parse("no schema"), None);
+        assert_eq!(Schema::parse("not a schema"), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Checks beside the translations: a call in, the ONNX nodes out.
+//! `check!`: tests beside the lowerings, which compare the ONNX graph of one call with a text.
 
 use crate::{Detail, Options, Registry, lower};
 use pt2onnx_fx::{passes, text};
 
-/// Holds what a call becomes against the text of the ONNX graph. `cargo insta review`, or `INSTA_UPDATE=always`, writes the text.
+/// Compares the ONNX graph of a call with a text. `cargo insta review`, or `INSTA_UPDATE=always`, writes the text.
 ///
 /// ```ignore
 /// check!("aten.relu(x: f32[s0, 8]) -> f32[s0, 8]", @"...");
@@ -16,7 +16,7 @@ macro_rules! check {
 
 pub(crate) use check;
 
-/// The graph that a call becomes, before any pass over it; or why there is none.
+/// The ONNX graph of a call, before any pass over it, or the error.
 pub(crate) fn translated(call: &str) -> String {
     let mut program = match text::parse_call(call) {
         Ok(program) => program,

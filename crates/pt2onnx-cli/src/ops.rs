@@ -63,7 +63,7 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     let all = registry.ops();
     let found: Vec<_> = all.iter().filter(is_it).collect();
     if found.is_empty() {
-        let near = registry.nearest(&wanted).map(|n| format!("the nearest that is: {n}"));
+        let near = registry.nearest(&wanted).map(|n| format!("the most similar supported op: {n}"));
         return Err(CommandError::new(
             Code::Program,
             format!("there is no translation of {wanted}"),

@@ -258,7 +258,11 @@ fn weights_that_lie() {
             json!(-1),
             "weight a.weight: the offset must be a known integer",
         ),
-        (format!("{meta}/sizes"), json!([]), "weight a.weight: [] and [3, 1] differ in length"),
+        (
+            format!("{meta}/sizes"),
+            json!([]),
+            "weight a.weight: sizes [] and strides [3, 1] differ in length",
+        ),
         (
             format!("{meta}/sizes/0"),
             json!({"as_expr": {"expr_str": "s0"}}),

@@ -31,6 +31,8 @@
 //!
 //! If another pass has put a value into the slot that can be an output (made by a node of the region, and in no other slot),
 //! that value takes over name, type and metadata, and the planned copy is dropped.
+//!
+//! If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the end of the region.
 
 use crate::{
     attribute::Attributes,
@@ -265,17 +267,25 @@ impl Model {
         self.set_inputs(copy, &[Some(value)]);
         self.drop_use(Some(value), Use::Output(region, i as u32));
         let result = self.result_of(copy);
+        self[result].ty = self[value].ty.clone().or(self[result].ty.take());
         self[region].outputs[i].value = result;
         self.note_use(Some(result), Use::Output(region, i as u32));
     }
 
     /// Links a planned copy into its region and makes it the node that defines its result.
     fn link_copy(&mut self, region: RegionId, copy: NodeId) {
-        let Links { prev, next } = self.current_place(region, self.links[copy.index()]);
+        let result = self.result_of(copy);
+        let producer = self.producer(result);
+        let Links { prev, next } = match producer {
+            // The node to replace is still there: the value in the slot may be made after it, so the copy goes to the end.
+            Some(node) if node != copy && self.contains(node) => {
+                Links { prev: self[region].last, next: None }
+            }
+            _ => self.current_place(region, self.links[copy.index()]),
+        };
         self.link(region, prev, Some(copy));
         self.link(region, Some(copy), next);
-        let result = self.result_of(copy);
-        match self.producer(result) {
+        match producer {
             Some(node) if node == copy => {}
             Some(node) if !self.contains(node) => {
                 // Copies planned at the place of the erased node go next to this one.

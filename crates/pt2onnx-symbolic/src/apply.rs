@@ -1,15 +1,68 @@
-//! Function applications: constants folded, arguments in canonical order, the simplifications that always hold.
+//! Function applications in canonical form: [`Expr::call`] folds constants, orders arguments, and applies the
+//! simplifications that always hold.
 
 use crate::eval;
 use crate::expr::{Expr, Node, View};
 use crate::func::Func;
 use crate::poly::{self, Coef, Term};
 
-/// Most arguments of `Max` and `Min` that are compared with each other: the comparison is quadratic.
+/// `Max` and `Min` compare their arguments pairwise up to this number of arguments, because the time is quadratic.
 pub(crate) const MAX_COMPARED: usize = 16;
 
+impl Expr {
+    /// The function application `func(args)`, simplified. If the function does not take this number of arguments, the
+    /// application is kept as it is and has no value.
+    pub fn call(func: Func, args: Vec<Expr>) -> Expr {
+        apply(func, args)
+    }
+
+    /// Python's `self // divisor`.
+    pub fn floor_div(&self, divisor: &Expr) -> Expr {
+        Expr::call(Func::FloorDiv, vec![self.clone(), divisor.clone()])
+    }
+
+    /// `ceil(self / divisor)`.
+    pub fn ceil_div(&self, divisor: &Expr) -> Expr {
+        Expr::call(Func::CeilDiv, vec![self.clone(), divisor.clone()])
+    }
+
+    /// Python's `self % divisor`.
+    pub fn modulo(&self, divisor: &Expr) -> Expr {
+        Expr::call(Func::PythonMod, vec![self.clone(), divisor.clone()])
+    }
+
+    /// The larger of two expressions. Write `Expr::max(&a, &b)`, because `a.max(b)` on an owned `a` calls `Ord::max`.
+    pub fn max(&self, other: &Expr) -> Expr {
+        Expr::call(Func::Max, vec![self.clone(), other.clone()])
+    }
+
+    /// The smaller of two expressions. Write `Expr::min(&a, &b)`, because `a.min(b)` on an owned `a` calls `Ord::min`.
+    pub fn min(&self, other: &Expr) -> Expr {
+        Expr::call(Func::Min, vec![self.clone(), other.clone()])
+    }
+
+    /// Applies `change` to each direct operand, and the same operation to the results.
+    pub(crate) fn map_children(&self, change: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
+        match self.view() {
+            View::Add(args) => Expr::sum(args.iter().map(change)),
+            View::Mul(args) => Expr::product(args.iter().map(change)),
+            View::Pow(base, exponent) => change(base).pow(&change(exponent)),
+            View::Call(func, args) => Expr::call(func, args.iter().map(change).collect()),
+            _ => self.clone(),
+        }
+    }
+
+    /// Replaces each symbol for which `value` returns an expression. All symbols are replaced at once.
+    pub fn substitute(&self, value: &dyn Fn(&str) -> Option<Expr>) -> Expr {
+        match self.as_symbol() {
+            Some(name) => value(name).unwrap_or_else(|| self.clone()),
+            None => self.map_children(&mut |child| child.substitute(value)),
+        }
+    }
+}
+
 /// The canonical form of `func(args)`.
-pub(crate) fn apply(func: Func, args: Vec<Expr>) -> Expr {
+fn apply(func: Func, args: Vec<Expr>) -> Expr {
     if !func.takes(args.len()) {
         return raw(func, args);
     }
@@ -47,7 +100,7 @@ pub(crate) fn apply(func: Func, args: Vec<Expr>) -> Expr {
             View::Call(inner, _) if inner.is_boolean() => x.clone(),
             _ => raw(func, args),
         },
-        // A float that is an integer already: nothing to round.
+        // A float made from an integer needs no rounding.
         (CeilToInt | FloorToInt | TruncToInt | RoundToInt, [x]) => match x.view() {
             View::Call(ToFloat, [inner]) if inner.is_integer() => inner.clone(),
             _ => raw(func, args),
@@ -75,7 +128,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     if b.as_int() == Some(0) || !a.is_integer() || !b.is_integer() {
         return keep();
     }
-    // Constants that only the simplification has brought about.
+    // Simplification may have made the operands constant.
     if a.is_static()
         && b.is_static()
         && let Some(value) = eval::constant(Func::FloorDiv, &[a.clone(), b.clone()])
@@ -88,7 +141,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     };
     if lead.coef.is_negative() {
         let (negated_a, negated_b) = (-a, -b);
-        // The negation of the smallest integer does not fit: it stays a product, negative again.
+        // The negation of i64::MIN does not fit. It stays a product, which is negative again.
         let flipped = poly::to_terms(&negated_b);
         if flipped.first().is_some_and(|t| !t.coef.is_negative()) && !is_overflow(&flipped) {
             return floor_div(&negated_a, &negated_b);
@@ -98,7 +151,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     if let Some(quotient) = poly::exact_div(a, b) {
         return quotient;
     }
-    // Whole multiples leave the division, as in PyTorch only for a constant divisor: that is how it prints.
+    // Multiples of the divisor are divided on their own. As in PyTorch, only for a constant divisor, so that the text is the same.
     if b.is_static()
         && let Some((whole, rest)) = split_whole(a, b)
     {
@@ -119,7 +172,8 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     keep()
 }
 
-/// The terms of `a` that the single-term `b` divides, divided, and the other ones; `None` if there are none to divide.
+/// Splits `a` into the sum of its terms that `b` divides, already divided, and the sum of its other terms. `None` if `b` is not
+/// a single term or divides no term.
 pub(crate) fn split_whole(a: &Expr, b: &Expr) -> Option<(Expr, Expr)> {
     let divisor = poly::to_terms(b);
     let [divisor] = divisor.as_slice() else {
@@ -136,12 +190,12 @@ pub(crate) fn split_whole(a: &Expr, b: &Expr) -> Option<(Expr, Expr)> {
     (!whole.is_empty()).then(|| (expr(whole), expr(rest)))
 }
 
-/// Whether some term holds a number that did not fit into its coefficient.
+/// Whether a term contains a number that did not fit in its coefficient.
 fn is_overflow(terms: &[Term]) -> bool {
     terms.iter().any(|term| term.mono.iter().any(|(atom, _)| atom.is_static()))
 }
 
-/// The greatest common monomial of integer terms, unless it is 1.
+/// The greatest common monomial of the terms. `None` if it is 1 or a term is not an integer polynomial.
 fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
     let mut common: Option<Term> = None;
     for term in terms {
@@ -180,7 +234,7 @@ fn divide_all(expr: &Expr, divisor: &Term) -> Option<Expr> {
 fn ceil_div(a: &Expr, b: &Expr) -> Expr {
     match b.as_int() {
         Some(k) if k > 0 => floor_div(&(a + (k - 1)), b),
-        // ceil(a / b) == -floor(-a / b), whatever the signs.
+        // ceil(a / b) == -floor(-a / b) for all signs.
         _ => -floor_div(&-a, b),
     }
 }
@@ -225,7 +279,8 @@ fn round_fraction(func: Func, x: &Expr) -> Option<Expr> {
     })
 }
 
-/// `Max` or `Min`: flat, sorted, without repetitions and without arguments that another one always beats.
+/// `Max` or `Min`. Nested applications are flattened; arguments are sorted; duplicates, and arguments that can never be the
+/// result, are removed.
 fn extremum(func: Func, args: Vec<Expr>) -> Expr {
     let mut flat = Vec::with_capacity(args.len());
     for arg in args {
@@ -254,7 +309,7 @@ fn extremum(func: Func, args: Vec<Expr>) -> Expr {
     if flat.len() == 1 { flat.remove(0) } else { raw(func, flat) }
 }
 
-/// Whether `a > b`, where their difference is a constant other than 0.
+/// Whether `a > b`. `None` unless their difference is a constant other than 0.
 fn difference_sign(a: &Expr, b: &Expr) -> Option<bool> {
     match (poly::as_coef(a), poly::as_coef(b)) {
         (Some(_), None) | (None, Some(_)) => None,
@@ -266,7 +321,8 @@ fn difference_sign(a: &Expr, b: &Expr) -> Option<bool> {
     }
 }
 
-/// `And` or `Or`: flat, sorted, without repetitions and without what decides nothing.
+/// `And` or `Or`. Nested applications are flattened; arguments are sorted; duplicates, and constants that do not change the
+/// result, are removed.
 fn connective(func: Func, args: Vec<Expr>) -> Expr {
     let neutral = func == Func::And;
     let mut flat = Vec::with_capacity(args.len());

@@ -1,20 +1,20 @@
-//! What is known of the symbols: ranges, equalities, divisibility; and the ranges of expressions that follow.
+//! Known facts about symbols and expressions (ranges, equalities, divisibility), and the ranges of expressions that follow
+//! from them.
 
 use std::collections::BTreeMap;
 
-use crate::apply::MAX_COMPARED;
 use crate::expr::{Expr, Symbol, View};
 use crate::func::Func;
 use crate::poly::{self, Coef};
 use crate::range::{Interval, Range};
 
-/// Facts about symbols and expressions, all of them true at the same time.
+/// Facts about symbols and expressions, all true at the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Constraints {
     symbols: BTreeMap<Symbol, Range>,
-    /// Ranges of what is no single symbol, in normal form and without constant term.
+    /// Ranges of expressions that are not single symbols. The expressions are in normal form without constant term.
     derived: BTreeMap<Expr, Range>,
-    /// Symbols that are expressions of others; no key occurs in a value.
+    /// Symbols that equal an expression of other symbols. No value contains a key.
     solved: BTreeMap<Symbol, Expr>,
     /// Expressions that are 0 and could not be solved for a symbol, in normal form.
     zeros: Vec<Expr>,
@@ -23,13 +23,13 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// Nothing is known.
+    /// No facts.
     pub fn new() -> Constraints {
         Constraints::default()
     }
 
-    /// Adds that `expr` lies in `range`. A linear expression of one symbol, such as PyTorch's derived `2*s77`, narrows the
-    /// range of the symbol.
+    /// Adds the fact that `expr` is in `range`. If `expr` is linear in a single symbol, such as PyTorch's derived `2*s77`, the
+    /// range of the symbol becomes narrower.
     pub fn constrain(&mut self, expr: &Expr, range: Range) {
         let (base, range) = self.without_constant(expr, range);
         if base.is_static() {
@@ -49,7 +49,7 @@ impl Constraints {
         *held = held.intersect(&range);
     }
 
-    /// `expr` in normal form without its constant term and the sign of its leading term, its range moved accordingly.
+    /// Puts `expr` in normal form, removes its constant term and the sign of its leading term, and changes the range to match.
     fn without_constant(&self, expr: &Expr, range: Range) -> (Expr, Range) {
         let expr = self.resolve(expr).normalized();
         let (base, constant) = split_constant(&expr);
@@ -58,8 +58,8 @@ impl Constraints {
         if negative { (-base, moved.neg().into()) } else { (base, moved.into()) }
     }
 
-    /// Adds that the truth value `condition` holds: comparisons, equalities, divisibility, conjunctions of these.
-    /// What it cannot make use of it ignores.
+    /// Adds the fact that `condition` is true. It may be a comparison, an equality, a divisibility (`Eq(Mod(x, k), 0)`), or
+    /// a conjunction of these. Other conditions are ignored.
     pub fn assume(&mut self, condition: &Expr) {
         use Func::*;
         match condition.view() {
@@ -85,7 +85,7 @@ impl Constraints {
             View::Call(func @ (Lt | Le | Gt | Ge), [a, b]) => {
                 let (small, large) = if matches!(func, Lt | Le) { (a, b) } else { (b, a) };
                 let difference = large - small;
-                // Between whole numbers, less is at least 1 less.
+                // If an integer is less than another, it is at least 1 less.
                 let strict = matches!(func, Lt | Gt) && difference.is_integer();
                 self.constrain(&difference, Range::at_least(strict.into()));
             }
@@ -93,7 +93,7 @@ impl Constraints {
         }
     }
 
-    /// Adds that two expressions are equal.
+    /// Adds the fact that two expressions are equal.
     pub fn equate(&mut self, a: &Expr, b: &Expr) {
         for (remainder, zero) in [(a, b), (b, a)] {
             if let (View::Call(Func::Mod | Func::PythonMod, [x, k]), Some(0)) =
@@ -107,7 +107,7 @@ impl Constraints {
         if difference.is_static() {
             return;
         }
-        // The last one in order: sizes of later inputs in terms of earlier ones.
+        // The last symbol by name, so that sizes of later inputs are expressed in those of earlier inputs.
         let solution = difference.symbols().into_iter().rev().find_map(|symbol| {
             let (slope, rest) = difference.solve_linear(&symbol)?;
             match slope {
@@ -144,7 +144,7 @@ impl Constraints {
         }
     }
 
-    /// Adds that `expr` is a multiple of `factor`.
+    /// Adds the fact that `expr` is a multiple of `factor`.
     pub fn assume_divisible(&mut self, expr: &Expr, factor: i64) {
         let expr = self.resolve(expr);
         for symbol in expr.symbols().into_iter().rev() {
@@ -152,7 +152,7 @@ impl Constraints {
                 continue;
             }
             if let Some((slope @ (1 | -1), rest)) = expr.solve_linear(&symbol)
-                // What the offset itself depends on must not depend on this symbol in turn.
+                // A symbol in the offset could in turn depend on this symbol.
                 && rest.is_static()
             {
                 self.multiples.insert(symbol, (factor, rest * -slope));
@@ -161,12 +161,12 @@ impl Constraints {
         }
     }
 
-    /// The range a symbol was given.
+    /// The range of a symbol; all integers if nothing is known.
     pub fn range(&self, symbol: &str) -> Range {
         self.symbols.get(symbol).copied().unwrap_or_default()
     }
 
-    /// The ranges of all symbols that have one, by name.
+    /// The symbols with a known range, sorted by name.
     pub fn ranges(&self) -> impl Iterator<Item = (&Symbol, Range)> {
         self.symbols.iter().map(|(name, range)| (name, *range))
     }
@@ -176,7 +176,7 @@ impl Constraints {
         &self.zeros
     }
 
-    /// Replaces symbols that are known to equal an expression of others.
+    /// Replaces each symbol that is known to equal an expression of other symbols.
     pub fn resolve(&self, expr: &Expr) -> Expr {
         if self.solved.is_empty() {
             return expr.clone();
@@ -184,55 +184,16 @@ impl Constraints {
         expr.substitute(&|name| self.solved.get(name).cloned())
     }
 
-    /// An equal expression, given what is known: equalities put in, and whatever has one possible value replaced by it.
-    pub fn simplify(&self, expr: &Expr) -> Expr {
-        self.settle(&self.resolve(expr))
-    }
-
-    fn settle(&self, expr: &Expr) -> Expr {
-        let expr = expr.map_children(&mut |child| self.settle(child));
-        if let View::Call(func, args) = expr.view() {
-            if func.is_boolean()
-                && let Some(known) = self.decide(&expr)
-            {
-                return Expr::bool(known);
-            }
-            if matches!(func, Func::Max | Func::Min) && args.len() <= MAX_COMPARED {
-                let mut kept: Vec<Expr> = args.to_vec();
-                let mut index = 0;
-                while index < kept.len() {
-                    let beaten = kept.iter().enumerate().any(|(other, candidate)| {
-                        other != index
-                            && if func == Func::Max {
-                                self.prove_ge(candidate, &kept[index])
-                            } else {
-                                self.prove_ge(&kept[index], candidate)
-                            }
-                    });
-                    if beaten {
-                        kept.remove(index);
-                    } else {
-                        index += 1;
-                    }
-                }
-                return Expr::call(func, kept);
-            }
-        }
-        let value =
-            if expr.is_integer() { Range::from(self.interval(&expr)).as_int() } else { None };
-        value.map_or(expr, Expr::int)
-    }
-
-    /// Bounds of the expression's values, by interval arithmetic; not always the tightest.
+    /// A range that contains all values of the expression, by interval arithmetic. It may be wider than necessary.
     pub fn range_of(&self, expr: &Expr) -> Range {
         let expr = self.resolve(expr);
         let bounds = self.interval(&expr);
-        // Given ranges are held by normal form.
+        // The given ranges are stored by normal form.
         let normal = self.interval(&expr.normalized());
         bounds.intersect(normal).into()
     }
 
-    /// The range given for an expression that is no single symbol.
+    /// The range that was given for an expression that is not a single symbol.
     fn given(&self, expr: &Expr) -> Interval {
         if self.derived.is_empty() {
             return Interval::ANY;
@@ -292,7 +253,7 @@ impl Constraints {
             (IntTrueDiv | FloatTrueDiv, [a, b]) => of(a).div(of(b), false),
             (Mod | PythonMod, [a, b]) => of(a).modulo(of(b)),
             (ModularIndexing, [a, b, c]) => of(a).div(of(b), true).modulo(of(c)),
-            // The bounds are whole, so that rounding stays within them.
+            // The bounds are integers, so the rounded value is within them.
             (
                 CeilToInt | FloorToInt | TruncToInt | RoundToInt | TruncToFloat | ToFloat | Ceiling
                 | Floor | Identity,
@@ -333,8 +294,8 @@ impl Constraints {
     }
 }
 
-/// The expression divided by the greatest common divisor of its coefficients, the leading one above 0: it is 0 where
-/// the given one is.
+/// Divides the expression by the greatest common divisor of its coefficients and makes the leading coefficient positive. The
+/// result is 0 exactly where `expr` is 0.
 pub(crate) fn primitive(expr: &Expr) -> Expr {
     let terms = poly::to_terms(expr);
     let mut common = 0;
@@ -351,7 +312,7 @@ pub(crate) fn primitive(expr: &Expr) -> Expr {
     scale.map_or_else(|| expr.clone(), |scale| expr * scale)
 }
 
-/// Of a base of at least 1, the power grows with both operands.
+/// The range of a power. If the base is at least 1, the power grows with both operands.
 fn power(base: Interval, exponent: Interval) -> Interval {
     let (Some(1..), Some(0..)) = (base.lo, exponent.lo) else {
         return Interval::ANY;

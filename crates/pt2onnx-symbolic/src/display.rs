@@ -1,4 +1,4 @@
-//! Printing, as sympy's `str` prints the expressions of `torch.utils._sympy.functions`.
+//! The text of an expression, as sympy's `str` prints it with the functions of `torch.utils._sympy.functions`.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ mod precedence {
     pub const BIT_AND: u32 = 38;
     pub const ADD: u32 = 40;
     pub const MUL: u32 = 50;
-    /// Of `~x`, weaker than Python's `**`.
+    /// `~x`, weaker than Python's `**`.
     pub const UNARY: u32 = 55;
     pub const POW: u32 = 60;
     pub const FUNC: u32 = 70;
-    /// What `~` takes without parentheses is stronger.
+    /// The operand of `~` has no parentheses if it is stronger than this.
     pub const NOT: u32 = 100;
     pub const ATOM: u32 = 1000;
 }
@@ -62,7 +62,7 @@ fn is_negative_number(expr: &Expr) -> bool {
     }
 }
 
-/// Prints `0` in parentheses if it binds no stronger than `.1`.
+/// Prints an expression, in parentheses if it does not bind stronger than the number.
 struct Wrapped<'a>(&'a Expr, u32);
 
 impl fmt::Display for Wrapped<'_> {
@@ -81,7 +81,7 @@ fn float(value: f64) -> String {
     }
 }
 
-/// The text and whether it had a minus sign, which is taken off.
+/// The text without a leading minus sign, and whether there was one.
 fn split_sign(expr: &Expr) -> (String, bool) {
     let text = expr.to_string();
     match (text.strip_prefix('-'), expr.view()) {
@@ -132,7 +132,7 @@ fn write_sum(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
             (_, false) => " + ",
             (_, true) => " - ",
         })?;
-        // A sign taken off leaves something that binds as a product.
+        // Text whose sign was removed binds like a product.
         if !negative && strength(term) < precedence::ADD {
             write!(f, "({text})")?;
         } else {
@@ -163,7 +163,7 @@ fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
                 }
                 below.push(den.to_string());
             }
-            // The power of a sum would be multiplied out below the line.
+            // A power of a sum in the denominator would be multiplied out.
             View::Pow(base, exponent)
                 if let Some(n) = exponent.as_int().filter(|n| (-i64::MAX..0).contains(n))
                     && (n == -1 || !matches!(base.view(), View::Add(_))) =>
@@ -184,7 +184,7 @@ fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
     match below.as_slice() {
         [] => Ok(()),
         [one] => write!(f, "/{one}"),
-        // In parentheses a sum would be multiplied out.
+        // A sum within the parentheses would be multiplied out.
         _ if below.iter().any(|part| part.starts_with('(')) => write!(f, "/{}", below.join("/")),
         _ => write!(f, "/({})", below.join("*")),
     }
@@ -211,7 +211,7 @@ fn write_call(f: &mut fmt::Formatter<'_>, func: Func, args: &[Expr]) -> fmt::Res
         }
         Ok(())
     };
-    // Of numbers that are no truth values, the operators are the bitwise ones.
+    // If an operand is not a truth value, these operators would be read as bitwise ones.
     let logical = args.iter().all(Expr::is_boolean);
     match (func, args) {
         (Func::FloorDiv | Func::CleanDiv, [_, _]) => {

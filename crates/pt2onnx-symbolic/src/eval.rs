@@ -1,4 +1,4 @@
-//! Evaluation with Python's semantics: integers exactly, floats as doubles, booleans as 0 and 1.
+//! Evaluation with Python's semantics: integers are exact, floats are doubles, booleans are 0 and 1.
 
 use std::cmp::Ordering;
 
@@ -51,7 +51,7 @@ impl Value {
         self != Int(0) && self != Float(0.0)
     }
 
-    /// The fraction, if exact.
+    /// Numerator and denominator of an exact number.
     fn parts(self) -> Option<(i128, i128)> {
         match self {
             Int(value) => Some((value, 1)),
@@ -156,7 +156,7 @@ fn round(value: Value, rounding: Rounding) -> Option<i128> {
                 Rounding::Zero => value.trunc(),
                 Rounding::HalfEven => value.round_ties_even(),
             };
-            // 2^126: far past what an i64 result may come from, and exact as a cast.
+            // 2^126 is far above anything that can lead to a result in i64, and the cast is exact.
             (rounded.abs() < 2f64.powi(126)).then_some(rounded as i128)
         }
     }
@@ -184,7 +184,7 @@ fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
     if !func.takes(args.len()) {
         return None;
     }
-    // Lazy ones: the branch not taken may have no value.
+    // These evaluate only the arguments they need: the other ones may have no value.
     match (func, args) {
         (Where, [condition, yes, no]) => {
             let taken = eval(condition, env)?.is_true();
@@ -198,7 +198,7 @@ fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
             }
             return Some(Value::bool(func == And));
         }
-        // Rounding the quotient of integers is exact, not a matter of doubles.
+        // The quotient of two integers is rounded exactly, without a double in between.
         (CeilToInt | FloorToInt | TruncToInt | RoundToInt, [x])
             if let View::Call(IntTrueDiv, [a, b]) = x.view() =>
         {
@@ -338,10 +338,10 @@ fn many(func: Func, values: &[Value]) -> Option<Value> {
     }
 }
 
-/// The value of a function of constants, where it is one that an expression can hold.
+/// The value of a function of constants. `None` if there is no value or an expression cannot hold it.
 pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
     if let (Func::IntTrueDiv, [a, b]) = (func, args) {
-        // Only what a double holds exactly: rounding a quotient is exact as long as it is not a float.
+        // Folded only if a double holds the quotient exactly, because an unfolded quotient is rounded exactly.
         let quotient = Value::ratio(a.as_int()?.into(), b.as_int()?.into())?;
         let (num, den) = quotient.parts()?;
         return (den.count_ones() == 1 && num.unsigned_abs() <= 1 << 53)
@@ -355,16 +355,18 @@ pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
 }
 
 impl Expr {
-    /// The exact integer value under `value`, with Python's semantics; truth values are 0 and 1.
+    /// The exact integer value, with Python's semantics. `value` gives the values of symbols. Truth values are 0 and 1.
     ///
-    /// `None` where a symbol has no value, a divisor is zero, the result is no integer or leaves `i64`.
-    /// Floats on the way are doubles as in Python, but rounding the quotient of two integers is exact.
+    /// Returns `None` if a symbol has no value, if a divisor is 0, or if the result is not an integer in `i64`.
+    /// Floats in the computation are doubles as in Python, but the quotient of two integers is rounded exactly.
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         let env = |name: &str| value(name).map(|value| Int(value.into()));
         i64::try_from(eval(self, &env)?.as_int()?).ok()
     }
 
-    /// The value as a double. Whole values of integer symbols count as exact integers.
+    /// The value as a double. If an integer symbol has a whole value, it is computed with as an exact integer.
+    ///
+    /// Returns `None` if a symbol has no value, if a divisor is 0, or if an integer needs more than 128 bits.
     pub fn eval_f64(&self, value: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         let env = |name: &str| {
             value(name).map(|value| {

@@ -1,36 +1,34 @@
-//! The expression type: immutable, shared, in canonical form from the moment it is built.
+//! The expression type [`Expr`]: immutable, shared, and always in canonical form.
 
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
-use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
 use crate::func::Func;
-use crate::{apply, poly};
 
 /// Name of a symbol, such as `s77` or `batch`.
 pub type Symbol = Arc<str>;
 
-/// Largest number of nodes of an expression, shared ones counted at each use.
+/// Largest number of nodes of an expression. A shared node counts once for each use.
 ///
-/// What would grow past this limit, or deeper than [`MAX_DEPTH`], becomes one symbol `opaque_HASH` of which nothing
-/// is known, so that no input can make the algebra slow.
+/// An expression that would exceed this limit or [`MAX_DEPTH`] becomes a symbol `opaque_HASH`, about which nothing is
+/// known. So no input can make the algebra slow.
 pub const MAX_SIZE: u32 = 2048;
 
 /// Largest nesting depth of an expression; see [`MAX_SIZE`].
 pub const MAX_DEPTH: u32 = 100;
 
-/// A symbolic expression in canonical form: two expressions that are the same polynomial over the same
-/// symbols and function applications are `==`.
+/// A symbolic expression in canonical form. Two expressions are `==` if they are the same polynomial over the same symbols
+/// and function applications.
 ///
-/// Integers are exact. Where a coefficient would leave `i64`, the operation stays unevaluated (`2**100`), where a
-/// product would have more than [`MAX_TERMS`](crate::MAX_TERMS) terms, it stays a product: `==` then still only holds of equal
-/// expressions, but may miss an equality.
-/// Simplification takes for granted that divisors are not zero.
+/// Integers are exact. If a coefficient does not fit in `i64`, the operation stays unevaluated (`2**100`). If a product
+/// has more than [`MAX_TERMS`](crate::MAX_TERMS) terms, it is not multiplied out. In both cases `==` may miss an
+/// equality, but it never holds for different expressions.
+///
+/// Simplification assumes that divisors are not zero.
 #[derive(Clone, Debug)]
 pub struct Expr(Repr);
 
@@ -48,36 +46,36 @@ struct Shared {
     node: Node,
 }
 
-/// The forms that are not an integer constant.
+/// Every form of an expression except an integer constant, which [`Repr`] holds itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Node {
     /// Numerator and denominator, in lowest terms, the denominator above 1.
     Rational(i64, i64),
-    /// A float, by its bits.
+    /// The bits of a float.
     Float(u64),
     Symbol(Symbol),
     /// At least two terms, in the order they print.
     Add(Vec<Expr>),
-    /// At least two factors, a number first if any.
+    /// At least two factors. If one is a number, it is first.
     Mul(Vec<Expr>),
     Pow(Expr, Expr),
     Call(Func, Vec<Expr>),
 }
 
-/// What an expression is at its top, for matching.
+/// The outermost operation of an expression, for matching. The enum is exhaustive, so a match needs no `_` arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum View<'a> {
     /// An integer constant.
     Int(i64),
-    /// A fraction in lowest terms: numerator, denominator above 1.
+    /// A fraction in lowest terms: numerator and denominator. The denominator is at least 2.
     Rational(i64, i64),
-    /// A float constant; sympy's infinities are floats too.
+    /// A float constant. sympy's infinities are floats too.
     Float(f64),
     /// A symbol.
     Symbol(&'a str),
     /// A sum of at least two terms.
     Add(&'a [Expr]),
-    /// A product of at least two factors, its number (if any) first.
+    /// A product of at least two factors. If one is a number, it is first.
     Mul(&'a [Expr]),
     /// A power: base and exponent.
     Pow(&'a Expr, &'a Expr),
@@ -107,23 +105,12 @@ impl Expr {
         Expr::from_node(Node::Float(value.to_bits()))
     }
 
-    /// The fraction `numerator / denominator`, `None` for a zero denominator or one that has no lowest terms in `i64`.
-    pub fn rational(numerator: i64, denominator: i64) -> Option<Expr> {
-        poly::Coef::ratio(i128::from(numerator), i128::from(denominator)).map(poly::Coef::to_expr)
-    }
-
-    /// A symbol, taken for an integer unless its name has PyTorch's prefix of float symbols (`zf0`, `zuf0`).
+    /// A symbol. It is an integer unless its name has PyTorch's prefix for float symbols (`zf0`, `zuf0`).
     pub fn symbol(name: &str) -> Expr {
         Expr::from_node(Node::Symbol(name.into()))
     }
 
-    /// A function application, simplified. A number of arguments the function does not take is kept as it is and
-    /// evaluates to nothing.
-    pub fn call(func: Func, args: Vec<Expr>) -> Expr {
-        apply::apply(func, args)
-    }
-
-    /// Shares `node`, which the caller has put in canonical form.
+    /// Makes an expression of `node` as it is. The caller has put it in canonical form.
     pub(crate) fn from_node(node: Node) -> Expr {
         let mut hasher = FxHasher::default();
         node.hash(&mut hasher);
@@ -159,7 +146,7 @@ impl Expr {
         }
     }
 
-    /// What the expression is at its top.
+    /// The outermost operation, for matching.
     pub fn view(&self) -> View<'_> {
         match &self.0 {
             Repr::Int(value) => View::Int(*value),
@@ -196,7 +183,7 @@ impl Expr {
         self.as_int().is_some()
     }
 
-    /// Whether the value is surely an integer, whatever the symbols' values.
+    /// Whether the value is an integer for all values of the symbols.
     pub fn is_integer(&self) -> bool {
         match self.view() {
             View::Int(_) => true,
@@ -207,7 +194,7 @@ impl Expr {
                 base.is_integer() && exponent.as_int().is_some_and(|n| n >= 0)
             }
             View::Call(func, args) => {
-                // The first argument of `Where` is a condition: an integer as well.
+                // The first argument of `Where` is a condition, which is an integer too.
                 !func.is_float() && (!func.keeps_kind() || args.iter().all(Expr::is_integer))
             }
         }
@@ -222,7 +209,7 @@ impl Expr {
         }
     }
 
-    /// All symbols that occur, sorted by name.
+    /// All symbols in the expression, sorted by name.
     pub fn symbols(&self) -> BTreeSet<Symbol> {
         fn walk(expr: &Expr, found: &mut BTreeSet<Symbol>) {
             if let Repr::Node(shared) = &expr.0
@@ -237,12 +224,12 @@ impl Expr {
         found
     }
 
-    /// Whether the symbol occurs.
+    /// Whether the expression contains the symbol.
     pub fn contains_symbol(&self, name: &str) -> bool {
         self.as_symbol() == Some(name) || self.children().any(|child| child.contains_symbol(name))
     }
 
-    /// The direct operands, none for constants and symbols.
+    /// The direct operands. Constants and symbols have none.
     pub fn children(&self) -> impl Iterator<Item = &Expr> {
         let (slice, pair): (&[Expr], Option<[&Expr; 2]>) = match self.view() {
             View::Add(args) | View::Mul(args) | View::Call(_, args) => (args, None),
@@ -251,81 +238,12 @@ impl Expr {
         };
         slice.iter().chain(pair.into_iter().flatten())
     }
-
-    /// The same operation over operands changed by `change`, in canonical form again.
-    pub(crate) fn map_children(&self, change: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
-        match self.view() {
-            View::Add(args) => Expr::sum(args.iter().map(change)),
-            View::Mul(args) => Expr::product(args.iter().map(change)),
-            View::Pow(base, exponent) => change(base).pow(&change(exponent)),
-            View::Call(func, args) => Expr::call(func, args.iter().map(change).collect()),
-            _ => self.clone(),
-        }
-    }
-
-    /// Replaces the symbols for which `value` has an expression, all at once.
-    pub fn substitute(&self, value: &dyn Fn(&str) -> Option<Expr>) -> Expr {
-        match self.as_symbol() {
-            Some(name) => value(name).unwrap_or_else(|| self.clone()),
-            None => self.map_children(&mut |child| child.substitute(value)),
-        }
-    }
-
-    /// The sum of all terms, 0 if there are none.
-    pub fn sum<I>(terms: I) -> Expr
-    where
-        I: IntoIterator<Item: Borrow<Expr>>,
-    {
-        let mut all = Vec::new();
-        for term in terms {
-            all.extend(poly::to_terms(term.borrow()));
-        }
-        poly::from_terms(poly::collect(all))
-    }
-
-    /// The product of all factors, 1 if there are none.
-    pub fn product<I>(factors: I) -> Expr
-    where
-        I: IntoIterator<Item: Borrow<Expr>>,
-    {
-        factors.into_iter().fold(Expr::ONE, |product, factor| &product * factor.borrow())
-    }
-
-    /// `self ** exponent`.
-    pub fn pow(&self, exponent: &Expr) -> Expr {
-        poly::pow(self, exponent)
-    }
-
-    /// Python's `self // divisor`.
-    pub fn floor_div(&self, divisor: &Expr) -> Expr {
-        Expr::call(Func::FloorDiv, vec![self.clone(), divisor.clone()])
-    }
-
-    /// `ceil(self / divisor)`.
-    pub fn ceil_div(&self, divisor: &Expr) -> Expr {
-        Expr::call(Func::CeilDiv, vec![self.clone(), divisor.clone()])
-    }
-
-    /// Python's `self % divisor`.
-    pub fn modulo(&self, divisor: &Expr) -> Expr {
-        Expr::call(Func::PythonMod, vec![self.clone(), divisor.clone()])
-    }
-
-    /// The larger one. Write `Expr::max(&a, &b)`: on an owned receiver the method syntax finds `Ord::max`.
-    pub fn max(&self, other: &Expr) -> Expr {
-        Expr::call(Func::Max, vec![self.clone(), other.clone()])
-    }
-
-    /// The smaller one. Write `Expr::min(&a, &b)`: on an owned receiver the method syntax finds `Ord::min`.
-    pub fn min(&self, other: &Expr) -> Expr {
-        Expr::call(Func::Min, vec![self.clone(), other.clone()])
-    }
 }
 
-/// Prefix of the names that stand for expressions past the limits.
+/// Prefix of the symbols that replace expressions beyond the limits.
 const OPAQUE: &str = "opaque_";
 
-/// Whether a symbol of this name is an integer: PyTorch's float symbols are `zf0`, `zuf0`, ...
+/// Whether a symbol of this name is an integer. PyTorch's float symbols are `zf0`, `zuf0`, ...
 pub(crate) fn symbol_is_integer(name: &str) -> bool {
     let float = name
         .strip_prefix("zuf")
@@ -392,88 +310,3 @@ impl From<&str> for Expr {
         Expr::symbol(name)
     }
 }
-
-impl Neg for &Expr {
-    type Output = Expr;
-    fn neg(self) -> Expr {
-        poly::mul(&Expr::int(-1), self)
-    }
-}
-
-impl Neg for Expr {
-    type Output = Expr;
-    fn neg(self) -> Expr {
-        -&self
-    }
-}
-
-fn add(a: &Expr, b: &Expr) -> Expr {
-    match (a.as_int(), b.as_int()) {
-        (Some(0), _) => b.clone(),
-        (_, Some(0)) => a.clone(),
-        (Some(x), Some(y)) if x.checked_add(y).is_some() => Expr::int(x + y),
-        _ => Expr::sum([a, b]),
-    }
-}
-
-fn sub(a: &Expr, b: &Expr) -> Expr {
-    add(a, &-b)
-}
-
-/// The operator on each pair of owned, borrowed and `i64` operands.
-macro_rules! operator {
-    ($trait:ident, $method:ident, $function:path) => {
-        impl $trait<&Expr> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: &Expr) -> Expr {
-                $function(self, other)
-            }
-        }
-        impl $trait<Expr> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                $function(self, &other)
-            }
-        }
-        impl $trait<&Expr> for Expr {
-            type Output = Expr;
-            fn $method(self, other: &Expr) -> Expr {
-                $function(&self, other)
-            }
-        }
-        impl $trait<Expr> for Expr {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                $function(&self, &other)
-            }
-        }
-        impl $trait<i64> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: i64) -> Expr {
-                $function(self, &Expr::int(other))
-            }
-        }
-        impl $trait<i64> for Expr {
-            type Output = Expr;
-            fn $method(self, other: i64) -> Expr {
-                $function(&self, &Expr::int(other))
-            }
-        }
-        impl $trait<&Expr> for i64 {
-            type Output = Expr;
-            fn $method(self, other: &Expr) -> Expr {
-                $function(&Expr::int(self), other)
-            }
-        }
-        impl $trait<Expr> for i64 {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                $function(&Expr::int(self), &other)
-            }
-        }
-    };
-}
-
-operator!(Add, add, add);
-operator!(Sub, sub, sub);
-operator!(Mul, mul, poly::mul);

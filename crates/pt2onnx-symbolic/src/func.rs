@@ -1,9 +1,11 @@
-//! The functions an expression may apply: names in both spellings, arity, kind of result.
+//! The functions in expressions: their names in both spellings, how many arguments they take, and whether they return an
+//! integer, a float or a truth value.
 
 /// Functions of sympy and of `torch.utils._sympy.functions`.
 ///
 /// Arguments and results are Python numbers; booleans are the integers 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Func {
     /// `|x|`.
     Abs,
@@ -19,7 +21,7 @@ pub enum Func {
     CeilDiv,
     /// Smallest integer not below a float.
     CeilToInt,
-    /// `a // b` that is known to leave no remainder.
+    /// `a // b`, known to have no remainder.
     CleanDiv,
     /// `a == b`.
     Eq,
@@ -35,9 +37,9 @@ pub enum Func {
     Ge,
     /// `a > b`.
     Gt,
-    /// Its argument; never kept.
+    /// Its argument. [`Expr::call`](crate::Expr::call) removes it.
     Identity,
-    /// Integers' `a / b` as a float.
+    /// `a / b` of integers, as a float.
     IntTrueDiv,
     /// 1 if the given sizes and strides (sizes first) describe a dense tensor without overlaps.
     IsNonOverlappingAndDenseIndicator,
@@ -47,7 +49,7 @@ pub enum Func {
     Le,
     /// `a < b`.
     Lt,
-    /// `a % b`, for arguments that are not negative; evaluated as Python does.
+    /// `a % b` for arguments that are not negative. It is evaluated as in Python.
     Mod,
     /// `(a // b) % c`.
     ModularIndexing,
@@ -87,7 +89,7 @@ pub enum Func {
     Or,
     /// Integer power with an exponent that is not negative.
     PowByNatural,
-    /// Python's `a % b`: the sign of the divisor.
+    /// Python's `a % b`, which has the sign of the divisor.
     PythonMod,
     /// `a >> b`.
     RShift,
@@ -113,7 +115,7 @@ pub enum Func {
     Min,
 }
 
-/// Every function with the name it prints, then the other names it is read by.
+/// The names of each function. The first is printed; all are read.
 const NAMES: &[(Func, &[&str])] = &[
     (Func::Abs, &["Abs", "abs"]),
     (Func::And, &["And"]),
@@ -180,12 +182,12 @@ impl Func {
             .map_or("", |name| *name)
     }
 
-    /// The function of this name, in the spelling of `str` or of `srepr`.
+    /// The function with this name in sympy's `str` or `srepr`.
     pub fn from_name(name: &str) -> Option<Func> {
         NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(func, _)| *func)
     }
 
-    /// Whether the function is defined for this many arguments.
+    /// Whether the function takes this number of arguments.
     pub fn takes(self, arguments: usize) -> bool {
         use Func::*;
         match self {
@@ -206,7 +208,7 @@ impl Func {
         matches!(self, And | Or | Not | Eq | Ne | Lt | Le | Gt | Ge)
     }
 
-    /// Whether the result is a float whatever the arguments.
+    /// Whether the result is a float for all arguments.
     pub(crate) fn is_float(self) -> bool {
         use Func::*;
         matches!(
@@ -234,7 +236,7 @@ impl Func {
         )
     }
 
-    /// Whether the result has the kind of the arguments: an integer if they all are.
+    /// Whether the result is an integer if all arguments are integers, and may be a float otherwise.
     pub(crate) fn keeps_kind(self) -> bool {
         matches!(self, Func::Abs | Func::Max | Func::Min | Func::Where)
     }

@@ -1,8 +1,11 @@
 //! Dimension algebra: symbolic integer expressions, their ranges and proofs.
 //!
-//! Layer 0: knows neither PyTorch's graphs nor ONNX. [`Expr`] is what a dimension of a tensor is, everywhere in the workspace.
-//! Invariants: nothing panics or wraps on any input, and no input makes an operation slow (see [`MAX_SIZE`]); proofs are
-//! sound and incomplete; equal input gives equal text, whatever the hash seeds and the threads.
+//! Layer 0: this crate knows neither PyTorch's graphs nor ONNX. The whole workspace uses [`Expr`] for the dimensions of tensors.
+//!
+//! Guarantees:
+//! - No input causes a panic or an overflow, and no input makes an operation slow (see [`MAX_SIZE`]).
+//! - Proofs are sound but incomplete: what is proved is true, but not everything that is true can be proved.
+//! - Equal input gives equal text. Hash seeds and threads have no influence.
 //!
 //! ```
 //! use pt2onnx_symbolic::{Constraints, Expr, Range};
@@ -20,7 +23,24 @@
 //! # Ok::<(), pt2onnx_symbolic::ParseError>(())
 //! ```
 
+#![deny(missing_debug_implementations)]
+
+// The layers, from the bottom up. A file uses only those above it in this list.
+//   func          names and arity of the functions
+//   range         ranges and interval arithmetic
+//   expr          the data type: nodes, raw constructors, comparison
+//   poly          expressions as polynomials
+//   arithmetic    `+`, `-`, `*`, `Expr::sum`, `Expr::product`, `Expr::pow`
+//   eval          values of expressions
+//   apply         `Expr::call` and what builds on it: simplified function applications, substitution
+//   display       text
+//   parse         reading text
+//   normal        the normal form for proofs
+//   constraints   known facts, ranges of expressions
+//   proof         proofs from known facts
+//   simplify      simplification by proofs
 mod apply;
+mod arithmetic;
 mod constraints;
 mod display;
 mod eval;
@@ -31,6 +51,7 @@ mod parse;
 mod poly;
 mod proof;
 mod range;
+mod simplify;
 
 pub use constraints::Constraints;
 pub use expr::{Expr, MAX_DEPTH, MAX_SIZE, Symbol, View};

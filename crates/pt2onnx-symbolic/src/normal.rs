@@ -1,4 +1,5 @@
-//! The normal form for proofs, which identifies more than the form that prints; and solving for a symbol.
+//! The normal form for proofs, which makes more equal expressions identical than the canonical form does; and solving for a
+//! symbol.
 
 use crate::apply::split_whole;
 use crate::expr::{Expr, View};
@@ -6,11 +7,11 @@ use crate::func::Func;
 use crate::poly::{self, Coef, Term};
 
 impl Expr {
-    /// A form for proofs: equal to this expression wherever that has a value, and the same for more expressions that are
-    /// equal than `==` finds, at the price of not printing as PyTorch prints.
+    /// The normal form for proofs. It has the same value as this expression wherever this expression has one.
+    /// More equal expressions have the same normal form than are `==`, but its text is not what PyTorch prints.
     ///
-    /// Remainders become floor divisions, `Min` and `Abs` become `Max`, what is whole leaves a floor division
-    /// (`(s0 + 1)//2` for `((s0 - 1)//2) + 1`), rounded quotients of integers become floor divisions.
+    /// Remainders and rounded quotients of integers become floor divisions. `Min` and `Abs` become `Max`. Multiples of the
+    /// divisor are moved out of a floor division (`((s0 - 1)//2) + 1` becomes `(s0 + 1)//2`).
     pub fn normalized(&self) -> Expr {
         let expr = self.map_children(&mut Expr::normalized);
         let View::Call(func, args) = expr.view() else {
@@ -32,7 +33,8 @@ impl Expr {
         }
     }
 
-    /// `(a, b)` such that this is `a * symbol + b`, `a` not 0 and `b` free of the symbol.
+    /// Returns `(a, b)` so that this expression is `a * symbol + b`, where `a` is not 0 and `b` does not contain the symbol.
+    /// `None` if there are none.
     pub fn solve_linear(&self, symbol: &str) -> Option<(i64, Expr)> {
         let mut slope = 0;
         let mut rest = Vec::new();
@@ -49,7 +51,7 @@ impl Expr {
     }
 }
 
-/// `a // b` in normal form, the operands in normal form.
+/// `a // b` in normal form. The operands must be in normal form.
 fn floor_div(a: &Expr, b: &Expr) -> Expr {
     let plain = |a: &Expr| a.floor_div(b);
     let Some(divisor @ 2..) = b.as_int() else {
@@ -76,11 +78,11 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
         let left = coef.rem_euclid(divisor);
         part(left, &mut rest);
         if !term.mono.is_empty() {
-            // Both are at most i64::MAX, and so is what divides them.
+            // Both are at most i64::MAX, and so is their common divisor.
             common = poly::gcd(common.into(), left.unsigned_abs().into()) as u64;
         }
     }
-    // What is below the common factor of everything else never reaches the next multiple.
+    // The constant is rounded down to a multiple of the common factor of the other terms: the rest never changes the quotient.
     let mut constants = rest.iter_mut().filter(|term| term.mono.is_empty());
     if let (Some(term), None) = (constants.next(), constants.next())
         && let Coef::Exact(constant, 1) = term.coef
@@ -97,7 +99,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     }
 }
 
-/// `(x // m + t) // k == (x + m*t) // (m*k)`, if exactly one term is such a quotient.
+/// Rewrites `(x // m + t) // k` to `(x + m*t) // (m*k)` if exactly one term is such a quotient.
 fn unnest(terms: &[Term], k: i64) -> Option<Expr> {
     let inner = |term: &Term| match term.mono.as_slice() {
         [(atom, 1)] if term.coef == Coef::ONE => match atom.view() {

@@ -1,4 +1,4 @@
-//! Reading expressions: what sympy's `str` prints, what its `srepr` prints, and Python's operators.
+//! The parser of expressions. It reads the output of sympy's `str` and `srepr`, and Python's operators.
 
 use winnow::ascii::{digit0, digit1, multispace0};
 use winnow::combinator::{alt, delimited, opt};
@@ -8,41 +8,42 @@ use winnow::token::{one_of, take_till, take_while};
 use crate::expr::Expr;
 use crate::func::Func;
 
-/// Longest text [`Expr::parse`] takes, in bytes.
+/// Longest text that [`Expr::parse`] accepts, in bytes.
 pub const MAX_TEXT: usize = 1 << 14;
 
-/// Deepest nesting of parentheses, calls and prefix operators [`Expr::parse`] takes.
+/// Deepest nesting of parentheses, calls and prefix operators that [`Expr::parse`] accepts.
 pub const MAX_NESTING: u32 = 200;
 
-/// Why a text is no expression. Offsets are in bytes.
+/// Why a text cannot be parsed as an expression. Offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseError {
     /// The text is longer than [`MAX_TEXT`].
-    #[error("expression of {0} bytes, more than {MAX_TEXT}")]
+    #[error("the expression has {0} bytes, the limit is {MAX_TEXT}")]
     TooLong(usize),
-    /// Nested deeper than [`MAX_NESTING`].
-    #[error("expression nested deeper than {MAX_NESTING} levels at offset {0}")]
+    /// The text is nested deeper than [`MAX_NESTING`] at this offset.
+    #[error("the expression is nested deeper than {MAX_NESTING} levels at offset {0}")]
     TooDeep(usize),
-    /// Not what may stand here.
+    /// The text at `offset` is not what the grammar requires.
     #[error("expected {expected} at offset {offset}")]
     Expected {
-        /// What would have been right.
+        /// What the grammar requires.
         expected: &'static str,
-        /// Where.
+        /// The position in the text.
         offset: usize,
     },
-    /// An integer outside `i64`, or a number that is none.
-    #[error("number `{0}` does not fit")]
+    /// An integer outside the range of `i64`, or a text that is not a number.
+    #[error("`{0}` is not a float or a 64-bit integer")]
     Number(String),
-    /// A function that is not known.
+    /// The text calls a function that is not in [`Func`].
     #[error("unknown function `{0}`")]
     UnknownFunction(String),
-    /// A function that does not take this many arguments.
+    /// The function does not take this number of arguments.
     #[error("`{function}` does not take {arguments} arguments")]
     Arguments {
-        /// Its name as given.
+        /// Its name in the text.
         function: String,
-        /// How many it was given.
+        /// How many arguments the text has.
         arguments: usize,
     },
 }
@@ -72,14 +73,14 @@ enum Infix {
     Mul,
     Div,
     Pow,
-    /// The boolean function, on truth values, and the bitwise one.
+    /// The boolean function for truth values, and the bitwise function for other operands.
     Logic(Func, Func),
     Xor,
     Compare(Func),
     Call(Func),
 }
 
-/// Longer ones first where one begins another.
+/// The infix operators. If one is a prefix of another, the longer one comes first.
 const INFIX: &[(&str, u8, Infix)] = &[
     ("**", level::POW, Infix::Pow),
     ("//", level::MUL, Infix::Call(Func::FloorDiv)),
@@ -103,21 +104,24 @@ const INFIX: &[(&str, u8, Infix)] = &[
     ("or", level::OR, Infix::Call(Func::Or)),
 ];
 
-/// The absolute value of `i64::MIN`, which only fits with its sign.
+/// The absolute value of `i64::MIN`. It does not fit in `i64` without the sign.
 const MIN_DIGITS: &str = "9223372036854775808";
 
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
     depth: u32,
-    /// An operand that has been read already.
+    /// An operand that is already read.
     read: Option<Expr>,
 }
 
 impl Expr {
-    /// Reads the text of an expression, in the spelling of `str` (`2*s0 + 1`, `((s0 - 1)//2)`, `Max(1, s0)`,
-    /// `Eq(s0, 2)`), of `srepr` (`Add(Symbol('s0', integer=True), Integer(1))`) or of Python
-    /// (`s0 % 2 == 0 and s1 <= 4`). A path like `L['x'].size()[0]` is a symbol of that name.
+    /// Parses an expression. The text may be what sympy's `str` prints (`2*s0 + 1`, `((s0 - 1)//2)`, `Max(1, s0)`,
+    /// `Eq(s0, 2)`), what its `srepr` prints (`Add(Symbol('s0', integer=True), Integer(1))`), or Python
+    /// (`s0 % 2 == 0 and s1 <= 4`). A path like `L['x'].size()[0]` becomes a symbol with that name.
+    ///
+    /// # Errors
+    /// Returns the first position at which the text is not an expression, or the limit that it exceeds.
     pub fn parse(text: &str) -> Result<Expr, ParseError> {
         if text.len() > MAX_TEXT {
             return Err(ParseError::TooLong(text.len()));
@@ -140,7 +144,7 @@ impl std::str::FromStr for Expr {
     }
 }
 
-/// A name, without what follows.
+/// A name.
 fn name<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
     (
         one_of(|c: char| c.is_alphabetic() || c == '_'),
@@ -160,13 +164,13 @@ fn number<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
         .parse_next(input)
 }
 
-/// What stands between quotes; sympy's names have no escapes.
+/// A text in quotes, without the quotes. sympy's names have no escapes.
 fn quoted<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
     alt((delimited('\'', take_till(0.., '\''), '\''), delimited('"', take_till(0.., '"'), '"')))
         .parse_next(input)
 }
 
-/// What follows a name in Python's paths: `['x']`, `.size`, `()`.
+/// A step of a path in Python: `['x']`, `.size`, `()`.
 fn path_step(input: &mut &str) -> winnow::Result<()> {
     alt((('[', alt((quoted, digit1)), ']').void(), ('.', name).void(), "()".void()))
         .parse_next(input)
@@ -186,7 +190,7 @@ impl<'a> Reader<'a> {
         debug_assert!(skipped.is_ok());
     }
 
-    /// Runs `lexer` after white space; nothing is consumed where it fails.
+    /// Skips white space, then runs `lexer`. If it fails, only the white space is consumed.
     fn lex<T>(&mut self, mut lexer: impl FnMut(&mut &'a str) -> winnow::Result<T>) -> Option<T> {
         self.space();
         let start = self.rest;
@@ -212,7 +216,7 @@ impl<'a> Reader<'a> {
         if self.accept(token) { Ok(()) } else { Err(self.expected(token)) }
     }
 
-    /// The operator that comes next, if it binds at least as strong as `min`; consumed.
+    /// Consumes the next operator if it binds at least as strongly as `min`.
     fn infix(&mut self, min: u8) -> Option<(u8, Infix)> {
         self.space();
         let (token, level, infix) = *INFIX.iter().find(|(token, ..)| {
@@ -228,23 +232,23 @@ impl<'a> Reader<'a> {
         Some((level, infix))
     }
 
-    /// An expression of operators that bind at least as strong as `min`.
+    /// Parses an expression of operators that bind at least as strongly as `min`.
     fn expression(&mut self, min: u8) -> Parsed {
         self.depth += 1;
         if self.depth > MAX_NESTING {
             return Err(ParseError::TooDeep(self.offset()));
         }
         let mut left = self.operand()?;
-        // Terms of a sum, added up in one go: one by one is quadratic.
+        // The terms of a sum, which are added at the end: adding them one by one takes quadratic time.
         let mut terms: Vec<Expr> = Vec::new();
-        // The right side of the comparison just read, for chains like `1 < x < 5`.
+        // The right operand of the last comparison, for chains like `1 < x < 5`.
         let mut compared: Option<Expr> = None;
         while let Some((level, mut infix)) = self.infix(min) {
             if infix == Infix::Sub && self.minimum(&["**", "//", "%"]) {
                 infix = Infix::Add;
                 self.read = Some(Expr::int(i64::MIN));
             }
-            // `**` groups to the right and takes a signed exponent.
+            // `**` is right-associative, and its exponent may have a sign.
             let right =
                 self.expression(if infix == Infix::Pow { level::UNARY } else { level + 1 })?;
             if !terms.is_empty() && level < level::ADD {
@@ -296,8 +300,8 @@ impl<'a> Reader<'a> {
         Ok(left)
     }
 
-    /// After a minus sign: whether the digits of `i64::MIN` come next, consumed, and after them none of the operators
-    /// to which the sign would make a difference.
+    /// Called after a minus sign. Consumes the digits of `i64::MIN` and returns true, if they come next and are not followed
+    /// by one of these operators, which bind stronger than the sign.
     fn minimum(&mut self, but_not_before: &[&str]) -> bool {
         self.space();
         let Some(rest) = self.rest.strip_prefix(MIN_DIGITS) else {
@@ -312,7 +316,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// A prefix operator with its operand, or a primary.
+    /// Parses a prefix operator with its operand, a number, a name, a call, or an expression in parentheses.
     fn operand(&mut self) -> Parsed {
         if let Some(operand) = self.read.take() {
             return Ok(operand);
@@ -369,12 +373,12 @@ impl<'a> Reader<'a> {
         Ok(Expr::symbol(name))
     }
 
-    /// A call, its opening parenthesis consumed.
+    /// Parses the rest of a call, after the opening parenthesis.
     fn call(&mut self, name: &'a str) -> Parsed {
         match name {
             "Symbol" | "Dummy" => {
                 let start = self.rest;
-                // What would read as something else when it is printed is no name.
+                // A name must parse as a symbol, because it is printed without quotes.
                 let named =
                     |text: &&str| Expr::parse(text).is_ok_and(|e| e.as_symbol() == Some(*text));
                 let Some(symbol) = self.lex(quoted).filter(named) else {
@@ -434,7 +438,7 @@ impl<'a> Reader<'a> {
         Ok(Expr::call(func, args))
     }
 
-    /// `, integer=True, ...)`: assumptions and precision, which say nothing that is used.
+    /// Skips `, integer=True, ...)`: assumptions and precision, which are not used.
     fn keywords(&mut self) -> Result<(), ParseError> {
         while self.accept(",") {
             if self.lex(name).is_none() {
@@ -448,7 +452,7 @@ impl<'a> Reader<'a> {
         self.require(")")
     }
 
-    /// `Piecewise((a, condition), (b, True))` as nested `Where`.
+    /// Parses `Piecewise((a, condition), (b, True))` into nested `Where`.
     fn piecewise(&mut self) -> Parsed {
         let mut cases = Vec::new();
         loop {

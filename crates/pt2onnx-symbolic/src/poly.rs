@@ -1,30 +1,31 @@
-//! Sums and products: polynomials over atoms (symbols, function applications, odd powers) with number coefficients.
+//! Expressions as polynomials: sums of terms, each a number times a product of atoms (symbols, function applications, and
+//! powers that cannot be multiplied out).
 
 use std::cmp::Ordering;
 
 use crate::expr::{Expr, Node, View};
 
-/// Most terms that multiplying out a product or a power may give; past it the product stays as it is.
+/// A product or a power is not multiplied out if the result would have more terms than this.
 pub const MAX_TERMS: usize = 128;
 
-/// Most terms of a quotient that [`exact_div`] looks for.
+/// Largest number of terms of a quotient in [`exact_div`].
 const MAX_DIVISION_STEPS: usize = 32;
 
 /// Largest exponent that is multiplied out.
 const MAX_EXPONENT: i64 = 64;
 
-/// A coefficient: an exact fraction, or a float as soon as one took part.
+/// A coefficient: an exact fraction, or a float if it was computed from a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Coef {
-    /// In lowest terms, the denominator positive.
+    /// Numerator and denominator, in lowest terms. The denominator is positive.
     Exact(i64, i64),
     Float(f64),
 }
 
-/// A product of atoms with exponents, sorted by atom. Exponents are not zero.
+/// A product of powers of atoms, sorted by atom. No exponent is 0.
 pub(crate) type Mono = Vec<(Expr, i64)>;
 
-/// A coefficient and what it multiplies.
+/// A coefficient times a product of atoms.
 #[derive(Clone, Debug)]
 pub(crate) struct Term {
     pub coef: Coef,
@@ -38,7 +39,7 @@ pub(crate) fn gcd(a: u128, b: u128) -> u128 {
 impl Coef {
     pub const ONE: Coef = Coef::Exact(1, 1);
 
-    /// `None` where the fraction in lowest terms does not fit.
+    /// The fraction `num / den`. `None` if `den` is 0 or the fraction in lowest terms does not fit.
     pub fn ratio(num: i128, den: i128) -> Option<Coef> {
         if den == 0 {
             return None;
@@ -121,7 +122,7 @@ impl Coef {
         }
     }
 
-    /// A total order, for determinism only.
+    /// A total order. It only makes results deterministic.
     fn cmp(self, other: Coef) -> Ordering {
         match (self, other) {
             (Coef::Exact(a, b), Coef::Exact(c, d)) => (a, b).cmp(&(c, d)),
@@ -132,7 +133,7 @@ impl Coef {
     }
 }
 
-/// The number an expression is, if it is one.
+/// The value of a constant expression.
 pub(crate) fn as_coef(expr: &Expr) -> Option<Coef> {
     match expr.view() {
         View::Int(value) => Some(Coef::Exact(value, 1)),
@@ -147,12 +148,12 @@ impl Term {
         Term { coef, mono: Vec::new() }
     }
 
-    /// Whether the value is surely an integer.
+    /// Whether the value is an integer for all values of the symbols.
     pub fn is_integer(&self) -> bool {
         self.coef.as_int().is_some() && mono_is_integer(&self.mono)
     }
 
-    /// `self / divisor` where that leaves no remainder and no negative exponents that were not there.
+    /// `self / divisor`. `None` if there is a remainder or a new negative exponent.
     pub fn exact_div(&self, divisor: &Term) -> Option<Term> {
         let (Coef::Exact(a, 1), Coef::Exact(b, 1)) = (self.coef, divisor.coef) else {
             return None;
@@ -174,7 +175,7 @@ pub(crate) fn mono_is_integer(mono: &Mono) -> bool {
     mono.iter().all(|(atom, exponent)| *exponent > 0 && atom.is_integer())
 }
 
-/// Graded by name: sympy's `lex` order, the order in which terms print. `Less` comes first.
+/// sympy's `lex` order, in which terms are printed.
 pub(crate) fn cmp_mono(a: &Mono, b: &Mono) -> Ordering {
     let positive_first = |exponent: i64| {
         if exponent > 0 { Ordering::Less } else { Ordering::Greater }
@@ -229,12 +230,12 @@ fn to_term(expr: &Expr) -> Term {
     }
 }
 
-/// Sorts the terms and merges like ones; those whose coefficients do not fit together stay apart.
+/// Sorts the terms and merges like terms. Like terms stay separate if the sum of their coefficients does not fit.
 pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
     let mut flat = Vec::with_capacity(terms.len());
     for term in terms {
         match term.mono.as_slice() {
-            // A sum that was an atom until its companions cancelled.
+            // A sum that was an atom of a product whose other factors have cancelled.
             [(atom, 1)] if matches!(atom.view(), View::Add(_)) => flat.extend(
                 to_terms(atom).iter().map(|inner| mul_term(inner, &Term::constant(term.coef))),
             ),
@@ -283,7 +284,7 @@ pub(crate) fn from_term(term: Term) -> Expr {
 pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
     let mut mono: Mono = Vec::with_capacity(a.mono.len() + b.mono.len() + 1);
     let mut coef = a.coef.mul(b.coef).unwrap_or_else(|| {
-        // Too large together: the second one stays a factor.
+        // The product does not fit, so one coefficient stays a factor.
         let (first, second) = if a.coef.cmp(b.coef) == Ordering::Greater {
             (a.coef, b.coef)
         } else {
@@ -305,7 +306,7 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
         }
     }
     merged.retain(|(atom, exponent)| {
-        // A number that was too large to join its coefficient may fit into this one.
+        // A number that did not fit in the old coefficient may fit in the new one.
         let number = as_coef(atom).filter(|_| *exponent == 1);
         let joined = number.and_then(|number| coef.mul(number));
         coef = joined.unwrap_or(coef);
@@ -314,7 +315,7 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
     defined(Term { coef, mono: merged })
 }
 
-/// The term; `1/0` for every term that divides by zero, none of which has a value.
+/// Returns the term, or `1/0` if the term divides by zero: no such term has a value.
 fn defined(term: Term) -> Term {
     match term.mono.iter().find(|(atom, _)| atom.as_int() == Some(0)) {
         Some((zero, _)) => Term { coef: Coef::ONE, mono: vec![(zero.clone(), -1)] },
@@ -322,10 +323,10 @@ fn defined(term: Term) -> Term {
     }
 }
 
-/// All pairwise products, `None` where they would be too many.
+/// All pairwise products. `None` if there would be too many.
 fn mul_terms(a: &[Term], b: &[Term]) -> Option<Vec<Term>> {
     let too_many = a.len() > 1 && b.len() > 1 && a.len() * b.len() > MAX_TERMS;
-    // A product that once was too large to multiply out is not copied into each term of a sum.
+    // A product that was too large to multiply out is not copied into each term of a sum.
     let product = |terms: &[Term]| matches!(terms, [term] if has_sum(&term.mono));
     if too_many || (product(a) && b.len() > 1) || (product(b) && a.len() > 1) {
         return None;
@@ -358,7 +359,7 @@ pub(crate) fn mul(a: &Expr, b: &Expr) -> Expr {
     }
 }
 
-/// `base ** exponent`; whole exponents multiply out.
+/// `base ** exponent`. Integer exponents are multiplied out.
 pub(crate) fn pow(base: &Expr, exponent: &Expr) -> Expr {
     if let Some(n) = exponent.as_int() {
         return pow_int(base, n);
@@ -409,13 +410,13 @@ fn pow_int(base: &Expr, n: i64) -> Expr {
     }
 }
 
-/// `a / b` as a polynomial where the division leaves no remainder.
+/// `a / b` as a polynomial. `None` if there is a remainder.
 pub(crate) fn exact_div(a: &Expr, b: &Expr) -> Option<Expr> {
     let divisor = to_terms(b);
     let lead = divisor.first()?;
     let mut rest = to_terms(a);
     let mut quotient = Vec::new();
-    // Each step removes the leading term, so a division that comes out takes few.
+    // Each step removes the leading term, so an exact division takes few steps.
     for _ in 0..MAX_DIVISION_STEPS {
         let Some(first) = rest.first() else {
             return Some(from_terms(collect(quotient)));

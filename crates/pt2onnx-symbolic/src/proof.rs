@@ -1,4 +1,4 @@
-//! Proofs under constraints: comparisons, equality, divisibility. What is not proved is unknown, not false.
+//! Proofs from known facts: comparisons, equality, divisibility. A statement that is not proved is unknown, not false.
 
 use std::cell::Cell;
 
@@ -8,25 +8,25 @@ use crate::func::Func;
 use crate::poly::{self, Coef, Term};
 use crate::range::Interval;
 
-/// How many function applications one proof takes apart at most.
+/// How many function applications one proof may split.
 const BUDGET: u32 = 64;
 
-/// Longest sum that a proof takes apart.
+/// Largest number of terms of a sum that a proof splits.
 const MAX_SUM: usize = 32;
 
 impl Constraints {
-    /// Whether surely `a >= b`.
+    /// Whether `a >= b` is proved.
     pub fn prove_ge(&self, a: &Expr, b: &Expr) -> bool {
         self.proves(&self.resolve(&(a - b)).normalized(), 0)
     }
 
-    /// Whether surely `a > b`.
+    /// Whether `a > b` is proved. Always false unless `a - b` is an integer.
     pub fn prove_gt(&self, a: &Expr, b: &Expr) -> bool {
         let difference = self.resolve(&(a - b)).normalized();
         difference.is_integer() && self.proves(&difference, 1)
     }
 
-    /// `Some(true)` if always equal, `Some(false)` if always different.
+    /// `Some(true)` if the expressions are proved equal, `Some(false)` if they are proved different for all values.
     pub fn prove_eq(&self, a: &Expr, b: &Expr) -> Option<bool> {
         if a == b {
             return Some(true);
@@ -57,7 +57,7 @@ impl Constraints {
         None
     }
 
-    /// Whether `expr` is surely a multiple of `factor`.
+    /// Whether `expr` is proved to be a multiple of `factor`.
     pub fn prove_divisible(&self, expr: &Expr, factor: i64) -> bool {
         let expr = self.resolve(expr);
         factor != 0
@@ -66,7 +66,7 @@ impl Constraints {
                 || divisible(&self.part(&expr.normalized()).normalized(), factor))
     }
 
-    /// The truth value of a condition, if it is always the same.
+    /// The truth value of a condition, if it is proved to be the same for all values.
     pub fn decide(&self, condition: &Expr) -> Option<bool> {
         use Func::*;
         match condition.view() {
@@ -91,7 +91,7 @@ impl Constraints {
         }
     }
 
-    /// Whether `a >= b`, if always or never.
+    /// Whether `a >= b`, if that is proved or disproved for all values.
     fn ordered(&self, a: &Expr, b: &Expr) -> Option<bool> {
         if self.prove_ge(a, b) {
             Some(true)
@@ -102,7 +102,7 @@ impl Constraints {
         }
     }
 
-    /// The expression with symbols that are known multiples written as such, over symbols of its own.
+    /// Replaces each symbol that is a known multiple by `factor * new symbol + offset`.
     fn part(&self, expr: &Expr) -> Expr {
         if self.multiples.is_empty() {
             return expr.clone();
@@ -113,7 +113,7 @@ impl Constraints {
         })
     }
 
-    /// Whether surely `expr >= goal`, `expr` in normal form.
+    /// Whether `expr >= goal` is proved. `expr` must be in normal form.
     fn proves(&self, expr: &Expr, goal: i64) -> bool {
         self.at_least(expr, goal, &Cell::new(BUDGET))
     }
@@ -133,8 +133,8 @@ impl Constraints {
         terms.iter().any(|term| self.split(expr, term, goal, budget))
     }
 
-    /// Bounds of the polynomial over atoms moved to start at 0, which keeps together what belongs together:
-    /// `s0*s1 - s0` for `s1 >= 2` is `s0*(s1 - 2) + s0`.
+    /// Bounds of the polynomial after each atom is replaced by a new symbol that starts at 0. These bounds can be tighter:
+    /// `s0*s1 - s0` with `s1 >= 2` is `s0*(s1 - 2) + s0`.
     fn shifted(&self, terms: &[Term]) -> Option<Interval> {
         let mut from_zero = Constraints::new();
         let mut known: Vec<(Expr, Expr)> = Vec::new();
@@ -168,7 +168,7 @@ impl Constraints {
         Some(from_zero.interval(&Expr::sum(moved)))
     }
 
-    /// Takes one function application apart: `expr` contains `term`, a multiple of it.
+    /// Proves `expr >= goal` by splitting one function application. `term`, a multiple of it, is a term of `expr`.
     fn split(&self, expr: &Expr, term: &Term, goal: i64, budget: &Cell<u32>) -> bool {
         let (Some(coef), [(atom, 1)]) = (term.coef.as_int(), term.mono.as_slice()) else {
             return false;
@@ -183,15 +183,15 @@ impl Constraints {
         let with = |value: &Expr| expr - coef * atom + coef * value;
         let holds = |value: &Expr| self.at_least(&with(value).normalized(), goal, budget);
         match (func, args) {
-            // Larger than each argument, equal to one of them.
+            // At least as large as each argument, and equal to one of them.
             (Func::Max, _) if coef > 0 => args.iter().any(holds),
             (Func::Max, _) => args.iter().all(holds),
             (Func::Where, [_, yes, no]) => holds(yes) && holds(no),
-            // k * (x // k) lies between x - (k - 1) and x.
+            // k * (x // k) is between x - (k - 1) and x.
             (Func::FloorDiv, [x, k]) if let Some(k @ 1..) = k.as_int() => {
                 let slack = if coef > 0 { k - 1 } else { 0 };
                 let numerator = k * (expr - coef * atom) + coef * (x - slack);
-                // A whole number above goal - 1 is at least goal.
+                // An integer above goal - 1 is at least goal.
                 let goal = goal.checked_sub(1).and_then(|goal| goal.checked_mul(k)?.checked_add(1));
                 expr.is_integer()
                     && goal.is_some_and(|goal| self.at_least(&numerator.normalized(), goal, budget))
@@ -201,7 +201,7 @@ impl Constraints {
     }
 }
 
-/// Whether all terms but the constant have a common factor that the constant has not.
+/// Whether all terms except the constant have a common factor that does not divide the constant.
 fn never_zero(expr: &Expr) -> bool {
     let (mut common, mut constant) = (0u128, 0u128);
     for term in poly::to_terms(expr) {
@@ -226,7 +226,7 @@ fn divisible(expr: &Expr, factor: i64) -> bool {
             return false;
         };
         let gcd = |a: i64, b: i64| poly::gcd(a.unsigned_abs().into(), b.unsigned_abs().into());
-        // What the coefficient does not contribute has to come from one atom.
+        // The part of the factor that does not divide the coefficient must divide an atom.
         let left = match i64::try_from(gcd(coef, factor)) {
             Ok(common @ 1..) => factor / common,
             _ => return false,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The integers between two bounds, both included; `None` is no bound.
+/// The integers between two bounds, both included. `None` means that there is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Range {
     /// The smallest value.
@@ -20,37 +20,37 @@ impl Range {
         Range { min, max }
     }
 
-    /// This value only.
+    /// Only this value.
     pub const fn exactly(value: i64) -> Range {
         Range::new(Some(value), Some(value))
     }
 
-    /// This value and all above.
+    /// This value and all larger ones.
     pub const fn at_least(min: i64) -> Range {
         Range::new(Some(min), None)
     }
 
-    /// This value and all below.
+    /// This value and all smaller ones.
     pub const fn at_most(max: i64) -> Range {
         Range::new(None, Some(max))
     }
 
-    /// Whether the value lies within.
+    /// Whether the value is in the range.
     pub fn contains(&self, value: i64) -> bool {
         self.min.is_none_or(|min| min <= value) && self.max.is_none_or(|max| value <= max)
     }
 
-    /// Whether no value lies within.
+    /// Whether the range has no value.
     pub fn is_empty(&self) -> bool {
         matches!((self.min, self.max), (Some(min), Some(max)) if min > max)
     }
 
-    /// The one value, if there is only one.
+    /// The value, if there is exactly one.
     pub fn as_int(&self) -> Option<i64> {
         self.min.filter(|_| self.min == self.max)
     }
 
-    /// The values in both.
+    /// The values in both ranges.
     pub fn intersect(&self, other: &Range) -> Range {
         Range {
             min: self.min.max(other.min),
@@ -62,7 +62,7 @@ impl Range {
     }
 }
 
-/// As PyTorch prints its value ranges: `VR[2, int_oo]`.
+/// The text that PyTorch prints for a value range: `VR[2, int_oo]`.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("VR[")?;
@@ -77,8 +77,8 @@ impl fmt::Display for Range {
     }
 }
 
-/// Whole numbers that enclose the values of an expression, wider than `i64` so that few bounds are lost on the way.
-/// The values need not be whole. A bound that does not fit is no bound.
+/// Integers that enclose the values of an expression; the values may be fractions. Bounds have more bits than `i64`, so that
+/// few are lost in a computation. A bound that does not fit becomes `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
     pub lo: Option<i128>,
@@ -104,7 +104,7 @@ impl Interval {
     }
 
     pub fn enclosing(value: f64) -> Interval {
-        // Past 2^100 the cast would still be right, but nothing here needs such bounds.
+        // The cast would still be right above 2^100, but such bounds are not needed.
         if value.is_nan() || value.abs() > 2f64.powi(100) {
             return Interval::ANY;
         }
@@ -140,7 +140,7 @@ impl Interval {
         }
     }
 
-    /// Times `num / den`, `den` above 0.
+    /// The product with `num / den`, where `den` is positive.
     pub fn scale(self, num: i64, den: i64) -> Interval {
         if num == 0 {
             return Interval::new(0, 0);
@@ -162,14 +162,14 @@ impl Interval {
             };
             return Interval::new(w.min(x).min(y).min(z), w.max(x).max(y).max(z));
         }
-        // With a bound missing: only where neither changes its sign.
+        // A bound is missing. There are bounds only if neither operand changes its sign.
         if self.hi.is_some_and(|hi| hi <= 0) {
             return self.neg().mul_half(other).neg();
         }
         self.mul_half(other)
     }
 
-    /// [`mul`](Self::mul), this one not negative or unknown.
+    /// [`mul`](Self::mul) where this interval is not negative; unbounded otherwise.
     fn mul_half(self, other: Interval) -> Interval {
         let times = |a: Option<i128>, b: Option<i128>| a?.checked_mul(b?);
         match self.lo {
@@ -208,20 +208,20 @@ impl Interval {
         Interval { lo: Some(0), hi }
     }
 
-    /// The quotient, rounded down (so that it is whole) or not.
+    /// The quotient, optionally rounded down to an integer.
     pub fn div(self, divisor: Interval, round_down: bool) -> Interval {
         if divisor.hi.is_some_and(|hi| hi < 0) {
             return self.neg().div(divisor.neg(), round_down);
         }
         let Some(least @ 1..) = divisor.lo else {
-            // An integer divisor other than 0 makes nothing larger.
+            // Dividing by an integer other than 0 makes no absolute value larger.
             return match (self.abs().hi, round_down) {
                 (Some(hi), true) => Interval::new(-hi, hi),
                 _ => Interval::ANY,
             };
         };
         let up = if round_down { floor_div } else { ceil_div };
-        // The divisor that gives the extreme: a small one if it is to be far from 0.
+        // The divisor that gives the extreme: the smallest if the quotient is to be far from 0, the largest otherwise.
         let quotient =
             |bound: i128, far: bool, div: fn(i128, i128) -> Option<i128>| match divisor.hi {
                 _ if far => div(bound, least),
@@ -250,7 +250,7 @@ impl Interval {
         }
     }
 
-    /// After rounding to a double, which keeps whole bounds up to 2^53.
+    /// The interval after values are rounded to doubles. Bounds up to 2^53 stay exact; larger ones are removed.
     pub fn as_double(self) -> Interval {
         let exact = |bound: &i128| bound.unsigned_abs() <= 1 << 53;
         Interval { lo: self.lo.filter(exact), hi: self.hi.filter(exact) }

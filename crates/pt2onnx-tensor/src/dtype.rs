@@ -1,8 +1,10 @@
-//! Element types: the union of PyTorch's ScalarType and ONNX's TensorProto.DataType.
+//! Element types of tensors, from PyTorch's `ScalarType` and ONNX's `TensorProto.DataType`.
 
 use std::fmt;
 
 /// Element type of a tensor.
+///
+/// The enum is exhaustive on purpose: if a type is added, the compiler finds each table that lacks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum DType {
@@ -36,7 +38,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// All of them, in the order of their discriminants.
+    /// All element types, in the order of their discriminants.
     pub const ALL: [DType; 27] = {
         use DType::*;
         [
@@ -45,7 +47,7 @@ impl DType {
         ]
     };
 
-    /// Bits of one element; 0 for strings.
+    /// Size of an element in bits; 0 for strings.
     pub fn bits(self) -> usize {
         use DType::*;
         match self {
@@ -60,7 +62,7 @@ impl DType {
         }
     }
 
-    /// Whether real floating point, of any width.
+    /// Whether the type is real floating point of any width.
     pub fn is_float(self) -> bool {
         use DType::*;
         matches!(
@@ -69,24 +71,24 @@ impl DType {
         )
     }
 
-    /// Whether complex.
+    /// Whether the type is complex.
     pub fn is_complex(self) -> bool {
         matches!(self, DType::C32 | DType::C64 | DType::C128)
     }
 
-    /// Whether an integer; `Bool` is not.
+    /// Whether the type is an integer. `Bool` is not.
     pub fn is_int(self) -> bool {
         use DType::*;
         matches!(self, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8 | I4 | U4 | I2 | U2)
     }
 
-    /// Whether an unsigned integer; `Bool` is not.
+    /// Whether the type is an unsigned integer. `Bool` is not.
     pub fn is_unsigned(self) -> bool {
         use DType::*;
         matches!(self, U64 | U32 | U16 | U8 | U4 | U2)
     }
 
-    /// The type of the real and imaginary parts of a complex type; any other type is its own.
+    /// The type of the real and imaginary parts of a complex type. Other types are returned as they are.
     pub fn to_real(self) -> DType {
         match self {
             DType::C32 => DType::F16,
@@ -96,7 +98,7 @@ impl DType {
         }
     }
 
-    /// Name as NumPy and ONNX's documentation write it: `float32`, `int64`, `bool`, `float8_e4m3fn`.
+    /// The name in NumPy and ONNX's documentation: `float32`, `int64`, `bool`, `float8_e4m3fn`.
     pub fn name(self) -> &'static str {
         use DType::*;
         match self {

@@ -1,15 +1,15 @@
-//! Rust types that are tensor elements.
+//! Rust types that can be elements of tensors.
 
 use crate::DType;
 use half::{bf16, f16};
 
-/// A Rust type with the layout of one [`DType`].
+/// A Rust type with the same layout as a [`DType`].
 pub trait Element: Copy + PartialEq + Send + Sync + 'static {
-    /// The element type it stands for.
+    /// The element type with this layout.
     const DTYPE: DType;
-    /// Appends its little-endian bytes.
+    /// Appends the little-endian bytes of the value to `to`.
     fn push_le(self, to: &mut Vec<u8>);
-    /// Reads it from exactly its own number of little-endian bytes; zero of another length.
+    /// Reads a value from its little-endian bytes. If `bytes` has another length than the type, the value is 0.
     fn from_le(bytes: &[u8]) -> Self;
 }
 

@@ -1,7 +1,8 @@
-//! Element types, scalars and tensors whose bytes may live in a mapped file.
+//! Element types, scalars, and tensors whose bytes may be in a memory-mapped file.
 //!
-//! Layer 0: knows neither PyTorch nor ONNX, and of files only how to map them. Values are little-endian in memory, as in both formats. Alone it serves readers and
-//! writers of weights: views that share storage stay shared, and mapped bytes know their file.
+//! Layer 0: this crate knows neither PyTorch nor ONNX. Values are little-endian in memory, as in both formats.
+//! The crate can be used alone to read and write weights: tensors that share a storage stay shared, and mapped bytes know
+//! their file and position.
 //!
 //! ```
 //! use pt2onnx_tensor::{DType, Storage, Tensor};
@@ -16,6 +17,8 @@
 //! assert!(!t.is_contiguous());
 //! # Ok::<(), pt2onnx_tensor::TensorError>(())
 //! ```
+
+#![deny(missing_debug_implementations)]
 
 mod dtype;
 mod element;

@@ -1,8 +1,8 @@
-//! Type promotion as PyTorch does it: c10/core/ScalarType.h (promoteTypes) and ATen/native/TypeProperties.cpp (result_type).
+//! PyTorch's type promotion (`promoteTypes` in c10/core/ScalarType.h, `result_type` in ATen/native/TypeProperties.cpp).
 
 use crate::DType;
 
-/// The type that values of both types fit in, by PyTorch's table.
+/// The type to which PyTorch promotes two types.
 pub fn promote_types(a: DType, b: DType) -> DType {
     use DType::*;
     if a == b {
@@ -22,7 +22,7 @@ pub fn promote_types(a: DType, b: DType) -> DType {
         (BF16, _) | (_, BF16) => BF16,
         _ if a.is_float() => a,
         _ if b.is_float() => b,
-        // Integers: the wider; uint8 beside a signed type needs the next wider signed one.
+        // The wider integer. uint8 and int8 need the next wider signed type.
         (U8, I8) | (I8, U8) => I16,
         _ if a.bits() > b.bits() => a,
         _ if b.bits() > a.bits() => b,
@@ -31,8 +31,10 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
-/// The type that an operator computes in, given its operands; `None` if there are none. 0-d tensors and numbers count only if
-/// they are of a higher kind (integer, float, complex) than the tensors with dimensions.
+/// The type in which an operator computes with these operands; `None` if there are no operands.
+///
+/// 0-d tensors and numbers count only if their kind (bool, integer, float, complex) is higher than that of the tensors
+/// with dimensions, and numbers only if it is higher than that of the 0-d tensors.
 pub fn result_type(operands: impl IntoIterator<Item = (DType, Category)>) -> Option<DType> {
     let mut by_category = [None; 3];
     for (dtype, category) in operands {
@@ -43,10 +45,10 @@ pub fn result_type(operands: impl IntoIterator<Item = (DType, Category)>) -> Opt
     combine(dim, combine(zero, number))
 }
 
-/// Category of an operand of arithmetic.
+/// The category of an operand in type promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
-    /// A tensor of one dimension or more.
+    /// A tensor with at least one dimension.
     Dim,
     /// A 0-d tensor.
     Zero,

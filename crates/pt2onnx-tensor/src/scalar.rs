@@ -1,4 +1,4 @@
-//! Numbers without a shape: Python's bool, int, float and complex.
+//! Python's numbers: bool, int, float and complex.
 
 use crate::{DType, Tensor};
 use half::{bf16, f16};
@@ -14,7 +14,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// As a float; the real part of a complex number.
+    /// The value as a float. A complex number becomes its real part.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b.into(),
@@ -23,7 +23,8 @@ impl Scalar {
         }
     }
 
-    /// As an integer, truncated towards zero and saturating.
+    /// The value as an integer. Floats are truncated towards zero and clamped to the range of `i64`; a complex number
+    /// becomes its real part.
     pub fn to_i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => b.into(),
@@ -32,7 +33,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is not zero.
+    /// Whether the value is not zero.
     pub fn to_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,
@@ -42,8 +43,9 @@ impl Scalar {
         }
     }
 
-    /// The 0-d tensor of this number as `dtype`, converted as C does (ints wrap). `None` for types without
-    /// an arithmetic conversion here: complex, sub-byte, 8-bit float and string types.
+    /// A 0-d tensor with this value. The conversion is that of C: integers wrap.
+    ///
+    /// Returns `None` for types without a conversion: complex, sub-byte, 8-bit float and string types.
     pub fn to_tensor(self, dtype: DType) -> Option<Tensor> {
         let i = self.to_i64();
         Some(match dtype {

@@ -1,20 +1,23 @@
-//! Tensors as strided views of byte storages; many tensors may share one storage.
+//! Tensors: strided views of storages. Several tensors may share one storage.
 
 use crate::{DType, Element, Storage};
 use bytes::Bytes;
 use std::{borrow::Cow, sync::Arc};
 
-/// What is wrong with a tensor's description.
+/// Why a tensor cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
 pub enum TensorError {
-    #[error("{sizes:?} and {strides:?} differ in length")]
+    #[error("sizes {sizes:?} and strides {strides:?} differ in length")]
     RankMismatch { sizes: Vec<usize>, strides: Vec<usize> },
     #[error("a tensor of sizes {0:?} is larger than the address space")]
     Overflow(Vec<usize>),
     #[error("needs {needed} bytes of storage, there are {available}")]
     OutOfBounds { needed: usize, available: usize },
-    #[error("{0} elements have no byte layout for strided views")]
+    #[error(
+        "a tensor of {0} cannot be a strided view: its elements are not whole bytes of a fixed size"
+    )]
     NoLayout(DType),
 }
 
@@ -22,11 +25,11 @@ pub enum TensorError {
 enum Data {
     Bytes(Storage),
     Strings(Arc<[Bytes]>),
-    /// Known type and shape, unknown values: a weight saved under FakeTensorMode. Those that are the same share this.
+    /// No values, only type and shape: a weight saved under FakeTensorMode. Clones of the tensor share the `Arc`.
     Absent(Arc<()>),
 }
 
-/// A tensor: element type, sizes and a view of a storage. A clone is the same tensor: it costs, and weighs, next to nothing.
+/// A tensor: element type, sizes, strides, and a storage. A clone is cheap and shares the values.
 #[derive(Clone, Debug)]
 pub struct Tensor(Arc<View>);
 
@@ -34,7 +37,7 @@ pub struct Tensor(Arc<View>);
 struct View {
     dtype: DType,
     shape: Vec<usize>,
-    /// In elements; `None` where contiguous.
+    /// In elements; `None` if contiguous.
     strides: Option<Vec<usize>>,
     /// In elements.
     offset: usize,
@@ -46,7 +49,10 @@ impl Tensor {
         Self(Arc::new(view))
     }
 
-    /// A contiguous tensor over exactly its bytes (little-endian; sub-byte types packed, low bits first).
+    /// A contiguous tensor of these bytes. They are little-endian; sub-byte elements are packed, low bits first.
+    ///
+    /// # Errors
+    /// The sizes need another number of bytes than there are, or overflow.
     pub fn new(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -55,7 +61,10 @@ impl Tensor {
         Self::whole(dtype, shape, Storage::new(bytes))
     }
 
-    /// As [`new`](Self::new), over all of a storage.
+    /// A contiguous tensor of all bytes of a storage; see [`new`](Self::new).
+    ///
+    /// # Errors
+    /// The sizes need another number of bytes than the storage has, or overflow.
     pub fn whole(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -69,7 +78,11 @@ impl Tensor {
         Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data: Data::Bytes(storage) }))
     }
 
-    /// The view of `storage` with these sizes, strides and offset (in elements), all checked against its length.
+    /// A view of `storage` with these sizes, strides and offset. Strides and offset are in elements.
+    ///
+    /// # Errors
+    /// An element is outside the storage, `shape` and `strides` differ in length, the sizes overflow, or elements of `dtype`
+    /// are not whole bytes of a fixed size.
     pub fn strided(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -102,7 +115,10 @@ impl Tensor {
         Ok(Self::of(View { dtype, shape, strides, offset, data: Data::Bytes(storage) }))
     }
 
-    /// Type and shape without values, as a weight saved under FakeTensorMode has. It is the same as its clones and no other.
+    /// A tensor without values, such as a weight saved under FakeTensorMode. It is the [`same`](Self::same) only as its clones.
+    ///
+    /// # Errors
+    /// The sizes overflow.
     pub fn absent(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self, TensorError> {
         let shape = shape.into();
         byte_size(dtype, &shape)?;
@@ -115,7 +131,7 @@ impl Tensor {
         }))
     }
 
-    /// The same type and shape without values.
+    /// A tensor of the same type and shape without values.
     pub fn without_data(&self) -> Self {
         Self::of(View {
             dtype: self.0.dtype,
@@ -126,7 +142,10 @@ impl Tensor {
         })
     }
 
-    /// A tensor of strings.
+    /// A tensor of strings, in row-major order.
+    ///
+    /// # Errors
+    /// The sizes need another number of strings than there are, or overflow.
     pub fn strings(
         shape: impl Into<Vec<usize>>,
         strings: impl Into<Arc<[Bytes]>>,
@@ -146,6 +165,9 @@ impl Tensor {
     }
 
     /// A contiguous tensor of the elements, in row-major order.
+    ///
+    /// # Errors
+    /// The sizes need another number of elements than there are, or overflow.
     pub fn from_slice<T: Element>(
         shape: impl Into<Vec<usize>>,
         elements: &[T],
@@ -177,27 +199,27 @@ impl Tensor {
         })
     }
 
-    /// Element type.
+    /// The element type.
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
-    /// Sizes.
+    /// The size of each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.0.shape
     }
 
-    /// Number of dimensions.
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.0.shape.len()
     }
 
-    /// Number of elements.
+    /// The number of elements.
     pub fn numel(&self) -> usize {
         self.0.shape.iter().product()
     }
 
-    /// Bytes of all elements laid out contiguously; for strings, their lengths' sum.
+    /// The number of bytes of all elements in a contiguous layout. For strings, the sum of their lengths.
     pub fn nbytes(&self) -> usize {
         match &self.0.data {
             Data::Strings(s) => s.iter().map(Bytes::len).sum(),
@@ -205,12 +227,12 @@ impl Tensor {
         }
     }
 
-    /// Whether the values are there; false for weights saved under FakeTensorMode.
+    /// Whether the tensor has values. A weight saved under FakeTensorMode has none.
     pub fn has_data(&self) -> bool {
         !matches!(self.0.data, Data::Absent(_))
     }
 
-    /// The storage viewed; none for strings and absent values.
+    /// The storage. Tensors of strings and tensors without values have none.
     pub fn storage(&self) -> Option<&Storage> {
         match &self.0.data {
             Data::Bytes(s) => Some(s),
@@ -226,7 +248,7 @@ impl Tensor {
         }
     }
 
-    /// Strides in elements.
+    /// The stride of each dimension, in elements.
     pub fn strides(&self) -> Cow<'_, [usize]> {
         match &self.0.strides {
             Some(s) => Cow::Borrowed(s),
@@ -234,12 +256,12 @@ impl Tensor {
         }
     }
 
-    /// First element, counted in elements from the storage's start.
+    /// The position of the first element in the storage, in elements.
     pub fn offset(&self) -> usize {
         self.0.offset
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Whether the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.0.strides.is_none()
     }
@@ -257,7 +279,7 @@ impl Tensor {
             && (&self.0.shape, &self.0.strides) == (&other.0.shape, &other.0.strides)
     }
 
-    /// Where its memory begins, for tables: tensors that are the same have equal addresses.
+    /// The address of the storage, as a key of tables. Tensors that are the [`same`](Self::same) have equal addresses.
     pub fn address(&self) -> usize {
         match &self.0.data {
             Data::Bytes(storage) => storage.bytes().as_ptr().addr(),
@@ -266,7 +288,8 @@ impl Tensor {
         }
     }
 
-    /// The elements' bytes, contiguous: borrowed where they lie so, gathered otherwise. Empty without data and for strings.
+    /// The bytes of the elements in a contiguous layout: borrowed if the tensor is contiguous, copied otherwise. Empty if there
+    /// are no values, and for strings.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         let Data::Bytes(storage) = &self.0.data else {
             return Cow::Borrowed(&[]);
@@ -290,13 +313,14 @@ impl Tensor {
         Cow::Owned(out)
     }
 
-    /// The elements, if they are of this type and there.
+    /// The elements in row-major order. `None` if the element type is not `T` or there are no values.
     pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
         (self.0.dtype == T::DTYPE && self.has_data())
             .then(|| self.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect())
     }
 
-    /// A complex tensor as pairs of real numbers in a trailing dimension of 2, over the same bytes; others as they are.
+    /// A complex tensor as real/imaginary pairs in a last dimension of 2, with the same storage. Other tensors are returned as
+    /// they are.
     pub fn view_as_real(&self) -> Self {
         if !self.0.dtype.is_complex() {
             return self.clone();
@@ -311,7 +335,7 @@ impl Tensor {
         })
     }
 
-    /// The same elements with other sizes; `None` where the number of elements differs or the view is strided.
+    /// The same elements with other sizes. `None` if the number of elements differs or the tensor is not contiguous.
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
         let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
@@ -319,7 +343,8 @@ impl Tensor {
     }
 }
 
-/// Copies the elements, of `W` bytes each, of the view that begins at element `start` into `out`, which they fill.
+/// Copies the elements of a view into `out`, in row-major order. An element has `W` bytes; the first one is at position `start`,
+/// in elements. `out` has exactly the size of the view.
 fn gather<const W: usize>(
     bytes: &[u8],
     shape: &[usize],
@@ -327,7 +352,7 @@ fn gather<const W: usize>(
     start: usize,
     out: &mut [u8],
 ) {
-    /// Elements along each side of a block, so that the lines of both sides of a transposition stay in the cache.
+    /// A transposition is copied in blocks of this size, so that the cache lines of both sides stay in the cache.
     const BLOCK: usize = 32;
     if out.is_empty() {
         return;
@@ -392,7 +417,7 @@ fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// PyTorch's rule: dimensions of size 1 may have any stride, an empty tensor any strides.
+/// PyTorch's rule: a dimension of size 1 may have any stride, and an empty tensor any strides.
 fn strides_are_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     shape.contains(&0)
         || contiguous_strides(shape)

@@ -134,7 +134,7 @@ fn wrong_schemas_and_wrong_types() {
     let error = export(registry, program(None)).unwrap_err().to_string();
     assert!(
         error.contains(
-            "its translation gives output 0 as float[1,s18,8], PyTorch recorded float[s18,8]"
+            "its translation gives output 0 the type float[1,s18,8], but PyTorch recorded float[s18,8]"
         ),
         "{error}"
     );
@@ -173,7 +173,7 @@ fn arguments_of_functions() {
             "<alpha> (x) => (y)",
             elu,
             Some(Argument::String("a".into())),
-            "the function wants Some(Float), given is String",
+            "the function expects an attribute of type Float, found String",
         ),
         ("(x) => (y)", "y = Relu (x)", Some(Argument::Int(2)), "has no attribute `alpha`"),
         ("(z) => (y)", "y = Relu (z)", None, "has no input `x_0`"),

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attribute, AttributeKind, Schema, by_letter, names, schema::literal};
+use super::model::{Attribute, AttributeKind, Schema, by_letter};
+use super::{names, schema::literal};
 
 /// The required attributes; `then_branch` comes before `else_branch`.
 pub fn required_attributes(schema: &Schema) -> Vec<&Attribute> {

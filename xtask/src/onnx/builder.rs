@@ -6,11 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{
-    AttributeKind, ParamKind, Schema,
-    attributes::{is_borrowed, optional_attributes, required_attributes},
-    by_letter, names,
-};
+use super::attributes::{is_borrowed, optional_attributes, required_attributes};
+use super::model::{AttributeKind, Param, ParamKind, Schema, by_letter};
+use super::names;
 
 /// Path below the generated folder, summary line and body of each file of methods.
 pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
@@ -165,7 +163,7 @@ fn form(schema: &Schema, name: &str, returns: Returns) -> Result<String> {
 
 /// The doc comment: operator and version, inputs, and outputs if there are several.
 fn docs(schema: &Schema, returns: &Returns) -> String {
-    let list = |params: &[super::Param]| {
+    let list = |params: &[Param]| {
         let each = params.iter().map(|param| match param.kind {
             ParamKind::Single => format!("`{}`", param.name),
             ParamKind::Optional => format!("`{}` (optional)", param.name),

@@ -4,13 +4,14 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
 
 use crate::generate::{Files, publish, rustfmt};
 use crate::python;
+use model::{Dump, newest};
 
 mod attributes;
 mod builder;
+mod model;
 mod names;
 mod schema;
 
@@ -18,76 +19,6 @@ pub use schema::dtype;
 
 /// The folder of the generated files.
 const FOLDER: &str = "crates/pt2onnx-ir/src/generated";
-
-/// The output of `onnx_schemas.py`.
-#[derive(Deserialize)]
-struct Dump {
-    version: String,
-    schemas: Vec<Schema>,
-}
-
-#[derive(Deserialize)]
-struct Schema {
-    name: String,
-    since: u32,
-    deprecated: bool,
-    experimental: bool,
-    inputs: Vec<Param>,
-    outputs: Vec<Param>,
-    min_inputs: u32,
-    min_outputs: u32,
-    attributes: Vec<Attribute>,
-    constraints: Vec<Constraint>,
-    has_function: bool,
-}
-
-#[derive(Deserialize)]
-struct Param {
-    name: String,
-    ty: String,
-    kind: ParamKind,
-    homogeneous: bool,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq)]
-enum ParamKind {
-    Single,
-    Optional,
-    Variadic,
-}
-
-#[derive(Deserialize)]
-struct Attribute {
-    name: String,
-    kind: AttributeKind,
-    required: bool,
-    default: Option<serde_json::Value>,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum AttributeKind {
-    Float,
-    Int,
-    String,
-    Tensor,
-    Graph,
-    SparseTensor,
-    TypeProto,
-    Floats,
-    Ints,
-    Strings,
-    Tensors,
-    Graphs,
-    SparseTensors,
-    TypeProtos,
-}
-
-#[derive(Deserialize)]
-struct Constraint {
-    name: String,
-    types: Vec<String>,
-}
 
 /// Runs the task. With `check`, nothing is written: files that differ are an error.
 pub fn regen(check: bool) -> Result<()> {
@@ -114,29 +45,4 @@ pub fn regen(check: bool) -> Result<()> {
         files.insert(Path::new(FOLDER).join(path), rustfmt(source)?);
     }
     publish(&files, Some(Path::new(FOLDER)), check)
-}
-
-/// The newest version of each operator that is not deprecated. `schemas` must be sorted.
-fn newest(schemas: &[Schema]) -> Vec<&Schema> {
-    let last = |(i, s): (usize, &Schema)| schemas.get(i + 1).is_none_or(|n| n.name != s.name);
-    schemas
-        .iter()
-        .enumerate()
-        .filter(|&entry| last(entry))
-        .map(|(_, schema)| schema)
-        .filter(|schema| !schema.deprecated && !schema.experimental)
-        .collect()
-}
-
-/// Groups schemas by the first letter of their name, in lower case.
-fn by_letter<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> Vec<(char, Vec<&'a Schema>)> {
-    let mut groups: Vec<(char, Vec<&Schema>)> = Vec::new();
-    for schema in schemas {
-        let letter = schema.name.chars().next().map_or('_', |c| c.to_ascii_lowercase());
-        match groups.last_mut() {
-            Some((last, group)) if *last == letter => group.push(schema),
-            _ => groups.push((letter, vec![schema])),
-        }
-    }
-    groups
 }

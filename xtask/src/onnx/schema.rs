@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attribute, AttributeKind, Constraint, Param, ParamKind, Schema, by_letter, names};
+use super::model::{Attribute, AttributeKind, Constraint, Param, ParamKind, Schema, by_letter};
+use super::names;
 
 /// ONNX's name of an element type in a type string, and the variant of `pt2onnx_tensor::DType`.
 const DTYPES: &[(&str, &str)] = &[

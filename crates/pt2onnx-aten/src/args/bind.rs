@@ -1,10 +1,10 @@
-//! A node's arguments, bound to its op's schema.
+//! Binds a node's arguments to the parameters of its op's schema.
 
 use super::{FromArg, from_arg::brief};
 use crate::{ArgError, Cx, Lowered, Schema};
 use pt2onnx_fx::graph::{Argument, NamedArg};
 
-/// Parameters that say where and how PyTorch computes: nothing of it reaches the ONNX graph.
+/// Parameters that say where and how PyTorch computes, which means nothing to ONNX.
 const MEANINGLESS: &[&str] = &[
     "copy",
     "cudnn_enable",
@@ -21,13 +21,13 @@ const MEANINGLESS: &[&str] = &[
     "sparse_grad",
 ];
 
-/// Whether a parameter of one of PyTorch's ops means nothing to ONNX.
+/// Whether a parameter of PyTorch's own ops means nothing to ONNX.
 pub(super) fn is_meaningless(schema: &Schema, param: &str) -> bool {
     let of_pytorch = ["aten::", "prims::"].iter().any(|n| schema.name.starts_with(n));
     of_pytorch && MEANINGLESS.contains(&param)
 }
 
-/// A node's arguments bound to its op's schema, handed out in order or by name.
+/// A node's arguments, bound to the schema of its op. A lowering takes them in order or by name.
 #[derive(Debug)]
 pub struct Args<'a> {
     bound: Vec<Bound<'a>>,
@@ -38,7 +38,7 @@ pub struct Args<'a> {
 struct Bound<'a> {
     name: &'a str,
     value: Argument,
-    /// Whether nobody needs to look at it: it is at its default, or was taken.
+    /// Whether a lowering need not take it: it is at its default, or was taken.
     settled: bool,
 }
 
@@ -47,11 +47,11 @@ fn error(name: &str, what: impl Into<String>) -> ArgError {
 }
 
 impl<'a> Args<'a> {
-    /// Binds named arguments, and positional ones in order; fills in the defaults.
+    /// Binds positional arguments in order and the others by name. Parameters that are not given get their defaults.
     pub(crate) fn bind(schema: &'a Schema, given: &[NamedArg]) -> Lowered<Self> {
         let mut bound = Vec::with_capacity(schema.params.len());
         let known = |arg: &NamedArg| schema.params.iter().any(|p| *p.name == *arg.name);
-        // The functional variant of an in-place op may name its first parameter otherwise (`input`, not `self`).
+        // The functional variant of an in-place op may have another name for `self`, such as `input`.
         let places = |arg: &NamedArg| arg.name.is_empty() || (&*arg.name == "self" && !known(arg));
         if let Some(arg) = given.iter().find(|a| !known(a) && !places(a)) {
             return Err(error(&arg.name, format!("{} has no such parameter", schema.name)).into());
@@ -77,7 +77,7 @@ impl<'a> Args<'a> {
         self.bound.push(Bound { name, value: value.into(), settled: false });
     }
 
-    /// The next argument as what the function takes.
+    /// Takes the next argument as a `T`.
     pub(crate) fn next<T: FromArg>(&mut self, cx: &Cx) -> Lowered<T> {
         let Some(bound) = self.bound.get(self.next) else {
             let what = "the function takes more parameters than the schema has";
@@ -87,10 +87,10 @@ impl<'a> Args<'a> {
         T::from_arg(cx, &bound.value).map_err(|what| error(bound.name, what).into())
     }
 
-    /// The argument of that name as what the function takes.
+    /// Takes the argument of the parameter `name` as a `T`.
     ///
     /// # Errors
-    /// Returns an error where the schema has no such parameter, or the argument does not fit.
+    /// Returns an error if the schema has no such parameter, or the argument does not fit.
     pub fn get<T: FromArg>(&mut self, cx: &Cx, name: &str) -> Lowered<T> {
         let found = self.bound.iter_mut().find(|b| b.name == name);
         let bound = found.ok_or_else(|| error(name, "the schema has no such parameter"))?;
@@ -98,7 +98,7 @@ impl<'a> Args<'a> {
         Ok(T::from_arg(cx, &bound.value).map_err(|what| error(name, what))?)
     }
 
-    /// The argument for a field of that name of a struct of arguments.
+    /// Takes the argument for the field `field` of a struct of [`arguments!`](crate::arguments!).
     #[doc(hidden)]
     pub fn named<T: FromArg>(&mut self, cx: &Cx, field: &str) -> Lowered<T> {
         let field = field.trim_start_matches("r#");
@@ -107,15 +107,15 @@ impl<'a> Args<'a> {
             _ if has(field) => self.get(cx, field),
             _ if field == "input" && has("self") => self.get(cx, "self"),
             Some(absent) => Ok(absent),
-            None => Err(error(field, "nothing gives it").into()),
+            None => Err(error(field, "the schema has no such parameter").into()),
         }
     }
 
-    /// Checks that what the function does not take is at its default.
+    /// Checks that the arguments that the lowering did not take are at their defaults.
     pub(crate) fn finish(&mut self) -> Lowered<()> {
         match self.bound.iter().skip(self.next).find(|b| !b.settled) {
             Some(Bound { name, value, .. }) => {
-                let what = format!("only its default is supported, given is {}", brief(value));
+                let what = format!("only its default is supported, found {}", brief(value));
                 Err(error(name, what).into())
             }
             None => Ok(()),

@@ -1,10 +1,10 @@
-//! Checks that a function's parameters fit a schema, before any program uses the op.
+//! Checks a lowering's parameters against the op's schema, without a program.
 
 use super::{FromArg, bind::is_meaningless};
 use crate::{ParamType, Schema};
 use pt2onnx_fx::graph::Argument;
 
-/// The parameters that a schema and a row of a table offer, and which of them a function has claimed.
+/// The parameters that a lowering can take (those of the schema, and the values of the table's row), and which of them it takes.
 #[derive(Debug)]
 pub struct Claims {
     op: String,
@@ -16,12 +16,12 @@ pub struct Claims {
 struct Offered {
     name: String,
     ty: ParamType,
-    /// Whether a function may leave it out: it has a default, or is claimed.
+    /// Whether a lowering need not take it: it has a default, or is taken.
     settled: bool,
 }
 
 impl Claims {
-    /// What `schema` has, and then what a row gives besides.
+    /// The parameters of `schema`, then the values that the row gives.
     pub(crate) fn new(schema: &Schema, given: &[(&str, Argument)]) -> Result<Self, String> {
         let meaningful = schema.params.iter().filter(|p| !is_meaningless(schema, &p.name));
         let mut offered: Vec<Offered> = meaningful
@@ -33,14 +33,19 @@ impl Claims {
             .collect();
         for (name, value) in given {
             if schema.params.iter().any(|p| p.name == *name) {
-                return Err(format!("{}: the schema itself has a parameter `{name}`", schema.name));
+                return Err(format!(
+                    "{}: the row gives a value for `{name}`, which is a parameter of the schema",
+                    schema.name
+                ));
             }
             let base = match value {
                 Argument::Bool(_) => "bool",
                 Argument::Int(_) => "int",
                 Argument::Float(_) => "float",
                 Argument::String(_) => "str",
-                other => return Err(format!("{}: a row cannot give {other:?}", schema.name)),
+                other => {
+                    return Err(format!("{}: a row cannot give the value {other:?}", schema.name));
+                }
             };
             let ty = ParamType::of(base);
             offered.push(Offered { name: (*name).to_owned(), ty, settled: false });
@@ -48,7 +53,7 @@ impl Claims {
         Ok(Self { op: schema.name.clone(), offered, next: 0 })
     }
 
-    /// Claims the next parameter for a `T`.
+    /// Takes the next parameter for a `T`.
     pub(crate) fn next<T: FromArg>(&mut self) -> Result<(), String> {
         let at = self.next;
         self.next += 1;
@@ -58,10 +63,10 @@ impl Claims {
         offered.claim::<T>(&self.op)
     }
 
-    /// Claims the parameter of that name for a `T`.
+    /// Takes the parameter `name` for a `T`.
     ///
     /// # Errors
-    /// Returns that there is none, or that it has another type.
+    /// Returns an error if there is no such parameter, or if it has another type.
     pub fn named<T: FromArg>(&mut self, name: &str) -> Result<(), String> {
         let name = name.trim_start_matches("r#");
         let found = self.offered.iter().position(|o| o.name == name);
@@ -69,15 +74,21 @@ impl Claims {
         match found.or_else(receiver).and_then(|i| self.offered.get_mut(i)) {
             Some(offered) => offered.claim::<T>(&self.op),
             None if T::absent().is_some() => Ok(()),
-            None => Err(format!("{}: nothing gives `{name}`", self.op)),
+            None => Err(format!(
+                "{}: the function takes `{name}`, which the schema does not have",
+                self.op
+            )),
         }
     }
 
-    /// Checks that each parameter is claimed or has a default.
+    /// Checks that each parameter is taken or has a default.
     pub(crate) fn finish(self) -> Result<(), String> {
         match self.offered.iter().find(|o| !o.settled) {
             None => Ok(()),
-            Some(left) => Err(format!("{}: the function does not take `{}`", self.op, left.name)),
+            Some(left) => Err(format!(
+                "{}: the function does not take `{}`, which has no default",
+                self.op, left.name
+            )),
         }
     }
 }
@@ -88,7 +99,7 @@ impl Offered {
         match T::accepts(&self.ty) {
             true => Ok(()),
             false => Err(format!(
-                "{op}: `{} {}` does not fit a parameter of type {}",
+                "{op}: a parameter of type {2} cannot take `{0} {1}`",
                 self.ty,
                 self.name,
                 std::any::type_name::<T>()

@@ -1,28 +1,28 @@
-//! The trait that converts an argument into a parameter.
+//! The trait of types that a lowering's parameters can have.
 
 use crate::{Cx, ParamType};
 use pt2onnx_fx::graph::Argument;
 
-/// What a parameter of a translation may be.
+/// A type that parameters of lowerings can have.
 #[diagnostic::on_unimplemented(
-    message = "a translation cannot have a parameter of type `{Self}`",
+    message = "a lowering cannot have a parameter of type `{Self}`",
     note = "parameters are `Value`, `TensorOrScalar`, `Complex`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, \
             `Option`s and lists of these; or one struct made by `arguments!`"
 )]
 pub trait FromArg: Sized {
-    /// Whether such a parameter takes complex tensors as they are: as real and imaginary parts.
+    /// Whether such a parameter takes both parts of complex tensors.
     const TAKES_COMPLEX: bool = false;
 
-    /// Whether it can hold arguments of a schema's parameter of that type.
+    /// Whether it can take arguments of a schema's parameter of type `ty`.
     fn accepts(ty: &ParamType) -> bool;
 
     /// Converts an argument.
     ///
     /// # Errors
-    /// Returns what does not fit, in words.
+    /// Returns an error that says why the argument does not fit.
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String>;
 
-    /// What it is for an op that has no such parameter; none where that is an error.
+    /// The value for an op that has no such parameter. `None` means that this is an error.
     fn absent() -> Option<Self> {
         None
     }
@@ -47,7 +47,8 @@ impl<T: FromArg> FromArg for Option<T> {
     }
 }
 
-/// An argument of any type that a translation does not look at. (Of this type, Rust allows fields that nothing reads.)
+/// An argument of any type, which a lowering ignores. It is `PhantomData` because Rust does not warn of fields of that type that
+/// nothing reads.
 pub(crate) type Ignored = std::marker::PhantomData<()>;
 
 impl FromArg for Ignored {
@@ -64,13 +65,13 @@ impl FromArg for Ignored {
     }
 }
 
-/// An argument for messages.
+/// The text of an argument in messages.
 pub(super) fn brief(value: &Argument) -> String {
     let text = format!("{value:?}");
     text.chars().take(120).collect()
 }
 
-/// Says that an argument is not what a parameter takes.
-pub(super) fn wanted(what: &str, arg: &Argument) -> String {
-    format!("{what} is wanted, given is {}", brief(arg))
+/// The message that an argument is not what a parameter takes.
+pub(crate) fn wanted(what: &str, arg: &Argument) -> String {
+    format!("expected {what}, found {}", brief(arg))
 }

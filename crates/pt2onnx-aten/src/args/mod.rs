@@ -1,8 +1,7 @@
-//! From the named arguments of an FX node to the parameters of a translation: schema binding, defaults, conversion.
+//! Arguments of FX nodes as parameters of lowerings: binding by the schema, defaults, conversion.
 
 mod bind;
 mod claims;
-mod complex;
 mod from_arg;
 mod operand;
 mod scalars;
@@ -11,4 +10,5 @@ mod tensors;
 pub use bind::Args;
 pub use claims::Claims;
 pub use from_arg::FromArg;
-pub(crate) use from_arg::Ignored;
+pub(crate) use from_arg::{Ignored, wanted};
+pub(crate) use operand::number;

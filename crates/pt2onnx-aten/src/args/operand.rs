@@ -1,13 +1,13 @@
 //! Operands of arithmetic: tensors and numbers.
 
 use super::FromArg;
-use crate::{Cx, ParamType, TensorOrScalar, complex::Mode};
+use crate::{Cx, ParamType, TensorOrScalar, cx::Mode};
 use pt2onnx_fx::graph::{Argument, SymArg, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
-/// A number that stands in the program as itself or as the result of a node.
+/// The argument as a number: a known one, or the result of a node. `None` if it is something else.
 pub(crate) fn number(cx: &Cx, arg: &Argument) -> Option<TensorOrScalar> {
     let known = |s: Scalar| Some(TensorOrScalar::Scalar(s));
     match arg {

@@ -18,7 +18,7 @@ impl FromArg for Expr {
             Argument::SymInt(SymArg::Name(name)) => {
                 cx.sym_int(name).ok_or_else(|| format!("`{name}` has no expression"))
             }
-            // A tensor of one element where a size is wanted: PyTorch reads it with `item`.
+            // PyTorch calls `item` on a tensor that is given for an integer.
             Argument::Tensor(name) => {
                 let known = cx.value(name).and_then(|v| cx.contents(v)).filter(|c| c.len() == 1);
                 known.and_then(|mut c| c.pop()).ok_or_else(|| wanted("an integer", arg))
@@ -187,7 +187,7 @@ impl FromArg for DType {
     fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::DType(d) => Ok(*d),
-            // Schemas spell defaults by c10's number of the type; int64 is the only one.
+            // Schemas write the default int64 as c10's number of this type.
             Argument::Int(4) => Ok(DType::I64),
             _ => Err(wanted("a dtype", arg)),
         }

@@ -1,11 +1,11 @@
 //! Parameters that are tensors and lists of tensors.
 
 use super::{FromArg, from_arg::wanted, operand::number};
-use crate::{Cx, ParamType, complex::Mode};
+use crate::{Cx, ParamType, cx::Mode};
 use pt2onnx_fx::graph::{Argument, Name};
 use pt2onnx_ir::Value;
 
-/// A number where a tensor is wanted becomes a 0-d constant of PyTorch's default type for it.
+/// A number that is given for a tensor becomes a 0-d constant of PyTorch's default type for it.
 impl FromArg for Value {
     fn accepts(ty: &ParamType) -> bool {
         ty.is_one_of(&[
@@ -18,11 +18,11 @@ impl FromArg for Value {
         if let Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) = arg {
             let value = cx
                 .value(name)
-                .ok_or_else(|| format!("the tensor `{name}` is not defined before it is used"))?;
+                .ok_or_else(|| format!("no node before this one computes the tensor `{name}`"))?;
             return match (cx.is_complex(name), cx.mode()) {
-                (true, Mode::Real) => {
-                    Err(format!("`{name}` is complex, which this op is not translated for"))
-                }
+                (true, Mode::Real) => Err(format!(
+                    "the tensor `{name}` is complex, but this op is supported for real tensors only"
+                )),
                 (true, Mode::Part(part)) => Ok(cx.part(value, part)),
                 // The imaginary parts of a real tensor.
                 (false, Mode::Part(1)) if cx.dtype(value).is_float() => {

@@ -1,4 +1,4 @@
-//! Dimensions of PyTorch's arguments, which may count from the back.
+//! Dimensions in PyTorch's arguments, where negative ones are counted from the back.
 
 use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::Value;
@@ -12,14 +12,14 @@ impl Cx<'_, '_> {
         axis_of(self.rank(x).max(1), dim)
     }
 
-    /// `dims` of `x` counted from the front; all of them where `dims` is empty or not given.
+    /// `dims` of `x` counted from the front. If `dims` is empty or not given, all dimensions.
     ///
     /// # Errors
     /// Returns an error if `x` has no such dimension.
     pub fn axes(&self, x: Value, dims: Option<&[i64]>) -> Lowered<Vec<usize>> {
         match dims {
             None | Some([]) => Ok((0..self.rank(x)).collect()),
-            // A 0-d tensor has one dimension to name, and none to work on.
+            // Dimensions 0 and -1 of a 0-d tensor are allowed, but it has none.
             Some(dims) if self.rank(x) == 0 => {
                 dims.iter().try_for_each(|&d| axis_of(1, d).map(drop)).map(|()| vec![])
             }
@@ -28,7 +28,7 @@ impl Cx<'_, '_> {
     }
 }
 
-/// `dim` of a tensor of that rank counted from the front.
+/// `dim` of a tensor of rank `rank`, counted from the front.
 ///
 /// # Errors
 /// Returns an error if `dim` is outside of `-rank..rank`.
@@ -36,6 +36,8 @@ pub(crate) fn axis_of(rank: usize, dim: i64) -> Lowered<usize> {
     let axis = if dim < 0 { dim + rank as i64 } else { dim };
     let axis = usize::try_from(axis).ok().filter(|&a| a < rank);
     axis.ok_or_else(|| {
-        LowerError::unsupported(format!("there is no dimension {dim} in a tensor of rank {rank}"))
+        LowerError::unsupported(format!(
+            "dimension {dim} is out of range for a tensor of rank {rank}"
+        ))
     })
 }

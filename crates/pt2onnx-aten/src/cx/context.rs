@@ -1,17 +1,19 @@
-//! What a translation works with: the builder, the node's recorded outputs, and what the values around it became.
+//! The context of a lowering: the builder, the node's recorded outputs, and the values of the graph so far.
 
-use super::{outputs::Recorded, scope::Scope};
-use crate::{
-    LowerError, Lowered,
+use super::{
     complex::{Mode, Parts},
+    outputs::Recorded,
+    scope::Scope,
 };
+use crate::{LowerError, Lowered};
 use pt2onnx_fx::graph::{TensorMeta, ValueMeta};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::ops::Deref;
 
-/// Context of a translation, made anew for each node. It derefs to the [`Builder`], so that formulas read `cx.add(x, cx.mul(a, b))`.
+/// The context of a lowering. Each node gets a new one. It derefs to the [`Builder`], so that formulas read
+/// `cx.add(x, cx.mul(a, b))`.
 pub struct Cx<'c, 'a> {
     builder: &'c Builder<'a>,
     scope: &'c Scope<'a>,
@@ -19,12 +21,12 @@ pub struct Cx<'c, 'a> {
     call: Call<'c, 'a>,
 }
 
-/// How the node's translation is called.
+/// How a lowering is called.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Call<'c, 'a> {
     /// What PyTorch recorded of the outputs.
     pub outputs: &'c [Recorded<'a>],
-    /// How complex arguments come.
+    /// How it gets complex arguments.
     pub mode: Mode,
 }
 
@@ -51,22 +53,22 @@ impl<'c, 'a> Cx<'c, 'a> {
         Self { builder, scope, parts, call }
     }
 
-    /// How complex arguments come.
+    /// How the lowering gets complex arguments.
     pub(crate) fn mode(&self) -> Mode {
         self.call.mode
     }
 
-    /// The parts that pairs were made of.
+    /// The parts of which real/imaginary pairs were made.
     pub(crate) fn known_parts(&self) -> &'c Parts {
         self.parts
     }
 
-    /// The tensor that an FX value became.
+    /// The ONNX value of an FX value.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         self.scope.value(name)
     }
 
-    /// What PyTorch recorded of an FX value.
+    /// What PyTorch recorded for an FX value.
     pub(crate) fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
         self.scope.meta(name)
     }
@@ -81,23 +83,23 @@ impl<'c, 'a> Cx<'c, 'a> {
         self.scope.is_complex(name)
     }
 
-    /// What PyTorch recorded of output `i` of the node being translated, if it is a used tensor.
+    /// What PyTorch recorded for output `i` of the node. `None` if it is not a tensor, or nothing uses it.
     pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
         self.call.outputs.get(i).and_then(|(_, meta)| *meta)
     }
 
-    /// Whether something reads output `i` of the node being translated. An output that nothing reads needs no translation.
+    /// Whether something reads output `i` of the node. An output that nothing reads need not be computed.
     pub fn is_used(&self, i: usize) -> bool {
         let name = self.call.outputs.get(i).and_then(|(name, _)| *name);
         name.is_some_and(|n| self.scope.reads(n))
     }
 
-    /// How many outputs PyTorch recorded for the node being translated: of ops that give lists, the list's length.
+    /// How many outputs PyTorch recorded for the node. If the op gives a list, this is the list's length.
     pub fn recorded_len(&self) -> usize {
         self.call.outputs.len()
     }
 
-    /// The element type PyTorch recorded for the first output; of a complex one, that of its parts.
+    /// The element type that PyTorch recorded for the first output. For a complex output, it is the type of the parts.
     ///
     /// # Errors
     /// Returns an error if the node's first output is not a tensor.
@@ -106,7 +108,7 @@ impl<'c, 'a> Cx<'c, 'a> {
         recorded.ok_or_else(|| LowerError::unsupported("its first output is not a tensor"))
     }
 
-    /// The sizes PyTorch recorded for the first output.
+    /// The sizes that PyTorch recorded for the first output.
     ///
     /// # Errors
     /// Returns an error if the node's first output is not a tensor.

@@ -1,12 +1,14 @@
-//! What a translation works with.
+//! The context of a lowering.
 
 mod axes;
+mod complex;
 mod context;
 mod outputs;
 mod promote;
 mod scope;
 
 pub(crate) use axes::axis_of;
+pub(crate) use complex::{Mode, Parts};
 pub(crate) use context::Call;
 pub use context::Cx;
 pub use outputs::Outputs;

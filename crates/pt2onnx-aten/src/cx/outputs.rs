@@ -1,13 +1,13 @@
-//! What a translation gives, and what PyTorch recorded of it.
+//! The outputs of a lowering, and what PyTorch recorded for them.
 
 use pt2onnx_fx::graph::{Name, TensorMeta};
 use pt2onnx_ir::Value;
 use smallvec::{SmallVec, smallvec};
 
-/// Name and recorded type of an output; no name where nobody uses it, no type where it is not a tensor.
+/// Name and recorded type of an output. The name is `None` if nothing uses the output, the type if it is not a tensor.
 pub(crate) type Recorded<'a> = (Option<&'a Name>, Option<&'a TensorMeta>);
 
-/// Outputs of a translation, in the order of the schema's returns; `None` for those that nobody uses.
+/// The outputs of a lowering, in the order of the schema's results. `None` stands for an output that nothing uses.
 #[derive(Debug, Clone)]
 pub struct Outputs(pub SmallVec<[Option<Value>; 2]>);
 

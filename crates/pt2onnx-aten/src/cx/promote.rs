@@ -1,13 +1,14 @@
-//! Type promotion of operands: PyTorch's rules of `pt2onnx-tensor`, applied to values of the model.
+//! Type promotion of operands, by PyTorch's rules (`pt2onnx-tensor`).
 
 use crate::Cx;
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{Category, DType, Scalar, result_type};
 
-/// A `Tensor` parameter that was given a number, a `Scalar` parameter that was given a symbolic one: operands of
-/// arithmetic. Numbers do not take part in type promotion as tensors do.
+/// An operand of arithmetic. In a program, a `Tensor` parameter can get a number, and a `Scalar` parameter a symbolic one. Numbers
+/// take part in type promotion in another way than tensors.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum TensorOrScalar {
     /// A tensor.
     Tensor(Value),
@@ -32,7 +33,7 @@ impl From<Scalar> for TensorOrScalar {
 }
 
 impl Cx<'_, '_> {
-    /// The type that PyTorch computes in, given these operands.
+    /// The element type in which PyTorch computes with these operands.
     pub fn result_type(&self, operands: &[TensorOrScalar]) -> DType {
         let categorised = operands.iter().map(|o| match o {
             TensorOrScalar::Tensor(v) => {
@@ -51,7 +52,7 @@ impl Cx<'_, '_> {
         result_type(categorised).unwrap_or(DType::F32)
     }
 
-    /// An operand as a tensor of that type.
+    /// The operand as a tensor of type `dtype`.
     pub fn as_tensor(&self, operand: &TensorOrScalar, dtype: DType) -> Value {
         match operand {
             TensorOrScalar::Tensor(v) => self.cast(*v, dtype),
@@ -62,7 +63,7 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// Both operands in the type that PyTorch computes in.
+    /// Both operands in the element type in which PyTorch computes.
     pub fn promote(
         &self,
         a: impl Into<TensorOrScalar>,
@@ -74,13 +75,13 @@ impl Cx<'_, '_> {
         (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
     }
 
-    /// The type of an op that gives floats for integers: the operands' common type, or float32 (PyTorch's default) where
-    /// that is no float.
+    /// The result type of ops that turn integers into floats: `dtype` if it is a float or complex type, otherwise float32, PyTorch's
+    /// default.
     pub fn float_type(&self, dtype: DType) -> DType {
         if dtype.is_float() || dtype.is_complex() { dtype } else { DType::F32 }
     }
 
-    /// `x` as a float, as ops like `sin` take it.
+    /// `x` cast to [`float_type`](Self::float_type), as ops like `sin` do.
     pub fn to_float(&self, x: Value) -> Value {
         self.cast(x, self.float_type(self.dtype(x)))
     }

@@ -1,18 +1,20 @@
-//! What the driver knows of the graph being translated: recorded types, and what its values became.
+//! A graph while it is translated: the recorded types, and the ONNX values of its values so far.
 
 use pt2onnx_fx::graph::{Graph, Name, ValueMap, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
-/// A graph being translated. Bodies are closed: each knows its own names.
+/// A graph while it is translated. The body of a higher-order op has a scope of its own, because it cannot use names of the graph
+/// around it.
 pub(crate) struct Scope<'a> {
     graph: &'a Graph,
     values: ValueMap<'a, Value>,
-    /// Values that some node or output reads.
+    /// The values that a node or an output reads.
     read: ValueMap<'a, ()>,
 }
 
 impl<'a> Scope<'a> {
+    /// The scope of a graph of which nothing is translated yet.
     pub fn of(graph: &'a Graph) -> Self {
         let mut read = ValueMap::new(graph);
         let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
@@ -22,17 +24,17 @@ impl<'a> Scope<'a> {
         Self { graph, values: ValueMap::new(graph), read }
     }
 
-    /// The tensor that an FX value became.
+    /// The ONNX value of an FX value.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.values.get(name).copied()
     }
 
-    /// Says what an FX value became.
+    /// Sets the ONNX value of an FX value.
     pub fn define(&mut self, name: &str, value: Value) {
         self.values.insert(name, value);
     }
 
-    /// What PyTorch recorded of an FX value.
+    /// What PyTorch recorded for an FX value.
     pub fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
         self.graph.values.get(name)
     }
@@ -45,7 +47,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Counts FX values as read that no node or output of the graph reads: new values of what the program writes into.
+    /// Counts these FX values as read, though no node or output of the graph reads them: the new values of state.
     pub fn keep<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
         names.for_each(|name| _ = self.read.insert(name, ()));
     }

@@ -1,13 +1,12 @@
-//! Higher-order ops: bodies become regions of `If`, `Loop` and `Scan`.
+//! Higher-order ops: their bodies become regions of `If`, `Loop` and `Scan`.
 //!
-//! Bodies are closed: whatever they use comes in as an operand. ONNX lets a region see the values around it, so operands that
-//! do not change from one iteration to the next are simply bound to those.
+//! In PyTorch, a body gets all values that it uses as operands. In ONNX, a region can use the values around it, so operands that
+//! are the same in each iteration are not passed.
 
 use super::{types::onnx_type, walk::Driver};
 use crate::{
     FromArg, LowerError, Lowered, TensorOrScalar,
-    complex::Mode,
-    cx::{Call, Outputs, Scope},
+    cx::{Call, Mode, Outputs, Scope},
 };
 use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Type, Value};
@@ -15,6 +14,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 impl<'a> Driver<'a> {
+    /// Translates a higher-order op.
     pub(super) fn higher_order(&mut self, node: &'a Node) -> Lowered<Outputs> {
         let args: Vec<&'a Argument> = node.args.iter().map(|a| &a.value).collect();
         match (&*node.target.name, args.as_slice()) {
@@ -62,7 +62,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// `If`; the branches see the operands as values around them. Which branch runs may be known at export.
+    /// `If`. The branches use the operands as values of the graph around them.
     fn cond(
         &mut self,
         node: &'a Node,
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
         Ok(Outputs(outputs.into_iter().map(Some).collect()))
     }
 
-    /// A 0-d bool.
+    /// The condition as a 0-d bool.
     fn predicate(&self, predicate: &Argument) -> Lowered {
         let value = match predicate {
             Argument::SymBool(SymArg::Name(name)) => match self.scope.meta(name) {
@@ -99,7 +99,7 @@ impl<'a> Driver<'a> {
         Ok(self.builder.reshape(self.builder.cast(value, DType::Bool), &[]))
     }
 
-    /// `Loop` without a trip count: the condition is computed before the first iteration and at the end of each.
+    /// `Loop` without a trip count. The condition is computed before the first iteration and at the end of each one.
     fn while_loop(
         &mut self,
         test: &'a Graph,
@@ -116,7 +116,7 @@ impl<'a> Driver<'a> {
             let verdict = verdict
                 .first()
                 .copied()
-                .ok_or_else(|| LowerError::unsupported("its condition has no result"))?;
+                .ok_or_else(|| LowerError::unsupported("its condition gives no result"))?;
             Ok(driver.builder.reshape(driver.builder.cast(verdict, DType::Bool), &[]))
         };
         let start = go_on(self, &carried)?;
@@ -138,8 +138,8 @@ impl<'a> Driver<'a> {
         Ok(Outputs(results.into_iter().map(Some).collect()))
     }
 
-    /// `Scan` over slices of `xs` along `dim`, carrying what starts as `init`; results beyond the carried ones are stacked
-    /// along dimension 0.
+    /// `Scan` over slices of `xs` along `dim`. The carried values start as `init`. The other results of the body are stacked along
+    /// dimension 0.
     fn scan(
         &mut self,
         body: &'a Graph,
@@ -166,6 +166,7 @@ impl<'a> Driver<'a> {
         Ok(self.emit_scan(&init, &xs, reverse, body.outputs.len(), region))
     }
 
+    /// Emits `Scan` over dimension 0 of `xs`. The body is `region`, which has this many outputs.
     fn emit_scan(
         &self,
         init: &[Value],
@@ -185,7 +186,7 @@ impl<'a> Driver<'a> {
         Outputs(results.into_iter().map(Some).collect())
     }
 
-    /// The first slices carry the combination of all slices so far; each combination is a result.
+    /// `Scan` over all slices but the first. It carries the combination of all slices so far, and stacks these.
     fn associative_scan(
         &mut self,
         body: &'a Graph,
@@ -194,7 +195,7 @@ impl<'a> Driver<'a> {
     ) -> Lowered<Outputs> {
         let xs = self.tensors_of(xs)?;
         let additional = self.operands(rest)?;
-        // A body over whole slices knows their dimension as one of size 1.
+        // Some bodies get slices that keep dimension 0, with size 1.
         let slices_keep_dim = body.inputs.first().and_then(|a| self.body_rank(body, a))
             == xs.first().map(|&x| self.builder.rank(x));
         let first = |x: Value| match slices_keep_dim {
@@ -236,6 +237,7 @@ impl<'a> Driver<'a> {
         Ok(Outputs(rows.collect()))
     }
 
+    /// The recorded rank of an input of a body.
     fn body_rank(&self, body: &Graph, input: &Argument) -> Option<usize> {
         match body.values.get(input.name()?)? {
             ValueMeta::Tensor(meta) => Some(meta.sizes.len()),
@@ -243,13 +245,14 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// `x` with dimension `axis` moved to the front.
     fn to_front(&self, x: Value, axis: usize) -> Value {
         let others = (0..self.builder.rank(x)).filter(|&a| a != axis);
         let perm: Vec<usize> = std::iter::once(axis).chain(others).collect();
         self.builder.transpose(x, &perm)
     }
 
-    /// What a body records of its first inputs, which are these values or slices of them.
+    /// The types of a body's first inputs, which are these values or slices of them: as recorded, or else those of the values.
     fn input_types(&self, body: &Graph, values: &[Value]) -> Vec<Type> {
         let recorded = |input: Option<&Argument>| match body.values.get(input?.name()?)? {
             ValueMeta::Tensor(meta) => Some(onnx_type(meta)),
@@ -268,10 +271,10 @@ impl<'a> Driver<'a> {
             .collect()
     }
 
-    /// Operands, lists spread out.
+    /// The operands. A list gives several.
     fn operands(&self, args: &[&Argument]) -> Lowered<Vec<TensorOrScalar>> {
         let mut operands = Vec::new();
-        // Complex tensors pass as the real/imaginary pairs that they are.
+        // Bodies get complex tensors as real/imaginary pairs.
         let cx = self.cx(Call { mode: Mode::Complex, ..Call::default() });
         let mut push = |arg: Argument| -> Lowered<()> {
             operands.push(TensorOrScalar::from_arg(&cx, &arg).map_err(LowerError::Unsupported)?);
@@ -292,18 +295,18 @@ impl<'a> Driver<'a> {
         Ok(operands)
     }
 
-    /// An operand that is a list of tensors or numbers.
+    /// An operand that is a list of tensors or numbers, as tensors.
     fn tensors_of(&self, arg: &Argument) -> Lowered<Vec<Value>> {
         Ok(self.operands(&[arg])?.iter().map(|o| self.tensor_of(o)).collect())
     }
 
-    /// An operand as a tensor: numbers are 0-d.
+    /// An operand as a tensor. Numbers become 0-d tensors.
     fn tensor_of(&self, operand: &TensorOrScalar) -> Value {
         let dtype = self.context().result_type(std::slice::from_ref(operand));
         self.context().as_tensor(operand, dtype)
     }
 
-    /// Lowers a body into the open region, its inputs bound to the operands; gives its outputs.
+    /// Translates a body into the open region, with the operands as its inputs. Returns its outputs.
     fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
         let values: Vec<Value> = operands.iter().map(|o| self.tensor_of(o)).collect();
         let outer = std::mem::replace(&mut self.scope, Scope::of(graph));
@@ -318,7 +321,7 @@ impl<'a> Driver<'a> {
                     self.builder.bind_scalar(expr.clone(), value);
                 }
                 Some(ValueMeta::Tensor(meta)) => {
-                    // A carried value may have sizes of its own in the body.
+                    // In the body, a carried value can have sizes of its own.
                     let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
                     if !meta.sizes.iter().all(bound) {
                         self.builder.bind_recorded_dims(value, &meta.sizes);

@@ -1,4 +1,4 @@
-//! Ops that stay what they are: nodes of a domain of their own, for a runtime that knows them.
+//! Ops that are kept: they become nodes of a domain of their own, for runtimes that know them.
 
 use super::{types::onnx_type, walk::Driver};
 use crate::{ArgError, Cx, FromArg, LowerError, Lowered, cx::Outputs};
@@ -7,25 +7,25 @@ use pt2onnx_ir::{Attribute, Attributes, Type, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Domain of ATen's own ops.
+/// The domain of ATen ops.
 const ATEN_DOMAIN: &str = "org.pytorch.aten";
 
-/// What an argument becomes of a node that keeps the op's parameters.
+/// What an argument becomes in a node that keeps the op's parameters.
 pub(super) enum Passed {
     /// Inputs; `None` for a gap in a list.
     Inputs(Vec<Option<Value>>),
     /// An attribute.
     Attribute(Attribute),
-    /// Nothing: it is None.
+    /// Nothing, because it is None.
     Nothing,
 }
 
-/// Tensors, and numbers that are known at run time only, are inputs; all else is an attribute.
+/// Converts an argument. Tensors, and numbers that are only known at run time, become inputs, all others attributes.
 pub(super) fn pass(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
     let one = |value| Ok(Passed::Inputs(vec![Some(value)]));
     Ok(Passed::Attribute(match arg {
         Argument::None | Argument::OptionalTensor(None) => return Ok(Passed::Nothing),
-        // An empty list of whatever type.
+        // An empty list of any type.
         Argument::Tensors(names) if names.is_empty() => Attribute::Ints(Vec::new()),
         Argument::Tensor(_) | Argument::OptionalTensor(_) | Argument::SymFloat(SymArg::Name(_)) => {
             return one(Value::from_arg(cx, arg)?);
@@ -62,12 +62,12 @@ pub(super) fn pass(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
         Argument::Layout(l) => Attribute::String(l.to_string()),
         Argument::Device(d) => Attribute::String(d.to_string()),
         Argument::Complex(re, im) => Attribute::Floats(vec![*re as f32, *im as f32]),
-        other => return Err(format!("no attribute of ONNX can hold {other:?}")),
+        other => return Err(format!("ONNX has no attribute type for {other:?}")),
     }))
 }
 
 impl<'a> Driver<'a> {
-    /// The node as a node of its own domain.
+    /// Emits the node as a node of its own domain.
     pub(super) fn foreign(&self, node: &'a Node) -> Lowered<Outputs> {
         let op = &node.target;
         let (mut inputs, mut names, mut attributes) =
@@ -99,17 +99,17 @@ impl<'a> Driver<'a> {
         Ok(results.to_vec().into())
     }
 
-    /// Types of a node's results as the program tells them; `None` for what nothing uses.
+    /// The recorded types of a node's results. `None` stands for results that nothing uses.
     pub(super) fn result_types(&self, node: &'a Node) -> Lowered<Vec<Option<Type>>> {
         let results = self.results(node);
         if results.is_empty() {
             return Err(LowerError::unsupported(
-                "it gives no result, so that no node of an ONNX model can do what it does",
+                "it has no result, and ONNX has no nodes without results",
             ));
         }
         if results.iter().flat_map(|(_, meta)| meta).any(|m| m.dtype.is_complex()) {
             return Err(LowerError::unsupported(
-                "its result is complex, which only ONNX's own operators can stand for",
+                "its result is complex, but ONNX has no complex types",
             ));
         }
         let number = |dtype| Some(Type::tensor(dtype, []));

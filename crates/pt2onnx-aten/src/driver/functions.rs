@@ -1,4 +1,4 @@
-//! Ops whose translations are functions of ONNX: their nodes become calls.
+//! Ops whose translations are ONNX functions. Their nodes become calls.
 
 use super::{
     foreign::{Passed, pass},
@@ -13,7 +13,7 @@ use pt2onnx_ir::{
 use pt2onnx_tensor::Tensor;
 
 impl<'a> Driver<'a> {
-    /// A call of a function of `library`, with the node's arguments by name.
+    /// Emits a call of a function of `library`. It passes the node's arguments by name.
     pub(super) fn call_function(
         &self,
         library: &Model,
@@ -30,10 +30,7 @@ impl<'a> Driver<'a> {
             let name = &*arg.name;
             let error = |what: String| ArgError { name: name.to_owned(), what };
             let untaken = |what: &str| {
-                error(format!(
-                    "the function {}.{} has no {what}, and so cannot take it",
-                    function.domain, function.name
-                ))
+                error(format!("the function {}.{} has no {what}", function.domain, function.name))
             };
             let place = |name: &str| parameters.iter().position(|p| *p == name);
             match pass(&self.context(), &arg.value).map_err(error)? {
@@ -53,14 +50,15 @@ impl<'a> Driver<'a> {
                 Passed::Attribute(value) => match (place(name), kind_of(library, function, name)) {
                     (Some(place), _) => {
                         let tensor = tensor(&value);
-                        let tensor = tensor.ok_or_else(|| error("it is no tensor".to_owned()))?;
+                        let tensor =
+                            tensor.ok_or_else(|| error("it cannot become a tensor".to_owned()))?;
                         inputs[place] = Some(self.builder.constant(tensor));
                     }
-                    (None, Some(kind)) => {
-                        let given = value.kind();
-                        let value = kind.map_or(Some(value.clone()), |k| convert(value, k));
-                        let value = value.ok_or_else(|| {
-                            error(format!("the function wants {kind:?}, given is {given:?}"))
+                    (None, Some(None)) => attributes.push((name.to_owned().into(), value)),
+                    (None, Some(Some(kind))) => {
+                        let found = value.kind();
+                        let value = convert(value, kind).ok_or_else(|| {
+                            error(format!("the function expects an attribute of type {kind:?}, found {found:?}"))
                         })?;
                         attributes.push((name.to_owned().into(), value));
                     }
@@ -78,7 +76,7 @@ impl<'a> Driver<'a> {
                 )));
             }
         }
-        // Not every runtime knows of defaults.
+        // Not every runtime applies the defaults.
         for (name, default) in &function.defaults {
             if !attributes.iter().any(|(given, _)| given == name) {
                 attributes.push((name.clone(), default.clone()));
@@ -93,7 +91,7 @@ impl<'a> Driver<'a> {
         let types = self.result_types(node)?;
         if types.len() > body.outputs().len() {
             return Err(LowerError::unsupported(format!(
-                "the op has {} results, the function {}",
+                "the op has {} results, but the function has {}",
                 types.len(),
                 body.outputs().len()
             )));
@@ -109,7 +107,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What in a function cannot do without a value.
+/// What in a function needs an input: an operator or an output. `None` if the input may be missing.
 fn needs(library: &Model, value: Value) -> Option<String> {
     library[value].uses().find_map(|at| match at {
         Use::Output(..) => Some("output".to_owned()),
@@ -124,7 +122,7 @@ fn needs(library: &Model, value: Value) -> Option<String> {
     })
 }
 
-/// `Some` if the function has an attribute of that name: the type it has where it is used or has a default.
+/// `Some` if the function has the attribute `name`. Within, its type, if the default or a use shows it.
 fn kind_of(library: &Model, function: &Function, name: &str) -> Option<Option<AttributeKind>> {
     if let Some((_, default)) = function.defaults.iter().find(|(n, _)| n == name) {
         return Some(Some(default.kind()));
@@ -138,7 +136,7 @@ fn kind_of(library: &Model, function: &Function, name: &str) -> Option<Option<At
     }))
 }
 
-/// The same value as an attribute of that type: PyTorch takes integers for floats, and empty lists have no type of their own.
+/// The value as an attribute of type `kind`. In PyTorch, integers can be given for floats, and empty lists have no type.
 fn convert(value: Attribute, kind: AttributeKind) -> Option<Attribute> {
     Some(match (value, kind) {
         (value, kind) if value.kind() == kind => value,
@@ -154,7 +152,7 @@ fn convert(value: Attribute, kind: AttributeKind) -> Option<Attribute> {
     })
 }
 
-/// Numbers as a tensor: int64 or float32, 0-d or 1-d.
+/// Numbers as a 0-d or 1-d tensor of int64 or float32.
 fn tensor(value: &Attribute) -> Option<Tensor> {
     Some(match value {
         Attribute::Int(i) => Tensor::scalar(*i),

@@ -1,12 +1,11 @@
-//! Nodes that need no translation of their own: sizes, and higher-order ops.
+//! Nodes that need no registered translation: computations on sizes, and higher-order ops.
 
 use pt2onnx_fx::graph::{Argument, Node};
 
 /// Higher-order ops that become regions.
 const SUPPORTED: &[&str] = &["associative_scan", "cond", "map_impl", "scan", "while_loop"];
 
-/// Whether a node only computes sizes: its results are expressions that the program spells out, so that there is nothing
-/// to lower. They are computed where they are needed.
+/// Whether a node only computes sizes. The program has its results as expressions, which are computed where they are needed.
 pub(super) fn is_symbolic(node: &Node) -> bool {
     let symbol = |a: &Argument| {
         matches!(a, Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_))

@@ -1,6 +1,10 @@
-//! The entry: a program in, a model out.
+//! `lower`: translates a program to a model.
 
-use super::{options::Options, usage::emitted, walk::Driver};
+use super::{
+    options::{Options, State},
+    usage::emitted,
+    walk::Driver,
+};
 use crate::{Error, Registry};
 use pt2onnx_fx::graph::ExportedProgram;
 use pt2onnx_ir::{Builder, InsertPoint, Model, schema::CANONICAL_OPSET};
@@ -8,16 +12,17 @@ use pt2onnx_ir::{Builder, InsertPoint, Model, schema::CANONICAL_OPSET};
 /// A translated program.
 #[derive(Debug)]
 pub struct Lowering {
-    /// The model, in the newest operator forms.
+    /// The model, in operators of the canonical opset.
     pub model: Model,
-    /// What the user should know: outputs left out, and the like.
+    /// What the user should know, such as outputs that were left out.
     pub warnings: Vec<String>,
 }
 
-/// Translates a functional program (one that `pt2onnx_fx::passes::prepare` made). `options` may be a [`State`](crate::State) alone.
+/// Translates a functional program, as `pt2onnx_fx::passes::prepare` makes it. `options` are [`Options`], or a
+/// [`State`](crate::State).
 ///
 /// # Errors
-/// Returns every node, input and output that cannot be translated.
+/// Returns an error that lists every node, input and output that cannot be translated.
 pub fn lower<'a>(
     program: &'a ExportedProgram,
     registry: &'a Registry,
@@ -31,7 +36,9 @@ pub fn lower<'a>(
         Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let mut driver = Driver::new(builder, &program.graph, registry, options);
     driver.describe(program);
-    driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
+    if matches!(state, State::Outputs | State::Pairs) {
+        driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
+    }
     driver.inputs(program, state);
     driver.nodes(&program.graph);
     let warnings = driver.outputs(program, state);

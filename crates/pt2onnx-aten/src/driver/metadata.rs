@@ -1,5 +1,4 @@
-//! Metadata: what nodes, the graph and its values say of the program they come from, with the keys and texts of
-//! `torch.onnx.export`.
+//! Metadata: where nodes, the graph and its values come from. Keys and texts are those of `torch.onnx.export`.
 
 use super::options::{Detail, Options};
 use pt2onnx_fx::{
@@ -32,7 +31,7 @@ const OUTPUT_KIND: &str = "pkg.torch.export.graph_signature.OutputSpec.kind";
 
 /// What a value is to the program.
 pub(super) enum Role<'a> {
-    /// This input, under this name in the model.
+    /// An input or weight, with its name in the model.
     Input(&'a InputSpec, &'a Name),
     /// An output of this kind.
     Output(&'static str),
@@ -42,46 +41,46 @@ pub(super) enum Role<'a> {
 pub(super) struct Output {
     pub name: Option<Name>,
     pub value: Value,
-    /// What it is to the program, by PyTorch's name.
+    /// PyTorch's name for the kind of output.
     pub kind: &'static str,
 }
 
-/// Describes the nodes of a program. Texts that nodes share are made once.
+/// Makes the metadata of a program. Texts that nodes share are made once.
 pub(super) struct Annotator<'a> {
     options: Options<'a>,
-    /// Of the graph whose nodes are translated.
+    /// Prints nodes of the graph that is being translated.
     printer: Option<Printer<'a>>,
     archived: Archived<'a>,
-    /// Made when a node first needs it.
+    /// Prints nodes of the archive's graph. Made when it is first needed.
     archived_printer: Option<Printer<'a>>,
-    /// By address of the module stack.
+    /// The texts of module stacks, by the stack's address.
     stacks: FxHashMap<usize, Stack>,
-    /// By address of the trace, those without folders.
+    /// Stack traces without folders, by the trace's address.
     traces: FxHashMap<usize, Arc<str>>,
     ops: FxHashMap<&'a OpName, Op>,
     scratch: String,
 }
 
-/// What an operator is called.
+/// The names of an op.
 #[derive(Clone)]
 struct Op {
-    /// As PyTorch prints it.
+    /// The op as FX prints it.
     printed: Arc<str>,
-    /// As `str(node.target)` gives it.
+    /// The op as `str(node.target)` gives it.
     target: Arc<str>,
 }
 
-/// The archive's nodes.
+/// Finds nodes of the archive's graph by name.
 struct Archived<'a> {
     nodes: &'a [Node],
-    /// Behind the one that was asked for last. Passes mostly keep the order, so that the one asked for now is mostly here or soon after.
+    /// The place after the node that was found last. Passes mostly keep the order, so the search starts here.
     next: usize,
-    /// Made when a node is not.
+    /// The places of all nodes. Made when a search from `next` fails.
     places: Option<FxHashMap<&'a Name, usize>>,
 }
 
 impl<'a> Archived<'a> {
-    /// How far a node is looked for without the table.
+    /// How many nodes are searched before `places` is used.
     const SOON: usize = 8;
 
     fn new(graph: Option<&'a Graph>) -> Self {
@@ -103,7 +102,7 @@ impl<'a> Archived<'a> {
     }
 }
 
-/// What the modules around a node are in its metadata.
+/// The modules around a node, as texts of metadata.
 struct Stack {
     namespace: String,
     classes: String,
@@ -124,7 +123,7 @@ impl<'a> Annotator<'a> {
         }
     }
 
-    /// From here on, nodes are those of this graph; gives back what describes those of the graph around it.
+    /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).
     pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printer<'a>> {
         match self.options.metadata {
             Detail::Full => self.printer.replace(Printer::of_body(graph)),
@@ -132,12 +131,12 @@ impl<'a> Annotator<'a> {
         }
     }
 
-    /// Back to the graph around.
+    /// Goes back to the graph around.
     pub(super) fn leave(&mut self, outer: Option<Printer<'a>>) {
         self.printer = outer;
     }
 
-    /// Where what a node becomes comes from.
+    /// The origin of what a node becomes.
     pub(super) fn origin(&mut self, node: &'a Node) -> Origin {
         Origin {
             node: node.name.clone(),
@@ -161,7 +160,7 @@ impl<'a> Annotator<'a> {
         let scratch = &mut self.scratch;
         let mut entry = |key: &'static str, text: fmt::Arguments| {
             scratch.clear();
-            // A String takes whatever is written to it.
+            // Writing to a string cannot fail.
             let _ = scratch.write_fmt(text);
             (Cow::Borrowed(key), Arc::from(scratch.as_str()))
         };
@@ -208,7 +207,7 @@ impl<'a> Annotator<'a> {
         known.or_insert_with(|| without_folders(trace)).clone()
     }
 
-    /// Describes the graph of a program.
+    /// Adds the metadata of a program's graph.
     pub(super) fn graph(&self, program: &ExportedProgram, model: &mut Model) {
         let mut push = |key: &'static str, text: String| {
             model.graph_metadata.push((key.into(), text.into()));
@@ -224,14 +223,14 @@ impl<'a> Annotator<'a> {
         }
     }
 
-    /// Describes an input, weight or output.
+    /// Adds the metadata of an input, weight or output.
     pub(super) fn value(&self, model: &mut Model, value: Value, role: Role) {
         if self.options.metadata != Detail::Full {
             return;
         }
         let metadata = &mut model[value].metadata;
         let mut push = |key: &'static str, text: Arc<str>| {
-            // Of tied weights and of inputs that are outputs, what was said first holds.
+            // A tied weight, or an input that is an output, keeps what was added first.
             if metadata.iter().all(|(k, _)| k != key) {
                 metadata.push((key.into(), text));
             }

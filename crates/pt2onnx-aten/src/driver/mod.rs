@@ -1,5 +1,4 @@
-//! The driver: walks a program's nodes, binds arguments, calls translations, and checks what they give against what PyTorch
-//! recorded.
+//! The driver: translates a program node by node, and compares each result with the type that PyTorch recorded.
 
 mod control;
 mod foreign;

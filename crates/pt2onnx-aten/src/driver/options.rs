@@ -1,32 +1,33 @@
-//! Options of the translation.
+//! Options of `lower`.
 
 use pt2onnx_fx::graph::{Graph, OpName};
 
-/// How much of the source program a model tells.
+/// How much metadata about the source program a model has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Detail {
-    /// All that `torch.onnx.export` writes.
+    /// All metadata that `torch.onnx.export` writes.
     #[default]
     Full,
-    /// Of nodes the `namespace` (module path, FX node and operator), of the graph the ranges of its symbols.
+    /// For nodes the `namespace` (module path, FX node and op), for the graph the ranges of its symbols.
     Basic,
-    /// Nothing.
+    /// No metadata.
     None,
 }
 
-/// Options of [`lower`](crate::lower). A [`State`] alone leaves the rest at the default.
+/// Options of [`lower`](crate::lower). They can be made from a [`State`]; the others are then at their defaults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// What becomes of the program's writes to buffers and inputs.
+    /// What to do with values that the program writes into buffers, parameters and inputs.
     pub state: State,
-    /// What becomes of ops.
+    /// What to do with ops that have no translation.
     pub operators: Operators,
-    /// How much metadata is made.
+    /// How much metadata the model gets.
     pub metadata: Detail,
-    /// Whether stack traces tell files without their folders.
+    /// Whether the files in stack traces lose their folders.
     pub strip_paths: bool,
-    /// The graph as the archive had it: nodes that passes made another operator of are described as they were.
+    /// The graph as the archive has it. Metadata shows nodes that a pass has rewritten as they are there.
     pub archived: Option<&'a Graph>,
 }
 
@@ -39,41 +40,42 @@ impl From<State> for Options<'_> {
 /// What to do with the final values of buffers, parameters and inputs that a program writes into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum State {
     /// They are lost, with a warning for each.
     #[default]
     Drop,
-    /// They become outputs behind the program's own, named by their qualified name (`NAME.next` for inputs, whose name is taken).
+    /// They become outputs after those of the program. The outputs have the qualified names, or `NAME.next` for inputs.
     Outputs,
-    /// As `Outputs`, and the values before come in as inputs: `NAME` and `NAME.next`, so that a caller can loop.
+    /// They become outputs `NAME.next`, and the values before become inputs `NAME`, so that a caller can run the model in a loop.
     Pairs,
-    /// An error.
+    /// They are errors.
     Error,
 }
 
-/// What becomes of ops: `operator_export_type` of PyTorch's older exporter.
+/// Which ops are kept: they become nodes of a domain of their own. PyTorch's older exporter calls this `operator_export_type`.
 ///
-/// A node that an op becomes has the op's name as type, and the op's namespace as domain: `mylib` for `mylib::foo`, but
-/// `org.pytorch.aten` for `aten` ops. Its inputs are the tensors (and the numbers that are known at run time only), lists
-/// spread out; the attribute `input_names` says for each of them the parameter that it belongs to. All other arguments are
-/// attributes, named as the parameters. What is None or not given is left out. Overloads other than the default one are
-/// named by the attribute `overload_name`.
+/// Such a node has the name of the op, and its namespace as domain: `mylib` for `mylib::foo`, but `org.pytorch.aten` for
+/// `aten` ops. Its inputs are the op's tensors, and the numbers that are only known at run time. A list is several inputs. The
+/// attribute `input_names` has the parameter of each input. All other arguments are attributes with the parameters' names.
+/// Arguments that are None or not given are left out. The attribute `overload_name` has the overload, unless it is the default one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Operators {
-    /// Those of ONNX alone: an op that cannot be translated is an error.
+    /// None. An op that cannot be translated is an error.
     #[default]
     Onnx,
-    /// Ops that cannot be translated become such nodes.
+    /// Ops that cannot be translated.
     Fallthrough,
-    /// ATen's ops that cannot be translated become such nodes, others are errors.
+    /// ATen ops that cannot be translated. Other ones are errors.
     AtenFallback,
-    /// All ATen ops become such nodes, but for those that only compute sizes.
+    /// All ATen ops, except those that only compute sizes.
     Aten,
 }
 
 impl Operators {
-    /// Whether an op may become a node of its own domain.
+    /// Whether an op may be kept.
     pub(crate) fn admit(self, op: &OpName) -> bool {
         let is_aten = &*op.namespace == "aten";
         match self {

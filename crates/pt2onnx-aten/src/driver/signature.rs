@@ -1,4 +1,4 @@
-//! Inputs and outputs of a program: what becomes an input, a constant, an output of the model.
+//! The program's signature as inputs, constants and outputs of the model.
 
 use super::{
     metadata::{Output, Role},
@@ -16,13 +16,14 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 impl<'a> Driver<'a> {
-    /// Says what a value is to the program.
+    /// Writes the metadata of an input, weight or output.
     pub(super) fn note(&self, value: Value, role: Role) {
         self.builder.edit(|model| self.annotator.value(model, value, role));
     }
 
+    /// Adds the model's inputs and weights.
     pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
-        // By address of the memory, the views of it that are values already.
+        // The views that are values already, by the address of their memory.
         let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
         let mut pairs = Vec::new();
         for spec in &program.signature.inputs {
@@ -42,7 +43,7 @@ impl<'a> Driver<'a> {
                         });
                         continue;
                     };
-                    // Tied weights are one constant, named by the first of their names.
+                    // Tied weights are one constant, which has the first of their names.
                     let views = weights.entry(tensor.address()).or_default();
                     let known = views
                         .iter()
@@ -64,7 +65,7 @@ impl<'a> Driver<'a> {
                 InputSpec::CustomObj { .. } | InputSpec::Token(_) => {}
             }
         }
-        // State comes in behind the program's own inputs.
+        // Inputs of state follow those of the program.
         for (spec, name, target) in pairs {
             let done = self.state_input(spec, name, target);
             self.errors.signature.extend(done.err());
@@ -92,7 +93,7 @@ impl<'a> Driver<'a> {
             Some(ValueMeta::CustomObj { .. }) => {
                 return Err(unsupported(name, "objects cannot be inputs of an ONNX model"));
             }
-            None => return Err(unsupported(name, "the archive does not tell its type")),
+            None => return Err(unsupported(name, "the archive does not give its type")),
         };
         let value = self.builder.edit(|model| {
             let value = model.add_input(Model::MAIN, Some(ty));
@@ -112,7 +113,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// A Python value that was fixed at export: no input of the model.
+    /// Makes a constant of a Python value that was fixed at export.
     fn constant_input(&mut self, name: &'a Name, value: &ConstantValue) {
         let scalar = match value {
             ConstantValue::Int(i) => Scalar::Int(*i),
@@ -123,13 +124,13 @@ impl<'a> Driver<'a> {
         self.scope.define(name, python_number(&self.builder, scalar));
     }
 
-    /// Sets the model's outputs; gives warnings.
+    /// Sets the model's outputs. Returns warnings.
     pub(super) fn outputs(&mut self, program: &ExportedProgram, state: State) -> Vec<String> {
         let (mut outputs, mut warnings, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec {
                 OutputSpec::UserOutput(arg) => match self.output(arg) {
-                    // Of what was not translated, outputs cannot tell more.
+                    // If nodes failed, this error only follows from theirs.
                     Err(error) => errors.extend((!self.partial).then_some(error)),
                     Ok(Some(value)) => {
                         let name = arg.name().cloned();
@@ -139,7 +140,7 @@ impl<'a> Driver<'a> {
                         "output {i} is None in the program and left out of the model"
                     )),
                 },
-                // State: what the mutations tell.
+                // `state_outputs` adds these.
                 OutputSpec::Token(_)
                 | OutputSpec::BufferMutation { .. }
                 | OutputSpec::ParameterMutation { .. }
@@ -195,7 +196,7 @@ impl<'a> Driver<'a> {
                     reason: reason.to_owned(),
                 };
                 let name =
-                    arg.name().ok_or_else(|| unsupported("it is neither tensor nor number"))?;
+                    arg.name().ok_or_else(|| unsupported("it is neither a tensor nor a number"))?;
                 if let Some(value) = self.scope.value(name) {
                     return Ok(Some(value));
                 }
@@ -211,7 +212,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// A parameter, buffer or constant under its own name.
+/// A constant of the weight `tensor`, with the name `target`.
 fn weight(builder: &Builder, tensor: &Tensor, target: &Name) -> Value {
     builder.edit(|model| {
         let value = model.add_constant(tensor.view_as_real());

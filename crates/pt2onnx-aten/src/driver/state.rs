@@ -1,4 +1,4 @@
-//! State: what becomes of the values that a program writes into buffers, parameters and inputs.
+//! State: inputs and outputs for the values that a program writes into buffers, parameters and inputs.
 
 use super::{
     metadata::{Output, Role},
@@ -10,13 +10,13 @@ use crate::SignatureError;
 use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};
 use pt2onnx_ir::Model;
 
-/// Whether the program writes into what this placeholder stands for.
+/// Whether the program writes into the value of this placeholder.
 pub(super) fn is_written(program: &ExportedProgram, placeholder: &Name) -> bool {
     program.mutations.iter().any(|m| m.input == *placeholder)
 }
 
 impl<'a> Driver<'a> {
-    /// An input for the value that a buffer has before the program runs.
+    /// Adds an input for the value that a buffer or parameter has before the program runs.
     pub(super) fn state_input(
         &mut self,
         spec: &InputSpec,
@@ -24,7 +24,7 @@ impl<'a> Driver<'a> {
         target: &Name,
     ) -> Result<(), SignatureError> {
         let Some(ValueMeta::Tensor(meta)) = self.scope.meta(placeholder) else {
-            return Err(signature(target, "the archive does not tell its type"));
+            return Err(signature(target, "the archive does not give its type"));
         };
         let value = self.builder.edit(|model| {
             let value = model.add_input(Model::MAIN, Some(onnx_type(meta)));
@@ -37,7 +37,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Appends the final values to the outputs, or tells that they are lost.
+    /// Adds the final values to the outputs, or warns that they are lost. Returns the errors.
     pub(super) fn state_outputs(
         &self,
         program: &ExportedProgram,
@@ -70,7 +70,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// The name that PyTorch has for such an output.
+/// PyTorch's name for this kind of output.
 fn kind(mutation: &Mutation) -> &'static str {
     match mutation.kind {
         MutationKind::Parameter => "PARAMETER_MUTATION",
@@ -79,7 +79,7 @@ fn kind(mutation: &Mutation) -> &'static str {
     }
 }
 
-/// What is written, and where.
+/// Says what the program writes into, and where.
 fn describe(mutation: &Mutation) -> String {
     let kind = match mutation.kind {
         MutationKind::Parameter => "parameter",

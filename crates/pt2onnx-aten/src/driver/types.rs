@@ -1,11 +1,11 @@
-//! ONNX types and constants for what FX records.
+//! ONNX types of FX tensors, and constants of Python numbers.
 
 use pt2onnx_fx::graph::TensorMeta;
 use pt2onnx_ir::{Builder, Shape, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// A number as the tensor that PyTorch makes of it: int64, float32 (the default dtype) or bool.
+/// A Python number as a 0-d constant of PyTorch's default dtype for it: int64, float32 or bool.
 pub(super) fn python_number(builder: &Builder, scalar: Scalar) -> Value {
     let dtype = match scalar {
         Scalar::Bool(_) => DType::Bool,
@@ -15,7 +15,7 @@ pub(super) fn python_number(builder: &Builder, scalar: Scalar) -> Value {
     builder.scalar(scalar, dtype)
 }
 
-/// The ONNX type of a recorded tensor: complex ones are pairs of real numbers in a last dimension of 2.
+/// The ONNX type of a tensor. A complex tensor is one of real/imaginary pairs, in a last dimension of 2.
 pub(super) fn onnx_type(meta: &TensorMeta) -> Type {
     let mut sizes: Shape = meta.sizes.clone();
     if meta.dtype.is_complex() {

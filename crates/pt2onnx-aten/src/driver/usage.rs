@@ -1,4 +1,4 @@
-//! Which ops a program uses.
+//! Which ops a program uses, and which operators they became.
 
 use super::kinds::needs_no_translation;
 use crate::{Emitted, Registry};
@@ -10,7 +10,7 @@ use pt2onnx_ir::Model;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// `Gemm`, `com.microsoft::Gelu`.
+/// The name of a node's operator: `Gemm`, `com.microsoft::Gelu`.
 fn qualified(node: &pt2onnx_ir::Node) -> String {
     match &*node.domain {
         "" => node.op().to_string(),
@@ -18,9 +18,9 @@ fn qualified(node: &pt2onnx_ir::Node) -> String {
     }
 }
 
-/// What a program's nodes are in the model.
+/// The operators that the nodes of each op became in a model.
 pub fn emitted(model: &Model) -> Emitted {
-    // What is the same for thousands of nodes is made a text once.
+    // Thousands of nodes have the same texts, which are made once.
     let mut pairs: FxHashMap<(&str, &str, &str), &pt2onnx_ir::Node> = FxHashMap::default();
     for node in model.all_nodes().into_iter().map(|n| &model[n]) {
         for origin in &node.origins {
@@ -36,22 +36,22 @@ pub fn emitted(model: &Model) -> Emitted {
     emitted
 }
 
-/// How often a program uses an op, and whether it can be lowered.
+/// How often a program uses an op, and whether the op can be translated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpUse {
-    /// `aten::add.Tensor`.
+    /// The op's schema name: `aten::add.Tensor`.
     pub op: String,
-    /// As FX prints it: `aten.add.Tensor`.
+    /// The op as FX prints it: `aten.add.Tensor`.
     pub target: String,
-    /// Nodes, in subgraphs too.
+    /// How many nodes it has, including those in subgraphs.
     pub count: usize,
-    /// Whether a lowering is registered (or none is needed).
+    /// Whether a translation is registered, or none is needed.
     pub supported: bool,
-    /// Whether it only stands for what a pass could not treat ([`is_opaque`]).
-    pub aside: bool,
+    /// Whether its nodes are opaque: they stand for nodes that a pass could not handle ([`is_opaque`]).
+    pub opaque: bool,
 }
 
-/// The ops that a program uses, by name.
+/// The ops that a program uses, sorted by name.
 pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
     let mut uses: FxHashMap<&OpName, OpUse> = FxHashMap::default();
     visit(graph, &mut |node| {
@@ -61,13 +61,13 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
                 target: node.target.to_string(),
                 count: 0,
                 supported: needs_no_translation(node) || registry.is_registered(&op),
-                aside: is_opaque(node),
+                opaque: is_opaque(node),
                 op,
             }
         };
         uses.entry(&node.target).or_insert_with(first).count += 1;
     });
-    // `aten.relu` and `aten.relu.default` have one schema.
+    // `aten.relu` and `aten.relu.default` have the same schema.
     let mut by_schema: BTreeMap<String, OpUse> = BTreeMap::new();
     for used in uses.into_values() {
         let known = by_schema.entry(used.op.clone());

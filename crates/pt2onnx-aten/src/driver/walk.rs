@@ -1,4 +1,4 @@
-//! Walks a program's nodes, calls their translations, and checks what they give against what PyTorch recorded.
+//! Translates the nodes of a program one by one, and compares each result with the type that PyTorch recorded.
 
 use super::{
     kinds::is_symbolic,
@@ -9,8 +9,7 @@ use super::{
 use crate::{
     Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
-    complex::{Mode, Parts},
-    cx::{Call, Outputs, Recorded, Scope},
+    cx::{Call, Mode, Outputs, Parts, Recorded, Scope},
     op::{AtenOp, Complexity, LowerFn},
     registry::Custom,
 };
@@ -21,24 +20,26 @@ use pt2onnx_fx::{
 use pt2onnx_ir::{Builder, Type, Value};
 use pt2onnx_symbolic::Expr;
 
-/// The state of a translation.
+/// The state while a program is translated.
 pub(super) struct Driver<'a> {
     pub builder: Builder<'a>,
-    /// The graph being translated: a body while its node is.
+    /// The graph that is being translated: the program's, or the body of a higher-order op.
     pub scope: Scope<'a>,
+    /// The parts of real/imaginary pairs.
     pub parts: Parts,
     pub registry: &'a Registry,
+    /// Which ops are kept.
     pub operators: Operators,
     pub errors: Error,
-    /// Whether nodes were not translated.
+    /// Whether some nodes were not translated.
     pub partial: bool,
-    /// Whether a translation was given up half-way: what it emitted leads nowhere.
+    /// Whether a lowering failed after it had emitted nodes, which nothing uses.
     pub abandoned: bool,
     pub annotator: Annotator<'a>,
 }
 
 impl<'a> Driver<'a> {
-    /// A translation that has seen nothing of the program yet.
+    /// The state before the first node.
     pub fn new(
         builder: Builder<'a>,
         graph: &'a Graph,
@@ -63,16 +64,17 @@ impl<'a> Driver<'a> {
         self.builder.edit(|model| self.annotator.graph(program, model));
     }
 
-    /// A context outside of any translation: complex tensors are refused, and no outputs are recorded.
+    /// A context that is not for a lowering: complex tensors are errors, and no outputs are recorded.
     pub fn context(&self) -> Cx<'_, 'a> {
         self.cx(Call::default())
     }
 
-    /// The context of a translation.
+    /// The context of a lowering.
     pub fn cx<'c>(&'c self, call: Call<'c, 'a>) -> Cx<'c, 'a> {
         Cx::new(&self.builder, &self.scope, &self.parts, call)
     }
 
+    /// Translates the nodes of a graph.
     pub fn nodes(&mut self, graph: &'a Graph) {
         let outer = self.annotator.enter(graph);
         for node in &graph.nodes {
@@ -107,7 +109,7 @@ impl<'a> Driver<'a> {
             return match self.define(node, &recorded, outputs) {
                 Err(LowerError::WrongType { output, emitted, recorded }) => {
                     Err(LowerError::unsupported(format!(
-                        "its translation gives output {output} as {emitted}, PyTorch recorded {recorded}"
+                        "its translation gives output {output} the type {emitted}, but PyTorch recorded {recorded}"
                     )))
                 }
                 result => result,
@@ -138,6 +140,7 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Runs the lowering of a table's row, unless the results are known to be empty.
     fn translate(
         &self,
         op: &'static AtenOp,
@@ -151,7 +154,7 @@ impl<'a> Driver<'a> {
         self.without_diagnostics(outputs)
     }
 
-    /// A translation that came at run time.
+    /// Runs a translation that was registered at run time.
     fn custom(
         &self,
         custom: &Custom,
@@ -174,6 +177,7 @@ impl<'a> Driver<'a> {
         self.without_diagnostics(outputs)
     }
 
+    /// The outputs, or the first of the builder's diagnostics as an error.
     fn without_diagnostics(&self, outputs: Outputs) -> Lowered<Outputs> {
         match self.builder.take_diagnostics().into_iter().next() {
             Some(diagnostic) => Err(diagnostic.into()),
@@ -181,7 +185,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Calls a translation with the node's arguments.
+    /// Calls a lowering with the node's arguments.
     fn run(
         &self,
         schema: &Schema,
@@ -192,8 +196,8 @@ impl<'a> Driver<'a> {
         lower(&self.cx(call), &mut Args::bind(schema, &node.args)?)
     }
 
-    /// Constants, where all of a node's outputs are tensors known to be empty: there is nothing to compute, and runtimes
-    /// have their troubles with it.
+    /// Constants, if all outputs of a node are known to be empty tensors. Runtimes have bugs with empty tensors, and there is nothing
+    /// to compute.
     fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
         let nothing = |(name, meta): &Recorded| {
             if !name.is_some_and(|n| self.scope.reads(n)) {
@@ -210,10 +214,11 @@ impl<'a> Driver<'a> {
         outputs.flatten().map(Outputs)
     }
 
+    /// Calls an op's lowering in the way that it takes complex tensors.
     fn call(&self, op: &'static AtenOp, node: &Node, outputs: &[Recorded<'a>]) -> Lowered<Outputs> {
         let schema = self.registry.schema(op);
         let schema = schema
-            .ok_or_else(|| LowerError::unsupported(format!("`{}` is no schema", op.schema)))?;
+            .ok_or_else(|| LowerError::unsupported(format!("`{}` is not a schema", op.schema)))?;
         let run = |lower: LowerFn, mode| self.run(&schema, &lower, node, Call { outputs, mode });
         match op.complexity {
             _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
@@ -221,7 +226,7 @@ impl<'a> Driver<'a> {
                 Err(LowerError::unsupported("complex tensors are not supported by this op"))
             }
             Complexity::Own(lower) => run(lower, Mode::Complex),
-            // Of the complex operands only the sizes count: `expand_as` of a real tensor.
+            // Only the sizes of the complex operands matter, as in `expand_as` of a real tensor.
             Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
             Complexity::ByParts => {
                 let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
@@ -231,7 +236,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Whether complex tensors or numbers go into a node or come out of it.
+    /// Whether a node takes complex tensors or numbers, or gives complex tensors.
     fn involves_complex(&self, node: &Node) -> bool {
         let mut found = node.args.iter().any(|a| matches!(a.value, Argument::Complex(..)));
         let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
@@ -239,6 +244,7 @@ impl<'a> Driver<'a> {
         found
     }
 
+    /// Whether a node gives complex tensors.
     fn gives_complex(&self, node: &Node) -> bool {
         let mut found = false;
         let outputs = node.outputs.iter();
@@ -246,7 +252,7 @@ impl<'a> Driver<'a> {
         found
     }
 
-    /// Names and recorded types of a node's results, lists spread out; no name where nobody uses the result.
+    /// Names and recorded types of a node's results. A list gives several. The name is `None` if the program has none.
     pub fn results(&self, node: &'a Node) -> Vec<Recorded<'a>> {
         let mut results = Vec::with_capacity(node.outputs.len());
         let mut push = |name: Option<&'a Name>| {
@@ -266,6 +272,7 @@ impl<'a> Driver<'a> {
         results
     }
 
+    /// Gives the results of a node their values.
     fn define(
         &mut self,
         node: &'a Node,
@@ -277,7 +284,7 @@ impl<'a> Driver<'a> {
             let Some(value) = outputs.0.get(i).copied().flatten() else {
                 if self.scope.reads(name) && !matches!(node.outputs.get(i), Some(Argument::None)) {
                     return Err(LowerError::unsupported(format!(
-                        "its output {i} has no translation"
+                        "its translation does not give output {i}, which the program uses"
                     )));
                 }
                 continue;
@@ -290,7 +297,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Checks a result against the recorded type, which says more of its sizes, and names it.
+    /// Compares a result with the recorded type, and gives it that type and its name. The recorded type can have more exact sizes.
     fn tensor(&mut self, i: usize, name: &'a Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
         let recorded = onnx_type(meta);
         let emitted = self.builder.type_of(value);
@@ -307,7 +314,7 @@ impl<'a> Driver<'a> {
             self.builder
                 .edit(|model| model[value].name.get_or_insert_with(|| name.clone()).clone());
         }
-        // Sizes that only the data tell: they can be read from here on.
+        // Data-dependent sizes can be read from this result.
         let known = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
         if !meta.sizes.iter().all(known) {
             self.builder.bind_dims(value);
@@ -316,7 +323,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Element types equal, ranks equal, and no size provably another.
+    /// Whether element types and ranks are equal, and no size is known to be another.
     fn agree(&self, emitted: &Type, recorded: &Type) -> bool {
         let (Type::Tensor(e), Type::Tensor(r)) = (emitted, recorded) else {
             return emitted == recorded;
@@ -330,7 +337,7 @@ impl<'a> Driver<'a> {
             .all(|(a, b)| a == b || constraints.prove_eq(a, b) != Some(false))
     }
 
-    /// A result that is a Python number: whoever needs it finds it by its expression.
+    /// Binds a result that is a Python number to its expression.
     fn number(&mut self, name: &'a Name, value: Value) {
         let expr = match self.scope.meta(name) {
             Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
@@ -339,7 +346,7 @@ impl<'a> Driver<'a> {
         self.builder.bind_scalar(expr, value);
     }
 
-    /// Gives the results of a node that failed values of the recorded types, so that the nodes behind it can be tried.
+    /// Gives the results of a failed node values of the recorded types, so that the nodes after it can be translated.
     fn stand_ins(&mut self, node: &'a Node) {
         self.partial = true;
         let _ = self.builder.take_diagnostics();

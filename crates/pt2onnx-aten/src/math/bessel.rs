@@ -7,7 +7,7 @@ use crate::math::elementary::{polynomial, rational};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_PI_4, PI};
 
-/// `I(x)` from `e^-|x| I(x)`.
+/// `I(x)`, computed from `e^-|x| I(x)`.
 fn unscaled(cx: &Cx, x: Value, scaled: Value) -> Value {
     cx.mul(cx.exp(cx.abs(x)), scaled)
 }
@@ -63,6 +63,7 @@ fn log_half(cx: &Cx, x: Value) -> Value {
     cx.log(cx.mul(x, 0.5))
 }
 
+/// `K0(x)`, or `e^x K0(x)` if `scaled`.
 pub(crate) fn k0(cx: &Cx, x: Value, scaled: bool) -> Value {
     let series = polynomial(cx, cx.sub(cx.mul(x, x), 2), K0_SMALL);
     let i0 = unscaled(cx, x, i0e(cx, x));
@@ -70,6 +71,7 @@ pub(crate) fn k0(cx: &Cx, x: Value, scaled: bool) -> Value {
     modified_second_kind(cx, x, scaled, small, K0_LARGE)
 }
 
+/// `K1(x)`, or `e^x K1(x)` if `scaled`.
 pub(crate) fn k1(cx: &Cx, x: Value, scaled: bool) -> Value {
     let series = polynomial(cx, cx.sub(cx.mul(x, x), 2), K1_SMALL);
     let i1 = unscaled(cx, x, i1e(cx, x));
@@ -133,6 +135,7 @@ const J0_ZEROS: [f64; 2] = [5.783185962946785, 30.471262343662087];
 
 const J1_ZEROS: [f64; 2] = [14.681970642123893, 49.2184563216946];
 
+/// `J0(x)`.
 pub(crate) fn j0(cx: &Cx, x: Value) -> Value {
     let x = cx.abs(x);
     let small = near_zero(cx, x, J0_ZEROS, J0_RP, J0_RQ);
@@ -140,6 +143,7 @@ pub(crate) fn j0(cx: &Cx, x: Value) -> Value {
     cx.select(cx.less_or_equal(x, 5.0), small, large)
 }
 
+/// `J1(x)`, an odd function.
 pub(crate) fn j1(cx: &Cx, x: Value) -> Value {
     let length = cx.abs(x);
     let small = cx.mul(near_zero(cx, x, J1_ZEROS, J1_RP, J1_RQ), x);
@@ -147,6 +151,7 @@ pub(crate) fn j1(cx: &Cx, x: Value) -> Value {
     cx.select(cx.less_or_equal(length, 5.0), small, large)
 }
 
+/// `Y0(x)`.
 pub(crate) fn y0(cx: &Cx, x: Value) -> Value {
     let series = rational(cx, cx.mul(x, x), Y0_YP, Y0_YQ);
     let j0 = near_zero(cx, x, J0_ZEROS, J0_RP, J0_RQ);
@@ -154,6 +159,7 @@ pub(crate) fn y0(cx: &Cx, x: Value) -> Value {
     second_kind(cx, x, small, wave0(cx, x))
 }
 
+/// `Y1(x)`.
 pub(crate) fn y1(cx: &Cx, x: Value) -> Value {
     let series = cx.mul(x, rational(cx, cx.mul(x, x), Y1_YP, Y1_YQ));
     let j1 = cx.mul(near_zero(cx, x, J1_ZEROS, J1_RP, J1_RQ), x);
@@ -172,7 +178,7 @@ fn second_kind(cx: &Cx, x: Value, small: Value, wave: Wave) -> Value {
 /// outside.
 pub(crate) fn airy_ai(cx: &Cx, x: Value) -> Value {
     let (low, high) = (cx.less(x, -2.09), cx.greater_or_equal(x, 2.09));
-    // Values out of a branch's range would do no harm but overflow.
+    // Values outside of the branch's range would overflow.
     let inner = cx.clamp(x, Some((-2.09).into()), Some(2.09.into()));
     let cube = cx.mul(cx.mul(inner, inner), inner);
     let mut f = vec![1.0];

@@ -11,20 +11,20 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use std::convert::Infallible;
 
-/// A real or complex tensor; of a complex one, the two parts.
+/// A real tensor, or the two parts of a complex one.
 ///
-/// A parameter of this type takes both kinds. [`value`](Complex::value) or [`Cx::pairs`] make an output of it. Both parts
-/// have one element type. Their shapes broadcast together: after a sum with a real tensor, say, the imaginary part may be
-/// the smaller one.
+/// A parameter of this type takes both kinds of tensors. [`value`](Complex::value) or [`Cx::pairs`] turn it into an output. Both
+/// parts have the same element type. Their shapes broadcast together: after a sum with a larger real tensor, for example, the
+/// imaginary part is still the smaller one.
 ///
-/// Methods take the [`Cx`] that they emit operators with: `x.mul(cx, y).add(cx, z)`.
+/// Methods take the [`Cx`] with which they emit operators: `x.mul(cx, y).add(cx, z)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Complex {
     /// The real part, or the real tensor.
     pub re: Value,
-    /// The imaginary part; `None` of a real tensor.
+    /// The imaginary part. `None` for a real tensor.
     pub im: Option<Value>,
-    /// Real/imaginary pairs, and the parts that they have: those above, unless somebody changed them.
+    /// The real/imaginary pairs that the number was given as, and their parts. These are those above, unless someone changed them.
     given: Option<(Value, Value, Option<Value>)>,
 }
 
@@ -36,7 +36,7 @@ impl From<Value> for Complex {
 
 /// Construction, and use as an output.
 impl Complex {
-    /// A number of these parts; without an imaginary part, a real one.
+    /// A number of these parts. Without an imaginary part it is real.
     pub fn new(re: Value, im: impl Into<Option<Value>>) -> Self {
         Complex { re, im: im.into(), given: None }
     }
@@ -55,12 +55,12 @@ impl Complex {
         Complex::new(cx.mul(length, cx.cos(angle)), cx.mul(length, cx.sin(angle)))
     }
 
-    /// The imaginary part; of a real tensor a 0-d zero.
+    /// The imaginary part. For a real tensor it is a 0-d zero.
     pub fn imag(self, cx: &Cx) -> Value {
         self.im.unwrap_or_else(|| cx.scalar(0, cx.dtype(self.re)))
     }
 
-    /// As a node's output: a real tensor as it is, a complex one as real/imaginary pairs.
+    /// The number as a node's output: a real tensor as it is, a complex one as real/imaginary pairs.
     pub fn value(self, cx: &Cx) -> Value {
         if self.im.is_some() { cx.pairs(self) } else { self.re }
     }
@@ -70,18 +70,18 @@ impl Complex {
         Complex { given: Some((pairs, self.re, self.im)), ..self }
     }
 
-    /// The real/imaginary pairs that the number was given as; `None` of a real tensor and of a computed number.
+    /// The real/imaginary pairs that the number was given as. `None` for a real tensor and for a computed number.
     pub(crate) fn given_pairs(self) -> Option<Value> {
         let (pairs, re, im) = self.given?;
         ((re, im) == (self.re, self.im)).then_some(pairs)
     }
 
-    /// The parts: one, or two.
+    /// The parts: one or two.
     pub fn parts(self) -> Vec<Value> {
         [Some(self.re), self.im].into_iter().flatten().collect()
     }
 
-    /// The same number with an imaginary part; of a real tensor it is zeros of the same shape.
+    /// The same number with an imaginary part. A real tensor gets zeros of its shape.
     pub fn complex(self, cx: &Cx) -> Self {
         let zeros = || cx.full(&cx.shape(self.re), 0, cx.dtype(self.re));
         Complex::new(self.re, self.im.unwrap_or_else(zeros))
@@ -90,7 +90,7 @@ impl Complex {
 
 /// Functions that treat both parts alike.
 impl Complex {
-    /// `f` of each part: for functions that only move elements, and for linear maps with real coefficients.
+    /// `f` of each part, for functions that only move elements, and for linear maps with real coefficients.
     pub fn map(self, f: impl Fn(Value) -> Value) -> Self {
         Complex::new(f(self.re), self.im.map(f))
     }
@@ -98,12 +98,12 @@ impl Complex {
     /// [`Complex::map`] with an `f` that can fail.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// Returns the errors of `f`.
     pub fn try_map(self, f: impl Fn(Value) -> Lowered) -> Lowered<Self> {
         Ok(Complex::new(f(self.re)?, self.im.map(f).transpose()?))
     }
 
-    /// Both parts as `dtype`.
+    /// Both parts cast to `dtype`.
     pub fn cast(self, cx: &Cx, dtype: DType) -> Self {
         if cx.dtype(self.re) == dtype { self } else { self.map(|x| cx.cast(x, dtype)) }
     }
@@ -173,7 +173,7 @@ impl Complex {
         Complex::new(cx.add(self.re, b), self.im)
     }
 
-    /// A function that is linear in `a` and in `b`, as products and contractions are. `f` computes it of real tensors.
+    /// A function that is linear in `a` and in `b`, such as a product or contraction. `f` computes it for real tensors.
     pub fn bilinear(self, cx: &Cx, b: Complex, f: impl Fn(Value, Value) -> Value) -> Self {
         let Ok(result) = self.try_bilinear(cx, b, |x, y| Ok::<_, Infallible>(f(x, y)));
         result
@@ -182,7 +182,7 @@ impl Complex {
     /// [`Complex::bilinear`] with an `f` that can fail.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// Returns the errors of `f`.
     pub fn try_bilinear<E>(
         self,
         cx: &Cx,
@@ -221,8 +221,8 @@ impl Complex {
         }
     }
 
-    /// `a / b`: with `s = max(|re b|, |im b|)` and `c = b / s`, `a * conj(c) / |c|^2 / s`. Where `b` is 0, the parts of `a`
-    /// over 0.
+    /// `a / b`, computed as `a * conj(c) / |c|^2 / s` with `s = max(|re b|, |im b|)` and `c = b / s`. Where `b` is 0, the parts of
+    /// `a` are divided by 0.
     pub fn div(self, cx: &Cx, b: Complex) -> Self {
         let Some(im) = b.im else {
             return self.over(cx, b.re);
@@ -246,7 +246,7 @@ impl Complex {
         Complex::new(self.re, self.im.map(|x| cx.neg(x)))
     }
 
-    /// The last two dimensions exchanged, of conjugates.
+    /// The conjugate with the last two dimensions exchanged.
     pub fn adjoint(self, cx: &Cx) -> Self {
         self.transpose(cx).conj(cx)
     }
@@ -284,13 +284,13 @@ impl Complex {
         atan2(cx, self.imag(cx), self.re)
     }
 
-    /// `a / |a|`, and 0 of 0.
+    /// `a / |a|`, and 0 for 0.
     pub fn sgn(self, cx: &Cx) -> Self {
         let norm = self.abs(cx);
         self.over(cx, cx.select(cx.equal(norm, 0.0), 1.0, norm))
     }
 
-    /// Whether a part is not 0, bool.
+    /// Whether a part is not 0, as bool.
     pub fn truth(self, cx: &Cx) -> Value {
         let truth = |x| cx.cast(x, DType::Bool);
         self.im.map_or_else(|| truth(self.re), |im| cx.or(truth(self.re), truth(im)))
@@ -329,8 +329,8 @@ impl Complex {
         Complex::new(size, self.angle(cx))
     }
 
-    /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) / 2)`, the other one
-    /// `|im a|` over twice the larger: nothing cancels.
+    /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) / 2)`, the other one `|im a|` over
+    /// twice the larger. No digits cancel.
     pub fn sqrt(self, cx: &Cx) -> Self {
         let (im, dtype) = (self.imag(cx), cx.dtype(self.re));
         let sum = cx.add(self.length(cx), cx.cast(cx.abs(self.re), DType::F64));
@@ -345,7 +345,7 @@ impl Complex {
         )
     }
 
-    /// `e^(b log a)`; of 0, 0, and 1 where `b` is 0, too.
+    /// `e^(b log a)`. Where `a` is 0, it is 0, or 1 if `b` is 0, too.
     pub fn pow(self, cx: &Cx, b: Complex) -> Self {
         let power = b.mul(cx, self.log(cx)).exp(cx);
         let one = cx.cast(cx.not(b.truth(cx)), cx.dtype(power.re));
@@ -456,7 +456,8 @@ impl Complex {
 }
 
 impl Cx<'_, '_> {
-    /// Part 0 (real) or 1 (imaginary) of a tensor of real/imaginary pairs. Of pairs just made of two parts, those parts.
+    /// Part 0 (real) or 1 (imaginary) of a tensor of real/imaginary pairs. If [`pairs`](Self::pairs) made the tensor, this emits
+    /// nothing.
     pub fn part(&self, pairs: Value, part: usize) -> Value {
         match self.known_parts().of(pairs) {
             Some(parts) => parts[part],
@@ -464,13 +465,13 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// The parts of a tensor of real/imaginary pairs, which lie in its last dimension.
+    /// Both parts of a tensor of real/imaginary pairs, which are in its last dimension.
     pub fn parts(&self, pairs: Value) -> Complex {
         Complex::new(self.part(pairs, 0), self.part(pairs, 1)).with_pairs(pairs)
     }
 
-    /// Real/imaginary pairs: the two parts, broadcast together, side by side in a new last dimension. Imaginary parts of a
-    /// real tensor are zeros.
+    /// Real/imaginary pairs: the two parts are broadcast together and stacked in a new last dimension. The imaginary parts of a real
+    /// tensor are zeros.
     pub fn pairs(&self, c: Complex) -> Value {
         if let Some(pairs) = c.given_pairs() {
             return pairs;

@@ -1,4 +1,4 @@
-//! `Loop` and `Scan` for lowerings: values carried from step to step.
+//! `Loop` and `Scan` for lowerings, with values that are carried from step to step.
 
 use crate::Cx;
 use pt2onnx_ir::{Reduction, Type, Value, attrs};

@@ -5,8 +5,8 @@ use crate::{Complex, Cx, Lowered};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 
-/// `sum(|x|^p)^(1/p)` over `axes`; for `p` 0 the number of elements that are not 0, for inf and -inf the largest and the
-/// smallest `|x|`.
+/// The p-norm over `axes`, `sum(|x|^p)^(1/p)`. For `p` 0 it is the number of elements that are not 0, for infinity the largest
+/// `|x|`, for minus infinity the smallest.
 pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
     let dtype = cx.dtype(x);
     let sum = |v| reduce(cx, Reduction::Sum, v, axes, keepdim);
@@ -32,8 +32,8 @@ pub(crate) fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> 
     }
 }
 
-/// [`norm`] of numbers that may be complex. The 2-norm of complex ones is that of all parts, in float64, where squares of
-/// narrower floats neither overflow nor vanish.
+/// [`norm`] of real or complex numbers. The 2-norm of complex ones is computed from all parts in float64, where squares of narrower
+/// floats neither overflow nor vanish.
 pub(crate) fn complex_norm(cx: &Cx, x: Complex, p: f64, axes: &[usize], keepdim: bool) -> Value {
     if x.im.is_none() {
         return norm(cx, x.re, p, axes, keepdim);
@@ -58,7 +58,7 @@ pub(crate) fn pairwise_distance(
     keepdim: bool,
 ) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    // Integers are subtracted as such.
+    // As in PyTorch, integers are subtracted before they become floats.
     let off = cx.add(cx.to_float(cx.sub(a, b)), eps);
     let last = cx.rank(off).saturating_sub(1);
     Ok(norm(cx, off, p, &[last], keepdim))

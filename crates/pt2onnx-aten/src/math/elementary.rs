@@ -84,6 +84,7 @@ pub(crate) fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, dtype)
 }
 
+/// `a^b` in the type `dtype`; see [`pow`].
 pub(crate) fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Lowered {
     let base = cx.as_tensor(a, dtype);
     let TensorOrScalar::Scalar(exponent) = b else {
@@ -108,12 +109,12 @@ pub(crate) fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DTyp
         Ok(0) => Ok(cx.full(&cx.shape(base), 1, dtype)),
         Ok(n) => Ok(known_power(cx, base, n)),
         Err(_) => {
-            Err(LowerError::unsupported("integers to negative integer powers are not integers"))
+            Err(LowerError::unsupported("integers cannot be raised to negative integer powers"))
         }
     }
 }
 
-/// `base^n` by repeated squaring; `n` is 1 at least.
+/// `base^n` by repeated squaring. `n` is at least 1.
 fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
     match n {
         1 => base,

@@ -8,7 +8,7 @@ use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// `e^(z^2) erfc(z)` of `z >= 0`, with the relative error of `z`'s type (1.5e-8 in float32, 2e-15 in float64).
+/// `e^(z^2) erfc(z)` for `z >= 0`, with the relative error of `z`'s type (1.5e-8 in float32, 2e-15 in float64).
 pub(crate) fn erfcx_positive(cx: &Cx, z: Value) -> Value {
     let t = cx.reciprocal(cx.add(cx.mul(z, 0.5), 1));
     let u = cx.sub(cx.mul(t, 2), 1);
@@ -24,7 +24,7 @@ pub(crate) fn bell(cx: &Cx, z: Value) -> Value {
     cx.exp(cx.neg(cx.mul(z, z)))
 }
 
-/// `1 - erf(x)`, computed as `e^(-x^2) erfcx(|x|)`; of negative `x` that is subtracted from 2. The relative error is
+/// `1 - erf(x)`, computed as `e^(-x^2) erfcx(|x|)`; for negative `x` it is 2 minus that. The relative error is
 /// that of `erfcx`.
 pub(crate) fn erfc_of(cx: &Cx, x: Value) -> Value {
     let z = cx.abs(x);
@@ -52,6 +52,6 @@ pub(crate) fn quantile(cx: &Cx, center: Value, tail: Value) -> Value {
     let distance = cx.sub(cx.sub(x, cx.mul(cx.log(x), z)), correction);
     let distance = cx.select(cx.equal(tail, 0.0), f64::INFINITY, distance);
     let outer = cx.mul(distance, cx.sign(center));
-    // Cephes changes over at e^-2.
+    // As in Cephes, the middle formula is for tails above e^-2.
     cx.select(cx.greater(tail, (-2f64).exp()), middle, outer)
 }

@@ -11,7 +11,7 @@ use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
-/// Whether `x` is below 8, and `x`, or `x + 8` if so: an argument for which the series holds.
+/// Whether `x` is below 8; and `x`, or then `x + 8`: an argument for which the series holds.
 fn shifted(cx: &Cx, x: Value) -> (Value, Value) {
     let small = cx.less(x, 8.0);
     (small, cx.select(small, cx.add(x, 8), x))
@@ -24,7 +24,7 @@ fn pairs(cx: &Cx, x: Value) -> [Value; 4] {
     [first, cx.add(first, 6), cx.add(first, 10), cx.add(first, 12)]
 }
 
-/// `log(gamma(x))` of positive `x`, by Stirling's series.
+/// `log(gamma(x))` for positive `x`, by Stirling's series.
 fn lgamma_positive(cx: &Cx, x: Value) -> Value {
     let (small, y) = shifted(cx, x);
     let inverse = cx.reciprocal(y);
@@ -54,7 +54,7 @@ fn to_nearest(cx: &Cx, x: Value) -> Value {
     cx.sub(x, cx.round(x))
 }
 
-/// `log |gamma(x)|`. Of negative `x` it is `log(pi / |sin(pi x)|) - lgamma(1 - x)`.
+/// `log |gamma(x)|`. For negative `x` it is `log(pi / |sin(pi x)|) - lgamma(1 - x)`.
 pub(crate) fn lgamma(cx: &Cx, x: Value) -> Value {
     let negative = cx.less(x, 0.0);
     let positive = cx.select(negative, cx.sub(1, x), x);
@@ -65,7 +65,7 @@ pub(crate) fn lgamma(cx: &Cx, x: Value) -> Value {
     cx.select(cx.equal(x, f64::NEG_INFINITY), f64::INFINITY, value)
 }
 
-/// The derivative of `lgamma`. Of negative `x` it is `digamma(1 - x) - pi / tan(pi x)`. It is NaN at negative integers
+/// The derivative of `lgamma`. For negative `x` it is `digamma(1 - x) - pi / tan(pi x)`. It is NaN at negative integers
 /// and minus infinity at 0.
 pub(crate) fn digamma(cx: &Cx, x: Value) -> Value {
     let negative = cx.less(x, 0.0);
@@ -104,7 +104,7 @@ pub(crate) fn digamma(cx: &Cx, x: Value) -> Value {
 /// for the rest.
 fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(s), &cx.shape(q));
-    // Infinity would meet 0 in a product.
+    // Infinity times 0 would be NaN.
     let q = cx.expand(cx.minimum(q, cx.scalar(1e150, DType::F64)), &shape);
     let last = shape.len();
     let exponent = cx.neg(s);
@@ -114,7 +114,7 @@ fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     let sum = cx.reduce(Reduction::Sum, cx.pow(bases, exponents), &[last], false);
     let w = cx.add(q, 9);
     let square = cx.reciprocal(cx.mul(w, w));
-    // B(2j) / (2j)!, nested: each term holds two factors more of the rising power of s.
+    // B(2j) / (2j)!. Terms are nested: each has two more factors of the rising power of s.
     let bernoulli = [
         1.0 / 12.0,
         -1.0 / 720.0,
@@ -135,14 +135,14 @@ fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     cx.add(sum, tail)
 }
 
-/// Of negative `q` and whole `s`, with `f = q - floor(q)`: `zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))`, since the
-/// terms below 0 are those of the other two mirrored. Infinity at poles, NaN of `s` below 1 and where powers of negative
+/// The Hurwitz zeta function `zeta(s, q)`. For negative `q` and whole `s` it is, with `f = q - floor(q)`: `zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))`, because the
+/// terms below 0 mirror those of the other two. It is infinite at poles, and NaN for `s` below 1 and where powers of negative
 /// numbers are not real.
 pub(crate) fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     let floor = cx.floor(q);
     let fraction = cx.sub(q, floor);
     let negative = cx.less_or_equal(q, 0.0);
-    // One dimension more for the three.
+    // The three terms are computed together, in a new last dimension.
     let shape = cx.broadcast_shapes(&cx.shape(s), &cx.shape(q));
     let last = shape.len();
     let along = |v| cx.unsqueeze(cx.expand(v, &shape), &[last]);
@@ -231,7 +231,7 @@ pub(crate) fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Valu
     });
     let upper_value = cx.mul(factor, last[3]);
 
-    // At the ends: 0 of x = 0, 1 of x infinite; 1 of a = 0, 0 of a infinite; both at once, and negative ones, are undefined.
+    // P is 0 for x = 0 and for infinite a, and 1 for infinite x and for a = 0. If both apply, or a or x is negative, it is NaN.
     let (nought, full) = if upper { (1.0, 0.0) } else { (0.0, 1.0) };
     let value = match upper {
         true => cx.select(by_series, cx.sub(1, lower_value), upper_value),

@@ -1,4 +1,4 @@
-//! Indices: masks as coordinates, several indices as one.
+//! Indices: converts masks to coordinates, and several indices to one.
 
 use crate::math::shape::{as_index, flat, vector};
 use crate::{Cx, LowerError, Lowered};
@@ -31,7 +31,8 @@ pub(crate) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowere
     let mut shape = cx.shape(x);
     let masked = shape.get(axis..axis + covered);
     let merged = masked.map(|dims| Expr::product(dims.to_vec()));
-    let merged = merged.ok_or_else(|| LowerError::unsupported("a mask of more dimensions"))?;
+    let merged = merged
+        .ok_or_else(|| LowerError::unsupported("a mask with more dimensions than the tensor"))?;
     shape.splice(axis..axis + covered, [merged]);
     let options = attrs::Compress { axis: Some(axis as i64) };
     Ok(cx.compress(cx.reshape(x, &shape), mask, options))
@@ -49,7 +50,7 @@ pub(crate) fn by_axis(cx: &Cx, indices: &[Option<Value>]) -> Lowered<ByAxis> {
             None => axis += 1,
             Some(mask) if is_mask(cx, mask) => {
                 if cx.rank(mask) == 0 {
-                    return Err(LowerError::unsupported("a 0-d mask among other indices"));
+                    return Err(LowerError::unsupported("a 0-d mask together with other indices"));
                 }
                 let along = coordinates(cx, mask).into_iter();
                 by_axis.extend(along.enumerate().map(|(i, c)| (axis + i, c)));
@@ -90,7 +91,7 @@ impl Order {
         let axes: Vec<usize> = by_axis.iter().map(|(axis, _)| *axis).collect();
         if axes.iter().any(|&a| a >= rank) {
             return Err(LowerError::unsupported(format!(
-                "{} indices for a tensor of rank {rank}",
+                "{} indices are too many for a tensor of rank {rank}",
                 axes.len()
             )));
         }
@@ -119,7 +120,7 @@ pub(crate) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
     let wide: Vec<Value> = if shape.iter().all(|d| shapes().any(|s| s.contains(d))) {
         values.iter().map(|&v| cx.expand(v, &shape)).collect()
     } else {
-        // Sizes that are only known to be the same at run time, as of two masks.
+        // Sizes that are known to be equal at run time only, such as those of two masks.
         let sum = values.iter().copied().reduce(|sum, v| cx.add(sum, v));
         let sizes = cx.shape_op(sum.unwrap_or(values[0]), Default::default());
         let expand = |&v: &Value| {

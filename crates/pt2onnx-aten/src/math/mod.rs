@@ -1,8 +1,9 @@
-//! What families of ops share: formulas and algorithms over ONNX operators.
+//! Formulas and algorithms that several families of ops use.
 
 pub(crate) mod bessel;
 pub(crate) mod coefficients;
 pub(crate) mod complex;
+mod complex_args;
 pub(crate) mod control;
 pub(crate) mod distance;
 pub(crate) mod elementary;

@@ -1,5 +1,5 @@
-//! The type that a formula of several operators is computed in: float16 and bfloat16 in float32, as in PyTorch; float64
-//! where digits would cancel.
+//! The types in which formulas of several operators are computed: float16 and bfloat16 in float32, as in PyTorch, and float64 where
+//! digits would cancel.
 
 use crate::{Cx, Lowered, TensorOrScalar};
 use pt2onnx_ir::Value;

@@ -1,4 +1,4 @@
-//! Reductions over axes: sums and extremes, also of empty tensors and of NaN.
+//! Reductions over axes: sums and extremes, including those of empty tensors and of NaN.
 
 use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::{Reduction, Type, Value};
@@ -34,7 +34,7 @@ pub(crate) fn is_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
     axes.iter().any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
 }
 
-/// The largest or the smallest element.
+/// Which extreme: the largest or the smallest element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extreme {
     Max,
@@ -42,6 +42,7 @@ pub(crate) enum Extreme {
 }
 
 impl Extreme {
+    /// The reduction that gives it.
     pub(crate) fn reduction(self) -> Reduction {
         match self {
             Extreme::Max => Reduction::Max,
@@ -87,7 +88,7 @@ pub(crate) fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
     })
 }
 
-/// The smallest number of a type; of floats, minus infinity.
+/// The smallest number of a type, which is minus infinity for floats.
 pub(crate) fn lowest(dtype: DType) -> Scalar {
     match dtype {
         DType::U8 | DType::U16 | DType::U32 | DType::U64 => Scalar::Int(0),
@@ -100,7 +101,7 @@ pub(crate) fn lowest(dtype: DType) -> Scalar {
     }
 }
 
-/// The largest number of a type; of floats, infinity.
+/// The largest number of a type, which is infinity for floats.
 pub(crate) fn highest(dtype: DType) -> Scalar {
     match dtype {
         DType::U8 => Scalar::Int(u8::MAX.into()),
@@ -123,7 +124,9 @@ pub(crate) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
         1 => Reduction::Mean,
         2 => Reduction::Sum,
         _ => {
-            return Err(LowerError::unsupported("a reduction that is none of none, mean and sum"));
+            return Err(LowerError::unsupported(
+                "a reduction that is neither 0 (none), 1 (mean) nor 2 (sum)",
+            ));
         }
     };
     let axes = all_axes(cx, loss);

@@ -19,7 +19,7 @@ pub(crate) fn set_recorded(cx: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
 
-/// `x`, if 0-d as a vector of one element.
+/// `x`, or a vector of one element if `x` is 0-d.
 pub(crate) fn vector(cx: &Cx, x: Value) -> Value {
     match cx.rank(x) {
         0 => cx.unsqueeze(x, &[0]),
@@ -102,7 +102,7 @@ pub(crate) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     result
 }
 
-/// `x` as indices: int32 as it is, else int64.
+/// `x` as indices: int32 stays, all other types become int64.
 pub(crate) fn as_index(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::I32 => x,
@@ -130,7 +130,7 @@ pub(crate) fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
     if shape.iter().all(|d| from_a.contains(d) || from_b.contains(d)) {
         return (cx.expand(a, &shape), cx.expand(b, &shape));
     }
-    // Sizes that are only known to be the same at run time. `Expand` broadcasts in both directions.
+    // Sizes that are known to be equal at run time only. `Expand` broadcasts in both directions.
     let to = |x: Value, like: Value| {
         let wide = cx.expand_op(x, cx.shape_op(like, Default::default()));
         cx.set_type(wide, Type::tensor(cx.dtype(x), shape.clone()));
@@ -147,7 +147,9 @@ pub(crate) fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> 
     let rank = cx.rank(x);
     let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);
     if a == b {
-        return Err(LowerError::unsupported("a diagonal along one dimension"));
+        return Err(LowerError::unsupported(
+            "the two dimensions of a diagonal must not be the same",
+        ));
     }
     let sizes = cx.out_shape()?;
     let others: Vec<usize> = (0..rank).filter(|&axis| axis != a && axis != b).collect();

@@ -1,4 +1,4 @@
-//! Windows along a dimension: their parameters, and where they start and end.
+//! Windows along a dimension: their parameters, starts and ends.
 
 use crate::Cx;
 use pt2onnx_ir::Value;
@@ -8,7 +8,7 @@ use pt2onnx_tensor::Tensor;
 /// Tables of up to this many elements are constants if all sizes are known.
 const TABLE: i64 = 1 << 16;
 
-/// A `(rows, columns)` constant of int64: `element` of each row and column.
+/// A `(rows, columns)` constant of int64, where `element` gives the element of each row and column.
 pub(crate) fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
     let elements: Vec<i64> = (0..rows)
         .flat_map(|i| (0..columns).map(move |j| (i, j)))

@@ -1,4 +1,4 @@
-//! Translations that are registered at run time: functions of Rust and of ONNX.
+//! Registers translations at run time: lowerings and ONNX functions.
 
 use super::{
     Registry,
@@ -9,12 +9,12 @@ use pt2onnx_ir::{Model, ParseError};
 use std::sync::Arc;
 
 impl Registry {
-    /// Registers a translation of the op with that schema, for real tensors. It takes the place of others of the op.
+    /// Registers a lowering of an op for real tensors. It replaces other translations of the op.
     ///
-    /// The schema is as PyTorch prints it (`torch.ops.mylib.foo.default._schema`). Arguments that a program does not give are
-    /// at the schema's defaults. The function is what [`Function`] says: its parameters are the schema's, in order, without
-    /// those that mean nothing to ONNX (`device`, `pin_memory`, ...); trailing ones that it does not take must be at their
-    /// defaults. It emits operators of opset [`opset_version`](Self::opset_version).
+    /// Write the schema as PyTorch prints it (`torch.ops.mylib.foo.default._schema`). The lowering is a [`Function`]: it takes the
+    /// schema's parameters in order, without those that mean nothing to ONNX (`device`, `pin_memory`, ...). It can leave out the
+    /// last ones if they have defaults; a node with other values of these is then an error. It emits operators of opset
+    /// [`opset_version`](Self::opset_version).
     ///
     /// # Errors
     /// Returns an error if `schema` cannot be parsed, or if a parameter of the function does not fit it.
@@ -26,8 +26,8 @@ impl Registry {
         self.add(schema, false, function)
     }
 
-    /// As [`register`](Self::register), for nodes that take or give complex tensors: parameters of type
-    /// [`Complex`](crate::Complex) come as two tensors.
+    /// Registers a lowering as [`register`](Self::register) does, for nodes that take or give complex tensors. Parameters of type
+    /// [`Complex`](crate::Complex) have both parts of a tensor.
     ///
     /// # Errors
     /// Returns an error if `schema` cannot be parsed, or if a parameter of the function does not fit it.
@@ -57,10 +57,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers functions in ONNX's textual syntax as translations of the ops that they are called after: domain `mylib`, name
-    /// `foo` and overload `Tensor` are those of `mylib::foo.Tensor`, for which the name may also be `"mylib::foo.Tensor"`.
-    /// The op's nodes become calls. Inputs of the function are called as the tensors among the op's parameters (`xs_0`, `xs_1` for
-    /// a list `xs`), its attributes as the others.
+    /// Registers ONNX functions, written in ONNX's textual syntax, as translations of ops. The op's nodes become calls.
+    ///
+    /// A function of domain `mylib`, name `foo` and overload `Tensor` translates the op `mylib::foo.Tensor`; it can also have the name
+    /// `"mylib::foo.Tensor"`. Its inputs have the names of the op's tensor parameters (`xs_0`, `xs_1` for a list `xs`), its
+    /// attributes those of the other parameters.
     ///
     /// # Errors
     /// Returns an error if the text cannot be parsed, or if its opset does not allow a function.
@@ -78,7 +79,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Copies the functions that a model's nodes call, of those that were registered, into the model.
+    /// Copies into a model the registered functions that its nodes call.
     pub fn copy_functions(&self, model: &mut Model) {
         for node in model.graph_nodes() {
             let find =

@@ -1,4 +1,4 @@
-//! The registry: from an op's name to its translation.
+//! The registry: finds the translation of an op by the op's name. A translation is a lowering or an ONNX function.
 
 mod custom;
 mod nearest;

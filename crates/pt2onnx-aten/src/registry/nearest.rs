@@ -1,9 +1,9 @@
-//! The op whose name is most like another one, for messages.
+//! The op with the most similar name, for messages.
 
 use super::Registry;
 
 impl Registry {
-    /// The registered op whose name is most like `name`: another overload first, then few letters apart.
+    /// The op of the tables whose name is most similar to `name`: another overload, or else one that differs in few letters.
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         let base = |n: &str| n.split('.').next().unwrap_or(n).to_owned();
         let wanted = base(name);
@@ -26,7 +26,7 @@ fn name_of(qualified: &str) -> &str {
     qualified.rsplit("::").next().unwrap_or(qualified)
 }
 
-/// Levenshtein's distance.
+/// The Levenshtein distance.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

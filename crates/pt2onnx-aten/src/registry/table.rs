@@ -1,4 +1,4 @@
-//! The registry: from an op's name to its translation.
+//! The registry's tables, and how it finds the translation of an op.
 
 use super::translation::{Custom, Translation};
 use crate::{AtenOp, Schema, ops};
@@ -7,20 +7,21 @@ use pt2onnx_ir::{Model, schema};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// All ops that can be translated. If an op has several translations, the last one given is used.
+/// All ops that can be translated, with their translations. If an op has several, the one that was registered last is used.
 ///
 /// One registry serves many conversions at the same time: `&Registry` may be shared between threads.
 #[derive(Default)]
 pub struct Registry {
     pub(super) ops: Ops,
-    /// By name of the op, in the order they were registered.
+    /// Translations by the op's name, in the order in which they were registered.
     pub(super) custom: FxHashMap<String, Vec<Custom>>,
-    /// A model for each text of functions.
+    /// A model for each text given to `add_functions`.
     pub(super) functions: Vec<Model>,
-    /// What was parsed so far of the tables.
+    /// The schemas of the tables that were parsed so far.
     schemas: DashMap<&'static str, Arc<Schema>>,
 }
 
+/// The rows of all tables, by the op's name.
 pub(super) struct Ops(pub(super) FxHashMap<&'static str, &'static AtenOp>);
 
 impl Default for Ops {
@@ -37,7 +38,7 @@ impl Ops {
 }
 
 impl Registry {
-    /// The built-in ops and `more`, which replace built-in ones of the same name.
+    /// A registry of the built-in ops and of `more`, which replace built-in ones of the same name.
     pub fn with(more: &'static [AtenOp]) -> Self {
         Self { ops: Ops::with(more), ..Self::default() }
     }
@@ -47,7 +48,7 @@ impl Registry {
         self.custom.contains_key(op) || self.get(op).is_some()
     }
 
-    /// The translations of an op, in the order they were registered: the last one is used.
+    /// The translations of an op, in the order in which they were registered. The last one is used.
     pub fn functions(&self, op: &str) -> Vec<Translation<'_>> {
         let table = self.get(op).map(Translation::Table);
         let custom = self.custom.get(op).into_iter().flatten();
@@ -64,7 +65,7 @@ impl Registry {
         table.into_iter().chain(custom).collect()
     }
 
-    /// The opset whose operators translations emit; what is written may be of an older one.
+    /// The opset whose operators lowerings emit. A written model can have an older one.
     pub fn opset_version(&self) -> u32 {
         schema::CANONICAL_OPSET
     }
@@ -74,14 +75,14 @@ impl Registry {
         self.ops.0.get(name).copied()
     }
 
-    /// All ops of the tables, by name.
+    /// All ops of the tables, sorted by name.
     pub fn ops(&self) -> Vec<&'static AtenOp> {
         let mut all: Vec<_> = self.ops.0.values().copied().collect();
         all.sort_by_key(|op| op.name());
         all
     }
 
-    /// The custom translation that an op's nodes use.
+    /// The translation registered last for an op; `complex` tells whether the node has complex tensors.
     pub(crate) fn custom(&self, op: &str, complex: impl Fn() -> bool) -> Option<&Custom> {
         let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());
         custom.find(|c| match c {
@@ -90,6 +91,7 @@ impl Registry {
         })
     }
 
+    /// Function `i` of the text `library`, and the model that has it.
     pub(crate) fn function(
         &self,
         library: usize,
@@ -99,7 +101,7 @@ impl Registry {
         Some((library, library.functions.get(i)?))
     }
 
-    /// The parsed schema of an entry of a table. Threads share it.
+    /// The parsed schema of a table's row. It is parsed once, for all threads.
     pub(crate) fn schema(&self, op: &'static AtenOp) -> Option<Arc<Schema>> {
         let known = self.schemas.get(op.schema).map(|known| known.clone());
         known.or_else(|| {
@@ -136,7 +138,7 @@ mod tests {
         }
     }
 
-    /// A row names a constant of PyTorch's list; a text is only for ops that the list does not have.
+    /// Rows of ops in PyTorch's list have the list's schema.
     #[test]
     fn schemas_are_those_of_the_list() {
         let list = include_str!("../generated/schemas.txt");

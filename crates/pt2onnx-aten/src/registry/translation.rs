@@ -1,32 +1,32 @@
-//! What translates an op.
+//! Translations of ops, and why one cannot be registered.
 
 use crate::{Args, AtenOp, Cx, Lowered, Outputs, Schema};
 use std::sync::Arc;
 
-/// A translation of an op.
+/// A translation of an op: a lowering or an ONNX function.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Translation<'a> {
-    /// An entry of a table.
+    /// The lowering of a table's row.
     Table(&'static AtenOp),
-    /// A function of Rust that was registered.
+    /// A lowering that was registered.
     Registered {
         /// The op's schema.
         schema: &'a Schema,
         /// Whether it is for complex tensors.
         is_complex: bool,
     },
-    /// A function of ONNX: the op's nodes call it.
+    /// An ONNX function. The op's nodes become calls of it.
     Function(&'a pt2onnx_ir::Function),
 }
 
 pub(super) type Closure = Box<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>;
 
-/// A translation that came at run time.
+/// A translation that was registered at run time.
 pub(crate) enum Custom {
-    /// A function of Rust.
+    /// A lowering.
     Closure { schema: Arc<Schema>, lower: Closure, complex: bool },
-    /// A function of ONNX: the number of the model that it is in, and its number there.
+    /// An ONNX function: the number of its model in the registry, and its number in that model.
     Function(usize, usize),
 }
 
@@ -34,10 +34,12 @@ pub(crate) enum Custom {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// The text is no schema of an op.
-    #[error("`{0}` is no schema of an op, as `mylib::foo(Tensor x, int n=2) -> Tensor` is one")]
+    /// The text is not the schema of an op.
+    #[error(
+        "`{0}` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`"
+    )]
     Schema(String),
-    /// A parameter of the function does not fit the schema.
+    /// A parameter of the lowering does not fit the schema.
     #[error("{0}")]
     Parameters(String),
 }

@@ -56,14 +56,14 @@ impl Failure {
                 Some(op) => format!("use {op}, or other operations that `pt2onnx ops` lists"),
                 None => "use operations that `pt2onnx ops` lists".to_owned(),
             }),
-            Reason::Lower(LowerError::Unsupported(_) | LowerError::Argument(_)) => {
+            Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)) => {
+                Some("this is a bug of pt2onnx: please report it with the archive".to_owned())
+            }
+            Reason::Lower(_) => {
                 let op = site?.target.schema_name();
                 Some(format!(
                     "write this part of the model in other operations; see `pt2onnx explain {op}`"
                 ))
-            }
-            Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)) => {
-                Some("this is a bug of pt2onnx: please report it with the archive".to_owned())
             }
             Reason::Pass(_) | Reason::Signature(_) => None,
         }

@@ -208,14 +208,18 @@ impl Options {
     /// # Errors
     /// A pass to leave out does not exist.
     pub fn passes(&self) -> Result<pt2onnx_opt::Options, OptionError> {
-        let passes = self.skip_pass.iter().try_fold(Passes::standard(), |p, name| p.without(name));
+        let standard = Passes::standard();
+        for name in &self.skip_pass {
+            standard.get(name).map_err(OptionError::Pass)?;
+        }
+        let skipped = |name: &str| self.skip_pass.iter().any(|skip| skip == name);
         Ok(pt2onnx_opt::Options {
             level: self.optimize,
             opset: self.opset,
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
             merge_weights: self.merge_weights,
-            passes: passes.map_err(OptionError::Pass)?,
+            passes: standard.into_iter().filter(|pass| !skipped(pass.name)).collect(),
             ..pt2onnx_opt::Options::default()
         })
     }

@@ -131,7 +131,7 @@ pub(crate) fn ops(
     }
     let used = ops_used(&program.graph, registry);
     let mut ops: BTreeMap<String, ReportedOp> = BTreeMap::new();
-    for used in used.into_iter().filter(|u| !u.aside) {
+    for used in used.into_iter().filter(|u| !u.opaque) {
         let becomes = emitted.get(&used.target).into_iter().flatten();
         let op = ReportedOp {
             failed: failed.remove(&used.op).unwrap_or_default(),

@@ -32,7 +32,7 @@ fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
         if let Some(going) = state.get(1) {
             let still = cx.and(going.re, fine);
             after.push(still.into());
-            // The element that failed is stored, too.
+            // As in LAPACK, the pivot that is not positive is stored, too.
             let failed = cx.and(going.re, cx.equal(rows, k));
             let untouched = left.select(cx, failed, column(cx, a, k)).keep(cx, below);
             l = l.select(cx, still, untouched);

@@ -11,7 +11,7 @@ pub(crate) struct Step {
     pub state: Vec<Complex>,
     /// Values of this step, which are collected over all steps.
     pub collected: Vec<Complex>,
-    /// Whether to go on; if absent, always.
+    /// Whether to go on. `None` means yes.
     pub go_on: Option<Value>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn iterate(
         let go_on = step.go_on.unwrap_or_else(|| cx.scalar(true, DType::Bool));
         let mut outputs = vec![go_on];
         outputs.extend(step.state.iter().flat_map(|n| n.parts()));
-        // A region gives values of its own.
+        // The outputs of a region must be values that it computes.
         for (output, ty) in outputs.iter_mut().zip(&inputs[1..]) {
             let own = cx.model().producer(*output).is_some() && !values.contains(output);
             if !own {
@@ -98,7 +98,7 @@ pub(crate) fn iterate(
     (regroup(start, last), collected)
 }
 
-/// Complex numbers from their parts in a row, real or complex as those of `like`.
+/// Numbers from a list of their parts. Each is real or complex as the one of `like`.
 fn regroup(like: &[Complex], parts: &[Value]) -> Vec<Complex> {
     let mut parts = parts.iter().copied();
     like.iter()

@@ -53,7 +53,7 @@ pub(crate) fn solve(
     if has_no_elements(&cx.shape(b.re)) {
         return b;
     }
-    // Whether the row is the other one of a block that was handled, one flag for each matrix.
+    // For each matrix, whether the row belongs to a block that was solved already.
     let one = Expr::int(1);
     let none = cx.full(&shape_with(&batch_of(cx, factors), &[&one, &one]), false, DType::Bool);
     let (state, _) = iterate(cx, &n, &[b, none.into()], |k, state| {
@@ -98,7 +98,7 @@ pub(crate) fn solve(
         let two = less(place.next, place.next, less(place.k, place.next, x));
         let solved = one.select(cx, place.single, two);
         let solved = reorder(cx, solved, place.order);
-        // Of two rows, the second comes first, and waits for the first.
+        // Steps go backward: the second row of a block comes first, and is solved together with the first one.
         let waits = cx.not(cx.or(place.single, state[1].re));
         let after = x.select(cx, waits, solved);
         Step::state(vec![after, waits.into()])

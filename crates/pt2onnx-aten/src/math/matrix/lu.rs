@@ -48,7 +48,7 @@ pub(crate) fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
         let (left, row) = (column(cx, a, k), row(cx, a, k));
         let pivot = column(cx, row, k);
         let below = cx.greater(rows, k);
-        // Where all is zero, there is nothing to eliminate.
+        // If the column is zero, there is nothing to eliminate.
         let zero = cx.equal(cabs1(cx, pivot), 0.0);
         let divisor = Complex::from(one).select(cx, zero, pivot);
         let factor = left.div(cx, divisor).keep(cx, below);

@@ -31,9 +31,9 @@ pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
         let rank = cx.rank(alpha.re);
         let rest = cx.reduce(Reduction::Sum, below.abs2(cx), &[rank - 2], true);
         let norm = cx.sqrt(cx.add(alpha.abs2(cx), rest));
-        // Away from alpha, so that nothing cancels.
+        // The sign is opposite to that of alpha, so that no digits cancel.
         let beta = cx.select(cx.less(alpha.re, 0.0), norm, cx.neg(norm));
-        // Nothing to do: no reflection.
+        // If the column already has this form, there is no reflection.
         let done = match alpha.im {
             None => cx.equal(rest, 0.0),
             Some(im) => cx.equal(cx.add(rest, cx.abs(im)), 0.0),
@@ -97,7 +97,7 @@ pub(crate) fn unpack(cx: &Cx, a: Complex, taus: Complex) -> Complex {
     triangle(cx, first, false, -1).add(cx, ones.into())
 }
 
-/// `r / |r|` of the elements of R's diagonal, as a vector; 1 of 0.
+/// `r / |r|` of the elements of R's diagonal, as a vector. It is 1 where `r` is 0.
 pub(crate) fn signs(cx: &Cx, r: Complex) -> Complex {
     let diagonal = diagonal(cx, r);
     let size = diagonal.abs(cx);

@@ -56,7 +56,7 @@ pub(crate) fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
         let along = h.conj(cx).mul(cx, root).re;
         let root = root.map(|x| cx.neg(x)).select(cx, cx.less(along, 0.0), root);
         let shift = d.sub(cx, quotient(cx, bc, h.add(cx, root)));
-        // Now and then another one, as cycles have been seen.
+        // Every tenth step uses another shift, because the usual ones can lead to cycles.
         let round = cx.mod_(step, cx.scalar(10, DType::I64), attrs::Mod::default());
         let odd = {
             let rest = cx.reduce(Reduction::Max, cx.select(at.0, rests, 0.0), &[rank - 2], true);
@@ -88,7 +88,7 @@ pub(crate) fn back_substitution(cx: &Cx, t: Complex, values: Complex) -> Complex
     let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));
     let lambdas = as_column(cx, values).transpose(cx);
     let most = cx.reduce(Reduction::Max, cabs1(cx, t), &[rank - 2, rank - 1], true);
-    // Equal eigenvalues: as far apart as rounding puts them, and never 0.
+    // Equal eigenvalues count as different by the rounding error, so that nothing is divided by 0.
     let least = cx.add(cx.mul(most, epsilon(dtype)), f64::from(f32::MIN_POSITIVE));
     let one = identity(cx, &n, dtype);
     let start = Complex::from(cx.expand(one, &cx.shape(t.re))).complex(cx);

@@ -38,7 +38,7 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
             None => v.into(),
         });
     }
-    // The largest cosine between two columns since the sweep began: a whole one must stay below the bound.
+    // The largest cosine between two columns in this sweep. The loop ends after a sweep in which it stayed below the bound.
     start.push(cx.scalar(0, dtype).into());
     let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
@@ -49,7 +49,7 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
         let partners = state[0].map(|x| cx.gather(x, pairs.partners, rank - 1));
         let product = state[0].conj(cx).mul(cx, partners).map(total);
         let (cos, sin) = rotation(cx, own, other, product, pairs.order);
-        // Columns of nothing but rounding count as zeros.
+        // Columns that are only rounding errors count as zeros.
         let floor = cx.mul(most(own), epsilon(dtype) * epsilon(dtype));
         let scale = cx.sqrt(cx.mul(own, other));
         let open = cx.mul(product.abs(cx), cx.abs(pairs.order));
@@ -128,7 +128,7 @@ pub(crate) fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Com
     let q = orthogonal(cx, reflected.vectors, reflected.taus, columns);
     let mut signs = signs(cx, reflected.matrix);
     if full {
-        // The columns behind the singular values are as they come.
+        // The columns beyond the singular values keep their signs.
         let rest = cx.sizes(&[Expr::int(0), columns - &k]);
         let one = cx.scalar(1, cx.dtype(a.re));
         let last = cx.ints(&[cx.rank(signs.re) as i64 - 1]);

@@ -3,8 +3,8 @@
 use crate::math::control::fold;
 use crate::math::elementary::spaced;
 use crate::{
-    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
-    complex::Mode, op::op,
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode,
+    op::op,
 };
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

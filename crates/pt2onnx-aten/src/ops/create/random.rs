@@ -1,7 +1,7 @@
 //! Random numbers. They have PyTorch's distributions, not PyTorch's values: no seed makes ONNX's generators give those.
 
 use crate::math::sort::top_k;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, complex::Mode, op::op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode, op::op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

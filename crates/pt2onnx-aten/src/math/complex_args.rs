@@ -1,12 +1,16 @@
 //! Parameters that are real or complex tensors.
 
-use super::{FromArg, operand::number};
-use crate::{Cx, ParamType, TensorOrScalar, complex::Mode, math::complex::Complex};
+use super::complex::Complex;
+use crate::{
+    Cx, FromArg, ParamType, TensorOrScalar,
+    args::{number, wanted},
+    cx::Mode,
+};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// Where complex tensors take part, a number becomes constants of float64, which the op casts to the type of its result.
+/// Beside complex tensors, a number becomes constants of float64. The op casts them to the type of its result.
 impl FromArg for Complex {
     const TAKES_COMPLEX: bool = true;
 
@@ -42,7 +46,7 @@ impl FromArg for Vec<Complex> {
 
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         let Argument::Tensors(names) = arg else {
-            return Err("a list of tensors is wanted".to_owned());
+            return Err(wanted("a list of tensors", arg));
         };
         names.iter().map(|n| Complex::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
     }

@@ -1,0 +1,49 @@
+//! Simplification under constraints.
+
+use crate::apply::MAX_COMPARED;
+use crate::constraints::Constraints;
+use crate::expr::{Expr, View};
+use crate::func::Func;
+use crate::range::Range;
+
+impl Constraints {
+    /// A simpler expression that is equal under the known facts. Known equalities are substituted, and subexpressions that
+    /// can have only one value become constants.
+    pub fn simplify(&self, expr: &Expr) -> Expr {
+        self.settle(&self.resolve(expr))
+    }
+
+    fn settle(&self, expr: &Expr) -> Expr {
+        let expr = expr.map_children(&mut |child| self.settle(child));
+        if let View::Call(func, args) = expr.view() {
+            if func.is_boolean()
+                && let Some(known) = self.decide(&expr)
+            {
+                return Expr::bool(known);
+            }
+            if matches!(func, Func::Max | Func::Min) && args.len() <= MAX_COMPARED {
+                let mut kept: Vec<Expr> = args.to_vec();
+                let mut index = 0;
+                while index < kept.len() {
+                    let beaten = kept.iter().enumerate().any(|(other, candidate)| {
+                        other != index
+                            && if func == Func::Max {
+                                self.prove_ge(candidate, &kept[index])
+                            } else {
+                                self.prove_ge(&kept[index], candidate)
+                            }
+                    });
+                    if beaten {
+                        kept.remove(index);
+                    } else {
+                        index += 1;
+                    }
+                }
+                return Expr::call(func, kept);
+            }
+        }
+        let value =
+            if expr.is_integer() { Range::from(self.interval(&expr)).as_int() } else { None };
+        value.map_or(expr, Expr::int)
+    }
+}
