@@ -31,6 +31,8 @@
 //!
 //! If another pass has put a value into the slot that can be an output (made by a node of the region, and in no other slot),
 //! that value takes over name, type and metadata, and the planned copy is dropped.
+//!
+//! If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the end of the region.
 
 use crate::{
     attribute::Attributes,
