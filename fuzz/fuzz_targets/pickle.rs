@@ -11,8 +11,7 @@ fuzz_target!(|pickle: &[u8]| {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (name, bytes) in [("data.pkl", pickle), ("data/0", &[0; 64]), ("data/1", &[])] {
-        zip.start_file(format!("archive/{name}"), stored)
-            .expect("a record");
+        zip.start_file(format!("archive/{name}"), stored).expect("a record");
         zip.write_all(bytes).expect("written");
     }
     let bytes = zip.finish().expect("a zip").into_inner();
