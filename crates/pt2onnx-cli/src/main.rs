@@ -48,11 +48,15 @@ fn main() -> ExitCode {
         },
         // Also `--help` and `--version`, which are no errors.
         Err(e) => {
-            let printed = e.print();
-            return match e.exit_code() {
-                0 if printed.is_ok() => ExitCode::SUCCESS,
-                _ => ExitCode::from(Code::Usage as u8),
-            };
+            let printed = output::printed(e.print());
+            match (e.exit_code(), printed) {
+                (0, Ok(())) => return ExitCode::SUCCESS,
+                (0, Err(error)) => {
+                    error.print();
+                    error.code
+                }
+                _ => Code::Usage,
+            }
         }
     };
     ExitCode::from(code as u8)

@@ -39,6 +39,7 @@ pub use batch::Batch;
 pub use error::Error;
 pub use inputs::Inputs;
 pub use options::{SaveOptions, Weights};
+pub use proto::is_initializer;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
 pub use save::{Saved, check, goes_external, save, save_observed, write_file};
 pub use stream::to_bytes;

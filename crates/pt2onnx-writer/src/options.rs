@@ -1,5 +1,8 @@
 //! How a model is saved.
 
+use pt2onnx_ir::Value;
+use std::collections::BTreeSet;
+
 /// Where weights are written to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,6 +48,9 @@ pub struct SaveOptions {
     /// Whether weights (see [`Weights::None`]) are inputs of the graph as well, after its own, so that callers may give other values; as
     /// `keep_initializers_as_inputs` of torch.onnx.
     pub keep_initializers_as_inputs: bool,
+    /// The constants that `Weights::None` leaves out, and `keep_initializers_as_inputs` makes inputs, if not those for which
+    /// [`is_initializer`](crate::is_initializer) holds.
+    pub initializers: Option<BTreeSet<Value>>,
 }
 
 impl Default for SaveOptions {
@@ -57,6 +63,7 @@ impl Default for SaveOptions {
             alignment: 4096,
             link_outside: false,
             keep_initializers_as_inputs: false,
+            initializers: None,
         }
     }
 }

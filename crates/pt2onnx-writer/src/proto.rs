@@ -51,8 +51,7 @@ pub(crate) fn parts<'a>(model: &'a Model, options: &SaveOptions) -> Result<Parts
     let mut cx = Cx {
         model,
         ir_version: model.ir_version(),
-        left_out: options.weights == Weights::None,
-        as_inputs: options.keep_initializers_as_inputs,
+        options: options.clone(),
         absent: Vec::new(),
         around: Vec::new(),
     };
@@ -63,7 +62,7 @@ pub(crate) fn parts<'a>(model: &'a Model, options: &SaveOptions) -> Result<Parts
     let functions = model.functions.iter().map(|f| cx.function(f)).collect::<Result<_, _>>()?;
     let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
     let defaults = model.inputs().iter().filter_map(default);
-    let defaults = defaults.filter(|_| !cx.left_out);
+    let defaults = defaults.filter(|_| options.weights != Weights::None);
     let kept = used.into_iter().filter(|(value, tensor)| !cx.is_left_out(*value, tensor));
     let kept: Vec<_> = kept.chain(defaults).collect();
     let initialisers = kept
@@ -104,10 +103,7 @@ fn finished(region: &Region) -> Result<Vec<Value>, Error> {
 struct Cx<'a> {
     model: &'a Model,
     ir_version: u32,
-    /// Whether weights are written without values.
-    left_out: bool,
-    /// Whether weights are inputs.
-    as_inputs: bool,
+    options: SaveOptions,
     /// Tensors without values, by name.
     absent: Vec<String>,
     /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
@@ -117,7 +113,14 @@ struct Cx<'a> {
 impl<'a> Cx<'a> {
     /// Whether an initialiser is written without its values.
     fn is_left_out(&self, value: Value, tensor: &Tensor) -> bool {
-        is_absent(tensor) || self.left_out && is_weight(&self.model[value], tensor)
+        is_absent(tensor) || self.options.weights == Weights::None && self.is_weight(value, tensor)
+    }
+
+    fn is_weight(&self, value: Value, tensor: &Tensor) -> bool {
+        match &self.options.initializers {
+            Some(all) => is_absent(tensor) || all.contains(&value),
+            None => is_initializer(&self.model[value], tensor),
+        }
     }
 
     fn name(&self, value: Value) -> Result<String, Error> {
@@ -200,7 +203,8 @@ impl<'a> Cx<'a> {
             if left_out {
                 declared.push(self.name(value)?);
             }
-            let is_input = self.as_inputs && is_weight(data, tensor);
+            let is_input =
+                self.options.keep_initializers_as_inputs && self.is_weight(value, tensor);
             // onnx_ir, and so PyTorch, reads and writes metadata of initialisers here.
             let told = !data.metadata.is_empty() || data.doc_string.is_some() || left_out;
             if told && !is_input {
@@ -475,8 +479,8 @@ fn typed(value_info: ValueInfoProto, to: &mut Pieces) {
 /// initialisers.
 const SMALL: usize = 16;
 
-/// Whether a constant is an initialiser for torch.onnx: a tensor of the program, or a large one.
-fn is_weight(data: &ValueData, tensor: &Tensor) -> bool {
+/// Whether a constant is an initialiser as torch.onnx makes them: a tensor of the program, or any with more than 16 elements.
+pub fn is_initializer(data: &ValueData, tensor: &Tensor) -> bool {
     let signed = data.metadata.iter().any(|(key, _)| key == INPUT_KIND);
     signed || is_absent(tensor) || tensor.numel() > SMALL
 }

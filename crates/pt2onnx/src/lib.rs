@@ -76,7 +76,9 @@ pub use report::{
 pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
-pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
+pub use weights::{
+    Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
+};
 
 /// The examples of the READMEs and of the pages on custom ops and options.
 #[cfg(doctest)]
