@@ -1,10 +1,22 @@
 //! Writing to standard output.
 
 use crate::error::{Code, CommandError};
+use pt2onnx::printable::{json, lines};
+use serde_json::Value;
 use std::io::{self, Write};
 
-/// Prints a text.
-pub fn print(text: String) -> Result<(), CommandError> {
+/// Prints a text of several lines, without other control characters.
+pub fn print(text: &str) -> Result<(), CommandError> {
+    write(&lines(text))
+}
+
+/// Prints JSON, in several lines or in one.
+pub fn print_json(value: &Value, pretty: bool) -> Result<(), CommandError> {
+    let text = if pretty { format!("{value:#}\n") } else { format!("{value}\n") };
+    write(&json(&text))
+}
+
+fn write(text: &str) -> Result<(), CommandError> {
     printed(io::stdout().lock().write_all(text.as_bytes()))
 }
 

@@ -229,7 +229,10 @@ impl<'a> Batch<'a> {
             return Err(Error::Overwrites {
                 path,
                 output: what,
-                other: format!("the {other} to be written"),
+                other: format!(
+                    "{} {other} to be written",
+                    if *other == what { "another" } else { "the" }
+                ),
                 other_path: other_path.clone(),
             });
         }

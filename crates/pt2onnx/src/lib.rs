@@ -36,6 +36,7 @@ mod metadata;
 mod naming;
 mod options;
 mod pipeline;
+pub mod printable;
 mod program;
 mod random;
 mod report;
