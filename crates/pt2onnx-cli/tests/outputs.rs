@@ -69,6 +69,8 @@ fn writing_that_fails_at_any_byte() {
             &["out.onnx", "out.onnx.data", "r.md", "r.json"],
             211,
         ),
+        // The report is larger than the model.
+        ("a.pt2 -o out.onnx --metadata none --report r.json", &["out.onnx", "r.json"], 211),
         ("apply-weights hollow.onnx --weights a.pt2 -o out.onnx", &["out.onnx"], 307),
     ] {
         assert_eq!(run(&folder, "a.pt2 -o hollow.onnx --weights none").code, 0);
@@ -87,7 +89,7 @@ fn writing_that_fails_at_any_byte() {
             let mut before = files(folder.path());
             before.retain(|name, _| !name.starts_with("r."));
             // Reports have times, so that their sizes differ a little.
-            for bytes in (0..most.min(3000) - 20).step_by(step).chain([most - 20]) {
+            for bytes in (0..most.min(3000) - 20).step_by(step).chain([most - 200, most - 20]) {
                 assert_eq!(limited(&folder, bytes, args), Some(5), "{bytes} bytes: {args}");
                 let mut after = files(folder.path());
                 // There is a report of a failure, too, where it has space.
