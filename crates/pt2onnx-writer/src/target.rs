@@ -371,6 +371,8 @@ impl Drop for Replaced {
             return;
         }
         let undone = match self.kept.take() {
+            // Nothing has taken its place: renaming one name of a file to another would leave both.
+            Some(kept) if Identity::of(&kept) == Identity::of(&self.path) => Ok(()),
             Some(kept) => kept.persist(&self.path).map_err(|e| e.error),
             None => match fs::remove_file(&self.path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -407,6 +409,15 @@ mod tests {
         assert_eq!(content().as_deref(), Some("second"));
         drop(replaced);
         assert_eq!(content().as_deref(), Some("first"));
+        // A new file that cannot be renamed.
+        let target = Target::new(&path, path.clone()).unwrap();
+        let gone = folder.path().join("gone");
+        fs::write(&gone, "").unwrap();
+        let named = TempPath::from_path(&gone);
+        fs::remove_file(&gone).unwrap();
+        assert!(target.replace(named).is_err());
+        assert_eq!(content().as_deref(), Some("first"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         replace("second").commit();
         assert_eq!(content().as_deref(), Some("second"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

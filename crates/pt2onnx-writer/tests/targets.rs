@@ -39,10 +39,11 @@ fn files(folder: &TempDir) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn overwrites(result: Result<impl Sized, Error>, output: &str, other: &str) {
-    match result.map(drop) {
-        Err(Error::Overwrites { output: a, other: b, .. }) => assert_eq!((a, &*b), (output, other)),
-        other => assert!(false, "{other:?}"),
-    }
+    let said = match result.map(drop) {
+        Err(Error::Overwrites { output, other, .. }) => format!("{output}: {other}"),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(said, format!("{output}: {other}"));
 }
 
 #[test]
