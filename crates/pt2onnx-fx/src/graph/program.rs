@@ -71,6 +71,20 @@ pub struct Mutation {
     pub source: Option<String>,
 }
 
+/// ``the buffer `steps` at model.py:12: self.steps.add_(1)``.
+impl std::fmt::Display for Mutation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            MutationKind::Parameter => "parameter",
+            MutationKind::Buffer => "buffer",
+            MutationKind::Constant => "constant",
+            MutationKind::UserInput => "input",
+        };
+        write!(f, "the {kind} `{}`", self.target)?;
+        self.source.as_ref().map_or(Ok(()), |source| write!(f, " at {source}"))
+    }
+}
+
 /// The kind of tensor that a program writes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
@@ -179,6 +193,17 @@ impl InputSpec {
             | InputSpec::TensorConstant { name, .. }
             | InputSpec::Constant { name, .. }
             | InputSpec::Token(name) => Some(name),
+        }
+    }
+
+    /// Qualified name of the parameter, buffer, constant or object that the input stands for.
+    pub fn target(&self) -> Option<&Name> {
+        match self {
+            InputSpec::Parameter { target, .. }
+            | InputSpec::Buffer { target, .. }
+            | InputSpec::TensorConstant { target, .. }
+            | InputSpec::CustomObj { target, .. } => Some(target),
+            InputSpec::UserInput(_) | InputSpec::Constant { .. } | InputSpec::Token(_) => None,
         }
     }
 }
