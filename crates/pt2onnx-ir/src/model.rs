@@ -59,7 +59,7 @@ pub struct Model {
     pub functions: Vec<Function>,
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) links: Vec<Links>,
-    /// The hashed operator of each node; `None` for erased nodes and for planned copies.
+    /// The hashed operator of each node; `None` for erased nodes.
     pub(crate) tags: Vec<Option<OpTag>>,
     pub(crate) values: Vec<ValueData>,
     pub(crate) regions: Vec<Region>,
@@ -204,6 +204,14 @@ impl Model {
         self.link(region, prev, Some(id));
         self.link(region, Some(id), next);
         id
+    }
+
+    /// Adds a node that is erased already, to be the producer of a value whose node is not made yet.
+    pub(crate) fn add_erased_node(&mut self) -> NodeId {
+        self.nodes.push(None);
+        self.links.push(Links::default());
+        self.tags.push(None);
+        NodeId::new(self.nodes.len() - 1)
     }
 
     /// Changes the operator of a node.
