@@ -245,14 +245,15 @@ impl Model {
         }
     }
 
-    /// Replaces one input of a node.
-    pub fn replace_input(&mut self, node: NodeId, index: usize, value: Option<Value>) {
+    /// Replaces one input of a node. Returns false, and changes nothing, if the node has fewer inputs.
+    pub fn replace_input(&mut self, node: NodeId, index: usize, value: Option<Value>) -> bool {
         let Some(slot) = self[node].inputs.get_mut(index) else {
-            return;
+            return false;
         };
         let old = std::mem::replace(slot, value);
         self.drop_use(old, Use::Input(node, index as u32));
         self.note_use(value, Use::Input(node, index as u32));
+        true
     }
 
     /// Sets all inputs of a node.

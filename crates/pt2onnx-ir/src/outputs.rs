@@ -81,11 +81,16 @@ impl Model {
         }
     }
 
-    /// Names an output slot. The value in it keeps its own name until [`Model::finish_outputs`].
-    pub fn set_output_name(&mut self, region: RegionId, index: usize, name: impl Into<Name>) {
-        if let Some(output) = self[region].outputs.get_mut(index) {
-            output.name = Some(name.into());
-        }
+    /// Names an output slot. The value in it keeps its own name until [`Model::finish_outputs`]. Returns false if the region
+    /// has no such slot.
+    pub fn set_output_name(
+        &mut self,
+        region: RegionId,
+        index: usize,
+        name: impl Into<Name>,
+    ) -> bool {
+        let output = self[region].outputs.get_mut(index);
+        output.map(|output| output.name = Some(name.into())).is_some()
     }
 
     /// The name of an output slot; `None` if it has none yet.

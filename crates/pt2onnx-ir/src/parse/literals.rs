@@ -5,8 +5,7 @@ use super::{
     reader::{Parsed, Place, Reader},
 };
 use crate::{
-    Attribute, Attributes, TensorType, Type, schema::AttributeKind, text::KINDS,
-    types::from_onnx_name,
+    Attribute, Attributes, TensorType, Type, schema::AttributeKind, types::from_onnx_name,
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -117,7 +116,7 @@ impl Grammar<'_, '_> {
             true => {
                 let place = self.r.place();
                 let name = self.r.identifier("the attribute's type")?;
-                let kind = KINDS.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind);
+                let kind = AttributeKind::ALL.into_iter().find(|kind| kind.name() == name);
                 let unknown =
                     || self.r.error_at(place, format!("there is no attribute type `{name}`"));
                 Some(kind.ok_or_else(unknown)?)

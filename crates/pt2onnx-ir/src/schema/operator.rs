@@ -52,7 +52,7 @@ pub enum ParamKind {
     Variadic,
 }
 
-/// An attribute an operator takes.
+/// An attribute that an operator takes.
 #[derive(Debug)]
 pub struct AttributeSchema {
     /// Its name.
@@ -85,6 +85,49 @@ pub enum AttributeKind {
     TypeProtos,
 }
 
+impl AttributeKind {
+    /// All types of attributes.
+    pub const ALL: [Self; 14] = {
+        use AttributeKind::*;
+        [
+            Float,
+            Int,
+            String,
+            Tensor,
+            Graph,
+            SparseTensor,
+            TypeProto,
+            Floats,
+            Ints,
+            Strings,
+            Tensors,
+            Graphs,
+            SparseTensors,
+            TypeProtos,
+        ]
+    };
+
+    /// The name in ONNX text: `float`, `type_proto`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Float => "float",
+            Self::Int => "int",
+            Self::String => "string",
+            Self::Tensor => "tensor",
+            Self::Graph => "graph",
+            Self::SparseTensor => "sparse_tensor",
+            Self::TypeProto => "type_proto",
+            Self::Floats => "floats",
+            Self::Ints => "ints",
+            Self::Strings => "strings",
+            Self::Tensors => "tensors",
+            Self::Graphs => "graphs",
+            Self::SparseTensors => "sparse_tensors",
+            Self::TypeProtos => "type_protos",
+        }
+    }
+}
+
 /// An attribute's default value.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the names are ONNX's")]
@@ -97,7 +140,7 @@ pub enum AttributeDefault {
     Strings(&'static [&'static str]),
 }
 
-/// A type variable and the types it may stand for.
+/// A type variable, and the types that it may stand for.
 #[derive(Debug)]
 pub struct TypeConstraint {
     /// The variable, such as `T`.
