@@ -2,7 +2,7 @@
 
 use super::{
     lists::{MIXED, list},
-    reader::{Number, Parsed, Place, Reader, Word},
+    tokens::{Number, Tokens, Word},
     words::{self, RESERVED},
 };
 use crate::{
@@ -13,7 +13,10 @@ use crate::{
     schema::MAJOR,
 };
 use indexmap::IndexMap;
-use pt2onnx_symbolic::{Constraints, Expr, Range};
+use pt2onnx_symbolic::{
+    Constraints, Expr, Range,
+    text::{Parsed, Place, Reader},
+};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use std::{

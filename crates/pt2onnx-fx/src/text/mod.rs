@@ -30,11 +30,10 @@
 //! Not in the text: source lines and modules of nodes, hints of symbols, `requires_grad`, layouts, guards, calling
 //! conventions, versions, and contents of tensors.
 
-mod error;
 mod grammar;
 mod lists;
 mod print;
-mod reader;
+mod tokens;
 mod types;
 mod values;
 mod words;
@@ -42,7 +41,7 @@ mod words;
 use crate::graph::ExportedProgram;
 use std::fmt::Display;
 
-pub use error::ParseError;
+pub use pt2onnx_symbolic::text::SyntaxError as ParseError;
 
 /// Reads a program, as [`print()`] writes it.
 ///

@@ -1,13 +1,11 @@
 //! Types in the text: `f32[s0, 8]`, `Sym(s0)`.
 
-use super::{
-    grammar::Grammar,
-    print::row_major,
-    reader::{Parsed, Reader},
-    words::SHORT,
-};
+use super::{grammar::Grammar, print::row_major, tokens::Tokens, words::SHORT};
 use crate::graph::{Device, Layout, TensorMeta, ValueMeta};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{
+    Expr,
+    text::{Parsed, Reader},
+};
 use pt2onnx_tensor::DType;
 
 impl Grammar<'_> {

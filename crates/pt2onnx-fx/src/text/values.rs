@@ -3,10 +3,11 @@
 use super::{
     grammar::Grammar,
     lists::{MIXED, list},
-    reader::{Number, Parsed, Place},
+    tokens::{Number, Tokens},
 };
 use crate::graph::{ArgKind, Argument, Layout, MemoryFormat, Name, NamedArg, SymArg};
 use indexmap::IndexMap;
+use pt2onnx_symbolic::text::{Parsed, Place};
 use pt2onnx_tensor::DType;
 use std::mem::take;
 

@@ -1,8 +1,9 @@
 //! The grammar: parses headers, graphs, functions and nodes, and emits nodes while it parses.
 
-use super::reader::{Parsed, Place, Reader};
+use super::tokens::Tokens;
 use crate::{Builder, Function, Metadata, Model, NodeId, RegionId, Type, Value, conforms, schema};
 use indexmap::IndexMap;
+use pt2onnx_symbolic::text::{Parsed, Place, Reader};
 use rustc_hash::FxHashMap;
 use std::mem::take;
 

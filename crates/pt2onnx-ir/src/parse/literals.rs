@@ -1,13 +1,13 @@
 //! Parses types, attributes and tensors.
 
-use super::{
-    grammar::Grammar,
-    reader::{Parsed, Place, Reader},
-};
+use super::{grammar::Grammar, tokens::Tokens};
 use crate::{
     Attribute, Attributes, TensorType, Type, schema::AttributeKind, types::from_onnx_name,
 };
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{
+    Expr,
+    text::{Parsed, Place, Reader},
+};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::mem::take;
 
