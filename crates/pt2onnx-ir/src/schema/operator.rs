@@ -5,6 +5,7 @@ use pt2onnx_tensor::DType;
 
 /// The schema of one version of an operator of the default domain.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OpSchema {
     /// Operator type, such as `Gemm`.
     pub name: &'static str,
@@ -30,6 +31,7 @@ pub struct OpSchema {
 
 /// A formal input or output.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Param {
     /// Its name in the standard.
     pub name: &'static str,
@@ -54,6 +56,7 @@ pub enum ParamKind {
 
 /// An attribute that an operator takes.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct AttributeSchema {
     /// Its name.
     pub name: &'static str,
@@ -142,6 +145,7 @@ pub enum AttributeDefault {
 
 /// A type variable, and the types that it may stand for.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TypeConstraint {
     /// The variable, such as `T`.
     pub name: &'static str,
