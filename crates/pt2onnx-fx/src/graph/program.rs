@@ -206,9 +206,7 @@ impl OutputSpec {
             | OutputSpec::Token(name) => Some(name),
         }
     }
-}
 
-impl OutputSpec {
     /// As [`OutputSpec::name`], mutable.
     pub(crate) fn name_mut(&mut self) -> Option<&mut Name> {
         match self {

@@ -9,7 +9,7 @@ use pt2onnx_symbolic::{
 use pt2onnx_tensor::DType;
 
 impl Grammar<'_> {
-    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`; nothing is known of a `Token()`.
+    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`. `None` for a `Token()`, which has no type.
     pub(super) fn ty(&mut self) -> Parsed<Option<ValueMeta>> {
         let place = self.r.place();
         let word = self.r.word("a type")?;
@@ -38,7 +38,7 @@ impl Grammar<'_> {
         self.r.expression("an expression")
     }
 
-    /// Sizes, strides, storage offset and device of a tensor, behind its element type.
+    /// Sizes, strides, storage offset and device of a tensor, which follow its element type.
     fn tensor(&mut self, dtype: DType) -> Parsed<TensorMeta> {
         let size = |r: &mut Reader| r.expression("a size");
         self.r.require("[")?;

@@ -100,7 +100,7 @@ impl Grammar<'_> {
         })
     }
 
-    /// A value by name; in a call with `: type` behind it a new input.
+    /// A value by name. In a call, a name that `: type` follows is a new input.
     fn named(&mut self, place: Place, name: Name) -> Parsed<Argument> {
         if self.declared.is_some() && self.r.accept(":") {
             let meta = self.ty()?;
@@ -115,7 +115,7 @@ impl Grammar<'_> {
         self.scope.get(&name).ok_or_else(|| self.r.error_at(place, what))
     }
 
-    /// `(1+2j)`, behind the parenthesis.
+    /// `(1+2j)`, after the parenthesis.
     fn complex(&mut self, place: Place) -> Parsed<Argument> {
         let re = match self.r.number("a complex number")? {
             Number::Int(int) => int as f64,
