@@ -1,5 +1,4 @@
 //! Functions that are copied from one model to another.
-#![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx_ir::{Attributes, Function, InsertPoint, Model, verify};
 
