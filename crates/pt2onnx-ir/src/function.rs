@@ -5,7 +5,6 @@ use indexmap::IndexMap;
 
 /// A function of a model (ONNX: model-local function). Nodes of its domain, name and overload call it.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Function {
     /// Domain of the nodes that call it.
     pub domain: String,
