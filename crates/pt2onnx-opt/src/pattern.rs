@@ -211,6 +211,7 @@ fn is_number(model: &Model, value: Value, number: f64) -> bool {
 /// A text is not a [`Pattern`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pattern `{pattern}`: {expected} expected {}", place(rest))]
+#[non_exhaustive]
 pub struct PatternError {
     /// The text.
     pub pattern: String,

@@ -33,6 +33,7 @@ pub struct ModuleFrame {
 
 /// A line of the user's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceLine<'a> {
     /// Path as Python had it.
     pub file: &'a str,
