@@ -72,9 +72,8 @@ impl<'a> Args<'a> {
     }
 
     /// Adds an argument that the schema does not have.
-    #[doc(hidden)]
-    pub fn give(&mut self, name: &'static str, value: impl Into<Argument>) {
-        self.bound.push(Bound { name, value: value.into(), settled: false });
+    pub(crate) fn give(&mut self, name: &'static str, value: Argument) {
+        self.bound.push(Bound { name, value, settled: false });
     }
 
     /// Takes the next argument as a `T`.

@@ -47,7 +47,7 @@ impl Registry {
     ) -> Result<(), RegisterError> {
         let parsed = Schema::parse(schema).filter(|s| s.name.contains("::"));
         let schema = parsed.ok_or_else(|| RegisterError::Schema(schema.to_owned()))?;
-        op::check(&function, &schema, &[]).map_err(RegisterError::Parameters)?;
+        op::check(&function, &schema).map_err(RegisterError::Parameters)?;
         let custom = self.custom.entry(schema.name.clone()).or_default();
         custom.push(Custom::Closure {
             schema: Arc::new(schema),
