@@ -31,6 +31,13 @@ pub(crate) const KINDS: [(AttributeKind, &str); 14] = [
     (AttributeKind::TypeProtos, "type_protos"),
 ];
 
+/// As the text has it: `float`, `ints`.
+impl Display for AttributeKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(KINDS.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name))
+    }
+}
+
 impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.has_finished_outputs() {
@@ -204,7 +211,6 @@ impl Model {
             Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
             Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
             Attribute::Reference { name: of, kind } => {
-                let kind = KINDS.iter().find(|(k, _)| k == kind).map_or("", |(_, n)| n);
                 write!(f, "{name}: {kind} = @{of}")
             }
             Attribute::Region(r) => {

@@ -115,7 +115,7 @@ mod tests {
         ];
         let errors = errors.map(|result| result.unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @"
-        mylib::power: a parameter of type alloc::string::String cannot take `int n`
+        mylib::power: a parameter of type String cannot take `int n`
         mylib::power: the function does not take `n`, which has no default
         mylib::power: the function takes more parameters than the schema has
         ");
