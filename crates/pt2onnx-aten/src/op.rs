@@ -206,21 +206,24 @@ impl<T: Clone + Into<Argument> + Sync> Given for T {
     }
 }
 
+// Each row compiles these methods anew, so what does not depend on the function's type stands outside of them.
 impl<P, F: Function<P> + Sync> RowLowering for Row<F, P> {
     fn takes_complex(&self) -> bool {
         F::TAKES_COMPLEX
     }
 
     fn check(&self, schema: &Schema) -> Result<(), String> {
-        let given: Vec<_> =
-            self.given.iter().map(|(name, value)| (*name, value.argument())).collect();
-        F::check(Claims::new(schema, &given)?)
+        F::check(Claims::new(schema, &arguments(self.given))?)
     }
 
     fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
-        self.given.iter().for_each(|(name, value)| args.give(name, value.argument()));
+        args.give(arguments(self.given));
         self.function.call(cx, args)
     }
+}
+
+fn arguments(given: &[(&'static str, &dyn Given)]) -> Vec<(&'static str, Argument)> {
+    given.iter().map(|(name, value)| (*name, value.argument())).collect()
 }
 
 /// A lowering: a function whose parameters are arguments of an op.

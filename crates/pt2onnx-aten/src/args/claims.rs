@@ -101,7 +101,7 @@ impl Offered {
             true => Ok(()),
             false => Err(format!(
                 "{op}: a parameter of type {} cannot take `{} {}`",
-                short_type_name::<T>(),
+                without_paths(std::any::type_name::<T>()),
                 self.ty,
                 self.name
             )),
@@ -109,8 +109,8 @@ impl Offered {
     }
 }
 
-/// The type without the paths of modules: `Option<String>`.
-fn short_type_name<T>() -> String {
-    let words = std::any::type_name::<T>().split_inclusive(['<', '(', '[', '&', ' ']);
+/// A type's name without the paths of modules: `Option<String>`.
+fn without_paths(name: &str) -> String {
+    let words = name.split_inclusive(['<', '(', '[', '&', ' ']);
     words.map(|word| word.rsplit("::").next().unwrap_or(word)).collect()
 }
