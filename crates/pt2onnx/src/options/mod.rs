@@ -205,6 +205,7 @@ impl Options {
             shard_size: self.shard_size,
             alignment: self.alignment,
             link_outside: self.link_outside,
+            ..SaveOptions::default()
         }
     }
 
