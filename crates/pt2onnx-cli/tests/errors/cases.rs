@@ -280,6 +280,7 @@ pub const CASES: &[Case] = &[
     case(|| json("torch.ops.aten.sigmoid.default", "torch.ops.mylib.foo.default"), CONVERT),
     case(|| given("writes_repeated.pt2"), CONVERT),
     case(|| given("writes_buffer.pt2"), "MODEL -o OUT --state error"),
+    case(|| given("batch_norm.pt2"), "MODEL -o OUT --training error"),
     case(|| bit_cast("4"), CONVERT),
     case(|| bit_cast("5"), CONVERT),
     case(
