@@ -369,10 +369,8 @@ impl InputSpec {
             InputSpec::Token(_) => "TOKEN",
         }
     }
-}
 
-impl InputSpec {
-    /// Whether a buffer is persistent, as Python prints it; `None` for other inputs.
+    /// The field `persistent` of its `InputSpec`, as Python prints it: `True` or `False` for a buffer, `None` for other inputs.
     pub fn persistent(&self) -> &'static str {
         match self {
             InputSpec::Buffer { persistent, .. } if *persistent => "True",

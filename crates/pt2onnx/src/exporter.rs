@@ -2,7 +2,7 @@
 
 use crate::{
     Detail, DynamicAxes, Error, Failed, OnnxProgram, Operators, OptionError, Options, OutputNames,
-    Registry, Report, SaveOptions, State, Target, Weights,
+    Registry, Report, SaveOptions, State, Target, Training, Weights,
     pipeline::{Translated, translate},
 };
 use pt2onnx_fx::{ExportedProgram, archive};
@@ -132,6 +132,13 @@ impl Exporter {
     /// Sets what to do with values that the program writes into buffers and inputs; [`State::Drop`] by default.
     pub fn state(mut self, state: State) -> Self {
         self.options.state = state;
+        self
+    }
+
+    /// Sets what to do with ops that behave as in training, because `model.eval()` was not called before export;
+    /// [`Training::Preserve`] by default.
+    pub fn training(mut self, training: Training) -> Self {
+        self.options.training = training;
         self
     }
 

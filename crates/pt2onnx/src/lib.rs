@@ -41,6 +41,7 @@ mod random;
 mod report;
 #[cfg(feature = "ort")]
 mod runtime;
+mod training;
 #[cfg(feature = "ort")]
 mod verification;
 mod weights;
@@ -74,6 +75,7 @@ pub use report::{
 };
 #[cfg(feature = "ort")]
 pub use runtime::{RunError, Session, SessionOptions, ort_environment};
+pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
 pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};

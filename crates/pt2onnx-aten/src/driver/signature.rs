@@ -156,7 +156,7 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        errors.extend(self.state_outputs(program, state, &mut outputs, &mut warnings));
+        errors.extend(self.state_outputs(program, state, &mut outputs));
         let diagnostics = self.builder.take_diagnostics();
         let diagnostics = diagnostics.into_iter().take(if self.partial { 0 } else { 1 });
         errors.extend(diagnostics.map(|diagnostic| SignatureError {

@@ -1,6 +1,9 @@
 //! Attention: scaled dot products, multi-head attention, encoder layers.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use crate::{
+    AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, math::dropout::dropout,
+    op::op,
+};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -176,8 +179,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     let mut weights = cx.cast(weights, given);
     // PyTorch applies this dropout in training and in evaluation.
     if dropout_p > 0.0 {
-        let (ratio, training) = (cx.scalar(dropout_p, DType::F32), cx.scalar(true, DType::Bool));
-        weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
+        [weights, _] = dropout(cx, weights, dropout_p);
     }
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::Outputs,
-    op::op,
+    math::dropout::dropout, op::op,
 };
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Value, attrs};
@@ -147,15 +147,12 @@ fn rnn_tanh(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     sequence(cx, Kind::Rnn("Tanh"), args)
 }
 
-/// One node for each layer. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has the directions side by side.
+/// One node for each layer, and dropout between them in training. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has the directions side by side.
 fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
-    let SequenceArgs { input: x, params: weights, has_biases, bidirectional, .. } = args;
+    let SequenceArgs { input: x, params: weights, has_biases, bidirectional, dropout: p, .. } =
+        args;
+    let p = if args.train { p } else { 0.0 };
     let (start, layers, batch_first) = (args.hx.0, args.num_layers, args.batch_first);
-    if args.train && args.dropout > 0.0 && layers > 1 {
-        return Err(LowerError::unsupported(
-            "dropout between layers is not supported: export the model after `model.eval()`",
-        ));
-    }
     let directions = 1 + usize::from(bidirectional);
     let direction = if bidirectional { "bidirectional" } else { "forward" };
     let each = if has_biases { 4 } else { 2 };
@@ -175,6 +172,10 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
     for (layer, weights) in weights.chunks(directions * each).enumerate() {
         let first = Expr::int((layer * directions) as i64);
         let end = Expr::int(((layer + 1) * directions) as i64);
+        x = match layer {
+            1.. if p > 0.0 => dropout(cx, x, p)[0],
+            _ => x,
+        };
         let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
         let outputs = one_layer(cx, x, &Layer { kind, start: &start, weights, each, direction })?;
         let all = outputs[0];
