@@ -6,6 +6,7 @@ pub(crate) mod complex;
 mod complex_args;
 pub(crate) mod control;
 pub(crate) mod distance;
+pub(crate) mod division;
 pub(crate) mod elementary;
 pub(crate) mod erf;
 pub(crate) mod gamma;

@@ -54,7 +54,7 @@ impl Extreme {
 /// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
 pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
     let found = reduce(cx, of.reduction(), x, axes, keepdim);
-    if axes.is_empty() || !cx.dtype(x).is_float() {
+    if axes.is_empty() || !cx.minds_nan(x) {
         return found;
     }
     cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)

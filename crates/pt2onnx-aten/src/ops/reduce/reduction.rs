@@ -198,7 +198,7 @@ fn extreme_with_index(
         return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
     }
     let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
-    let indices = cx.is_used(1).then(|| arg_of(cx, of, x, axis, keepdim));
+    let indices = cx.is_used(1).then(|| arg_extreme(cx, of, x, axis, keepdim));
     Ok([values, indices])
 }
 
@@ -212,20 +212,10 @@ fn argmin(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     arg(cx, Extreme::Min, x, dim, keepdim)
 }
 
-/// The index of the first extreme along `axis`. NaN counts as infinite.
-fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
-    let x = match (cx.dtype(x).is_float(), of) {
-        (false, _) => x,
-        (true, Extreme::Max) => cx.select(cx.is_nan(x), f64::INFINITY, x),
-        (true, Extreme::Min) => cx.select(cx.is_nan(x), f64::NEG_INFINITY, x),
-    };
-    arg_extreme(cx, of, x, axis, keepdim)
-}
-
 /// The index of the first extreme along `dim`, or among all elements.
 fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     let Some(dim) = dim else {
-        let found = arg_of(cx, of, flat(cx, x), 0, false);
+        let found = arg_extreme(cx, of, flat(cx, x), 0, false);
         let ones = if keepdim { vec![Expr::int(1); cx.rank(x)] } else { vec![] };
         return Ok(cx.reshape(found, &ones));
     };
@@ -233,7 +223,7 @@ fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lower
     if cx.rank(x) == 0 {
         return Ok(cx.scalar(0, DType::I64));
     }
-    Ok(arg_of(cx, of, x, axis, keepdim))
+    Ok(arg_extreme(cx, of, x, axis, keepdim))
 }
 
 /// Whether all elements are not 0.
