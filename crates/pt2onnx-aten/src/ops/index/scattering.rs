@@ -147,7 +147,11 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         let neutral = cx.full(&shape, reduction.neutral(computed), computed);
         write(cx, x, axis, places, neutral, Reduction::None)
     };
-    let mut result = write(cx, from, axis, places, updates, reduction);
+    let spreads = matches!(reduction, Reduction::Max | Reduction::Min) && cx.minds_nan(updates);
+    let mut result = match spreads {
+        true => write_extremes(cx, from, axis, places, updates, reduction),
+        false => write(cx, from, axis, places, updates, reduction),
+    };
     if reduction == Reduction::Mean {
         let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
         let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
@@ -164,6 +168,23 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         result = divided(cx, result, count);
     }
     cx.cast(result, dtype)
+}
+
+/// [`write`] of extremes, of which NaN is one: flags say where NaN go.
+fn write_extremes(
+    cx: &Cx,
+    x: Value,
+    axis: usize,
+    places: &Places,
+    updates: Value,
+    how: Reduction,
+) -> Value {
+    let neutral = how.neutral(cx.dtype(x));
+    let [flags, new_flags] = [x, updates].map(|v| cx.cast(cx.is_nan(v), DType::I32));
+    let flags = write(cx, flags, axis, places, new_flags, Reduction::Max);
+    let [x, updates] = [x, updates].map(|v| cx.select(cx.is_nan(v), neutral, v));
+    let found = write(cx, x, axis, places, updates, how);
+    cx.select(cx.cast(flags, DType::Bool), f64::NAN, found)
 }
 
 /// The shape of a mean's counts: one for each element of `x`, or one for each slice.

@@ -113,6 +113,9 @@ impl Equation {
 fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i64>>) -> Lowered {
     let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
     let equation = Equation::parse(&equation, &ranks)?;
+    // PyTorch sums one operand of integers up as int64.
+    let dtype = cx.out_dtype()?;
+    let operands: Vec<Complex> = operands.iter().map(|o| o.cast(cx, dtype)).collect();
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 

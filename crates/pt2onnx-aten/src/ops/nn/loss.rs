@@ -81,8 +81,16 @@ fn binary_cross_entropy(
     let log = |v| cx.maximum(cx.log(v), -100.0);
     let one = cx.scalar(1, cx.dtype(x));
     let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));
-    let loss = weight.map_or(loss, |w| cx.mul(loss, w));
-    reduced(cx, loss, reduction)
+    reduced(cx, weighted(cx, loss, weight)?, reduction)
+}
+
+/// `loss * weight`, which may be of another type, in the type of the result.
+fn weighted(cx: &Cx, loss: Value, weight: Option<Value>) -> Lowered {
+    let Some(weight) = weight else {
+        return Ok(loss);
+    };
+    let (loss, weight) = cx.promote(loss, weight);
+    Ok(cx.cast(cx.mul(loss, weight), cx.out_dtype()?))
 }
 
 /// `(1 - y) x + (1 + (w - 1) y) softplus(-x)`, `w` the weight of positives.
@@ -98,12 +106,17 @@ fn binary_cross_entropy_with_logits(
     let one = cx.scalar(1, cx.dtype(x));
     let tail = softplus(cx, cx.neg(x));
     let tail = match pos_weight {
-        Some(w) => cx.mul(tail, cx.add(cx.mul(cx.sub(w, one), y), one)),
+        Some(w) => {
+            let (w, y) = cx.promote(w, y);
+            let factor = cx.add(cx.mul(cx.sub(w, 1), y), 1);
+            let (tail, factor) = cx.promote(tail, factor);
+            cx.mul(tail, factor)
+        }
         None => tail,
     };
-    let loss = cx.add(cx.mul(cx.sub(one, y), x), tail);
-    let loss = weight.map_or(loss, |w| cx.mul(loss, w));
-    reduced(cx, loss, reduction)
+    let (near, tail) = cx.promote(cx.mul(cx.sub(one, y), x), tail);
+    let loss = cx.cast(cx.add(near, tail), cx.out_dtype()?);
+    reduced(cx, weighted(cx, loss, weight)?, reduction)
 }
 
 /// `log(1 + exp(x))`, without overflow.

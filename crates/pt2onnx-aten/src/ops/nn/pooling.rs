@@ -1,5 +1,7 @@
 //! Pooling: means and largest elements of spatial windows.
 
+use crate::math::reduce::{Extreme, any_nan, extreme};
+use crate::math::sort::arg_extreme;
 use crate::math::window::{adaptive, adaptive_length, batched, per_dim, product_along};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
@@ -284,10 +286,36 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
         if from == *to {
             continue;
         }
+        if cx.minds_nan(x) {
+            result = means_of_elements(cx, result, axis, &from, to);
+            continue;
+        }
         let means = cx.cast(window_means(cx, &from, to)?, wide);
         result = product_along(cx, result, axis, means);
     }
     Ok(cx.cast(result, cx.dtype(x)))
+}
+
+/// The means of the windows of adaptive pooling along `axis`, from the elements of each: in a product with a matrix, NaN and
+/// infinities would spread to all windows.
+fn means_of_elements(cx: &Cx, x: Value, axis: usize, from: &Expr, to: &Expr) -> Value {
+    let (start, end) = adaptive(cx, from, to);
+    let length = adaptive_length(from, to);
+    let [start, end] = [start, end].map(|v| cx.unsqueeze(v, &[1]));
+    let all = cx.add(start, cx.iota(&length));
+    let elements = cx.gather(x, cx.minimum(all, cx.sub(end, 1)), axis);
+    // A shorter window repeats its last element, which does not count.
+    let behind = cx.rank(x) - 1 - axis;
+    let spread: Vec<usize> = (2..2 + behind).collect();
+    let inside = cx.unsqueeze(cx.less(all, end), &spread);
+    let counted = cx.select(inside, elements, 0.0);
+    let sums = cx.reduce(Reduction::Sum, counted, &[axis + 1], false);
+    let sizes = cx.cast(cx.sub(end, start), cx.dtype(x));
+    let sizes = match behind {
+        0 => cx.squeeze(sizes, &[1]),
+        _ => cx.unsqueeze(sizes, &(2..1 + behind).collect::<Vec<_>>()),
+    };
+    cx.div(sums, sizes)
 }
 
 /// A `(from, to)` matrix: column `j` holds `1 / n` for each of the `n` elements of window `j`, else 0.
@@ -314,7 +342,8 @@ fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
 /// The largest elements of windows that divide each dimension as evenly as possible, and their indices in the channel.
 fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outputs> {
     let n = output_size.len();
-    if let Some(kernel) = even_windows(cx, x, &output_size) {
+    let by_operator = !cx.minds_nan(x);
+    if let Some(kernel) = even_windows(cx, x, &output_size).filter(|_| by_operator) {
         let stride = kernel.clone();
         let (padding, dilation) = (vec![0; n], vec![1; n]);
         let windows = Windows { kernel, stride, padding, dilation, ceil_mode: false };
@@ -323,10 +352,11 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
     let shape = cx.shape(x);
     if output_size.iter().all(|s| s.as_int() == Some(1)) {
         let axes: Vec<usize> = (shape.len().saturating_sub(n)..shape.len()).collect();
-        let values = cx.reduce(Reduction::Max, x, &axes, true);
+        let values = extreme(cx, Extreme::Max, x, &axes, true);
         let found = cx.is_used(1).then(|| {
-            let options = attrs::ArgMax { axis: -1, keepdims: false, ..Default::default() };
-            cx.unsqueeze(cx.arg_max(merge_last(cx, x, n), options), &axes)
+            let channels = merge_last(cx, x, n);
+            let last = cx.rank(channels) - 1;
+            cx.unsqueeze(arg_of_window(cx, channels, last, false), &axes)
         });
         return Ok([Some(values), found].into());
     }
@@ -343,6 +373,19 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         })
         .collect();
     Ok(largest(cx, x, &spatial, &positions, 0))
+}
+
+/// The index of the largest element along `axis`; of several NaN, that of the last one, as PyTorch's pools have it.
+fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
+    let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
+    if !cx.minds_nan(x) {
+        return first;
+    }
+    let nan = cx.is_nan(x);
+    let options =
+        attrs::ArgMax { axis: axis as i64, keepdims, select_last_index: true };
+    let last = cx.arg_max(cx.cast(nan, DType::U8), options);
+    cx.select(any_nan(cx, x, &[axis], keepdims), last, first)
 }
 
 /// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
@@ -378,14 +421,11 @@ fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize
         cx.reshape(found, &[outer, windows].concat())
     };
     let last = cx.rank(elements) - 1;
-    let values = cx.reduce(Reduction::Max, elements, &[last], false);
+    let values = extreme(cx, Extreme::Max, elements, &[last], false);
     if !cx.is_used(1) {
         return values.into();
     }
-    let first = cx.arg_max(
-        elements,
-        attrs::ArgMax { axis: last as i64, keepdims: true, ..Default::default() },
-    );
+    let first = arg_of_window(cx, elements, last, true);
     let wide = cx.expand(places, &[outer, windows].concat());
     let axis = last as i64;
     let found = cx.gather_elements(wide, first, attrs::GatherElements { axis });
@@ -462,13 +502,28 @@ mod tests {
         check!("aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]", @"
         (float16[1,2,5] x) => (float16[1,2,3] adaptive_avg_pool1d)
         <
-          double[5,3] val_0 = {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
+          int64[3,1] val_0 = {0, 1, 3},
+          int64[3,1] val_1 = {2, 4, 5},
+          int64[3] val_2 = {0, 1, 2},
+          int64 val_3 = {1},
+          float val_4 = {0.0},
+          int64[1] val_5 = {3},
+          int64[1] val_6 = {1}
         >
         {
-          val_1 = Cast <to: int = 1> (x)
-          val_2 = Cast <to: int = 1> (val_0)
-          val_3 = MatMul (val_1, val_2)
-          adaptive_avg_pool1d = Cast <to: int = 10> (val_3)
+          val_7 = Cast <to: int = 1> (x)
+          val_8 = Add (val_0, val_2)
+          val_9 = Sub (val_1, val_3)
+          val_10 = Min (val_8, val_9)
+          val_11 = Gather <axis: int = 2> (val_7, val_10)
+          val_12 = Less (val_8, val_1)
+          val_13 = Where (val_12, val_11, val_4)
+          val_14 = ReduceSum <keepdims: int = 0> (val_13, val_5)
+          val_15 = Sub (val_1, val_0)
+          val_16 = Cast <to: int = 1> (val_15)
+          val_17 = Squeeze (val_16, val_6)
+          val_18 = Div (val_14, val_17)
+          adaptive_avg_pool1d = Cast <to: int = 10> (val_18)
         }
         ");
     }

@@ -1,6 +1,6 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
-use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
+use crate::math::reduce::{Extreme, extreme, is_empty_along, may_be_empty_along, mean_of, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
@@ -67,7 +67,7 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
-    Ok(reduce(cx, Reduction::Mean, x, &axes, args.keepdim))
+    Ok(mean_of(cx, x, &axes, args.keepdim))
 }
 
 /// The sum in the recorded type: of integers and bools, int64.
@@ -246,8 +246,19 @@ fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
     if is_empty_along(cx, x.re, &axes) {
         return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
     }
-    let found = reduce(cx, of.reduction(), x.truth(cx), &axes, args.keepdim);
+    let truth = x.truth(cx);
+    let found = match (may_be_empty_along(cx, truth, &axes), of) {
+        (false, _) => reduce(cx, of.reduction(), truth, &axes, args.keepdim),
+        (true, Extreme::Max) => any_true(cx, truth, &axes, args.keepdim),
+        (true, Extreme::Min) => cx.not(any_true(cx, cx.not(truth), &axes, args.keepdim)),
+    };
     Ok(cx.cast(found, cx.out_dtype()?))
+}
+
+/// Whether an element along `axes` is true, also where there are none.
+fn any_true(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    let count = reduce(cx, Reduction::Sum, cx.cast(x, DType::I64), axes, keepdim);
+    cx.greater(count, 0)
 }
 
 /// How many elements are not 0.
