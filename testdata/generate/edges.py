@@ -25,16 +25,21 @@ PROGRAMS = [
     ("medians", FLOATS, ROWS, "x.median(1) x.nanmedian(1).values x.median() x.nanmedian() x.mode(1).values x.mode(0).values"),
     ("unique", REAL := "f32 f64", ROWS, "x.unique(return_counts=True) x[2].unique(return_inverse=True,return_counts=True) x[3].unique() x.flatten().unique_consecutive(return_inverse=True,return_counts=True)"),
     ("search", REAL, ROWS, "torch.searchsorted(x.sort(1).values,x) torch.searchsorted(x.sort(1).values,x,right=True) torch.bucketize(x,x[0].sort().values) torch.bucketize(x,torch.tensor([-1.,0.,2.]),right=True)"),
-    ("floors", FLOATS, (PAIRS, PAIRS), "x//y torch.div(x,y,rounding_mode='trunc') x//.1 x//2 x//-3 x//torch.tensor(.3,dtype=torch.float64) torch.div(x,.1,rounding_mode='trunc') 5//y -.7//y x%y torch.sign(x) x.sgn() torch.hypot(x,y)"),
-    ("many_floors", FLOATS, (torch.linspace(-30, 30, 601).tolist(), torch.linspace(0.1, 1.7, 601).tolist()), "x//y x//.1 x//.3 x//3 torch.div(x,y,rounding_mode='trunc') torch.div(x,.1,rounding_mode='trunc')"),
+    ("floors", FLOATS, (PAIRS, PAIRS), "x//y x//.1 x//2 x//-3 x//torch.tensor(.3,dtype=torch.float64) torch.div(x,.1,rounding_mode='trunc') 5//y -.7//y x%y torch.sign(x) x.sgn() torch.hypot(x,y)"),
+    ("many_floors", FLOATS, (torch.linspace(-30, 30, 601).tolist(), torch.linspace(0.1, 1.7, 601).tolist()), "x//y x//.1 x//.3 x//3 torch.div(x,.1,rounding_mode='trunc')"),
+    ("steps", "f32", torch.linspace(-1, 1, 20000).tolist(), "x.cumsum(0)[-3:] (1+x*1e-3).cumprod(0)[-3:] x.logcumsumexp(0)[-3:]"),
+    ("integers", "i64", [2**53+1, 2**40+3, 1083834954698, -2**61-7], "x.prod() x.prod(0,keepdim=True) x.cumsum(0) x//7 x%7 x[:,None].expand(-1,2).prod(0)"),
     ("halves", "f16 bf16", ROWS, "F.glu(x) F.silu(x) F.softmax(x,1)"),
-    ("reductions", FLOATS, ROWS, "x.sum(1) x.mean(0) x.var(1) x.std(0,correction=0) x.nansum(1) x.nanmean(1) x.logsumexp(1) x.softmax(1) x.log_softmax(1) x.prod(1) x.any(1) x.all(1) x.count_nonzero(1) x.norm(dim=1) x.norm(1,dim=1) x.norm(I,dim=1) x.norm(-I,dim=1)"),
+    ("reductions", FLOATS, ROWS, "x.sum(1) x.mean(0) x.var(1) x.std(0,correction=0) x.nansum(1) x.nanmean(1) x.logsumexp(1) x.softmax(1) x.prod(1) x.any(1) x.all(1) x.count_nonzero(1) x.norm(dim=1) x.norm(1,dim=1) x.norm(I,dim=1) x.norm(-I,dim=1)"),
     ("pieces", REAL, ROWS, "F.glu(x) F.glu(-x,1) torch.cdist(x,x,p=I) torch.cdist(x,x,p=1.) torch.cdist(x,x,p=0.) torch.cdist(x,x,p=3.) F.relu(x) x.clamp(-1,2) x.nan_to_num() x.logcumsumexp(1) x.cumsum(1) x.cumprod(1) x.maximum(x.flip(1)) x.fmax(x.flip(1)) F.leaky_relu(x) F.hardswish(x) F.softplus(x) F.elu(x) F.normalize(x) F.layer_norm(x,[8]) x.round() torch.lerp(x,x.flip(1),.3) x.logaddexp(x.flip(1)) x.atan2(x.flip(1)) torch.xlogy(x,x.flip(1)) x.copysign(x.flip(1)) x.isclose(x.flip(1)) x.heaviside(x.flip(1)) x.frac() x.trunc()"),
-    ("pools", REAL, ROWS, "F.max_pool1d(x[None],3,stride=2,padding=1) F.max_pool1d(x[None],2,return_indices=True) F.max_pool2d(x[None],2,return_indices=True,padding=1) F.adaptive_max_pool1d(x[None],3,return_indices=True) F.adaptive_max_pool1d(x[None],4) F.adaptive_max_pool2d(x[None,None],1,return_indices=True) F.adaptive_avg_pool1d(x[None],3) F.adaptive_avg_pool1d(x[None],4) F.adaptive_avg_pool2d(x[None,:4],(3,5)) F.adaptive_avg_pool2d(x[None],1) F.avg_pool1d(x[None],3,stride=2,padding=1) F.lp_pool1d(x[None],2,2)"),
+    ("pools", REAL, ROWS, "F.adaptive_max_pool1d(x[None],3,return_indices=True) F.adaptive_max_pool1d(x[None],4) F.adaptive_max_pool2d(x[None,None],1,return_indices=True) F.adaptive_avg_pool1d(x[None],3) F.adaptive_avg_pool1d(x[None],4) F.adaptive_avg_pool2d(x[None,:4],(3,5)) F.adaptive_avg_pool2d(x[None],1) F.avg_pool1d(x[None],3,stride=2,padding=1) F.lp_pool1d(x[None],2,2)"),
     ("scatters", REAL, ROWS, "torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'amax') torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'amin',include_self=False) torch.index_reduce(x,1,torch.tensor([0,0,1]),x[:,2:5],'amax') torch.index_reduce(x,1,torch.tensor([0,0,1]),x[:,2:5],'amin',include_self=False) torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'mean') torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'prod')"),
+    ("quotients", "f32 f64 bf16", (PAIRS, PAIRS), "torch.div(x,y,rounding_mode='trunc')"),
     ("bags", "f32", ROWS, "F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max') F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max',padding_idx=0) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='sum',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='max',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='mean',include_last_offset=True)"),
-    ("products", REAL, ROWS, "torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
+    ("products", REAL, ROWS, "x[2:].T[:3].mv(x[2:5,3]) x[3:].T@x[3:,5] torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
 ]
+# Programs that need their sizes.
+FIXED = ("products", "pools", "bags")
 
 
 def program(expressions, names):
@@ -51,12 +56,14 @@ def cases():
     for name, kinds, numbers, expressions in PROGRAMS:
         for kind in kinds.split():
 
-            def one(kind=kind, numbers=numbers, expressions=expressions.split()):
+            def one(name=name, kind=kind, numbers=numbers, expressions=expressions.split()):
                 if isinstance(numbers, tuple) and len(numbers[0]) == len(PAIRS):
                     args = [t.flatten() for t in torch.meshgrid(*(torch.tensor(n).to(TYPES[kind]) for n in numbers), indexing="ij")]
                 else:
                     given = numbers if isinstance(numbers, tuple) else (numbers,)
-                    args = [torch.tensor(n, dtype=torch.float64).to(TYPES[kind]) for n in given]
+                    args = [torch.tensor(n, dtype=None if kind[0] == "i" else torch.float64).to(TYPES[kind]) for n in given]
+                if name in FIXED:
+                    return program(expressions, "x"), tuple(args), None, None
                 size = torch.export.Dim("n", min=4)
                 other = tuple(torch.cat([t, t[:1]]) for t in args)
                 return program(expressions, "xyz"[: len(args)]), tuple(args), (({0: size},) * len(args),), other

@@ -101,3 +101,120 @@ fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     let floor = cx.select(cx.equal(whole, 0.0), cx.mul(plain, 0.0), floor);
     cx.select(by_zero, plain, floor)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn a_divisor_that_is_one_number_is_not_rounded_to_halves() {
+        check!("aten.floor_divide.Scalar(x: f16[s0], 0.1) -> f16[s0]", @"
+        (float16[s0] x) => (float16[s0] floor_divide)
+        <
+          float val_0 = {0.1},
+          float val_1 = {NaN}
+        >
+        {
+          val_2 = Cast <to: int = 1> (x)
+          val_3 = Cast <to: int = 11> (val_0)
+          val_4 = Cast <to: int = 11> (val_2)
+          val_5 = Div (val_4, val_3)
+          val_6 = Floor (val_5)
+          val_7 = Cast <to: int = 1> (val_6)
+          val_8 = IsInf (val_2)
+          val_9 = Where (val_8, val_1, val_7)
+          floor_divide = Cast <to: int = 10> (val_9)
+        }
+        ");
+        check!("aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]", @"
+        (bfloat16[s0] x) => (bfloat16[s0] div)
+        <
+          float val_0 = {0.1}
+        >
+        {
+          val_1 = Cast <to: int = 1> (x)
+          val_2 = Div (val_1, val_0)
+          val_3 = Abs (val_2)
+          val_4 = Floor (val_3)
+          val_5 = Sign (val_2)
+          val_6 = Mul (val_4, val_5)
+          div = Cast <to: int = 16> (val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn floats_are_divided_in_pytorchs_steps() {
+        check!("aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", @"
+        (double[s0] x, double[s0] y) => (double[s0] floor_divide)
+        <
+          double val_0 = {0.0},
+          double val_1 = {0.5}
+        >
+        {
+          val_2 = Mod <fmod: int = 1> (x, y)
+          val_3 = Sub (x, val_2)
+          val_4 = Div (val_3, y)
+          val_5 = Sign (val_2)
+          val_6 = Mul (val_5, y)
+          val_7 = Less (val_6, val_0)
+          val_8 = Cast <to: int = 11> (val_7)
+          val_9 = Equal (y, val_0)
+          val_10 = Sub (val_4, val_8)
+          val_11 = Floor (val_10)
+          val_12 = Sub (val_10, val_11)
+          val_13 = Greater (val_12, val_1)
+          val_14 = Cast <to: int = 11> (val_13)
+          val_15 = Add (val_11, val_14)
+          val_16 = Div (x, y)
+          val_17 = Equal (val_10, val_0)
+          val_18 = Mul (val_16, val_0)
+          val_19 = Where (val_17, val_18, val_15)
+          floor_divide = Where (val_9, val_16, val_19)
+        }
+        ");
+        check!("aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", assume_finite, @"
+        (double[s0] x, double[s0] y) => (double[s0] floor_divide)
+        <
+          double val_0 = {0.0}
+        >
+        {
+          val_1 = Mod <fmod: int = 1> (x, y)
+          val_2 = Sub (x, val_1)
+          val_3 = Div (val_2, y)
+          val_4 = Sign (val_1)
+          val_5 = Mul (val_4, y)
+          val_6 = Less (val_5, val_0)
+          val_7 = Cast <to: int = 11> (val_6)
+          val_8 = Equal (y, val_0)
+          val_9 = Div (x, y)
+          val_10 = Round (val_3)
+          val_11 = Sub (val_10, val_7)
+          floor_divide = Where (val_8, val_9, val_11)
+        }
+        ");
+        check!("aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] floor_divide)
+        <
+          float val_0 = {2.0},
+          float val_1 = {NaN}
+        >
+        {
+          val_2 = Div (x, val_0)
+          val_3 = Floor (val_2)
+          val_4 = IsInf (x)
+          floor_divide = Where (val_4, val_1, val_3)
+        }
+        ");
+        check!("aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", assume_finite, @"
+        (float[s0] x) => (float[s0] floor_divide)
+        <
+          float val_0 = {2.0}
+        >
+        {
+          val_1 = Div (x, val_0)
+          floor_divide = Floor (val_1)
+        }
+        ");
+    }
+}

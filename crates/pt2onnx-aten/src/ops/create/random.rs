@@ -297,7 +297,8 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     if !replacement {
         let u = one_minus(cx, uniform_of(cx, &cx.shape(weights), dtype));
         let keys = cx.div(cx.log(u), weights);
-        let [_, indices] = numbers_first(cx, keys, &n, Order { axis: last, largest: true, sorted: true });
+        let [_, indices] =
+            numbers_first(cx, keys, &n, Order { axis: last, largest: true, sorted: true });
         return Ok(indices);
     }
     let sums = cx.cum_sum(weights, cx.scalar(last as i64, DType::I64), Default::default());

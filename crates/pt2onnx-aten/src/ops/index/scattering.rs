@@ -434,4 +434,29 @@ mod tests {
         }
         "#);
     }
+
+    #[test]
+    fn nan_is_an_extreme() {
+        check!("aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]", @r#"
+        (float[4] x, int64[4] i, float[4] y) => (float[4] scatter_reduce)
+        <
+          float val_0 = {-inf},
+          float val_1 = {NaN}
+        >
+        {
+          val_2 = IsNaN (x)
+          val_3 = Cast <to: int = 6> (val_2)
+          val_4 = IsNaN (y)
+          val_5 = Cast <to: int = 6> (val_4)
+          val_6 = ScatterElements <reduction: string = "max"> (val_3, i, val_5)
+          val_7 = IsNaN (x)
+          val_8 = Where (val_7, val_0, x)
+          val_9 = IsNaN (y)
+          val_10 = Where (val_9, val_0, y)
+          val_11 = ScatterElements <reduction: string = "max"> (val_8, i, val_10)
+          val_12 = Cast <to: int = 9> (val_6)
+          scatter_reduce = Where (val_12, val_1, val_11)
+        }
+        "#);
+    }
 }

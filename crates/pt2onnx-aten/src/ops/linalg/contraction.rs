@@ -184,4 +184,15 @@ mod tests {
         }
         "#);
     }
+
+    #[test]
+    fn integers_are_summed_as_int64() {
+        check!("aten.einsum('i->', [a: i16[3]]) -> i64[]", @r#"
+        (int16[3] a) => (int64 einsum)
+        {
+          val_0 = Cast <to: int = 7> (a)
+          einsum = Einsum <equation: string = "i->"> (val_0)
+        }
+        "#);
+    }
 }

@@ -342,4 +342,30 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn a_product_that_does_not_count() {
+        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]", @"
+        (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (a)
+          val_2 = Concat <axis: int = 0> (val_1, val_0)
+          addmm = Expand (c, val_2)
+        }
+        ");
+        check!("aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]", @"
+        (float[s0,2] a, float[2] b) => (float[s0] mv)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (b, val_0)
+          val_2 = MatMul (a, val_1)
+          mv = Squeeze (val_2, val_0)
+        }
+        ");
+    }
 }

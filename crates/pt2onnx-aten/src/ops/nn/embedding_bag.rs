@@ -58,10 +58,10 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         (p @ ..0, Some(rows)) => p + rows,
         (p, _) => p,
     });
-    let counts = padding.map(|p| cx.not(cx.unsqueeze(cx.equal(indices, p), &[1])));
-    let counts = match (counts, used) {
-        (Some(counts), Some(used)) => Some(cx.and(counts, used)),
-        (counts, used) => counts.or(used),
+    let known = padding.map(|p| cx.not(cx.unsqueeze(cx.equal(indices, p), &[1])));
+    let counts = match (known, used) {
+        (Some(known), Some(used)) => Some(cx.and(known, used)),
+        (known, used) => known.or(used),
     };
     let mut rows = cx.gather(weight, indices, 0);
     if let Some(scales) = args.per_sample_weights {
@@ -82,25 +82,27 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         Some(counts) => cx.select(counts, values, instead),
         None => values,
     };
-    // Rows that count, for each bag.
-    let sizes = || {
+    // The rows of each bag that count.
+    let sizes = |counts: Option<Value>| {
         let ones = cx.full(&[count.clone(), Expr::int(1)], 1, dtype);
-        reduced(counted(ones, 0.0), 0.0, "add")
+        let ones = counts.map_or(ones, |counts| cx.select(counts, ones, 0.0));
+        reduced(ones, 0.0, "add")
     };
     let result = match mode {
         0 => reduced(counted(rows, 0.0), 0.0, "add"),
         1 => {
             let sums = reduced(counted(rows, 0.0), 0.0, "add");
-            let sizes = sizes();
+            // As in PyTorch, indices from the last offset on count in the size of the last bag.
+            let sizes = sizes(known);
             cx.div(sums, cx.maximum(sizes, 1.0))
         }
         2 => {
             let none = f64::NEG_INFINITY;
-            let known = match cx.minds_nan(rows) {
+            let numbers = match cx.minds_nan(rows) {
                 true => cx.select(cx.is_nan(rows), none, rows),
                 false => rows,
             };
-            let largest = reduced(counted(known, none), none, "max");
+            let largest = reduced(counted(numbers, none), none, "max");
             let largest = match cx.minds_nan(rows) {
                 true => {
                     // A NaN stays if it is the first of its bag.
@@ -116,7 +118,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
                 }
                 false => largest,
             };
-            cx.select(cx.greater(sizes(), 0.0), largest, 0.0)
+            cx.select(cx.greater(sizes(counts), 0.0), largest, 0.0)
         }
         other => {
             return Err(LowerError::unsupported(format!("there is no mode {other}")));
@@ -186,7 +188,7 @@ mod tests {
           val_27 = Expand (val_8, val_9)
           val_28 = ScatterND <reduction: string = "add"> (val_27, val_20, val_26)
           val_29 = Expand (val_10, val_11)
-          val_30 = Where (val_24, val_29, val_8)
+          val_30 = Where (val_23, val_29, val_8)
           val_31 = Expand (val_8, val_12)
           val_32 = ScatterND <reduction: string = "add"> (val_31, val_20, val_30)
           val_33 = Max (val_32, val_10)

@@ -291,4 +291,24 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn weights_of_another_type() {
+        check!("aten.binary_cross_entropy_with_logits(x: f32[3], y: f32[3], w: f64[3], None, 0) -> f32[3]", @"
+        (float[3] x, float[3] y, double[3] w) => (float[3] binary_cross_entropy_with_logits)
+        <
+          float val_0 = {1.0}
+        >
+        {
+          val_1 = Neg (x)
+          val_2 = Softplus (val_1)
+          val_3 = Sub (val_0, y)
+          val_4 = Mul (val_3, x)
+          val_5 = Add (val_4, val_2)
+          val_6 = Cast <to: int = 11> (val_5)
+          val_7 = Mul (val_6, w)
+          binary_cross_entropy_with_logits = Cast <to: int = 1> (val_7)
+        }
+        ");
+    }
 }

@@ -382,8 +382,7 @@ fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
         return first;
     }
     let nan = cx.is_nan(x);
-    let options =
-        attrs::ArgMax { axis: axis as i64, keepdims, select_last_index: true };
+    let options = attrs::ArgMax { axis: axis as i64, keepdims, select_last_index: true };
     let last = cx.arg_max(cx.cast(nan, DType::U8), options);
     cx.select(any_nan(cx, x, &[axis], keepdims), last, first)
 }
@@ -545,6 +544,58 @@ mod tests {
           val_7 = Conv <pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_6, val_5)
           val_8 = Div (val_7, val_3)
           avg_pool2d = Reshape (val_8, val_4)
+        }
+        ");
+    }
+
+    #[test]
+    fn nan_stays_in_its_windows() {
+        check!("aten.adaptive_avg_pool1d(x: f32[1, 2, 5], [3]) -> f32[1, 2, 3]", assume_finite, @"
+        (float[1,2,5] x) => (float[1,2,3] adaptive_avg_pool1d)
+        <
+          double[5,3] val_0 = {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
+        >
+        {
+          val_1 = Cast <to: int = 1> (val_0)
+          adaptive_avg_pool1d = MatMul (x, val_1)
+        }
+        ");
+        check!("aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])", @"
+        (float[1,2,4] x) => (float[1,2,2] adaptive_max_pool1d_0, int64[1,2,2] adaptive_max_pool1d_1)
+        <
+          int64[2] val_0 = {2, 4},
+          int64[2] val_1 = {0, 1},
+          int64[2,1] val_2 = {0, 2},
+          int64 val_3 = {1},
+          int64[1] val_4 = {1},
+          int64[1] val_5 = {3},
+          float val_6 = {NaN},
+          int64[4] val_7 = {1, 2, 1, 1}
+        >
+        {
+          val_8 = Add (val_2, val_1)
+          val_9 = Sub (val_0, val_3)
+          val_10 = Unsqueeze (val_9, val_4)
+          val_11 = Min (val_8, val_10)
+          val_12 = Gather <axis: int = 2> (x, val_11)
+          val_13 = ReduceMax <keepdims: int = 0> (val_12, val_5)
+          val_14 = IsNaN (val_12)
+          val_15 = ReduceMax <keepdims: int = 0> (val_14, val_5)
+          adaptive_max_pool1d_0 = Where (val_15, val_6, val_13)
+          val_16 = IsNaN (val_12)
+          val_17 = ReduceMax <keepdims: int = 1> (val_16, val_5)
+          val_18 = Cast <to: int = 1> (val_16)
+          val_19 = Where (val_17, val_18, val_12)
+          val_20 = ArgMax <axis: int = 3> (val_19)
+          val_21 = IsNaN (val_12)
+          val_22 = Cast <to: int = 2> (val_21)
+          val_23 = ArgMax <axis: int = 3, select_last_index: int = 1> (val_22)
+          val_24 = IsNaN (val_12)
+          val_25 = ReduceMax <keepdims: int = 1> (val_24, val_5)
+          val_26 = Where (val_25, val_23, val_20)
+          val_27 = Expand (val_11, val_7)
+          val_28 = GatherElements <axis: int = 3> (val_27, val_26)
+          adaptive_max_pool1d_1 = Squeeze (val_28, val_5)
         }
         ");
     }

@@ -427,4 +427,35 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn integers_become_floats_of_the_recorded_type() {
+        check!("aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]", @"
+        (int64[3] x, int64[3] y) => (double[3] div)
+        {
+          val_0 = Cast <to: int = 11> (x)
+          val_1 = Cast <to: int = 11> (y)
+          div = Div (val_0, val_1)
+        }
+        ");
+        check!("aten.hypot(x: f32[3], y: f32[3]) -> f32[3]", @"
+        (float[3] x, float[3] y) => (float[3] hypot)
+        <
+          float val_0 = {inf}
+        >
+        {
+          val_1 = Cast <to: int = 11> (x)
+          val_2 = Mul (val_1, val_1)
+          val_3 = Cast <to: int = 11> (y)
+          val_4 = Mul (val_3, val_3)
+          val_5 = Add (val_2, val_4)
+          val_6 = Sqrt (val_5)
+          val_7 = Cast <to: int = 1> (val_6)
+          val_8 = IsInf (x)
+          val_9 = IsInf (y)
+          val_10 = Or (val_8, val_9)
+          hypot = Where (val_10, val_0, val_7)
+        }
+        ");
+    }
 }

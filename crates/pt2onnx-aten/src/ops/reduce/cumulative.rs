@@ -434,4 +434,19 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn floats_are_added_up_in_float64() {
+        check!("aten.cumsum(x: f32[s0], 0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] cumsum)
+        <
+          int64 val_0 = {0}
+        >
+        {
+          val_1 = Cast <to: int = 11> (x)
+          val_2 = CumSum (val_1, val_0)
+          cumsum = Cast <to: int = 1> (val_2)
+        }
+        ");
+    }
 }

@@ -1,12 +1,13 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
+use crate::math::control::fold;
 use crate::math::reduce::{Extreme, extreme, is_empty_along, may_be_empty_along, mean_of, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_aminmax, aminmax, keepdim = false),
@@ -81,7 +82,23 @@ fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
+    if cx.dtype(x) == DType::I64 && !axes.is_empty() {
+        return wrapping_prod(cx, x, &axes, args.keepdim);
+    }
     Ok(reduce(cx, Reduction::Prod, x, &axes, args.keepdim))
+}
+
+/// The product of integers, which wraps on overflow: factor by factor, as ONNX Runtime's `ReduceProd` computes in float64.
+fn wrapping_prod(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Lowered {
+    let product = match axes {
+        [axis] => {
+            let others = (0..cx.rank(x)).filter(|a| a != axis);
+            let order: Vec<usize> = std::iter::once(*axis).chain(others).collect();
+            fold(cx, cx.transpose(x, &order), Scalar::Int(1), |a, b| cx.mul(a, b))
+        }
+        _ => fold(cx, flat(cx, x), Scalar::Int(1), |a, b| cx.mul(a, b)),
+    };
+    Ok(if keepdim { cx.unsqueeze(product, axes) } else { product })
 }
 
 /// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
@@ -366,6 +383,51 @@ mod tests {
         {
           val_0 = Cast <to: int = 2> (x)
           argmin = ArgMin <axis: int = 1> (val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn nothing_may_be_left() {
+        check!("aten.mean(x: f32[u0]) -> f32[]", @"
+        (float[u0] x) => (float mean)
+        <
+          int64[0] val_0 = {}
+        >
+        {
+          val_1 = ReduceSum <keepdims: int = 0> (x)
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Reshape (val_2, val_0)
+          val_4 = Cast <to: int = 1> (val_3)
+          mean = Div (val_1, val_4)
+        }
+        ");
+        check!("aten.all(x: b8[u0]) -> b8[]", @"
+        (bool[u0] x) => (bool all)
+        <
+          int64 val_0 = {0}
+        >
+        {
+          val_1 = Not (x)
+          val_2 = Cast <to: int = 7> (val_1)
+          val_3 = ReduceSum <keepdims: int = 0> (val_2)
+          val_4 = Greater (val_3, val_0)
+          all = Not (val_4)
+        }
+        ");
+        check!("aten.prod.dim_int(x: i64[s0, 3], 1) -> i64[s0]", @"
+        (int64[s0,3] x) => (int64[s0] prod)
+        <
+          int64 val_0 = {1}
+        >
+        {
+          val_1 = Transpose <perm: ints = [1, 0]> (x)
+          val_5 = Shape <start: int = 0, end: int = 1> (x)
+          val_6 = Expand (val_0, val_5)
+          prod = Scan <body: graph = body (int64[s0] val_2, int64[s0] val_3) => (int64[s0] val_4)
+          {
+            val_4 = Mul (val_2, val_3)
+          }, num_scan_inputs: int = 1> (val_6, val_1)
         }
         ");
     }

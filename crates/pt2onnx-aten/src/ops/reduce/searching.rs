@@ -360,4 +360,53 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn each_nan_is_unique() {
+        check!("aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", @"
+        (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
+        <
+          double val_0 = {1e300},
+          double val_1 = {inf},
+          int64[1] val_2 = {6},
+          int64[6] val_3 = {0, 1, 2, 3, 4, 5},
+          int64 val_4 = {1},
+          int64 val_5 = {0},
+          int64[1] val_6 = {0}
+        >
+        {
+          val_7 = IsNaN (x)
+          val_8 = Cast <to: int = 11> (x)
+          val_9 = Min (val_8, val_0)
+          val_10 = Where (val_7, val_1, val_9)
+          val_11, val_12 = TopK <axis: int = 0, largest: int = 0> (val_10, val_2)
+          val_13 = GatherElements (x, val_12)
+          val_14 = Sub (val_3, val_4)
+          val_15 = Max (val_14, val_5)
+          val_16 = Gather <axis: int = 0> (val_13, val_15)
+          val_17 = Equal (val_13, val_16)
+          val_18 = Not (val_17)
+          val_19 = Equal (val_3, val_5)
+          val_20 = Or (val_18, val_19)
+          _unique2_0 = Compress <axis: int = 0> (val_13, val_20)
+          val_21 = Cast <to: int = 7> (val_20)
+          val_22 = CumSum (val_21, val_5)
+          val_23 = Sub (val_22, val_4)
+          val_24 = Expand (val_5, val_2)
+          _unique2_1 = ScatterElements (val_24, val_12, val_23)
+          _unique2_2 = Expand (val_5, val_6)
+        }
+        ");
+        check!("aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite, @"
+        (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
+        <
+          int64 val_0 = {0},
+          int64[1] val_1 = {0}
+        >
+        {
+          _unique2_0, val_2, _unique2_1, val_3 = Unique (x)
+          _unique2_2 = Expand (val_0, val_1)
+        }
+        ");
+    }
 }

@@ -173,12 +173,21 @@ fn mode_with_nan(cx: &Cx, x: Value, axis: usize) -> Value {
     let [each, other] = [axis + 1, axis].map(|a| cx.unsqueeze(x, &[a]));
     let [at, of_other] = [0, 1].map(|i| {
         let pair = cx.unsqueeze(places, &[1 - i]);
-        cx.unsqueeze(pair, &(0..rank - 1).map(|a| if a < axis { a } else { a + 2 }).collect::<Vec<_>>())
+        cx.unsqueeze(
+            pair,
+            &(0..rank - 1).map(|a| if a < axis { a } else { a + 2 }).collect::<Vec<_>>(),
+        )
     });
     let starts_with_nan = cx.slice(nan, axis, &Expr::int(0), &Expr::int(1), 1);
     let stays = cx.or(cx.less_or_equal(other, each), cx.unsqueeze(starts_with_nan, &[axis]));
     let stays = cx.and(stays, cx.less(of_other, at));
-    let stays = reduce(cx, Reduction::Max, cx.or(stays, cx.unsqueeze(nan, &[axis + 1])), &[axis + 1], false);
+    let stays = reduce(
+        cx,
+        Reduction::Max,
+        cx.or(stays, cx.unsqueeze(nan, &[axis + 1])),
+        &[axis + 1],
+        false,
+    );
     let behind = cx.cum_sum(as_number(nan), cx.scalar(axis as i64, DType::I64), Default::default());
     let segment = cx.select(stays, behind, 0);
     let [own, theirs] = [axis + 1, axis].map(|a| cx.unsqueeze(segment, &[a]));
@@ -323,6 +332,95 @@ mod tests {
           val_23 = Add (val_16, val_22)
           val_24 = Where (val_13, val_4, val_23)
           quantile = Squeeze (val_24, val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn the_mode_among_nan() {
+        check!("aten.mode(x: f32[4], 0) -> (f32[], i64[])", @"
+        (float[4] x) => (float mode_0, int64 mode_1)
+        <
+          int64[4] val_0 = {0, 1, 2, 3},
+          int64[1] val_1 = {1},
+          int64[1] val_2 = {0},
+          int64[4,1] val_3 = {0, 1, 2, 3},
+          int64[1,4] val_4 = {0, 1, 2, 3},
+          int64 val_5 = {0},
+          int64 val_6 = {1},
+          int64 val_7 = {9223372036854775807},
+          float val_8 = {inf}
+        >
+        {
+          val_9 = IsNaN (x)
+          val_10 = Unsqueeze (x, val_1)
+          val_11 = Unsqueeze (x, val_2)
+          val_12 = Slice (val_9, val_2, val_1, val_2)
+          val_13 = LessOrEqual (val_11, val_10)
+          val_14 = Unsqueeze (val_12, val_2)
+          val_15 = Or (val_13, val_14)
+          val_16 = Less (val_4, val_3)
+          val_17 = And (val_15, val_16)
+          val_18 = Unsqueeze (val_9, val_1)
+          val_19 = Or (val_17, val_18)
+          val_20 = ReduceMax <keepdims: int = 0> (val_19, val_1)
+          val_21 = Cast <to: int = 7> (val_9)
+          val_22 = CumSum (val_21, val_5)
+          val_23 = Where (val_20, val_22, val_5)
+          val_24 = Unsqueeze (val_23, val_1)
+          val_25 = Unsqueeze (val_23, val_2)
+          val_26 = Equal (val_10, val_11)
+          val_27 = Equal (val_24, val_25)
+          val_28 = And (val_26, val_27)
+          val_29 = Cast <to: int = 7> (val_28)
+          val_30 = ReduceSum <keepdims: int = 0> (val_29, val_1)
+          val_31 = Max (val_30, val_6)
+          val_32 = ReduceMax <keepdims: int = 1> (val_31)
+          val_33 = Equal (val_31, val_32)
+          val_34 = Where (val_33, val_23, val_7)
+          val_35 = ReduceMin <keepdims: int = 1> (val_34)
+          val_36 = Equal (val_34, val_35)
+          val_37 = And (val_33, val_36)
+          val_38 = And (val_37, val_9)
+          val_39 = ReduceMax <keepdims: int = 1> (val_38)
+          val_40 = Not (val_9)
+          val_41 = And (val_37, val_40)
+          val_42 = Where (val_41, x, val_8)
+          val_43 = ReduceMin <keepdims: int = 1> (val_42)
+          val_44 = Equal (x, val_43)
+          val_45 = And (val_37, val_44)
+          val_46 = Not (val_39)
+          val_47 = And (val_45, val_46)
+          val_48 = Or (val_38, val_47)
+          val_49 = Where (val_48, val_0, val_5)
+          val_50 = ReduceMax <keepdims: int = 1> (val_49)
+          val_51 = GatherElements (x, val_50)
+          mode_0 = Squeeze (val_51, val_2)
+          mode_1 = Squeeze (val_50, val_2)
+        }
+        ");
+        check!("aten.mode(x: f32[4], 0) -> (f32[], i64[])", assume_finite, @"
+        (float[4] x) => (float mode_0, int64 mode_1)
+        <
+          int64[1] val_0 = {4},
+          int64[1] val_1 = {1},
+          int64[1] val_2 = {0},
+          int64[4] val_3 = {0, 1, 2, 3},
+          int64 val_4 = {0}
+        >
+        {
+          val_5, val_6 = TopK <axis: int = 0, largest: int = 0> (x, val_0)
+          val_7 = Unsqueeze (val_5, val_1)
+          val_8 = Unsqueeze (val_5, val_2)
+          val_9 = Equal (val_7, val_8)
+          val_10 = Cast <to: int = 6> (val_9)
+          val_11 = ReduceSum <keepdims: int = 0> (val_10, val_1)
+          val_12 = ArgMax (val_11)
+          val_13 = GatherElements (val_5, val_12)
+          val_14 = Equal (x, val_13)
+          val_15 = Where (val_14, val_3, val_4)
+          mode_1 = ReduceMax <keepdims: int = 0> (val_15)
+          mode_0 = Squeeze (val_13, val_2)
         }
         ");
     }

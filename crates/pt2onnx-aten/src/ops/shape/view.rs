@@ -238,4 +238,22 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn a_size_that_may_be_1_is_checked() {
+        check!("aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]", @"
+        (float[u0,3] x) => (float[u0,3] squeeze)
+        <
+          int64 val_0 = {1},
+          int64 val_1 = {-2}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Equal (val_2, val_0)
+          val_4 = Shape <start: int = 0, end: int = 2> (x)
+          val_5 = Where (val_3, val_1, val_4)
+          squeeze = Reshape (x, val_5)
+        }
+        ");
+    }
 }
