@@ -5,7 +5,7 @@
     venv/bin/python testdata/generate/make.py bundle FOLDER testdata/cases/edges.tar.zst
 
 A line below is one program: a name, the element types, and expressions in x (and y, i), one output each. Random programs
-(docs/random-programs.md) found most of them.
+found most of them.
 """
 import sys
 
