@@ -295,7 +295,12 @@ fn sym<'a, T, D: Display>(arg: &'a SymArg<T>, show: impl Fn(&'a T) -> D) -> impl
     })
 }
 
-/// An output: Python's `repr`, values without `%`.
+/// An argument as Python's `repr` prints it: strings in quotes, values by their names.
+pub fn repr(arg: &Argument) -> impl Display {
+    Repr(arg)
+}
+
+/// Python's `repr` of an argument, values without `%`.
 struct Repr<'a>(&'a Argument);
 
 impl Display for Repr<'_> {
@@ -364,10 +369,8 @@ impl InputSpec {
             InputSpec::Token(_) => "TOKEN",
         }
     }
-}
 
-impl InputSpec {
-    /// Whether a buffer is persistent, as Python prints it; `None` for other inputs.
+    /// The field `persistent` of its `InputSpec`, as Python prints it: `True` or `False` for a buffer, `None` for other inputs.
     pub fn persistent(&self) -> &'static str {
         match self {
             InputSpec::Buffer { persistent, .. } if *persistent => "True",

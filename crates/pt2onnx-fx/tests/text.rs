@@ -138,7 +138,7 @@ fn errors_say_where() {
         (&format!("{graph}aten.add.Tensor([x, 1])"), "the elements of a list must be of one kind"),
         (&format!("{graph}aten.add.Tensor(torch.float33)"), "`torch.float33` is no element type"),
         (&format!("{graph}aten.f(x)\n    add: f32[2] = aten.f(x)"), "node `add` is defined twice"),
-        (&format!("{graph}aten.f({})", "[".repeat(100)), "expected nesting of at most 64 levels"),
+        (&format!("{graph}aten.f({})", "[".repeat(100)), "nested more than 64 levels deep"),
     ] {
         let error = text::parse_program(text).map(|p| text::print(&p).to_string()).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{text}: {error}");

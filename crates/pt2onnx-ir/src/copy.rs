@@ -11,7 +11,7 @@ impl Model {
             if self.functions.iter().any(|f| f.is_same_as(function)) {
                 continue;
             }
-            let mut copy = Copy { from, to: self, values: FxHashMap::default() };
+            let mut copy = Copier { from, to: self, values: FxHashMap::default() };
             let body = copy.region(function.body);
             self.functions.push(Function { body, ..function.clone() });
             let called = from.nodes_in(&[function.body]).into_iter().filter_map(|n| {
@@ -23,13 +23,15 @@ impl Model {
     }
 }
 
-struct Copy<'a> {
+/// Copies regions of one model into another.
+struct Copier<'a> {
     from: &'a Model,
     to: &'a mut Model,
+    /// The copy of each value.
     values: FxHashMap<Value, Value>,
 }
 
-impl Copy<'_> {
+impl Copier<'_> {
     fn region(&mut self, region: RegionId) -> RegionId {
         let copy = self.to.add_region();
         let data = &self.from[region];
@@ -99,10 +101,14 @@ impl Copy<'_> {
         if let Some(&known) = self.values.get(&value) {
             return known;
         }
-        // Nodes and inputs were copied before their uses, so this is a constant.
         let copy = match self.from[value].def() {
             Def::Constant(tensor) => self.to.add_constant(tensor.clone()),
-            Def::Node(..) | Def::Input(..) => return value,
+            // Nodes and inputs are copied before their uses, so the function is not valid: it uses a value before it is
+            // defined. The copy does so, too, and `verify` reports it.
+            Def::Node(..) | Def::Input(..) => {
+                let undefined = self.to.add_erased_node();
+                self.to.add_value(Def::Node(undefined, 0), None)
+            }
         };
         self.to[copy].name.clone_from(&self.from[value].name);
         self.values.insert(value, copy);

@@ -24,7 +24,9 @@ pub fn dot(model: &Model) -> String {
     let mut drawing = Drawing { model, graph: DiGraph::new(), makers: FxHashMap::default() };
     drawing.region(Model::MAIN, None);
     for output in model.outputs() {
-        let name = model.output_name(output).map_or("", |name| name.as_str());
+        let name = model
+            .output_name(output)
+            .map_or_else(|| drawing.name(output.value()), ToString::to_string);
         let end = drawing.graph.add_node(format!("output {name}"));
         drawing.edge(output.value(), end);
     }

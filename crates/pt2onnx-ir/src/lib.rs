@@ -79,7 +79,7 @@ pub use origin::{Metadata, Name, Origin};
 pub use parse::ParseError;
 pub use read::{AttributeError, FromAttribute};
 pub use region::{InsertPoint, Output, Region};
-pub use types::{Shape, TensorType, Type, is_unknown};
+pub use types::{Shape, TensorType, Type, is_unknown, is_unknown_symbol};
 pub use uses::Use;
 pub use value::{Def, ValueData};
 pub use verify::{VerifyError, verify};

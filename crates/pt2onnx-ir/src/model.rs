@@ -59,7 +59,7 @@ pub struct Model {
     pub functions: Vec<Function>,
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) links: Vec<Links>,
-    /// The hashed operator of each node; `None` for erased nodes and for planned copies.
+    /// The hashed operator of each node; `None` for erased nodes.
     pub(crate) tags: Vec<Option<OpTag>>,
     pub(crate) values: Vec<ValueData>,
     pub(crate) regions: Vec<Region>,
@@ -206,6 +206,14 @@ impl Model {
         id
     }
 
+    /// Adds a node that is erased already, to be the producer of a value whose node is not made yet.
+    pub(crate) fn add_erased_node(&mut self) -> NodeId {
+        self.nodes.push(None);
+        self.links.push(Links::default());
+        self.tags.push(None);
+        NodeId::new(self.nodes.len() - 1)
+    }
+
     /// Changes the operator of a node.
     pub fn set_op(&mut self, node: NodeId, op: impl Into<Cow<'static, str>>) {
         let op = op.into();
@@ -237,14 +245,15 @@ impl Model {
         }
     }
 
-    /// Replaces one input of a node.
-    pub fn replace_input(&mut self, node: NodeId, index: usize, value: Option<Value>) {
+    /// Replaces one input of a node. Returns false, and changes nothing, if the node has fewer inputs.
+    pub fn replace_input(&mut self, node: NodeId, index: usize, value: Option<Value>) -> bool {
         let Some(slot) = self[node].inputs.get_mut(index) else {
-            return;
+            return false;
         };
         let old = std::mem::replace(slot, value);
         self.drop_use(old, Use::Input(node, index as u32));
         self.note_use(value, Use::Input(node, index as u32));
+        true
     }
 
     /// Sets all inputs of a node.

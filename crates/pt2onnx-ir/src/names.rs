@@ -14,31 +14,18 @@ impl Model {
     /// numbers. Each function has its own scope of names.
     pub fn assign_names(&mut self) {
         self.finish_all_outputs();
+        self.name_values();
+        self.name_nodes();
+    }
+
+    fn name_values(&mut self) {
         let scopes = self.scopes();
         let mut taken = vec![Taken::default(); self.functions.len() + 1];
-        taken[0].reserve(self.values().count());
+        taken[0].reserve(scopes.len());
         let mut nameless = Vec::new();
-        let mut order: Vec<Value> =
-            self.inputs().iter().copied().chain(self.output_values()).collect();
-        order.extend(
-            self.values().filter(|(_, d)| matches!(d.def(), Def::Constant(_))).map(|(v, _)| v),
-        );
-        order.extend(self.values().map(|(v, _)| v));
-        let mut seen = vec![false; self.values().count()];
-        for value in order {
-            if std::mem::replace(&mut seen[value.index()], true) {
-                continue;
-            }
+        for value in self.naming_order() {
             let data = &self[value];
-            let gone = match data.def() {
-                Def::Node(node, _) => !self.contains(*node),
-                Def::Constant(_) => data.uses().len() == 0,
-                Def::Input(..) => false,
-            };
-            if gone {
-                continue;
-            }
-            if data.is_left_out() {
+            if self.is_gone(value) || data.is_left_out() {
                 continue;
             }
             let Some(name) = data.name.as_ref().filter(|n| !n.is_empty()) else {
@@ -46,10 +33,11 @@ impl Model {
                 continue;
             };
             let new = another(name, &mut taken[scopes[value.index()]]);
+            // Functions can use constants, too.
             if let Def::Constant(_) = data.def() {
                 let name = new.as_ref().unwrap_or(name);
-                let others = taken.iter_mut().skip(1);
-                others.for_each(|taken| _ = taken.insert(name.clone()));
+                let functions = taken.iter_mut().skip(1);
+                functions.for_each(|taken| _ = taken.insert(name.clone()));
             }
             if let Some(new) = new {
                 self[value].name = Some(new);
@@ -63,6 +51,29 @@ impl Model {
             };
             self[value].name = Some(fresh("val", &mut counter, taken));
         }
+    }
+
+    /// All values, each once: inputs and outputs of the main graph, then constants, then the others.
+    fn naming_order(&self) -> Vec<Value> {
+        let all = || self.values().map(|(value, _)| value);
+        let constants = all().filter(|value| self[*value].constant().is_some());
+        let interface = self.inputs().iter().copied().chain(self.output_values());
+        let mut seen = vec![false; self.values.len()];
+        let mut order: Vec<Value> = interface.chain(constants).chain(all()).collect();
+        order.retain(|value| !std::mem::replace(&mut seen[value.index()], true));
+        order
+    }
+
+    /// Whether a value is not in the model any more: its node is erased, or it is a constant that nothing uses.
+    fn is_gone(&self, value: Value) -> bool {
+        match self[value].def() {
+            Def::Node(node, _) => !self.contains(*node),
+            Def::Constant(_) => self[value].uses().len() == 0,
+            Def::Input(..) => false,
+        }
+    }
+
+    fn name_nodes(&mut self) {
         let (mut taken, mut nameless) = (Taken::default(), Vec::new());
         for node in self.all_nodes() {
             let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) else {
@@ -80,9 +91,7 @@ impl Model {
             self[node].name = Some(fresh(&prefix, &mut counter, taken));
         }
     }
-}
 
-impl Model {
     /// The scope of each value's name: 0 for the main graph, its bodies and constants, n + 1 for function n.
     pub(crate) fn scopes(&self) -> Vec<usize> {
         let mut scopes = vec![0; self.values().count()];

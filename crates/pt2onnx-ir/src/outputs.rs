@@ -14,39 +14,34 @@
 //! ```
 //!
 //! by `replace_all_uses(a, x)` and `erase(relu)`. Now the first slot holds the input `x`, which cannot be the output `a`. So
-//! `replace_all_uses` plans a copy: it makes an `Identity` node, but does not link it into the region, so that other passes
-//! do not see it. The plan records what is lost when the `Relu` is erased:
-//! - The place: the copy will stand where the `Relu` stood. Nodes keep the order of the source program, whichever passes
-//!   ran.
-//! - The result: the copy will make the value of the `Relu`, with its number, name, type and metadata.
-//!   [`Model::assign_names`] names values in the order of their numbers, so other values keep their names, too.
-//! - The origins of the `Relu`.
-//!
-//! If the slot still holds `x` at the end, `finish_outputs` links the copy:
+//! `replace_all_uses` plans a copy ([`PlannedCopy`]), which records what is lost with the `Relu`: its result `a` and its
+//! origins. If the slot still holds `x` at the end, `finish_outputs` makes the copy:
 //!
 //! ```text
 //!   a = Identity (x)
 //!   b = Exp (x)
 //! ```
 //!
-//! If another pass has put a value into the slot that can be an output (made by a node of the region, and in no other slot),
-//! that value takes over name, type and metadata, and the planned copy is dropped.
-//!
-//! If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the end of the region.
+//! The copy stands where the `Relu` stood and makes the same value, with its number, name, type and metadata. So nodes keep
+//! the order of the source program, and other values keep their names ([`Model::assign_names`] names values in the order of
+//! their numbers), whichever passes ran. There are three exceptions:
+//! - If another pass has put a value into the slot that can be an output (made by a node of the region, and in no other
+//!   slot), that value takes over name, type and metadata, and there is no copy.
+//! - If the value in the slot is made after the place of the `Relu`, the copy stands after the value's node.
+//! - If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the end of the region.
 
 use crate::{
     attribute::Attributes,
     ids::{NodeId, OriginId, RegionId, Value},
     model::{Links, Model},
-    node::Node,
     origin::Name,
-    region::Output,
+    region::{InsertPoint, Output, PlannedCopy},
     types::Type,
     uses::Use,
     value::Def,
 };
-use smallvec::{SmallVec, smallvec};
-use std::{borrow::Cow, iter};
+use rustc_hash::FxHashMap;
+use std::iter;
 
 impl Model {
     /// Sets the output slots of a region. A slot may hold any value, and several slots may hold the same one:
@@ -63,15 +58,12 @@ impl Model {
         origins: &[OriginId],
     ) {
         self.set_outputs_as_written(region, outputs);
-        let mut prev = self[region].last;
         for (i, &value) in outputs.iter().enumerate() {
             if !self.can_define_outputs(region, value) || outputs[..i].contains(&value) {
-                let ty = self[value].ty.clone();
-                let result = self.add_value(Def::Node(NodeId::new(self.nodes.len()), 0), ty);
-                let place = Links { prev, next: None };
-                let copy = self.plan_copy(region, place, origins.into(), result);
-                self[region].outputs[i].copy = Some(copy);
-                prev = Some(copy);
+                let node = self.add_erased_node();
+                let result = self.add_value(Def::Node(node, 0), self[value].ty.clone());
+                let origins = origins.into();
+                self[region].outputs[i].copy = Some(PlannedCopy { result, origins });
             }
         }
     }
@@ -89,16 +81,21 @@ impl Model {
         }
     }
 
-    /// Names an output slot. The value in it keeps its own name until [`Model::finish_outputs`].
-    pub fn set_output_name(&mut self, region: RegionId, index: usize, name: impl Into<Name>) {
-        if let Some(output) = self[region].outputs.get_mut(index) {
-            output.name = Some(name.into());
-        }
+    /// Names an output slot. The value in it keeps its own name until [`Model::finish_outputs`]. Returns false if the region
+    /// has no such slot.
+    pub fn set_output_name(
+        &mut self,
+        region: RegionId,
+        index: usize,
+        name: impl Into<Name>,
+    ) -> bool {
+        let output = self[region].outputs.get_mut(index);
+        output.map(|output| output.name = Some(name.into())).is_some()
     }
 
     /// The name of an output slot; `None` if it has none yet.
     pub fn output_name<'a>(&'a self, output: &'a Output) -> Option<&'a Name> {
-        match (&output.name, output.copy) {
+        match (&output.name, &output.copy) {
             (Some(name), _) => Some(name),
             (None, Some(_)) => None,
             (None, None) => self[output.value].name.as_ref(),
@@ -107,7 +104,7 @@ impl Model {
 
     /// The type of an output slot; `None` if it is not known.
     pub fn output_type(&self, output: &Output) -> Option<&Type> {
-        let value = output.copy.map_or(output.value, |copy| self.result_of(copy));
+        let value = output.copy.as_ref().map_or(output.value, |copy| copy.result);
         self[value].ty.as_ref()
     }
 
@@ -129,7 +126,7 @@ impl Model {
     /// Puts `new` into a slot that held `old`: plans a copy if it needs one, drops the planned copy if it needs none.
     fn replace_output(&mut self, region: RegionId, i: usize, old: Value, new: Value) {
         self[region].outputs[i].value = new;
-        let planned = self[region].outputs[i].copy.map(|copy| self.result_of(copy));
+        let planned = self[region].outputs[i].copy.as_ref().map(|copy| copy.result);
         if self.can_be_output(region, i) {
             self.take_over(new, planned.unwrap_or(old));
             let output = &mut self[region].outputs[i];
@@ -138,18 +135,12 @@ impl Model {
                 self[new].name = Some(name);
             }
         } else if planned.is_none() {
-            let (place, origins) = match self.producer(old) {
-                Some(node) => {
-                    let place = Links { prev: self.prev(node), next: Some(node) };
-                    (place, self[node].origins.clone())
-                }
-                None => (Links { prev: self[region].last, next: None }, SmallVec::new()),
-            };
+            let node = self.producer(old);
+            let origins = node.map(|node| self[node].origins.clone()).unwrap_or_default();
             let name = self[old].name.take();
-            let copy = self.plan_copy(region, place, origins, old);
             let output = &mut self[region].outputs[i];
             output.name = output.name.take().or(name);
-            output.copy = Some(copy);
+            output.copy = Some(PlannedCopy { result: old, origins });
         }
     }
 
@@ -190,50 +181,22 @@ impl Model {
         new.doc_string = doc_string.or(new.doc_string.take());
     }
 
-    /// Plans a copy: adds an `Identity` without an input that is not linked into the region. `place` are its neighbours
-    /// to be. `result` is the value that it will make: a new one, or the one that was in the slot before, whose node is
-    /// about to be erased.
-    fn plan_copy(
-        &mut self,
-        region: RegionId,
-        place: Links,
-        origins: SmallVec<[OriginId; 1]>,
-        result: Value,
-    ) -> NodeId {
-        let id = NodeId::new(self.nodes.len());
-        self.nodes.push(Some(Node {
-            op: Cow::Borrowed("Identity"),
-            domain: Cow::Borrowed(""),
-            overload: Cow::Borrowed(""),
-            attributes: Attributes::new(),
-            name: None,
-            origins,
-            inputs: SmallVec::new(),
-            outputs: smallvec![result],
-            region,
-        }));
-        self.links.push(place);
-        self.tags.push(None);
-        id
-    }
-
-    /// The value that a planned copy will make.
-    fn result_of(&self, copy: NodeId) -> Value {
-        self[copy].outputs[0]
-    }
-
     /// Makes the outputs of a region valid ONNX: each is a value of its own that a node of the region makes, with the
     /// name of its slot. Inserts an `Identity` where the value in a slot cannot be the output. [`Model::assign_names`]
     /// does this for all regions.
     pub fn finish_outputs(&mut self, region: RegionId) {
-        // Copies are linked in the order of the nodes that they replace, those at the end of the region last.
-        let place = |i: &usize| {
-            let next = self[region].outputs[*i].copy.and_then(|copy| self.links[copy.index()].next);
-            (next.is_none(), next)
-        };
         let mut order: Vec<usize> = (0..self[region].outputs.len()).collect();
-        order.sort_by_key(place);
-        order.into_iter().for_each(|i| self.finish_output(region, i));
+        let mut places = FxHashMap::default();
+        if self[region].outputs.iter().any(|output| output.copy.is_some()) {
+            places = self.nodes(region).enumerate().map(|(place, node)| (node, place)).collect();
+            // Copies are made in the order of the nodes that they replace, those that replace none last.
+            order.sort_by_key(|&i| {
+                let copy = self[region].outputs[i].copy.as_ref();
+                let node = copy.and_then(|copy| self.producer(copy.result));
+                (node.is_none(), node)
+            });
+        }
+        order.into_iter().for_each(|i| self.finish_output(region, i, &mut places));
     }
 
     pub(crate) fn finish_all_outputs(&mut self) {
@@ -246,7 +209,8 @@ impl Model {
         self.regions.iter().flat_map(|region| &region.outputs).all(Output::is_finished)
     }
 
-    fn finish_output(&mut self, region: RegionId, i: usize) {
+    /// Finishes one slot. `places` are the positions of the region's nodes.
+    fn finish_output(&mut self, region: RegionId, i: usize, places: &mut Places) {
         let output = &mut self[region].outputs[i];
         let (value, name, copy) = (output.value, output.name.take(), output.copy.take());
         let Some(copy) = copy else {
@@ -255,65 +219,65 @@ impl Model {
             }
             return;
         };
-        let result = self.result_of(copy);
-        self[result].name = name.or(self[result].name.take());
+        let planned = &mut self[copy.result];
+        planned.name = name.or(planned.name.take());
         if self.can_be_output(region, i) {
-            self.take_over(value, result);
-            self.nodes[copy.index()] = None;
+            self.take_over(value, copy.result);
             return;
         }
-        self.link_copy(region, copy);
-        self.set_op(copy, "Identity");
-        self.set_inputs(copy, &[Some(value)]);
-        self.drop_use(Some(value), Use::Output(region, i as u32));
-        let result = self.result_of(copy);
+        let result = self.make_copy(region, value, copy, places);
         self[result].ty = self[value].ty.clone().or(self[result].ty.take());
         self[region].outputs[i].value = result;
+        self.drop_use(Some(value), Use::Output(region, i as u32));
         self.note_use(Some(result), Use::Output(region, i as u32));
     }
 
-    /// Links a planned copy into its region and makes it the node that defines its result.
-    fn link_copy(&mut self, region: RegionId, copy: NodeId) {
-        let result = self.result_of(copy);
-        let producer = self.producer(result);
-        let Links { prev, next } = match producer {
-            // The node to replace is still there: the value in the slot may be made after it, so the copy goes to the end.
-            Some(node) if node != copy && self.contains(node) => {
-                Links { prev: self[region].last, next: None }
-            }
-            _ => self.current_place(region, self.links[copy.index()]),
-        };
-        self.link(region, prev, Some(copy));
-        self.link(region, Some(copy), next);
-        match producer {
-            Some(node) if node == copy => {}
-            Some(node) if !self.contains(node) => {
-                // Copies planned at the place of the erased node go next to this one.
-                self.links[node.index()] = Links { prev: Some(copy), next: Some(copy) };
-                self[result].def = Def::Node(copy, 0);
-            }
-            // The value is still defined elsewhere (its node was not erased), so the copy makes a new one.
-            _ => {
-                let own = self.add_value(Def::Node(copy, 0), None);
-                self.take_over(own, result);
-                self[copy].outputs = smallvec![own];
-            }
+    /// Makes a planned copy of `value`; returns its result.
+    fn make_copy(
+        &mut self,
+        region: RegionId,
+        value: Value,
+        copy: PlannedCopy,
+        places: &mut Places,
+    ) -> Value {
+        let erased = self.producer(copy.result).filter(|node| !self.contains(*node));
+        let mut next = erased.and_then(|node| self.next_not_erased(node));
+        let place_of = |node: Option<NodeId>| node.and_then(|node| places.get(&node).copied());
+        let mut place = place_of(next).unwrap_or(usize::MAX);
+        let maker = self.producer(value);
+        if let (Some(maker), Some(made)) = (maker, place_of(maker))
+            && made >= place
+        {
+            next = self.next(maker);
+            place = place_of(next).unwrap_or(usize::MAX);
         }
+        let at = next.map_or(InsertPoint::End(region), InsertPoint::Before);
+        let node = self.add_node(at, "Identity", &[Some(value)], Attributes::new(), 0);
+        places.insert(node, place);
+        let result = match erased {
+            Some(erased) => {
+                // Another copy may be planned for the place of the same node.
+                self.links[erased.index()] = Links { prev: Some(node), next: Some(node) };
+                copy.result
+            }
+            None => {
+                let own = self.add_value(Def::Node(node, 0), None);
+                self.take_over(own, copy.result);
+                own
+            }
+        };
+        self[result].def = Def::Node(node, 0);
+        self[node].outputs.push(result);
+        self[node].origins = copy.origins;
+        result
     }
 
-    /// Where a planned place is now. The neighbours may have been erased since: an erased node keeps its own neighbours,
-    /// so that following them leads to a node that is still there.
-    fn current_place(&self, region: RegionId, planned: Links) -> Links {
-        let still_there = |from: Option<NodeId>, step: fn(&Links) -> Option<NodeId>| {
-            let mut nodes = iter::successors(from, |node| step(&self.links[node.index()]));
-            nodes.find(|node| self.contains(*node))
-        };
-        if planned.next.is_some() {
-            let next = still_there(planned.next, |links| links.next);
-            Links { prev: next.map_or(self[region].last, |node| self.prev(node)), next }
-        } else {
-            let prev = still_there(planned.prev, |links| links.prev);
-            Links { prev, next: prev.map_or(self[region].first, |node| self.next(node)) }
-        }
+    /// The next node after the place where an erased node stood. An erased node keeps its neighbours, so that following them
+    /// leads to a node that is still there.
+    fn next_not_erased(&self, erased: NodeId) -> Option<NodeId> {
+        iter::successors(self.next(erased), |node| self.next(*node)).find(|n| self.contains(*n))
     }
 }
+
+/// The positions of the nodes of a region. A copy has the position of the node after it.
+type Places = FxHashMap<NodeId, usize>;

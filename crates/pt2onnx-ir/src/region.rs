@@ -1,9 +1,10 @@
 //! Regions: ordered lists of nodes with inputs and outputs.
 
 use crate::{
-    ids::{NodeId, RegionId, Value},
+    ids::{NodeId, OriginId, RegionId, Value},
     origin::{Metadata, Name},
 };
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// An ordered list of nodes with inputs and outputs.
@@ -49,9 +50,17 @@ pub struct Output {
     /// Name of the output; `None` if it is the value's own name.
     pub name: Option<Name>,
     pub(crate) value: Value,
-    /// A planned copy: an `Identity` that is not linked into the region yet. It makes the output if the value in the slot
-    /// cannot be the output itself.
-    pub(crate) copy: Option<NodeId>,
+    /// Set if another value was in the slot before, or if the value needs a copy.
+    pub(crate) copy: Option<PlannedCopy>,
+}
+
+/// An `Identity` that will make an output, unless the value in the slot can then be the output itself.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedCopy {
+    /// The value that the copy will make: the one that was in the slot before, or a new one.
+    pub result: Value,
+    /// The origins of the copy.
+    pub origins: SmallVec<[OriginId; 1]>,
 }
 
 impl Output {

@@ -1,9 +1,6 @@
 //! Prints models in ONNX's textual syntax, which `onnx.parser` reads. Elements of large constants are printed as `{...}`.
 
-use crate::{
-    Attribute, Function, Model, NodeId, RegionId, Value, schema::AttributeKind, types::onnx_name,
-    value::Def,
-};
+use crate::{Attribute, Function, Model, NodeId, RegionId, Value, types::onnx_name, value::Def};
 use pt2onnx_tensor::{DType, Tensor};
 use std::{
     collections::BTreeSet,
@@ -12,24 +9,6 @@ use std::{
 
 /// The elements of larger constants are not printed.
 const MAX_PRINTED: usize = 64;
-
-/// The name of each attribute type in the text.
-pub(crate) const KINDS: [(AttributeKind, &str); 14] = [
-    (AttributeKind::Float, "float"),
-    (AttributeKind::Int, "int"),
-    (AttributeKind::String, "string"),
-    (AttributeKind::Tensor, "tensor"),
-    (AttributeKind::Graph, "graph"),
-    (AttributeKind::SparseTensor, "sparse_tensor"),
-    (AttributeKind::TypeProto, "type_proto"),
-    (AttributeKind::Floats, "floats"),
-    (AttributeKind::Ints, "ints"),
-    (AttributeKind::Strings, "strings"),
-    (AttributeKind::Tensors, "tensors"),
-    (AttributeKind::Graphs, "graphs"),
-    (AttributeKind::SparseTensors, "sparse_tensors"),
-    (AttributeKind::TypeProtos, "type_protos"),
-];
 
 impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -204,8 +183,7 @@ impl Model {
             Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
             Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
             Attribute::Reference { name: of, kind } => {
-                let kind = KINDS.iter().find(|(k, _)| k == kind).map_or("", |(_, n)| n);
-                write!(f, "{name}: {kind} = @{of}")
+                write!(f, "{name}: {} = @{of}", kind.name())
             }
             Attribute::Region(r) => {
                 write!(f, "{name}: graph = ")?;

@@ -8,6 +8,8 @@ use std::fmt;
 pub type Shape = Vec<Expr>;
 
 /// Type of a value.
+///
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A dense tensor.
@@ -50,7 +52,12 @@ impl Type {
 
 /// Whether a dimension is unknown: a symbol that no program can have.
 pub fn is_unknown(dim: &Expr) -> bool {
-    dim.as_symbol().is_some_and(|s| s.starts_with('?'))
+    dim.as_symbol().is_some_and(is_unknown_symbol)
+}
+
+/// Whether a symbol stands for an unknown dimension.
+pub fn is_unknown_symbol(name: &str) -> bool {
+    name.starts_with('?')
 }
 
 /// The symbol of an unknown dimension.

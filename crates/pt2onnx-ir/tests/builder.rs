@@ -228,6 +228,14 @@ sizes 3 and 5 do not broadcast
 }
 
 #[test]
+fn a_region_that_is_not_open_cannot_be_closed() {
+    let mut model = Model::new(26);
+    let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());
+    cx.close_region(&[]);
+    assert_eq!(cx.take_diagnostics().to_string(), "no region is open that could be closed");
+}
+
+#[test]
 fn the_verifier_refuses() {
     let mut model = Model::new(20);
     let (x, late) = (model.add_input(Model::MAIN, Some(Type::tensor(F, []))), model.add_region());

@@ -1,7 +1,9 @@
 //! Output slots: what passes do to them, and what is written.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx_ir::{Model, NodeId, Value, verify};
+use pt2onnx_ir::{InsertPoint, Model, NodeId, Type, Value, verify};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 /// A model after `change`, finished and verified.
 fn changed(text: &str, change: impl FnOnce(&mut Model)) -> String {
@@ -154,5 +156,55 @@ fn any_values_can_be_set() {
     assert_eq!(
         text,
         "g (float[2] x) => (float[2] a, float[2] b, float[2] c)\n{\n  b = Relu (x)\n  a = Identity (x)\n  c = Identity (b)\n}\n"
+    );
+}
+
+/// A scan's body gives one value twice. Then a pass inserts a `Cast` after the node of that value, as `fit` does for an element
+/// type without a kernel: the copy uses the cast, so it must come after it.
+#[test]
+fn a_copy_comes_after_its_value() {
+    let mut model: Model = "g (bfloat16[3] init, bfloat16[2,3] x) => () {}".parse().unwrap();
+    let (init, x) = (model.inputs()[0], model.inputs()[1]);
+    let row = Type::tensor(DType::BF16, [Expr::int(3)]);
+    let outputs = model.build(InsertPoint::End(Model::MAIN), |cx| {
+        let body = cx.region(&[row.clone(), row.clone()], |v| {
+            let next = cx.mul(v[0], v[1]);
+            vec![next, next]
+        });
+        cx.scan_op(2, &[init, x], body, 1, Default::default()).to_vec()
+    });
+    model.set_outputs(Model::MAIN, &outputs.unwrap());
+    let mul = node(&model, "Mul");
+    let (body, product) = (model[mul].region(), model[mul].outputs()[0]);
+    let cast = model.add_node(InsertPoint::End(body), "Cast", &[], Default::default(), 1);
+    let narrow = model[cast].outputs()[0];
+    model[cast].set_attribute("to", 16);
+    model[narrow].ty = Some(row);
+    model.replace_all_uses(product, narrow);
+    model.set_inputs(cast, &[Some(product)]);
+    model.assign_names();
+    verify(&model).unwrap();
+    let ops: Vec<&str> = model.nodes(body).map(|n| model[n].op()).collect();
+    assert_eq!(ops, ["Mul", "Cast", "Identity"]);
+}
+
+/// The value in the slot may also be made after the place where the copy was planned.
+#[test]
+fn a_copy_moves_behind_a_later_value() {
+    let graph = "g (float[2] x) => (float[2] y, float[2] z) {
+        y = Relu (x)
+        t = Neg (x)
+        z = Abs (t)
+    }";
+    let text = changed(graph, |model| {
+        bypass(model, "Relu", 0);
+        let (y, z) = (model.outputs()[0].value(), model.outputs()[1].value());
+        let neg = node(model, "Neg");
+        model.replace_all_uses(y, z);
+        model.set_inputs(neg, &[Some(y)]);
+    });
+    assert_eq!(
+        text,
+        "g (float[2] x) => (float[2] y, float[2] z)\n{\n  t = Neg (x)\n  z = Abs (t)\n  y = Identity (z)\n}\n"
     );
 }

@@ -45,7 +45,7 @@ fn interfaces_are_verified() {
         errors(&model)
     };
     assert_eq!(
-        wrong(&|m| m.set_output_name(Model::MAIN, 1, "y")),
+        wrong(&|m| _ = m.set_output_name(Model::MAIN, 1, "y")),
         "output 1 of the graph: another output has the name `y`"
     );
     let value = |m: &Model| m.outputs()[1].value();

@@ -1,10 +1,10 @@
 //! What is known of values: types, sizes, constants.
 
-use pt2onnx_ir::{Def, Model, Shape, Type, Value};
+use pt2onnx_ir::{Def, Model, Shape, Value, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Element type, if known.
+/// Element type of a tensor, if known.
 pub(crate) fn dtype(model: &Model, value: Value) -> Option<DType> {
     Some(model[value].ty.as_ref()?.as_tensor()?.dtype)
 }
@@ -16,16 +16,18 @@ pub(crate) fn shape(model: &Model, value: Value) -> Option<&Shape> {
 
 /// Element type and sizes of a tensor, if known.
 pub(crate) fn tensor_type(model: &Model, value: Value) -> Option<(DType, &Shape)> {
-    match model[value].ty.as_ref()? {
-        Type::Tensor(t) => Some((t.dtype, t.shape.as_ref()?)),
-        _ => None,
-    }
+    let tensor = model[value].ty.as_ref()?.as_tensor()?;
+    Some((tensor.dtype, tensor.shape.as_ref()?))
 }
 
-/// Whether a size is what its expression says. Unknown sizes get new symbols that begin with `?`, so that equal ones prove
-/// nothing.
+/// Number of dimensions, if known.
+pub(crate) fn rank(model: &Model, value: Value) -> Option<usize> {
+    shape(model, value).map(Vec::len)
+}
+
+/// Whether a size is what its expression says: no part of it is an unknown dimension.
 pub(crate) fn known(dim: &Expr) -> bool {
-    dim.is_static() || !dim.symbols().iter().any(|s| s.starts_with('?'))
+    dim.is_static() || !dim.symbols().iter().any(|s| is_unknown_symbol(s))
 }
 
 /// Element type and element of a float constant that has one element.

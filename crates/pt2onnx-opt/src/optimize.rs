@@ -42,9 +42,9 @@ pub fn optimize(model: &mut Model, options: &Options) {
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
     opaque::each_graph(model, |graph| {
-        let contents = types::infer(graph);
+        let computed = types::infer(graph);
         if options.active().any(|p| p.name == "fold") {
-            sizes::spell_out(graph, &contents);
+            sizes::spell_out(graph, &computed);
         }
     });
     optimize(model, options);

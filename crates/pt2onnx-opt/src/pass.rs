@@ -200,6 +200,7 @@ impl FromIterator<Pass> for Passes {
 /// There is no pass of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no pass `{name}`; there are {}", known.join(", "))]
+#[non_exhaustive]
 pub struct UnknownPass {
     /// The name that was asked for.
     pub name: String,

@@ -4,7 +4,7 @@ use crate::facts::{known, number_of};
 use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, Use, Value};
 use pt2onnx_tensor::DType;
 use smallvec::SmallVec;
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc};
 
 /// A pattern of nodes, written as the expression that the nodes compute.
 ///
@@ -42,13 +42,13 @@ enum Part {
     Any(Name),
     /// A constant with one element.
     Number(f64),
-    Either(Vec<Part>),
+    Either(Arc<[Part]>),
     Node {
         label: Option<Name>,
         /// Empty for ONNX's own domain.
         domain: Name,
         op: Name,
-        inputs: Vec<Part>,
+        inputs: Arc<[Part]>,
     },
 }
 
@@ -211,6 +211,7 @@ fn is_number(model: &Model, value: Value, number: f64) -> bool {
 /// A text is not a [`Pattern`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pattern `{pattern}`: {expected} expected {}", place(rest))]
+#[non_exhaustive]
 pub struct PatternError {
     /// The text.
     pub pattern: String,
@@ -264,12 +265,12 @@ impl Parser<'_> {
         separator: char,
         close: char,
         expected: &'static str,
-    ) -> Result<Vec<Part>, &'static str> {
+    ) -> Result<Arc<[Part]>, &'static str> {
         let mut all = Vec::new();
         loop {
             all.push(self.part()?);
             if self.eat(close) {
-                return Ok(all);
+                return Ok(all.into());
             }
             if !self.eat(separator) {
                 return Err(expected);
@@ -299,7 +300,7 @@ impl Parser<'_> {
                 _ => None,
             };
             let without = inner.ok_or("`?` before an operator of another operator")?.clone();
-            return Ok(Part::Either(vec![with, without]));
+            return Ok(Part::Either([with, without].into()));
         }
         if self.eat('{') {
             return Ok(Part::Either(self.list('|', '}', "`|` or `}`")?));

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 const LONGEST: usize = 64;
 
 /// The elements of integer vectors and scalars that nodes compute.
-pub(crate) type Contents = FxHashMap<Value, Vec<Expr>>;
+pub(crate) type Computed = FxHashMap<Value, Vec<Expr>>;
 
 /// The elements of a node's output, an int64 vector or scalar. The node has the canonical form.
 pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
@@ -83,17 +83,17 @@ fn elementwise(a: Vec<Expr>, b: Vec<Expr>, f: fn(&Expr, &Expr) -> Expr) -> Optio
 
 /// Replaces computed sizes by known ones. Numbers become constants. In the shape of a `Reshape`, sizes of the operand become 0,
 /// and one other unknown size becomes -1.
-pub(crate) fn spell_out(graph: &mut GraphMut<'_>, contents: &Contents) {
+pub(crate) fn spell_out(graph: &mut GraphMut<'_>, computed: &Computed) {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
     for id in nodes {
         if model[id].is("Reshape") {
-            reshape(model, id, contents);
+            reshape(model, id, computed);
         }
         let [output] = *model[id].outputs() else {
             continue;
         };
-        let elements = contents.get(&output).map(|all| all.iter().map(Expr::as_int));
+        let elements = computed.get(&output).map(|all| all.iter().map(Expr::as_int));
         let Some(numbers) = elements.and_then(Iterator::collect::<Option<Vec<i64>>>) else {
             continue;
         };
@@ -112,9 +112,9 @@ pub(crate) fn spell_out(graph: &mut GraphMut<'_>, contents: &Contents) {
     }
 }
 
-fn reshape(model: &mut Model, id: NodeId, contents: &Contents) -> Option<()> {
+fn reshape(model: &mut Model, id: NodeId, computed: &Computed) -> Option<()> {
     let node = &model[id];
-    let (x, target) = (node.input(0)?, contents.get(&node.input(1)?)?);
+    let (x, target) = (node.input(0)?, computed.get(&node.input(1)?)?);
     let from = model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
     if attrs::Reshape::read(node).ok()?.allowzero {
         return None;

@@ -13,11 +13,14 @@ use crate::{
     target::Target,
 };
 use pt2onnx_ir::schema::CANONICAL_OPSET;
+use std::sync::LazyLock;
 
 impl Passes {
-    /// The standard passes, in the order they run.
+    /// The standard passes, in the order they run. Threads share them: the patterns of a pass are read when it first runs.
     pub fn standard() -> Self {
-        [simplifying(), fusing()].into_iter().flatten().collect()
+        static STANDARD: LazyLock<Passes> =
+            LazyLock::new(|| [simplifying(), fusing()].into_iter().flatten().collect());
+        STANDARD.clone()
     }
 }
 
@@ -74,53 +77,53 @@ fn simplifying() -> Vec<Pass> {
 
 fn fusing() -> Vec<Pass> {
     vec![
-        fusions("batch-norm", batch_norm_fusions(), 9)
+        fusions("batch-norm", batch_norm_fusions, 9)
             .description(
                 "Folds BatchNormalization into the weights of the Conv, ConvTranspose, Gemm or MatMul before it.",
             )
             .precondition(
                 "All parameters are float32 or float64 constants, and nothing else uses the weight.",
             ),
-        fusions("pad", pad_fusions(), 11)
+        fusions("pad", pad_fusions, 11)
             .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")
             .precondition(
                 "The pads are constants, and the value is the one that the operator itself pads with.",
             ),
-        fusions("gemm", gemm_fusions(), 11)
+        fusions("gemm", gemm_fusions, 11)
             .description(
                 "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into Gemm.",
             )
             .precondition(
                 "The operands are matrices, and the added value does not broadcast the product.",
             ),
-        fusions("clip", clip_fusions(), 12)
+        fusions("clip", clip_fusions, 12)
             .description("Replaces two of Min, Max, Relu and Clip by Clip.")
             .precondition(
                 "Both bounds are constants, and the lower one is not above the upper one.",
             ),
-        fusions("gelu", gelu_fusions(), 20)
+        fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")
             .precondition("The type is not float64."),
-        fusions("hard-swish", hard_swish_fusions(), 14)
+        fusions("hard-swish", hard_swish_fusions, 14)
             .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish (opset 14) and HardSigmoid.")
             .precondition("The type is not float64."),
-        fusions("layer-norm", layer_norm_fusions(), 17)
+        fusions("layer-norm", layer_norm_fusions, 17)
             .description("Replaces the formula of layer normalization by LayerNormalization (opset 17).")
             .precondition(
                 "It is computed in float32 over the last dimensions, also between casts from and to float16 or bfloat16. \
                  Scale and bias have the sizes of these dimensions.",
             ),
-        fusions("rms-norm", rms_norm_fusions(), 23)
+        fusions("rms-norm", rms_norm_fusions, 23)
             .description("Replaces the formula of RMS normalization by RMSNormalization (opset 23).")
             .precondition("As for layer-norm."),
-        fusions("instance-norm", instance_norm_fusions(), 9)
+        fusions("instance-norm", instance_norm_fusions, 9)
             .description(
                 "Removes the reshapes around InstanceNormalization with which PyTorch moves the batch into the channels.",
             )
             .precondition("The number of channels is known."),
         multi_head(),
         attention(),
-        fusions("rotary", rotary_fusions(), 23)
+        fusions("rotary", rotary_fusions, 23)
             .description("Replaces the formula of rotary position embeddings by RotaryEmbedding (opset 23).")
             .precondition(
                 "The formula rotates the two halves of the last dimension. Both halves and all heads have the same cosines \
@@ -130,7 +133,7 @@ fn fusing() -> Vec<Pass> {
 }
 
 fn multi_head() -> Pass {
-    let fusions = since(multi_head_fusions(), 9);
+    let fusions = LazyLock::new(|| read(multi_head_fusions));
     Pass::new("multi-head", move |graph, options| {
         options.target == Target::Ort && fuse(graph, options, &fusions)
     })
@@ -144,9 +147,10 @@ fn multi_head() -> Pass {
 }
 
 fn attention() -> Pass {
-    let fusions = since(attention_fusions(), 23);
+    let fusions = LazyLock::new(|| read(attention_fusions));
     Pass::new("attention", move |graph, options| {
-        fuse(graph, options, &fusions) | cache(graph, options)
+        options.opset.min(graph.opset) >= 23
+            && fuse(graph, options, &fusions) | cache(graph)
     })
         .description(
             "Replaces the formula of attention by Attention (opset 23), with scale, mask, causal mask, shared heads and a \
@@ -158,13 +162,19 @@ fn attention() -> Pass {
         )
 }
 
-fn fusions(name: &'static str, fusions: Result<Vec<Fusion>, PatternError>, opset: u32) -> Pass {
-    Pass::of_fusions(name, since(fusions, opset))
+type Fusions = fn() -> Result<Vec<Fusion>, PatternError>;
+
+/// A pass that runs fusions from `opset` on.
+fn fusions(name: &'static str, fusions: Fusions, opset: u32) -> Pass {
+    let fusions = LazyLock::new(move || read(fusions));
+    Pass::new(name, move |graph, options| {
+        options.opset.min(graph.opset) >= opset && fuse(graph, options, &fusions)
+    })
 }
 
-/// Patterns of the standard fusions are constants that a test reads.
-fn since(fusions: Result<Vec<Fusion>, PatternError>, opset: u32) -> Vec<Fusion> {
-    fusions.unwrap_or_default().into_iter().map(|f| f.since(opset)).collect()
+/// Patterns of the standard fusions are constants. A test reads them all.
+fn read(fusions: Fusions) -> Vec<Fusion> {
+    fusions().unwrap_or_default()
 }
 
 #[cfg(test)]

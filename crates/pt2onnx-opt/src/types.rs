@@ -3,7 +3,7 @@
 use crate::{
     graph::GraphMut,
     opaque,
-    sizes::{self, Contents},
+    sizes::{self, Computed},
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, RegionId};
 use pt2onnx_symbolic::Constraints;
@@ -17,15 +17,15 @@ pub fn infer_types(model: &mut Model) {
 }
 
 /// [`infer_types`] for one graph; returns the sizes that it computes.
-pub(crate) fn infer(graph: &mut GraphMut<'_>) -> Contents {
+pub(crate) fn infer(graph: &mut GraphMut<'_>) -> Computed {
     let at = InsertPoint::End(graph.region);
     let cx = Builder::new(&mut *graph.model, at, Constraints::default());
-    let mut found = Contents::default();
+    let mut found = Computed::default();
     region(&cx, graph.region, &mut found);
     found
 }
 
-fn region(cx: &Builder, region_id: RegionId, found: &mut Contents) {
+fn region(cx: &Builder, region_id: RegionId, found: &mut Computed) {
     let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
     for id in nodes {
         let bodies: Vec<RegionId> = cx.model()[id].regions().collect();

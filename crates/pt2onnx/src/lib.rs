@@ -36,11 +36,13 @@ mod metadata;
 mod naming;
 mod options;
 mod pipeline;
+pub mod printable;
 mod program;
 mod random;
 mod report;
 #[cfg(feature = "ort")]
 mod runtime;
+mod training;
 #[cfg(feature = "ort")]
 mod verification;
 mod weights;
@@ -74,9 +76,12 @@ pub use report::{
 };
 #[cfg(feature = "ort")]
 pub use runtime::{RunError, Session, SessionOptions, ort_environment};
+pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
-pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
+pub use weights::{
+    Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
+};
 
 /// The examples of the READMEs and of the pages on custom ops and options.
 #[cfg(doctest)]

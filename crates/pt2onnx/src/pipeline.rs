@@ -3,9 +3,10 @@
 use crate::{
     Error, Failure, Options, Registry, Report, dims, domains, error, ir_version, metadata, naming,
     random, report,
+    training::TrainingOps,
     weights::{self, HeldWeights},
 };
-use pt2onnx_aten::{Detail, Lowering, State, emitted};
+use pt2onnx_aten::{Detail, Lowering, emitted};
 use pt2onnx_fx::{ExportedProgram, passes};
 use pt2onnx_ir::{Model, Value};
 use rustc_hash::FxHashSet;
@@ -22,7 +23,7 @@ pub(crate) struct Translated {
 
 /// Translates a program: one line for each stage, in the order in which they run.
 pub(crate) fn translate(
-    program: ExportedProgram,
+    mut program: ExportedProgram,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
@@ -32,14 +33,15 @@ pub(crate) fn translate(
     let source = program.clone();
 
     // The program: its graph becomes a pure function.
-    let mut program = run_passes(program, options, registry, report)?;
+    let training = TrainingOps::find(&mut program, options.training);
+    let mut program = run_passes(program, &training, options, registry, report)?;
     let copied = weights::are_copied(&program, options);
     let mut held = HeldWeights::take(&mut program, options);
-    report.stage("drop state", || drop_state(&mut program, options.state));
+    let lost = report.stage("drop state", || training.drop_state(&mut program, options.state));
 
     // The model.
     let Lowering { mut model, mut warnings } = lower(&program, &source, options, registry, report)?;
-    warnings.extend(held.warning(options));
+    warnings.extend(training.warning().into_iter().chain(lost).chain(held.warning(options)));
     held.find(&model);
     metadata::write(&mut model, options);
     report.stage("interface", || naming::name(&mut model, &program, options))?;
@@ -65,14 +67,19 @@ pub(crate) fn translate(
 /// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error.
 fn run_passes(
     mut program: ExportedProgram,
+    training: &TrainingOps,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<ExportedProgram, Error> {
     let archived = program.clone();
+    let failures = training.failures();
+    if !failures.is_empty() {
+        return Err(obstacles(archived, failures, options, registry, report));
+    }
     for (name, pass) in passes::PASSES {
         if report.stage(name, || pass(&mut program)).is_err() {
-            return Err(obstacles(archived, options, registry, report));
+            return Err(obstacles(archived, failures, options, registry, report));
         }
     }
     if let Some(summary) = &mut report.program {
@@ -81,16 +88,16 @@ fn run_passes(
     Ok(program)
 }
 
-/// Everything that prevents the conversion of a program that a pass refuses: what passes cannot treat, and what could not be
-/// lowered then.
+/// Everything that prevents the conversion of a program that is refused: the given failures, what passes cannot treat, and what
+/// could not be lowered then.
 fn obstacles(
     program: ExportedProgram,
+    mut failures: Vec<Failure>,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Error {
     let (program, errors) = passes::prepare_all(program);
-    let mut failures = Vec::new();
     for failure in error::of_passes(errors) {
         match failure {
             Ok(failure) => failures.push(failure),
@@ -117,16 +124,6 @@ fn obstacles(
         report.ops = report::ops(&program, registry, &emitted, &failures);
     }
     Error::Program(failures)
-}
-
-/// Removes nodes that only compute new state, if that is dropped. The program still lists what it writes into.
-fn drop_state(program: &mut ExportedProgram, state: State) {
-    if state != State::Drop || program.mutations.is_empty() {
-        return;
-    }
-    let mutations = std::mem::take(&mut program.mutations);
-    passes::dead::remove_dead(program);
-    program.mutations = mutations;
 }
 
 /// Translates the nodes of the program, and reports its ops.

@@ -1,11 +1,12 @@
 //! Random numbers: seeds for the nodes that draw them, or a warning.
 
-use pt2onnx_ir::{Attribute, Model};
+use pt2onnx_ir::{Attribute, Model, NodeId};
 use std::collections::BTreeSet;
 
 /// Operators that draw random numbers.
 const DRAWING: &[&str] = &[
     "Bernoulli",
+    "Dropout",
     "Multinomial",
     "RandomNormal",
     "RandomNormalLike",
@@ -19,13 +20,18 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<Stri
     let mut operators = BTreeSet::new();
     let mut next = seed;
     for id in model.graph_nodes() {
-        if !DRAWING.iter().any(|op| model[id].is(op)) {
+        let dropout = model[id].is("Dropout");
+        if !DRAWING.iter().any(|op| model[id].is(op)) || dropout && !drops(model, id) {
             continue;
         }
         operators.insert(model[id].op().to_string());
         if let Some(seed) = &mut next {
             model[id].attributes.retain(|(name, _)| name != "seed");
-            model[id].attributes.push(("seed".into(), Attribute::Float(*seed as f32)));
+            let value = match dropout {
+                true => Attribute::Int(i64::from(*seed)),
+                false => Attribute::Float(*seed as f32),
+            };
+            model[id].attributes.push(("seed".into(), value));
             *seed = seed.wrapping_add(1);
         }
     }
@@ -36,4 +42,13 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<Stri
              --seed makes them repeatable"
         ));
     }
+}
+
+/// Whether a `Dropout` may be in training mode.
+fn drops(model: &Model, dropout: NodeId) -> bool {
+    let mode = model[dropout].input(2);
+    mode.is_some_and(|mode| match model[mode].constant().and_then(|t| t.to_vec::<bool>()) {
+        Some(mode) => mode.first() != Some(&false),
+        None => true,
+    })
 }

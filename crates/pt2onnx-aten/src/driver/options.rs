@@ -44,7 +44,7 @@ impl From<State> for Options<'_> {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum State {
-    /// They are lost, with a warning for each.
+    /// They are lost.
     #[default]
     Drop,
     /// They become outputs after those of the program. The outputs have the qualified names, or `NAME.next` for inputs.

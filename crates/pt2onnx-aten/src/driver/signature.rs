@@ -7,7 +7,7 @@ use super::{
     types::{onnx_type, python_number},
     walk::Driver,
 };
-use crate::SignatureError;
+use crate::{SignatureError, args::brief};
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
 };
@@ -156,7 +156,7 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        errors.extend(self.state_outputs(program, state, &mut outputs, &mut warnings));
+        errors.extend(self.state_outputs(program, state, &mut outputs));
         let diagnostics = self.builder.take_diagnostics();
         let diagnostics = diagnostics.into_iter().take(if self.partial { 0 } else { 1 });
         errors.extend(diagnostics.map(|diagnostic| SignatureError {
@@ -192,7 +192,7 @@ impl<'a> Driver<'a> {
             _ => {
                 let unsupported = |reason: &str| SignatureError {
                     what: "output",
-                    name: arg.name().map_or_else(|| format!("{arg:?}"), ToString::to_string),
+                    name: brief(arg),
                     reason: reason.to_owned(),
                 };
                 let name =

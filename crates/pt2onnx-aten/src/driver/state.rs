@@ -37,31 +37,37 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Adds the final values to the outputs, or warns that they are lost. Returns the errors.
+    /// Adds the final values to the outputs. Returns the errors.
     pub(super) fn state_outputs(
         &self,
         program: &ExportedProgram,
         state: State,
         outputs: &mut Vec<Output>,
-        warnings: &mut Vec<String>,
     ) -> Vec<SignatureError> {
         let mut errors = Vec::new();
         for mutation in &program.mutations {
             match state {
-                State::Drop => warnings.push(format!(
-                    "{}: the new value is lost, as ONNX models have no state; --state outputs or --state pairs keeps it",
-                    describe(mutation)
+                State::Drop => {}
+                State::Error => errors.push(signature(
+                    &mutation.target,
+                    &format!("the program writes into {mutation}"),
                 )),
-                State::Error => errors.push(signature(&mutation.target, &describe(mutation))),
                 State::Outputs | State::Pairs => {
                     let Some(value) = self.scope.value(&mutation.value) else {
                         if !self.partial {
-                            errors.push(signature(&mutation.target, "nothing in the program computes its new value"));
+                            errors.push(signature(
+                                &mutation.target,
+                                "nothing in the program computes its new value",
+                            ));
                         }
                         continue;
                     };
                     let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
-                    let name = if next { format!("{}.next", mutation.target) } else { mutation.target.to_string() };
+                    let name = if next {
+                        format!("{}.next", mutation.target)
+                    } else {
+                        mutation.target.to_string()
+                    };
                     outputs.push(Output { name: Some(name.into()), value, kind: kind(mutation) });
                 }
             }
@@ -77,18 +83,6 @@ fn kind(mutation: &Mutation) -> &'static str {
         MutationKind::Buffer | MutationKind::Constant => "BUFFER_MUTATION",
         MutationKind::UserInput => "USER_INPUT_MUTATION",
     }
-}
-
-/// Says what the program writes into, and where.
-fn describe(mutation: &Mutation) -> String {
-    let kind = match mutation.kind {
-        MutationKind::Parameter => "parameter",
-        MutationKind::Buffer => "buffer",
-        MutationKind::Constant => "constant",
-        MutationKind::UserInput => "input",
-    };
-    let place = mutation.source.as_ref().map(|s| format!(" at {s}")).unwrap_or_default();
-    format!("the program writes into the {kind} `{}`{place}", mutation.target)
 }
 
 fn signature(target: &Name, reason: &str) -> SignatureError {

@@ -7,6 +7,7 @@ mod complex_args;
 pub(crate) mod control;
 pub(crate) mod distance;
 pub(crate) mod division;
+pub(crate) mod dropout;
 pub(crate) mod elementary;
 pub(crate) mod erf;
 pub(crate) mod gamma;

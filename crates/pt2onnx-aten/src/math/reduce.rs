@@ -140,7 +140,7 @@ pub(crate) fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
         2 => Reduction::Sum,
         _ => {
             return Err(LowerError::unsupported(
-                "a reduction that is neither 0 (none), 1 (mean) nor 2 (sum)",
+                "the reduction must be 0 (none), 1 (mean) or 2 (sum)",
             ));
         }
     };

@@ -43,7 +43,7 @@ impl From<Place> for pt2onnx::Weights {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum State {
-    /// Drop them, with a warning for each
+    /// Drop them, with a warning
     #[default]
     Drop,
     /// Make them outputs with the name of the buffer (NAME.next for inputs)
@@ -51,6 +51,17 @@ pub enum State {
     /// Make buffers inputs NAME and outputs NAME.next, so that a caller can loop
     Pairs,
     /// Report an error
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Training {
+    /// Let them behave the same in the model, with a warning
+    #[default]
+    Preserve,
+    /// Let them behave as after `model.eval()`: dropout keeps everything, norms use running statistics
+    Eval,
+    /// Report an error that lists all of them
     Error,
 }
 
@@ -74,6 +85,16 @@ impl From<Operators> for pt2onnx::Operators {
             Operators::Fallthrough => Self::Fallthrough,
             Operators::AtenFallback => Self::AtenFallback,
             Operators::Aten => Self::Aten,
+        }
+    }
+}
+
+impl From<Training> for pt2onnx::Training {
+    fn from(training: Training) -> Self {
+        match training {
+            Training::Preserve => Self::Preserve,
+            Training::Eval => Self::Eval,
+            Training::Error => Self::Error,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The flags that say what the model shall be. Each is a key of [`pt2onnx::Options`].
 
 use super::{
-    choices::{Metadata, Operators, State, Target, Weights},
+    choices::{Metadata, Operators, State, Target, Training, Weights},
     merge::{set, set_list, set_some},
     passes::Passes,
     saving::{Saving, check_data_file},
@@ -21,6 +21,9 @@ pub struct Options {
     /// What to do with values that the program writes into its buffers and inputs
     #[arg(long, value_enum, help_heading = "Input and output")]
     state: Option<State>,
+    /// What to do with ops that behave as in training, because the model was exported without `model.eval()`
+    #[arg(long, value_enum, help_heading = "Input and output")]
+    training: Option<Training>,
     /// Opset of the ONNX operators
     #[arg(long, value_name = "N", value_parser = values::opset, help_heading = OPSET)]
     opset: Option<u32>,
@@ -126,6 +129,7 @@ impl Options {
         set_some(&mut to.ir_version, self.ir_version);
         set(&mut to.target, self.target.map(Into::into));
         set(&mut to.state, self.state.map(Into::into));
+        set(&mut to.training, self.training.map(Into::into));
         set(&mut to.operators, self.operators.map(Into::into));
         set_list(&mut to.functions, self.functions);
         set_list(&mut to.custom_opset, self.custom_opset);

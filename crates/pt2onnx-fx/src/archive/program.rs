@@ -77,7 +77,8 @@ impl Archive {
 
         // Only what the program uses must be readable: unused pickles do no harm.
         let inputs = &parsed.program.signature.inputs;
-        let used: FxHashSet<&str> = inputs.iter().filter_map(target).collect();
+        let used: FxHashSet<&str> =
+            inputs.iter().filter_map(InputSpec::target).map(|target| &**target).collect();
         let (weights, constants) = match flat {
             true => (
                 self.flat_payload("serialized_state_dict")?,
@@ -99,17 +100,6 @@ impl Archive {
         });
         let constants = constants.collect();
         finish(parsed, state, constants, &place)
-    }
-}
-
-/// Name of the tensor or object that an input stands for.
-fn target(input: &InputSpec) -> Option<&str> {
-    match input {
-        InputSpec::Parameter { target, .. }
-        | InputSpec::Buffer { target, .. }
-        | InputSpec::TensorConstant { target, .. }
-        | InputSpec::CustomObj { target, .. } => Some(target),
-        _ => None,
     }
 }
 

@@ -33,6 +33,7 @@ pub struct ModuleFrame {
 
 /// A line of the user's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceLine<'a> {
     /// Path as Python had it.
     pub file: &'a str,
@@ -45,7 +46,7 @@ pub struct SourceLine<'a> {
 }
 
 impl NodeMeta {
-    /// The innermost frame of the stack trace: the user's line that made the node.
+    /// The user's line that made the node: the innermost frame of the stack trace that is not in the package `torch`.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {
         source_line(self.stack_trace.as_deref()?)
     }
@@ -53,21 +54,19 @@ impl NodeMeta {
 
 pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
     let mut code = "";
-    let frame = stack_trace.lines().rev().find_map(|line| {
-        let frame = line.trim_start().strip_prefix("File \"");
-        if frame.is_none() {
+    let mut frames = stack_trace.lines().rev().filter_map(|line| {
+        let Some(frame) = line.trim_start().strip_prefix("File \"") else {
             code = line;
-        }
-        frame
-    })?;
-    let (file, rest) = frame.split_once("\", line ")?;
-    let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
-    Some(SourceLine {
-        file,
-        line: line.trim().parse().ok()?,
-        function: function.trim(),
-        code: code.trim(),
-    })
+            return None;
+        };
+        let (file, rest) = frame.split_once("\", line ")?;
+        let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
+        let (line, function) = (line.trim().parse().ok()?, function.trim());
+        Some(SourceLine { file, line, function, code: code.trim() })
+    });
+    let innermost = frames.next()?;
+    let own = |frame: &SourceLine<'_>| !frame.file.contains("-packages/torch/");
+    Some(if own(&innermost) { innermost } else { frames.find(own).unwrap_or(innermost) })
 }
 
 /// `model.py:12: x = self.relu(x)`, the file without its folders.
@@ -89,9 +88,13 @@ mod tests {
     #[test]
     fn the_innermost_line_is_the_source() {
         let meta = |s: &str| NodeMeta { stack_trace: Some(s.into()), ..NodeMeta::default() };
+        let torch = "  File \"/a/m.py\", line 3, in forward\n    x = self.bn(x)\n  \
+            File \"/v/site-packages/torch/nn/modules/batchnorm.py\", line 210, in forward\n    return F.batch_norm(";
         let two = "  File \"/a/m.py\", line 3, in forward\n    x = self.f(x)\n  File \"/a/n.py\", line 41, in f\n    return x.relu_()\n";
         for (trace, expected) in [
             (two, Some("n.py:41: return x.relu_()")),
+            (torch, Some("m.py:3: x = self.bn(x)")),
+            ("File \"/v/site-packages/torch/nn/f.py\", line 3, in f", Some("f.py:3")),
             ("File \"m.py\", line 3, in forward", Some("m.py:3")),
             ("File \"m.py\", line x, in forward", None),
             ("", None),

@@ -42,6 +42,8 @@ pub struct ExportedProgram {
 }
 
 /// A constant of a program.
+///
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
 #[derive(Clone, Debug)]
 pub enum Constant {
     /// A tensor.
@@ -55,6 +57,7 @@ pub enum Constant {
 
 /// A write of the program into one of its parameters, buffers, constants or inputs.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Mutation {
     /// The kind of tensor that is written into.
     pub kind: MutationKind,
@@ -71,7 +74,23 @@ pub struct Mutation {
     pub source: Option<String>,
 }
 
+/// ``the buffer `steps` at model.py:12: self.steps.add_(1)``.
+impl std::fmt::Display for Mutation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            MutationKind::Parameter => "parameter",
+            MutationKind::Buffer => "buffer",
+            MutationKind::Constant => "constant",
+            MutationKind::UserInput => "input",
+        };
+        write!(f, "the {kind} `{}`", self.target)?;
+        self.source.as_ref().map_or(Ok(()), |source| write!(f, " at {source}"))
+    }
+}
+
 /// The kind of tensor that a program writes into.
+///
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum MutationKind {
@@ -91,6 +110,8 @@ pub struct GraphSignature {
 }
 
 /// The meaning of an input of a graph.
+///
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum InputSpec {
@@ -125,6 +146,8 @@ pub enum InputSpec {
 }
 
 /// A Python value that was fixed at export.
+///
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ConstantValue {
@@ -181,6 +204,17 @@ impl InputSpec {
             | InputSpec::Token(name) => Some(name),
         }
     }
+
+    /// Qualified name of the parameter, buffer, constant or object that the input stands for.
+    pub fn target(&self) -> Option<&Name> {
+        match self {
+            InputSpec::Parameter { target, .. }
+            | InputSpec::Buffer { target, .. }
+            | InputSpec::TensorConstant { target, .. }
+            | InputSpec::CustomObj { target, .. } => Some(target),
+            InputSpec::UserInput(_) | InputSpec::Constant { .. } | InputSpec::Token(_) => None,
+        }
+    }
 }
 
 impl OutputSpec {
@@ -197,9 +231,7 @@ impl OutputSpec {
             | OutputSpec::Token(name) => Some(name),
         }
     }
-}
 
-impl OutputSpec {
     /// As [`OutputSpec::name`], mutable.
     pub(crate) fn name_mut(&mut self) -> Option<&mut Name> {
         match self {
@@ -217,6 +249,7 @@ impl OutputSpec {
 
 /// A module whose calling convention is kept.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ModuleCallEntry {
     /// Qualified name of the module; empty for the root.
     pub fqn: String,
@@ -226,6 +259,7 @@ pub struct ModuleCallEntry {
 
 /// A module's calling convention.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ModuleCallSignature {
     /// Values it took.
     pub inputs: Vec<Argument>,

@@ -1,4 +1,4 @@
-//! Removes nodes whose results nobody reads.
+//! Removes nodes whose results are not used.
 
 use crate::graph::{ExportedProgram, Graph, Name, Node, ValueMap};
 

@@ -79,7 +79,7 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             take_apart(&mut node, layout).ok_or_else(|| problem(&node, PassProblem::Body))?;
         let bound = bind(&body, operands);
         let mut inside = bound.ok_or_else(|| problem(&node, PassProblem::Body))?;
-        // The op goes, its names are free.
+        // The op is removed, so its names become free.
         taken.release(&node.name);
         for name in node.output_names() {
             graph.values_mut().swap_remove(&name);

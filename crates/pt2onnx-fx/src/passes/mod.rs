@@ -9,6 +9,7 @@ pub mod inline;
 mod names;
 mod opaque;
 mod problem;
+pub mod training;
 pub mod vmap;
 pub mod wrapped;
 

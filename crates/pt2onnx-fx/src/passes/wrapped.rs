@@ -90,18 +90,9 @@ struct Written {
     slice: Option<[i64; 3]>,
 }
 
-/// `_NAME_base_index`, `_NAME_alias` or `_NAME_slice_dim`, ... say what of `_all_bases` is written into as argument `NAME`.
-fn unwrap_bases(
-    mut node: Node,
-    graph: &mut Graph,
-    taken: &mut Taken,
-    nodes: &mut Vec<Node>,
-) -> Option<()> {
-    let Some(Argument::Tensors(bases)) = node.arg("_all_bases").cloned() else {
-        return None;
-    };
-    let (args, info): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut node.args).into_iter().partition(|arg| !arg.name.starts_with('_'));
+/// What `auto_functionalized_v2` writes into: `_NAME_base_index`, `_NAME_alias` or `_NAME_slice_dim`, ... say what of `_all_bases` is
+/// argument `NAME`. `None` if they say something else.
+fn written(info: &[NamedArg]) -> Option<Vec<Written>> {
     let int = |name: &str| {
         let arg = info.iter().find(|arg| &*arg.name == name)?;
         match arg.value {
@@ -110,7 +101,7 @@ fn unwrap_bases(
         }
     };
     let mut written = Vec::new();
-    for arg in &info {
+    for arg in info {
         let Some(name) = arg.name.strip_prefix('_').and_then(|n| n.strip_suffix("_base_index"))
         else {
             continue;
@@ -129,6 +120,23 @@ fn unwrap_bases(
         };
         written.push(Written { name: name.into(), base, slice });
     }
+    Some(written)
+}
+
+/// Replaces an `auto_functionalized_v2` by its operator, which gets the tensors that it writes into as arguments. A slice is taken
+/// before the operator, and put back after it.
+fn unwrap_bases(
+    mut node: Node,
+    graph: &mut Graph,
+    taken: &mut Taken,
+    nodes: &mut Vec<Node>,
+) -> Option<()> {
+    let Some(Argument::Tensors(bases)) = node.arg("_all_bases").cloned() else {
+        return None;
+    };
+    let (args, info): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut node.args).into_iter().partition(|arg| !arg.name.starts_with('_'));
+    let written = written(&info)?;
     let results = node.outputs.len().checked_sub(bases.len())?;
     let news = node.outputs.split_off(results);
     let mut values = bases.clone();

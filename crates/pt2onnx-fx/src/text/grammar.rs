@@ -2,7 +2,7 @@
 
 use super::{
     lists::{MIXED, list},
-    reader::{Number, Parsed, Place, Reader, Word},
+    tokens::{Number, Tokens, Word},
     words::{self, RESERVED},
 };
 use crate::{
@@ -13,7 +13,10 @@ use crate::{
     schema::MAJOR,
 };
 use indexmap::IndexMap;
-use pt2onnx_symbolic::{Constraints, Expr, Range};
+use pt2onnx_symbolic::{
+    Constraints, Expr, Range,
+    text::{Parsed, Place, Reader},
+};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use std::{
@@ -21,22 +24,22 @@ use std::{
     sync::Arc,
 };
 
-/// What the graph being read has defined so far.
+/// The values and nodes that the graph has defined so far.
 #[derive(Default)]
 pub(super) struct Scope {
     values: Values,
-    /// Values that nothing is known of.
+    /// Values whose types are not known.
     tokens: FxHashSet<Name>,
     nodes: FxHashSet<Name>,
 }
 
-/// A value, its name and where it stands.
+/// A definition of a value: its place, its name, and its type if it has one.
 pub(super) type Definition = (Place, Name, Option<ValueMeta>);
 
 pub(super) struct Grammar<'a> {
     pub(super) r: Reader<'a>,
     pub(super) scope: Scope,
-    /// Inputs that the arguments of a call have declared; `None` where they may not.
+    /// The inputs that the arguments of a call have declared. `None` if arguments must not declare inputs.
     pub(super) declared: Option<Vec<Argument>>,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
@@ -304,7 +307,7 @@ impl<'a> Grammar<'a> {
         Ok((output, spec))
     }
 
-    /// `graph NAME(inputs) { nodes return outputs }`, behind `graph`: a body of a higher-order op.
+    /// A body of a higher-order op, after the word `graph`: `NAME(inputs) { nodes return outputs }`.
     pub(super) fn body(&mut self) -> Parsed<Argument> {
         let name = self.r.word("the name of a body")?.into();
         let (outer, declared) = (take(&mut self.scope), self.declared.take());
@@ -339,7 +342,7 @@ impl<'a> Grammar<'a> {
         Ok(Argument::Graph { name, graph })
     }
 
-    /// Nodes up to `return`, which is consumed.
+    /// Nodes up to `return`, which is read, too.
     fn nodes(&mut self) -> Parsed<Vec<Node>> {
         let mut nodes = Vec::new();
         while !self.r.accept_keyword("return") {
@@ -423,7 +426,7 @@ impl<'a> Grammar<'a> {
         list(items).ok_or_else(|| self.r.error_at(place, MIXED))
     }
 
-    /// A type behind `->`, `None`, or a list of those. Results are called `base`, or by number.
+    /// A type after `->`, `None`, or a list of these. The result is named `base`; if there are several, a number follows the name.
     fn call_result(&mut self, base: &Name, mut count: Option<&mut usize>) -> Parsed<Argument> {
         let place = self.r.place();
         if self.r.accept_keyword("None") {
@@ -454,7 +457,7 @@ impl<'a> Grammar<'a> {
         names.find(|n| self.scope.get(n).is_none()).unwrap_or_default()
     }
 
-    /// A word that may name a value, with `:` or `=` behind it or not.
+    /// A word that can be the name of a value.
     pub(super) fn defined_name(&mut self) -> Option<Name> {
         let usable = |word: &Word| match word {
             Word::Plain(text) => !RESERVED.contains(text),

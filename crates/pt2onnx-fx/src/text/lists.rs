@@ -1,10 +1,10 @@
-//! Lists of arguments: which of FX's forms holds them.
+//! Lists of arguments: finds the kind of list for given items.
 
 use crate::graph::{Argument, SymArg};
 
 pub(super) const MIXED: &str = "the elements of a list must be of one kind";
 
-/// A list of these, in the first form that holds them all.
+/// A list of these items, of the first kind that can hold all of them. `None` if there is no such kind.
 pub(super) fn list(items: Vec<Argument>) -> Option<Argument> {
     fn all<T>(items: &[Argument], of: impl Fn(&Argument) -> Option<T>) -> Option<Vec<T>> {
         items.iter().map(of).collect()

@@ -22,19 +22,18 @@
 //! - Arguments are values by name, `None`, `True`, `1`, `1.0`, `inf`, `nan`, `(1+2j)`, `'text'`, `torch.float32`, `torch.strided`,
 //!   `torch.channels_last`, `torch.device('cpu')`, `torch.ops.aten.add.Tensor` (an operator), `Sym(s0 + 1)` (an expression),
 //!   `[..]`, `{key: value}`, and `graph NAME(..) {..}`, the body of a higher-order op.
-//! - `name = value` is a keyword argument. If a `*` stands behind it in the call it is a positional argument whose name is known.
+//! - `name = value` is a keyword argument. If a `*` follows it in the call, it is a positional argument whose name is known.
 //! - `aten.relu` without an overload is `aten.relu.default`.
 //! - Parameters, buffers and constants have no data: their tensors are absent.
-//! - `#` starts a comment. Names that are no identifiers stand in backquotes.
+//! - `#` starts a comment. Names that are not identifiers are in backquotes.
 //!
 //! Not in the text: source lines and modules of nodes, hints of symbols, `requires_grad`, layouts, guards, calling
 //! conventions, versions, and contents of tensors.
 
-mod error;
 mod grammar;
 mod lists;
 mod print;
-mod reader;
+mod tokens;
 mod types;
 mod values;
 mod words;
@@ -42,7 +41,7 @@ mod words;
 use crate::graph::ExportedProgram;
 use std::fmt::Display;
 
-pub use error::ParseError;
+pub use pt2onnx_symbolic::text::SyntaxError as ParseError;
 
 /// Reads a program, as [`print()`] writes it.
 ///
@@ -61,13 +60,13 @@ pub use error::ParseError;
 /// ```
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// Returns the first error in the text.
 pub fn parse_program(text: &str) -> Result<ExportedProgram, ParseError> {
     grammar::Grammar::new(text).program()
 }
 
-/// Reads a call as a program of one node. Arguments with a type become inputs, the types of the results stand behind `->`. The node
-/// is called as its operator; its results too, with a number where there are several.
+/// Reads a call as a program of one node. Arguments with a type become inputs, the types of the results follow `->`. The node has the
+/// name of its operator; so have the results, with a number if there are several.
 ///
 /// ```
 /// use pt2onnx_fx::text;
@@ -80,12 +79,12 @@ pub fn parse_program(text: &str) -> Result<ExportedProgram, ParseError> {
 /// ```
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// Returns the first error in the text.
 pub fn parse_call(text: &str) -> Result<ExportedProgram, ParseError> {
     grammar::Grammar::new(text).call()
 }
 
-/// A program as text. With `{:#}` positional arguments have their names, which are lost otherwise.
+/// A program as text. With `{:#}`, positional arguments are printed with their names, which are lost otherwise.
 pub fn print(program: &ExportedProgram) -> impl Display {
     print::program(program)
 }

@@ -84,7 +84,7 @@ impl Display for Constant<'_> {
     }
 }
 
-/// The name of a target, without `torch.ops.` where it is read back so.
+/// The name of a target, without `torch.ops.` if it can be parsed without.
 fn target(op: &OpName) -> impl Display {
     from_fn(move |f| {
         let short = op.to_string();
@@ -108,7 +108,7 @@ fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display
     })
 }
 
-/// A name; in backquotes what is no identifier.
+/// A name; in backquotes if it is not an identifier.
 struct Word<'a>(&'a str);
 
 impl Display for Word<'_> {

@@ -1,17 +1,15 @@
 //! Types in the text: `f32[s0, 8]`, `Sym(s0)`.
 
-use super::{
-    grammar::Grammar,
-    print::row_major,
-    reader::{Parsed, Reader},
-    words::SHORT,
-};
+use super::{grammar::Grammar, print::row_major, tokens::Tokens, words::SHORT};
 use crate::graph::{Device, Layout, TensorMeta, ValueMeta};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{
+    Expr,
+    text::{Parsed, Reader},
+};
 use pt2onnx_tensor::DType;
 
 impl Grammar<'_> {
-    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`; nothing is known of a `Token()`.
+    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`. `None` for a `Token()`, which has no type.
     pub(super) fn ty(&mut self) -> Parsed<Option<ValueMeta>> {
         let place = self.r.place();
         let word = self.r.word("a type")?;
@@ -40,7 +38,7 @@ impl Grammar<'_> {
         self.r.expression("an expression")
     }
 
-    /// Sizes, strides, storage offset and device of a tensor, behind its element type.
+    /// Sizes, strides, storage offset and device of a tensor, which follow its element type.
     fn tensor(&mut self, dtype: DType) -> Parsed<TensorMeta> {
         let size = |r: &mut Reader| r.expression("a size");
         self.r.require("[")?;

@@ -3,10 +3,11 @@
 use super::{
     grammar::Grammar,
     lists::{MIXED, list},
-    reader::{Number, Parsed, Place},
+    tokens::{Number, Tokens},
 };
 use crate::graph::{ArgKind, Argument, Layout, MemoryFormat, Name, NamedArg, SymArg};
 use indexmap::IndexMap;
+use pt2onnx_symbolic::text::{Parsed, Place};
 use pt2onnx_tensor::DType;
 use std::mem::take;
 
@@ -99,7 +100,7 @@ impl Grammar<'_> {
         })
     }
 
-    /// A value by name; in a call with `: type` behind it a new input.
+    /// A value by name. In a call, a name that `: type` follows is a new input.
     fn named(&mut self, place: Place, name: Name) -> Parsed<Argument> {
         if self.declared.is_some() && self.r.accept(":") {
             let meta = self.ty()?;
@@ -114,7 +115,7 @@ impl Grammar<'_> {
         self.scope.get(&name).ok_or_else(|| self.r.error_at(place, what))
     }
 
-    /// `(1+2j)`, behind the parenthesis.
+    /// `(1+2j)`, after the parenthesis.
     fn complex(&mut self, place: Place) -> Parsed<Argument> {
         let re = match self.r.number("a complex number")? {
             Number::Int(int) => int as f64,

@@ -3,7 +3,7 @@
 use crate::graph::OpName;
 use pt2onnx_tensor::DType;
 
-/// PyTorch's short names of element types (`torch.utils._dtype_abbrs`), and names in its style for the types that it has not.
+/// PyTorch's short names of element types (`torch.utils._dtype_abbrs`), and names in the same style for other types.
 pub(super) const SHORT: [(DType, &str); 27] = [
     (DType::F64, "f64"),
     (DType::F32, "f32"),
@@ -34,7 +34,7 @@ pub(super) const SHORT: [(DType, &str); 27] = [
     (DType::String, "str"),
 ];
 
-/// Words that are no names of values.
+/// Words that cannot be names of values.
 pub(super) const RESERVED: [&str; 11] =
     ["None", "True", "False", "inf", "nan", "infj", "nanj", "torch", "graph", "return", "Sym"];
 

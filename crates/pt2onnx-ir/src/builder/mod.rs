@@ -154,7 +154,7 @@ impl<'m> Builder<'m> {
         (region, inputs)
     }
 
-    /// Closes the innermost open region. Its outputs may be any values.
+    /// Closes the innermost open region. Its outputs may be any values. Reports a diagnostic if no region is open.
     pub fn close_region(&self, outputs: &[Value]) {
         self.end_region(|model, region, origins| model.set_outputs_of(region, outputs, origins));
     }
@@ -163,10 +163,13 @@ impl<'m> Builder<'m> {
     pub(crate) fn end_region(&self, set: impl FnOnce(&mut Model, RegionId, &[OriginId])) {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        if let (InsertPoint::End(region), Some(outside)) = (s.at, s.outside.pop()) {
-            set(s.model, region, &s.origins);
-            s.sizes.leave();
-            s.at = outside;
+        match (s.at, s.outside.pop()) {
+            (InsertPoint::End(region), Some(outside)) => {
+                set(s.model, region, &s.origins);
+                s.sizes.leave();
+                s.at = outside;
+            }
+            _ => s.diagnostics.0.push(Diagnostic("no region is open that could be closed".into())),
         }
     }
 

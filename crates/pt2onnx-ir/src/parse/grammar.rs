@@ -1,8 +1,9 @@
 //! The grammar: parses headers, graphs, functions and nodes, and emits nodes while it parses.
 
-use super::reader::{Parsed, Place, Reader};
+use super::tokens::Tokens;
 use crate::{Builder, Function, Metadata, Model, NodeId, RegionId, Type, Value, conforms, schema};
 use indexmap::IndexMap;
+use pt2onnx_symbolic::text::{Parsed, Place, Reader};
 use rustc_hash::FxHashMap;
 use std::mem::take;
 
@@ -130,59 +131,19 @@ impl<'a, 'm> Grammar<'a, 'm> {
 
     /// `<header> name <attributes> (inputs) => (outputs) <types> { nodes }`.
     fn a_function(&mut self, strict: bool) -> Parsed<()> {
-        let start = self.r.place();
-        let mut header = self.header()?;
-        let place = self.r.place();
-        let mut name = self.r.name("the function's name")?;
-        let mut function = Function::new("", "", Model::MAIN);
-        function.domain = header.texts.remove("domain").unwrap_or_default();
-        function.overload = header.texts.remove("overload").unwrap_or_default();
-        // The name of a PyTorch op gives domain, name and overload: `"mylib::foo.Tensor"`.
-        if let (true, Some((domain, rest))) = (function.domain.is_empty(), name.split_once("::")) {
-            function.domain = domain.to_owned();
-            let (base, overload) = rest.split_once('.').unwrap_or((rest, ""));
-            function.overload = overload.to_owned();
-            name = base.to_owned();
-        }
-        if strict && function.domain.is_empty() {
-            return Err(self.r.error_at(place, "the function has no domain"));
-        }
-        function.name = name;
-        function.doc_string = header.texts.remove("doc_string");
-        function.metadata = metadata(header.metadata);
-        function.imports = header.imports.unwrap_or_default();
-        let opset = function.imports.get("").copied();
-        let model = self.cx.model();
-        let before = model.functions.iter().any(|f| f.is_same_as(&function));
-        drop(model);
-        if before {
-            return Err(self
-                .r
-                .error_at(start, format!("the function {} is defined twice", function.name)));
-        }
-        if self.r.accept("<") {
-            let mut first = true;
-            while self.r.goes_on(">", take(&mut first))? {
-                let place = self.r.place();
-                let attribute = self.r.name("an attribute")?;
-                match self.r.sees(":") || self.r.sees("=") {
-                    true => {
-                        let value = self.attribute_value(place)?;
-                        function.defaults.push((attribute.into(), value));
-                    }
-                    false => function.attributes.push(attribute),
-                }
-            }
-        }
+        let mut function = self.function_head(strict)?;
+        self.function_attributes(&mut function)?;
         let defaults = function.defaults.iter().map(|(name, _)| name.to_string());
         self.function = Some(Signature {
             attributes: function.attributes.iter().cloned().chain(defaults).collect(),
             imports: function.imports.clone(),
             strict,
         });
-        let outer = std::mem::replace(&mut self.opset, opset.unwrap_or(0));
-        if opset.is_none() && !strict {
-            self.opset = outer;
+        let outer = self.opset;
+        match function.imports.get("") {
+            Some(own) => self.opset = *own,
+            None if strict => self.opset = 0,
+            None => {}
         }
         let (region, _) = self.cx.open_region(&[]);
         let done = self.graph(region);
@@ -191,6 +152,60 @@ impl<'a, 'm> Grammar<'a, 'm> {
         done?;
         function.body = region;
         self.cx.edit(|model| model.functions.push(function));
+        Ok(())
+    }
+
+    /// The header and the name of a function. The name of a PyTorch op gives domain, name and overload: `"mylib::foo.Tensor"`.
+    fn function_head(&mut self, strict: bool) -> Parsed<Function> {
+        let start = self.r.place();
+        let mut header = self.header()?;
+        let place = self.r.place();
+        let name = self.r.name("the function's name")?;
+        let domain = header.texts.remove("domain").unwrap_or_default();
+        let mut function = match name.split_once("::").filter(|_| domain.is_empty()) {
+            Some((domain, rest)) => {
+                let (name, overload) = rest.split_once('.').unwrap_or((rest, ""));
+                let mut function = Function::new(domain, name, Model::MAIN);
+                function.overload = overload.to_owned();
+                function
+            }
+            None => {
+                let mut function = Function::new(domain, name, Model::MAIN);
+                function.overload = header.texts.remove("overload").unwrap_or_default();
+                function
+            }
+        };
+        if strict && function.domain.is_empty() {
+            return Err(self.r.error_at(place, "the function has no domain"));
+        }
+        function.doc_string = header.texts.remove("doc_string");
+        function.metadata = metadata(header.metadata);
+        function.imports = header.imports.unwrap_or_default();
+        let twice = self.cx.model().functions.iter().any(|f| f.is_same_as(&function));
+        if twice {
+            let what = format!("the function {} is defined twice", function.name);
+            return Err(self.r.error_at(start, what));
+        }
+        Ok(function)
+    }
+
+    /// `<name, name: type = default, ...>`, or nothing.
+    fn function_attributes(&mut self, function: &mut Function) -> Parsed<()> {
+        let mut first = true;
+        if !self.r.accept("<") {
+            return Ok(());
+        }
+        while self.r.goes_on(">", take(&mut first))? {
+            let place = self.r.place();
+            let attribute = self.r.name("an attribute")?;
+            match self.r.sees(":") || self.r.sees("=") {
+                true => {
+                    let value = self.attribute_value(place)?;
+                    function.defaults.push((attribute.into(), value));
+                }
+                false => function.attributes.push(attribute),
+            }
+        }
         Ok(())
     }
 

@@ -1,14 +1,13 @@
 //! Parses types, attributes and tensors.
 
-use super::{
-    grammar::Grammar,
-    reader::{Parsed, Place, Reader},
-};
+use super::{grammar::Grammar, tokens::Tokens};
 use crate::{
-    Attribute, Attributes, TensorType, Type, schema::AttributeKind, text::KINDS,
-    types::from_onnx_name,
+    Attribute, Attributes, TensorType, Type, schema::AttributeKind, types::from_onnx_name,
 };
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{
+    Expr,
+    text::{Parsed, Place, Reader},
+};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::mem::take;
 
@@ -117,7 +116,7 @@ impl Grammar<'_, '_> {
             true => {
                 let place = self.r.place();
                 let name = self.r.identifier("the attribute's type")?;
-                let kind = KINDS.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind);
+                let kind = AttributeKind::ALL.into_iter().find(|kind| kind.name() == name);
                 let unknown =
                     || self.r.error_at(place, format!("there is no attribute type `{name}`"));
                 Some(kind.ok_or_else(unknown)?)

@@ -2,17 +2,15 @@
 //!
 //! Unlike `onnx.parser`, it takes expressions as sizes (`"2*N"`), and constants without elements (`{...}`).
 
-mod error;
 mod grammar;
 mod literals;
-mod reader;
+mod tokens;
 
-pub use error::ParseError;
+pub use pt2onnx_symbolic::text::SyntaxError as ParseError;
 
 use crate::{Builder, InsertPoint, Model, schema};
 use grammar::Grammar;
-use pt2onnx_symbolic::Constraints;
-use reader::Reader;
+use pt2onnx_symbolic::{Constraints, text::Reader};
 use std::str::FromStr;
 
 impl FromStr for Model {

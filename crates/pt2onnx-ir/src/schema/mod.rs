@@ -8,6 +8,8 @@ pub use operator::{
 };
 
 use pt2onnx_tensor::DType;
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
 
 /// The newest opset of the table.
 pub const NEWEST_OPSET: u32 = 28;
@@ -18,9 +20,7 @@ pub const CANONICAL_OPSET: u32 = 26;
 
 /// The schema of an operator at `opset`; `None` if the default domain has no such operator at that opset.
 pub fn lookup(name: &str, opset: u32) -> Option<&'static OpSchema> {
-    let all = crate::generated::schema::SCHEMAS;
-    let end = all.partition_point(|s| (s.name, s.since) <= (name, opset));
-    all.get(end.checked_sub(1)?).filter(|s| s.name == name)
+    versions(name).iter().rfind(|s| s.since <= opset)
 }
 
 /// All versions of all operators, sorted by name and opset.
@@ -30,10 +30,9 @@ pub fn all() -> &'static [OpSchema] {
 
 /// All versions of an operator, oldest first.
 pub fn versions(name: &str) -> &'static [OpSchema] {
-    let all = crate::generated::schema::SCHEMAS;
-    let start = all.partition_point(|s| s.name < name);
-    let end = all.partition_point(|s| s.name <= name);
-    &all[start..end]
+    static BY_NAME: LazyLock<FxHashMap<&str, &[OpSchema]>> =
+        LazyLock::new(|| all().chunk_by(|a, b| a.name == b.name).map(|v| (v[0].name, v)).collect());
+    BY_NAME.get(name).copied().unwrap_or_default()
 }
 
 /// Element types in the order of `TensorProto.DataType`, from 1 on.

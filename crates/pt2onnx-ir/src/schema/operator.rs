@@ -5,6 +5,7 @@ use pt2onnx_tensor::DType;
 
 /// The schema of one version of an operator of the default domain.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OpSchema {
     /// Operator type, such as `Gemm`.
     pub name: &'static str,
@@ -30,6 +31,7 @@ pub struct OpSchema {
 
 /// A formal input or output.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Param {
     /// Its name in the standard.
     pub name: &'static str,
@@ -52,8 +54,9 @@ pub enum ParamKind {
     Variadic,
 }
 
-/// An attribute an operator takes.
+/// An attribute that an operator takes.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct AttributeSchema {
     /// Its name.
     pub name: &'static str,
@@ -85,6 +88,56 @@ pub enum AttributeKind {
     TypeProtos,
 }
 
+impl AttributeKind {
+    /// All types of attributes.
+    pub const ALL: [Self; 14] = {
+        use AttributeKind::*;
+        [
+            Float,
+            Int,
+            String,
+            Tensor,
+            Graph,
+            SparseTensor,
+            TypeProto,
+            Floats,
+            Ints,
+            Strings,
+            Tensors,
+            Graphs,
+            SparseTensors,
+            TypeProtos,
+        ]
+    };
+
+    /// The name in ONNX text: `float`, `type_proto`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Float => "float",
+            Self::Int => "int",
+            Self::String => "string",
+            Self::Tensor => "tensor",
+            Self::Graph => "graph",
+            Self::SparseTensor => "sparse_tensor",
+            Self::TypeProto => "type_proto",
+            Self::Floats => "floats",
+            Self::Ints => "ints",
+            Self::Strings => "strings",
+            Self::Tensors => "tensors",
+            Self::Graphs => "graphs",
+            Self::SparseTensors => "sparse_tensors",
+            Self::TypeProtos => "type_protos",
+        }
+    }
+}
+
+/// [`AttributeKind::name`].
+impl std::fmt::Display for AttributeKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// An attribute's default value.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the names are ONNX's")]
@@ -97,8 +150,9 @@ pub enum AttributeDefault {
     Strings(&'static [&'static str]),
 }
 
-/// A type variable and the types it may stand for.
+/// A type variable, and the types that it may stand for.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TypeConstraint {
     /// The variable, such as `T`.
     pub name: &'static str,

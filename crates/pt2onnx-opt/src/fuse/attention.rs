@@ -48,32 +48,8 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
 /// The whole formula, from its last node, the product with the values.
 fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     let (q, k, v) = (found.value("q")?, found.value("k")?, found.value("v")?);
-    let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
-    let [a, b, c, d] = perm[..] else {
-        return None;
-    };
-    let perm = [a, b, d, c].map(usize::try_from);
-    let perm: Vec<usize> = perm.into_iter().collect::<Result<_, _>>().ok()?;
-    let dims: Shape =
-        perm.iter().map(|&p| Some(cx.known_shape(k)?.get(p)?.clone())).collect::<Option<_>>()?;
-    let (queries, values) = (cx.known_shape(q)?, cx.known_shape(v)?);
-    let fit = queries.len() == 4
-        && values.len() == 4
-        && queries[..2] == dims[..2]
-        && queries[3] == dims[3]
-        // There are as many values as keys, or the product would not be valid.
-        && values[..2] == dims[..2]
-        && [&queries, &dims, &values]
-            .into_iter()
-            .flatten()
-            .all(known);
-    let dtype = cx.dtype(q);
-    let half = matches!(dtype, DType::F16 | DType::BF16);
-    let wide = found.value("h").map_or(dtype, |h| cx.dtype(h));
-    let typed = dtype == cx.dtype(v)
-        && (half || matches!(dtype, DType::F32 | DType::F64))
-        && (wide == dtype || (half && wide == DType::F32));
-    let softmax = found.node(cx, "s")?;
+    let (perm, scores) = scores(cx, found)?;
+    let precision = precision(cx, found)?;
     let last = |axis: i64| axis == -1 || axis == 3;
     let reduced = match found.value("r") {
         Some(_) => {
@@ -83,7 +59,7 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         }
         None => true,
     };
-    if !fit || !typed || !reduced || !last(attrs::Softmax::read(&softmax).ok()?.axis) {
+    if !reduced || !last(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis) {
         return None;
     }
     let factor = |name: &str| match found.value(name) {
@@ -94,42 +70,87 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     if !scale.is_normal() || scale < 0.0 {
         return None;
     }
-    let sizes = [&queries[..3], &dims[2..3]].concat();
-    let (allowed, bias) = (found.value("allowed"), found.value("bias"));
-    let guarded = found.value("guard").is_some();
-    // Zeros for hidden rows need the mask that hides them.
-    if allowed.is_some() && found.value("masked").is_none() {
-        return None;
-    }
-    let (mask, causal) = match (allowed, bias) {
-        (None, None) => (None, false),
-        (Some(allowed), None) => {
-            let causal = is_causal(&cx.model(), allowed, &sizes[2], &sizes[3]);
-            if !guarded && !causal && !has_keys(&cx.model(), allowed) {
-                return None;
-            }
-            (Some(allowed).filter(|_| !causal), causal)
-        }
-        (None, Some(bias)) => {
-            let source = uncast(&cx.model(), bias, dtype)?;
-            let sound =
-                has_keys(&cx.model(), source) || (guarded && is_choice(&cx.model(), source));
-            (Some(source).filter(|_| sound).map(Some)?, false)
-        }
-        (Some(_), Some(_)) => return None,
-    };
-    let mask = match mask {
-        Some(mask) => Some(full_mask(cx, mask, &sizes)?),
-        None => None,
+    let hidden = mask(cx, found, &scores)?;
+    let mask = match hidden {
+        Hidden::By(mask) => Some(full_mask(cx, mask, &scores)?),
+        Hidden::Nothing | Hidden::Later => None,
     };
     let k = cx.transpose(k, &perm);
     let options = attrs::Attention {
         scale: Some(scale),
-        is_causal: causal,
-        softmax_precision: (wide != dtype).then(|| schema::data_type(wide)),
+        is_causal: matches!(hidden, Hidden::Later),
+        softmax_precision: precision.map(schema::data_type),
         ..Default::default()
     };
     Some(cx.attention(q, k, v, mask, None, None, None, options))
+}
+
+/// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads, queries, keys]`. `None` if the
+/// operands do not have known sizes that match.
+fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
+    let keys = cx.known_shape(found.value("k")?)?;
+    let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
+    let [a, b, c, d] = perm[..] else {
+        return None;
+    };
+    // `t` also transposes the keys for the product.
+    let perm = [a, b, d, c].map(usize::try_from);
+    let perm: Vec<usize> = perm.into_iter().collect::<Result<_, _>>().ok()?;
+    let keys: Shape = perm.iter().map(|&p| keys.get(p).cloned()).collect::<Option<_>>()?;
+    let queries = cx.known_shape(found.value("q")?)?;
+    let values = cx.known_shape(found.value("v")?)?;
+    // There are as many values as keys, or the product would not be valid.
+    let fit = queries.len() == 4
+        && values.len() == 4
+        && queries[..2] == keys[..2]
+        && queries[3] == keys[3]
+        && values[..2] == keys[..2]
+        && [&queries, &keys, &values].into_iter().flatten().all(known);
+    fit.then(|| (perm, [&queries[..3], &keys[2..3]].concat()))
+}
+
+/// The type in which the softmax is computed, if it is not that of the operands. `None` if `Attention` does not compute so.
+fn precision(cx: &Builder, found: &Match) -> Option<Option<DType>> {
+    let dtype = cx.dtype(found.value("q")?);
+    let half = matches!(dtype, DType::F16 | DType::BF16);
+    let wide = found.value("h").map_or(dtype, |h| cx.dtype(h));
+    let typed = dtype == cx.dtype(found.value("v")?)
+        && (half || matches!(dtype, DType::F32 | DType::F64))
+        && (wide == dtype || (half && wide == DType::F32));
+    typed.then(|| Some(wide).filter(|_| wide != dtype))
+}
+
+/// Which keys the formula hides.
+enum Hidden {
+    Nothing,
+    /// For each query, the keys after its own position.
+    Later,
+    /// Those that a mask hides.
+    By(Value),
+}
+
+/// Which keys the formula hides; `None` if `Attention` gives something else for a query without keys.
+fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
+    let guarded = found.value("guard").is_some();
+    match (found.value("allowed"), found.value("bias")) {
+        (None, None) => Some(Hidden::Nothing),
+        // Zeros for hidden rows need the mask that hides them.
+        (Some(_), _) if found.value("masked").is_none() => None,
+        (Some(allowed), None) if is_causal(&cx.model(), allowed, &scores[2], &scores[3]) => {
+            Some(Hidden::Later)
+        }
+        (Some(allowed), None) => {
+            let sound = guarded || has_keys(&cx.model(), allowed);
+            sound.then_some(Hidden::By(allowed))
+        }
+        (None, Some(bias)) => {
+            let source = uncast(&cx.model(), bias, cx.dtype(found.value("q")?))?;
+            let sound =
+                has_keys(&cx.model(), source) || (guarded && is_choice(&cx.model(), source));
+            sound.then_some(Hidden::By(source))
+        }
+        (Some(_), Some(_)) => None,
+    }
 }
 
 /// Merges a factor of the queries or keys into the scale.

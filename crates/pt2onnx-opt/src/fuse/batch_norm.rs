@@ -67,6 +67,7 @@ impl Real for f64 {
     }
 }
 
+/// Emits the folded node. Its channels are scaled by `scale / sqrt(variance + epsilon)` and shifted.
 fn fold_as<T: Real>(
     cx: &Builder,
     found: &Match,
@@ -74,61 +75,28 @@ fn fold_as<T: Real>(
     linear: &Node,
     op: &'static str,
 ) -> Option<Value> {
-    let constant = |v: Value| cx.constant_of(v).filter(Tensor::has_data);
-    let doubles = |name: &str| -> Option<Vec<f64>> {
-        let elements = constant(found.value(name)?)?.to_vec::<T>()?;
-        Some(elements.into_iter().map(Into::into).collect())
-    };
-    let weight = found.value("weight")?;
-    let tensor = constant(weight).filter(|_| alone(cx, weight))?;
+    let doubles = |name: &str| as_doubles::<T>(cx, found.value(name)?);
     let [scale, bias, mean, variance] = ["scale", "bias", "mean", "variance"].map(doubles);
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
     let channels = scale.len();
-    let epsilon = f64::from(attrs::BatchNormalization::read(norm).ok()?.epsilon);
-    let factors: Vec<f64> = scale
-        .iter()
-        .zip(&variance)
-        .map(|(scale, variance)| scale / (variance + epsilon).sqrt())
-        .collect();
-    // Finds the channel of a weight's element from the sizes around the channel dimension.
-    let shape = tensor.shape();
-    // Each operator has only one of these.
-    let groups = usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?;
-    let attrs::Gemm { beta, trans_b, .. } = attrs::Gemm::read(linear).ok()?;
-    let axis = match op {
-        "ConvTranspose" => 1,
-        "Gemm" if !trans_b => 1,
-        _ => 0,
-    };
-    let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
-    let transposed = op == "ConvTranspose";
-    let all = if transposed { own.checked_mul(groups)? } else { own };
-    let rows_of_group = match transposed {
-        true => shape.first()?.checked_div(groups).filter(|&n| n > 0)?,
-        false => usize::MAX,
-    };
-    if all != channels || [bias.len(), mean.len(), variance.len()] != [channels; 3] || inner == 0 {
+    if [bias.len(), mean.len(), variance.len()] != [channels; 3] {
         return None;
     }
-    let channel = |i: usize| {
-        let within = i / inner % own;
-        within + own * (i / (inner * own) / rows_of_group)
-    };
-    let elements = tensor.to_vec::<T>()?.into_iter().enumerate();
-    let scaled: Vec<T> =
-        elements.map(|(i, w)| T::rounded(w.into() * factors[channel(i)])).collect();
-    let beta = f64::from(beta);
-    let before: Vec<f64> = match linear.input(2) {
+    let epsilon = f64::from(attrs::BatchNormalization::read(norm).ok()?.epsilon);
+    let deviations = variance.iter().map(|variance| (variance + epsilon).sqrt());
+    let factors: Vec<f64> = scale.iter().zip(deviations).map(|(scale, d)| scale / d).collect();
+    let weight = found.value("weight")?;
+    let tensor = cx.constant_of(weight).filter(|t| t.has_data() && alone(cx, weight))?;
+    let scaled: Vec<T> = scaled(&tensor, linear, op, &factors)?;
+    let before = match linear.input(2) {
         None => vec![0.0; channels],
-        Some(given) => {
-            let given = constant(given)?.to_vec::<T>()?;
-            match given.as_slice() {
-                [one] => vec![(*one).into(); channels],
-                all if all.len() == channels => all.iter().map(|&b| b.into()).collect(),
-                _ => return None,
-            }
-        }
+        Some(given) => match as_doubles::<T>(cx, given)?.as_slice() {
+            [one] => vec![*one; channels],
+            all if all.len() == channels => all.to_vec(),
+            _ => return None,
+        },
     };
+    let beta = f64::from(attrs::Gemm::read(linear).ok()?.beta);
     let shifted: Vec<T> = (0..channels)
         .map(|c| T::rounded((before[c] * beta - mean[c]) * factors[c] + bias[c]))
         .collect();
@@ -136,12 +104,49 @@ fn fold_as<T: Real>(
     if !finite(&scaled) || !finite(&shifted) {
         return None;
     }
-    let new_weight = named(cx, Tensor::from_slice(shape.to_vec(), &scaled).ok()?, Some(weight));
+    let scaled = Tensor::from_slice(tensor.shape().to_vec(), &scaled).ok()?;
+    let new_weight = named(cx, scaled, Some(weight));
     let old_bias = linear.input(2).or(found.value("bias"));
     let new_bias = named(cx, Tensor::vector(&shifted), old_bias);
     let attributes = linear.attributes.iter().filter(|(n, _)| n != "beta");
     let inputs = [linear.input(0), Some(new_weight), Some(new_bias)];
     Some(cx.emit1(op, &inputs, attributes.cloned().collect()))
+}
+
+/// The elements of a constant.
+fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
+    let elements = cx.constant_of(value).filter(Tensor::has_data)?.to_vec::<T>()?;
+    Some(elements.into_iter().map(Into::into).collect())
+}
+
+/// The elements of a weight, each multiplied by the factor of its channel. `None` if the number of channels does not match.
+fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) -> Option<Vec<T>> {
+    let shape = weight.shape();
+    let transposed = op == "ConvTranspose";
+    // The dimension of the output channels, of which a transposed convolution has only those of one group.
+    let axis = match op {
+        "ConvTranspose" => 1,
+        "Gemm" if !attrs::Gemm::read(linear).ok()?.trans_b => 1,
+        _ => 0,
+    };
+    let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
+    let groups = match transposed {
+        true => usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?,
+        false => 1,
+    };
+    let rows_of_group = match transposed {
+        true => shape.first()?.checked_div(groups).filter(|&n| n > 0)?,
+        false => usize::MAX,
+    };
+    if own.checked_mul(groups)? != factors.len() || inner == 0 {
+        return None;
+    }
+    let channel = |i: usize| {
+        let within = i / inner % own;
+        within + own * (i / (inner * own) / rows_of_group)
+    };
+    let elements = weight.to_vec::<T>()?.into_iter().enumerate();
+    elements.map(|(i, w)| Some(T::rounded(w.into() * factors.get(channel(i))?))).collect()
 }
 
 /// Whether the constant has one use and shares memory with no other used constant.

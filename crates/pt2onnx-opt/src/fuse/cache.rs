@@ -3,18 +3,14 @@
 use crate::{
     facts::{known, tensor_type},
     graph::{Changed, GraphMut},
-    pass::Options,
     rewrite,
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
 /// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of `Attention`, if they are outputs of
 /// the graph and nothing else uses them.
-pub(crate) fn cache(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+pub(crate) fn cache(graph: &mut GraphMut<'_>) -> Changed {
     let mut changed = false;
-    if options.opset.min(graph.opset) < 23 {
-        return changed;
-    }
     for id in graph.nodes() {
         let model = &mut *graph.model;
         let node = &model[id];

@@ -33,6 +33,7 @@ pub enum LegaliseError {
 
 /// A node that an opset cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// The node, with its source line if that is known.
     pub place: String,

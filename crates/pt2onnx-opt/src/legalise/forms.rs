@@ -4,6 +4,7 @@ use super::{
     error::Reason,
     replace::{Done, replace},
 };
+use crate::facts::rank;
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
@@ -16,10 +17,6 @@ pub(super) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) 
 pub(super) fn input(node: &Node, index: usize) -> Result<Value, Reason> {
     let missing = || Reason(format!("input {index} is missing"));
     node.input(index).ok_or_else(missing)
-}
-
-pub(super) fn rank(model: &Model, value: Value) -> Option<usize> {
-    Some(model[value].ty.as_ref()?.as_tensor()?.shape.as_ref()?.len())
 }
 
 /// The rank of an input.

@@ -2,12 +2,11 @@
 
 use super::{
     error::Reason,
-    forms::{
-        attributes, constant_ints, constant_numbers, input, rank, rank_of, set, unless, without,
-    },
+    forms::{attributes, constant_ints, constant_numbers, input, rank_of, set, unless, without},
     replace::{Done, replace},
     resample::resample,
 };
+use crate::facts::rank;
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 

@@ -3,10 +3,10 @@
 use super::{
     axes::axis,
     error::Reason,
-    forms::{constant_ints, input, rank},
+    forms::{constant_ints, input},
     replace::Done,
 };
-use crate::facts::dtype;
+use crate::facts::{dtype, rank};
 use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;

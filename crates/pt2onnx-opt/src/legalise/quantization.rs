@@ -2,10 +2,10 @@
 
 use super::{
     error::Reason,
-    forms::{input, rank, without},
+    forms::{input, without},
     replace::{Done, replace},
 };
-use crate::facts::dtype;
+use crate::facts::{dtype, rank};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};

@@ -29,6 +29,7 @@ pub enum TargetError {
 
 /// A node that a runtime cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unrunnable {
     /// The node, with its source line if that is known.
     pub place: String,

@@ -1,9 +1,12 @@
 //! Runtimes that support a part of ONNX: which operators, which element types, within which limits.
 
 use super::error::Unrunnable;
-use crate::casts::{bound, cast_around};
+use crate::{
+    casts::{bound, cast_around},
+    facts,
+};
 use pt2onnx_ir::{
-    Def, Model, Node, NodeId, Value,
+    Model, Node, NodeId, Value,
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::{DType, Tensor};
@@ -110,22 +113,18 @@ pub(super) struct Seen<'a> {
 
 impl Seen<'_> {
     pub fn rank(&self, value: Value) -> Option<usize> {
-        Some(self.model[value].ty.as_ref()?.as_tensor()?.shape.as_ref()?.len())
+        facts::rank(self.model, value)
     }
 
     /// Whether all dimensions of an input are known numbers.
     pub fn is_static(&self, input: usize) -> bool {
-        let ty = self.node.input(input).and_then(|v| self.model[v].ty.as_ref()?.as_tensor());
-        let shape = ty.and_then(|t| t.shape.as_ref());
+        let shape = self.node.input(input).and_then(|v| facts::shape(self.model, v));
         shape.is_some_and(|shape| shape.iter().all(|d| d.is_static()))
     }
 
     /// An input, if it is a constant.
     pub fn constant(&self, input: usize) -> Option<&Tensor> {
-        match self.model[self.node.input(input)?].def() {
-            Def::Constant(tensor) => Some(tensor),
-            _ => None,
-        }
+        self.model[self.node.input(input)?].constant()
     }
 
     /// Whether an input is given and is not a constant.

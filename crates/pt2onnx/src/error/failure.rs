@@ -25,6 +25,9 @@ pub enum Reason {
     /// The node has no translation.
     #[error(transparent)]
     Lower(LowerError),
+    /// The op behaves as in training, and [`Training::Error`](crate::Training::Error) is set.
+    #[error("behaves as in training: call `model.eval()` before export")]
+    Training,
     /// An input or output is of a kind that ONNX does not have.
     #[error(transparent)]
     Signature(SignatureError),
@@ -44,7 +47,7 @@ impl Failure {
     pub fn kind(&self) -> ErrorKind {
         match self.reason {
             Reason::Lower(_) => ErrorKind::UnsupportedOperator,
-            Reason::Pass(_) | Reason::Signature(_) => ErrorKind::Conversion,
+            Reason::Pass(_) | Reason::Signature(_) | Reason::Training => ErrorKind::Conversion,
         }
     }
 
@@ -65,7 +68,7 @@ impl Failure {
                     "write this part of the model in other operations; see `pt2onnx explain {op}`"
                 ))
             }
-            Reason::Pass(_) | Reason::Signature(_) => None,
+            Reason::Pass(_) | Reason::Signature(_) | Reason::Training => None,
         }
     }
 }

@@ -10,7 +10,9 @@ pub use error::OptionError;
 pub use form::parse_bytes;
 pub use output_names::OutputNames;
 
-use crate::{Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Weights};
+use crate::{
+    Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
+};
 use pt2onnx_opt::{Level, Passes};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -57,6 +59,8 @@ pub struct Options {
     pub target: Target,
     /// What to do with values that the program writes into buffers and inputs; [`State::Drop`] by default.
     pub state: State,
+    /// What to do with ops that behave as in training; [`Training::Preserve`] by default.
+    pub training: Training,
     /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an error.
     pub operators: Operators,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
@@ -139,6 +143,7 @@ impl Default for Options {
             ir_version: None,
             target: Target::default(),
             state: State::default(),
+            training: Training::default(),
             operators: Operators::default(),
             functions: Vec::new(),
             custom_opset: Vec::new(),
@@ -204,6 +209,7 @@ impl Options {
             shard_size: self.shard_size,
             alignment: self.alignment,
             link_outside: self.link_outside,
+            ..SaveOptions::default()
         }
     }
 

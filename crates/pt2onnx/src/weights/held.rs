@@ -1,10 +1,12 @@
 //! Weights that an export leaves out of the program, so that nothing is computed from them.
 
-use crate::{Options, Weights};
+use super::notes::Notes;
+use crate::{Options, Weights, diff::fingerprint, naming::target};
 use pt2onnx_fx::{ExportedProgram, InputSpec, graph::Constant};
-use pt2onnx_ir::{Model, Value, ValueData};
+use pt2onnx_ir::{Def, Model, Value, ValueData};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 /// Parameters and persistent buffers whose values the program lost before it was lowered: because the model is to have none,
 /// or because callers may replace them.
@@ -20,6 +22,10 @@ pub(crate) struct HeldWeights {
     hollow: bool,
     /// Whether they are inputs of the model.
     as_inputs: bool,
+    /// All tensors of a program whose model stays without values: weights without, constants with theirs.
+    tensors: Vec<(String, Option<Tensor>)>,
+    /// Other names of tied weights, and the first name of each.
+    tied: BTreeMap<String, String>,
 }
 
 impl HeldWeights {
@@ -31,9 +37,11 @@ impl HeldWeights {
         let as_inputs = options.keep_initializers_as_inputs;
         let values = match hollow || as_inputs {
             true => leave_out(program),
-            false => FxHashMap::default(),
+            false => LeftOut::default(),
         };
-        Self { values, fake, hollow, as_inputs, ..Self::default() }
+        let tensors = if hollow { tensors(program) } else { Vec::new() };
+        let LeftOut { values, tied } = values;
+        Self { values, fake, hollow, as_inputs, tensors, tied, ..Self::default() }
     }
 
     /// Finds the constants of a model that was just lowered, before they are renamed.
@@ -58,8 +66,32 @@ impl HeldWeights {
         })
     }
 
+    /// What the finished model does not say of the program's tensors.
+    fn notes(&self, model: &Model) -> Notes {
+        let live = model.values().filter(|(_, data)| match data.def() {
+            Def::Constant(_) => data.uses().len() > 0,
+            _ => true,
+        });
+        let there: FxHashSet<&str> =
+            live.filter_map(|(_, data)| target(data).or(data.name.as_deref())).collect();
+        let mut notes = Notes::default();
+        for (name, tensor) in &self.tensors {
+            match self.tied.get(name).filter(|first| there.contains(first.as_str())) {
+                _ if there.contains(name.as_str()) => {}
+                Some(first) => {
+                    notes.tied.insert(name.clone(), first.clone());
+                }
+                None => {
+                    notes.unused.insert(name.clone(), tensor.as_ref().map(fingerprint));
+                }
+            }
+        }
+        notes
+    }
+
     /// Puts the values back, as constants or inputs. Returns the constants from which nothing was computed.
     pub(crate) fn put_back(self, model: &mut Model) -> FxHashSet<Value> {
+        self.notes(model).write(model);
         if !self.hollow {
             for (value, tensor) in &self.constants {
                 model.set_constant(*value, tensor.clone());
@@ -72,6 +104,18 @@ impl HeldWeights {
         }
         constants.collect()
     }
+}
+
+/// All tensors of a program, and the values of those that are no weights.
+fn tensors(program: &ExportedProgram) -> Vec<(String, Option<Tensor>)> {
+    let weights = program.state.keys().map(|name| (name.clone(), None));
+    let constants = program.constants.iter().filter_map(|(name, constant)| match constant {
+        Constant::Tensor(tensor) => {
+            Some((name.clone(), Some(tensor.clone()).filter(Tensor::has_data)))
+        }
+        Constant::Opaque { .. } => None,
+    });
+    weights.chain(constants).collect()
 }
 
 /// Whether saving copies weights as they are, rather than computing each byte: then a transposed weight costs more than a
@@ -96,11 +140,20 @@ fn without_values(program: &ExportedProgram) -> (usize, usize) {
     (fake, all)
 }
 
+/// What [`leave_out`] took.
+#[derive(Default)]
+struct LeftOut {
+    /// Values by the name of the weight.
+    values: FxHashMap<String, Tensor>,
+    /// Other names of tied weights, and the first name of each.
+    tied: BTreeMap<String, String>,
+}
+
 /// Takes the values of parameters and persistent buffers, what a state dict has, from a program, so that nothing is
 /// computed from them; by name. Those that are tied stay tied.
-fn leave_out(program: &mut ExportedProgram) -> FxHashMap<String, Tensor> {
-    let mut hollow: FxHashMap<usize, Vec<(Tensor, Tensor)>> = FxHashMap::default();
-    let mut taken = FxHashMap::default();
+fn leave_out(program: &mut ExportedProgram) -> LeftOut {
+    let mut hollow: FxHashMap<usize, Vec<(Tensor, Tensor, &str)>> = FxHashMap::default();
+    let mut left_out = LeftOut::default();
     for input in &program.signature.inputs {
         let (InputSpec::Parameter { target, .. }
         | InputSpec::Buffer { target, persistent: true, .. }) = input
@@ -111,17 +164,30 @@ fn leave_out(program: &mut ExportedProgram) -> FxHashMap<String, Tensor> {
             continue;
         };
         let known = hollow.entry(tensor.address()).or_default();
-        let without = match known.iter().find(|(full, _)| full.same(tensor)) {
-            Some((_, without)) => without.clone(),
+        let without = match known.iter().find(|(full, ..)| full.same(tensor)) {
+            Some((_, without, first)) => {
+                left_out.tied.insert(target.to_string(), (*first).to_owned());
+                without.clone()
+            }
             None => {
                 let without = tensor.without_data();
-                known.push((tensor.clone(), without.clone()));
+                known.push((tensor.clone(), without.clone(), target));
                 without
             }
         };
-        taken.insert(target.to_string(), std::mem::replace(tensor, without));
+        left_out.values.insert(target.to_string(), std::mem::replace(tensor, without));
     }
-    taken
+    left_out
+}
+
+/// Whether a value of a finished model is an initialiser as torch.onnx makes them: a tensor of the program, or a large constant.
+pub(crate) fn is_initializer(data: &ValueData, program: Option<&ExportedProgram>) -> bool {
+    let name = target(data).or(data.name.as_deref());
+    let known = |p: &ExportedProgram| {
+        name.is_some_and(|name| p.state.contains_key(name) || p.constants.contains_key(name))
+    };
+    let tensor = data.constant();
+    tensor.is_some_and(|t| program.is_some_and(known) || pt2onnx_writer::is_initializer(data, t))
 }
 
 /// Makes constants inputs of the model, which are these constants unless the caller gives something else.

@@ -334,7 +334,7 @@ fn slices_onto(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, how: Ho
 /// `x[index[i]] += alpha * source[i]`, for slices along `dim`.
 fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Scalar) -> Lowered {
     if let Scalar::Complex(..) = alpha {
-        return Err(LowerError::unsupported("a complex alpha"));
+        return Err(LowerError::unsupported("a complex `alpha` is not supported"));
     }
     let scaled = match cx.dtype(source) {
         DType::Bool if alpha.to_bool() => source,

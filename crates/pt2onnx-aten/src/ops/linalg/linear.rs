@@ -201,7 +201,9 @@ fn linalg_cross(cx: &Cx, a: Complex, b: Complex, dim: i64) -> Lowered {
     let behind = rank - crate::cx::axis_of(rank, dim)?;
     let turned = |x: Complex, order: [i64; 3]| -> Lowered<Complex> {
         let axis = cx.rank(x.re).checked_sub(behind);
-        let axis = axis.ok_or_else(|| LowerError::unsupported("a cross product of numbers"))?;
+        let axis = axis.ok_or_else(|| {
+            LowerError::unsupported("a cross product needs vectors, but the tensor is 0-d")
+        })?;
         Ok(x.map(|x| cx.gather(x, cx.ints(&order), axis)))
     };
     // a_{i+1} b_{i+2} - a_{i+2} b_{i+1}
@@ -240,7 +242,7 @@ fn multi_dot(cx: &Cx, matrices: Vec<Complex>) -> Lowered {
 
 fn chain(cx: &Cx, matrices: &[Complex], sizes: Option<&[i64]>) -> Lowered<Complex> {
     match matrices {
-        [] => Err(LowerError::unsupported("a product of no matrices")),
+        [] => Err(LowerError::unsupported("a product needs at least one matrix")),
         [one] => Ok(*one),
         [_, rest @ ..] => {
             let split = match sizes {

@@ -1,6 +1,9 @@
 //! Attention: scaled dot products, multi-head attention, encoder layers.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use crate::{
+    AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, math::dropout::dropout,
+    op::op,
+};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -145,7 +148,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     };
     let rank = cx.rank(k);
     if rank < 2 {
-        return Err(LowerError::unsupported("attention of vectors"));
+        return Err(LowerError::unsupported("attention needs matrices, not vectors"));
     }
     let mut scores = cx.matmul(scaled, cx.swap_axes(k, rank - 2, rank - 1));
     if matches!(given, DType::F16 | DType::BF16) {
@@ -176,8 +179,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     let mut weights = cx.cast(weights, given);
     // PyTorch applies this dropout in training and in evaluation.
     if dropout_p > 0.0 {
-        let (ratio, training) = (cx.scalar(dropout_p, DType::F32), cx.scalar(true, DType::Bool));
-        weights = cx.dropout(weights, ratio, training, attrs::Dropout::default());
+        [weights, _] = dropout(cx, weights, dropout_p);
     }
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }
@@ -186,7 +188,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
 fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     let mut shape = cx.shape(x);
     let Some(axis) = shape.len().checked_sub(3) else {
-        return Err(LowerError::unsupported("grouped heads without a dimension of heads"));
+        return Err(LowerError::unsupported("grouped heads need a dimension of heads"));
     };
     let (heads, shared) = (cx.dim(q, -3), shape[axis].clone());
     if heads == shared {
@@ -236,7 +238,9 @@ fn multi_head(
 ) -> Lowered<[Value; 2]> {
     let shape = cx.shape(q);
     let [batch, time, width] = shape.as_slice() else {
-        return Err(LowerError::unsupported("multi-head attention of a rank other than 3"));
+        return Err(LowerError::unsupported(
+            "multi-head attention needs a tensor of three dimensions",
+        ));
     };
     let thirds = vec![width.clone(); 3];
     let [q, k, v] = if q == k && k == v {

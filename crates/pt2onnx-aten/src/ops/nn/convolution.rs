@@ -113,7 +113,7 @@ fn convolution(cx: &Cx, args: ConvArgs) -> Lowered {
 /// an error here.
 fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     if cx.rank(args.weight.re) < 4 {
-        return Err(LowerError::unsupported("a weight without spatial dimensions"));
+        return Err(LowerError::unsupported("the weight has no spatial dimensions"));
     }
     convolution(cx, args)
 }

@@ -1,6 +1,6 @@
 //! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that an element is dropped.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, math, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -32,21 +32,10 @@ fn scaled(cx: &Cx, x: Value, mask: Value, p: f64) -> Value {
     cx.select(mask, cx.mul(x, scale), 0)
 }
 
-/// `Dropout` and its mask, which is true where elements are kept.
-fn random(cx: &Cx, x: Value, p: f64) -> [Value; 2] {
-    let ratio = cx.scalar(p, DType::F32);
-    let training = cx.scalar(true, DType::Bool);
-    let inputs = [Some(x), Some(ratio), Some(training)];
-    let outputs = cx.emit("Dropout", &inputs, Default::default(), 2);
-    [outputs[0], outputs[1]]
-}
-
 /// Each element dropped with probability `p`, the others divided by `1 - p`.
 fn dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
-        // `Dropout` does not allow a ratio of 1.
-        true if p < 1.0 => random(cx, x, p)[0],
-        true => scaled(cx, x, keep(cx, &cx.shape(x), p), p),
+        true => math::dropout::dropout(cx, x, p)[0],
         false => x,
     })
 }
@@ -65,11 +54,7 @@ fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Va
     if train == Some(false) || p == 0.0 {
         return Ok([x, cx.full(&shape, true, DType::Bool)]);
     }
-    if p < 1.0 {
-        return Ok(random(cx, x, p));
-    }
-    let mask = cx.full(&shape, false, DType::Bool);
-    Ok([scaled(cx, x, mask, p), mask])
+    Ok(math::dropout::dropout(cx, x, p))
 }
 
 /// `a * y + a * p * alpha'` where `y` is `x`, or `-alpha'` (the limit of SELU) where dropped. `a = 1 / sqrt((alpha'^2 p + 1) (1 - p))`
@@ -103,7 +88,9 @@ fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
 /// Dropout of complex tensors in evaluation. In training it is an error: both parts would need one mask.
 fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
     match train && p > 0.0 {
-        true => Err(LowerError::unsupported("dropout of complex tensors in training mode")),
+        true => Err(LowerError::unsupported(
+            "dropout of complex tensors in training mode is not supported",
+        )),
         false => Ok(pairs),
     }
 }

@@ -37,7 +37,7 @@ fn embedding_bag_with_padding(cx: &Cx, mut args: EmbeddingBagArgs) -> Lowered<Ou
 fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
     let EmbeddingBagArgs { weight, indices, offsets, mode, .. } = args;
     if cx.rank(indices) != 1 {
-        return Err(LowerError::unsupported("indices of bags that are no vector"));
+        return Err(LowerError::unsupported("the indices of bags must be a vector"));
     }
     let dtype = cx.dtype(weight);
     let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));

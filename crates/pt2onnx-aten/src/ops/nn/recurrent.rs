@@ -2,7 +2,7 @@
 
 use crate::{
     AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::Outputs,
-    op::op,
+    math::dropout::dropout, op::op,
 };
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Value, attrs};
@@ -87,7 +87,10 @@ impl FromArg for States {
 impl States {
     /// The first of them.
     fn hidden(&self) -> Lowered {
-        self.0.first().copied().ok_or_else(|| LowerError::unsupported("a cell without a state"))
+        self.0
+            .first()
+            .copied()
+            .ok_or_else(|| LowerError::unsupported("a recurrent cell needs a state"))
     }
 }
 
@@ -144,15 +147,13 @@ fn rnn_tanh(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     sequence(cx, Kind::Rnn("Tanh"), args)
 }
 
-/// One node for each layer. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has the directions side by side.
+/// One node for each layer, and dropout between them in training. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has
+/// the directions side by side.
 fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
-    let SequenceArgs { input: x, params: weights, has_biases, bidirectional, .. } = args;
+    let SequenceArgs { input: x, params: weights, has_biases, bidirectional, dropout: p, .. } =
+        args;
+    let p = if args.train { p } else { 0.0 };
     let (start, layers, batch_first) = (args.hx.0, args.num_layers, args.batch_first);
-    if args.train && args.dropout > 0.0 && layers > 1 {
-        return Err(LowerError::unsupported(
-            "dropout between layers: export the model after `model.eval()`",
-        ));
-    }
     let directions = 1 + usize::from(bidirectional);
     let direction = if bidirectional { "bidirectional" } else { "forward" };
     let each = if has_biases { 4 } else { 2 };
@@ -163,19 +164,27 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
         ));
     }
     if cx.rank(x) != 3 {
-        return Err(LowerError::unsupported("a sequence that is not of rank 3"));
+        return Err(LowerError::unsupported(
+            "the input of a recurrent layer must have three dimensions",
+        ));
     }
     let mut x = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
     let mut ends: Vec<Vec<Value>> = vec![Vec::new(); start.len()];
     for (layer, weights) in weights.chunks(directions * each).enumerate() {
         let first = Expr::int((layer * directions) as i64);
         let end = Expr::int(((layer + 1) * directions) as i64);
+        x = match layer {
+            1.. if p > 0.0 => dropout(cx, x, p)[0],
+            _ => x,
+        };
         let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
         let outputs = one_layer(cx, x, &Layer { kind, start: &start, weights, each, direction })?;
         let all = outputs[0];
         x = if bidirectional {
-            let [time, _, batch, hidden] = <[Expr; 4]>::try_from(cx.shape(all).to_vec())
-                .map_err(|_| LowerError::unsupported("a recurrent layer of unknown sizes"))?;
+            let [time, _, batch, hidden] =
+                <[Expr; 4]>::try_from(cx.shape(all).to_vec()).map_err(|_| {
+                    LowerError::unsupported("the sizes of a recurrent layer must be known")
+                })?;
             let side_by_side = cx.transpose(all, &[0, 2, 1, 3]);
             cx.reshape(side_by_side, &[time, batch, hidden * 2])
         } else {
@@ -194,8 +203,9 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
 fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
     let &Layer { kind, start, weights, each, direction } = layer;
     let hidden = weights.get(1).and_then(|&w| cx.dim(w, 1).as_int());
-    let hidden = hidden
-        .ok_or_else(|| LowerError::unsupported("a recurrent layer of dynamic hidden size"))?;
+    let hidden = hidden.ok_or_else(|| {
+        LowerError::unsupported("the hidden size of a recurrent layer must be known at export")
+    })?;
     // Weight `i` of every direction, gates in ONNX's order.
     let rows: Vec<i64> =
         kind.gates().iter().flat_map(|gate| (0..hidden).map(move |j| gate * hidden + j)).collect();
@@ -252,7 +262,7 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
     // Mode 2 is LSTM. The decomposition puts time first itself.
     if args.mode != 2 || args.batch_first || !args.batch_sizes.is_empty() {
         return Err(LowerError::unsupported(
-            "a layer other than an LSTM, of packed sequences, or with the batch first",
+            "only an LSTM without packed sequences and with time as first dimension is supported",
         ));
     }
     let direction = if args.reverse { "reverse" } else { "forward" };
@@ -308,7 +318,7 @@ fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
 /// One step of an LSTM: the next hidden and cell state.
 fn lstm_cell(cx: &Cx, args: CellArgs) -> Lowered<[Value; 2]> {
     let [h, c] = args.hx.0[..] else {
-        return Err(LowerError::unsupported("an LSTM cell without two states"));
+        return Err(LowerError::unsupported("an LSTM cell needs two states"));
     };
     let [input, hidden] = args.gates(cx, h);
     Ok(lstm_gates(cx, cx.add(input, hidden), c))

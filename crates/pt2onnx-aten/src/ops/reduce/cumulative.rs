@@ -334,7 +334,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
                 ],
                 _ => {
                     return Err(LowerError::unsupported(
-                        "gradients of an edge order that is neither 1 nor 2",
+                        "the edge order of gradients must be 1 or 2",
                     ));
                 }
             }
@@ -375,7 +375,7 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
                 }
                 _ => {
                     return Err(LowerError::unsupported(
-                        "gradients of an edge order that is neither 1 nor 2",
+                        "the edge order of gradients must be 1 or 2",
                     ));
                 }
             }

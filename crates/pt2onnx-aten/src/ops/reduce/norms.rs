@@ -122,7 +122,7 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         };
         cx.unsqueeze(found, &[rows, columns])
     };
-    let ord = args.ord.ok_or_else(|| LowerError::unsupported("a matrix norm without an order"))?;
+    let ord = args.ord.ok_or_else(|| LowerError::unsupported("a matrix norm needs an order"))?;
     let found = match &ord {
         Order::Name(name) if name == "fro" => {
             return Ok(complex_norm(cx, x.cast(cx, dtype), 2.0, &[rows, columns], keepdim));

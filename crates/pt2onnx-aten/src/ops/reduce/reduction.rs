@@ -120,7 +120,7 @@ fn prod_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     let whole = cx.dim(x.re, axis as i64).as_int();
     let Some(mut n) = whole else {
         return Err(LowerError::unsupported(
-            "products of complex numbers along a dynamic dimension",
+            "products of complex numbers along a dynamic dimension are not supported",
         ));
     };
     if n == 0 {

@@ -263,7 +263,9 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
             cx.add(low, cx.mul(weight, cx.sub(high, low)))
         }
         _ => {
-            return Err(LowerError::unsupported(format!("the interpolation `{how}` of quantiles")));
+            return Err(LowerError::unsupported(format!(
+                "the interpolation `{how}` of quantiles is not supported"
+            )));
         }
     };
     let found = cx.select(nothing, f64::NAN, found);

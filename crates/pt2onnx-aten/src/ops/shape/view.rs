@@ -178,7 +178,7 @@ fn movedim(cx: &Cx, x: Value, from: Vec<i64>, to: Vec<i64>) -> Lowered {
     }
     let mut rest = (0..rank).filter(|axis| !from.contains(axis));
     let perm: Option<Vec<usize>> = perm.into_iter().map(|p| p.or_else(|| rest.next())).collect();
-    let perm = perm.ok_or_else(|| LowerError::unsupported("a dimension is named twice"))?;
+    let perm = perm.ok_or_else(|| LowerError::unsupported("the same dimension is given twice"))?;
     Ok(cx.transpose(x, &perm))
 }
 
@@ -192,7 +192,9 @@ fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     let from = cx.dtype(x);
     let whole = |d: DType| d.is_int() || d == DType::Bool;
     if from.bits() != dtype.bits() {
-        return Err(LowerError::unsupported(format!("{from} seen as {dtype}, of another size")));
+        return Err(LowerError::unsupported(format!(
+            "{from} cannot be viewed as {dtype}, which has another size"
+        )));
     }
     Ok(match from == dtype || whole(from) && whole(dtype) {
         true => cx.cast(x, dtype),
@@ -203,7 +205,9 @@ fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
 /// Complex numbers as real ones, real and imaginary parts side by side in the last dimension; or the reverse.
 fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     if cx.dtype(x) != dtype.to_real() {
-        return Err(LowerError::unsupported("complex numbers seen as a type of another precision"));
+        return Err(LowerError::unsupported(
+            "complex numbers cannot be viewed as a type of another precision",
+        ));
     }
     let mut sizes = cx.out_shape()?;
     if dtype.is_complex() {

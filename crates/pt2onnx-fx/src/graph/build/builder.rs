@@ -50,7 +50,7 @@ impl<'a> Builder<'a> {
         from: &'a [S],
         build: impl Fn(&mut Self, &'a S) -> Built<T>,
     ) -> Built<Vec<T>> {
-        // Results do not tell how many they are: `collect` would take more room than that.
+        // `collect` of results does not know the number of items, so it would reserve too much.
         let mut all = Vec::with_capacity(from.len());
         for item in from {
             all.push(build(self, item)?);

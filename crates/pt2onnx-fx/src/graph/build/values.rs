@@ -1,4 +1,4 @@
-//! Builds a graph and what is known of its values.
+//! Builds a graph and the types of its values.
 
 use super::{
     builder::{Builder, Built, owner},
@@ -82,7 +82,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Records the values that an output or input defines.
+/// Records the values that an output or input defines. It is an error if one is defined already.
 fn define(argument: &Argument, defined: &mut ValueMap<()>) -> Built<()> {
     let mut twice = None;
     argument.for_each_name(&mut |name| {
@@ -93,7 +93,7 @@ fn define(argument: &Argument, defined: &mut ValueMap<()>) -> Built<()> {
     twice.map_or(Ok(()), Err)
 }
 
-/// That each value is defined once, and before anything reads it.
+/// Checks that each value is defined once, and before anything reads it.
 fn defined_before_use(graph: &Graph) -> Built<()> {
     let mut defined = ValueMap::new(graph);
     let mut wrong = None;

@@ -1,4 +1,4 @@
-//! Makes the nodes that take a view of its base again, and that put the new value of a view back into its base.
+//! Makes nodes that repeat a view of a changed base, and nodes that put the new value of a view back into its base.
 
 use super::views::{self, View, size, sizes};
 use crate::{
@@ -91,6 +91,18 @@ impl<'a> Emitter<'a> {
         names.pop().unwrap_or_default()
     }
 
+    /// A tensor of type `meta` with the elements of `x` in the same order.
+    fn reshape(&mut self, x: &Name, meta: TensorMeta, from: &Arc<NodeMeta>) -> Name {
+        let args = [("self", tensor(x)), ("shape", sizes(&meta.sizes))];
+        self.op(("reshape", "default"), args, meta, from)
+    }
+
+    /// A tensor of type `meta` with the bytes of `x`.
+    fn view_as(&mut self, x: &Name, meta: TensorMeta, from: &Arc<NodeMeta>) -> Name {
+        let args = [("self", tensor(x)), ("dtype", Argument::DType(meta.dtype))];
+        self.op(("view", "dtype"), args, meta, from)
+    }
+
     /// Takes a view of `base`. `like` is an earlier value of the view, and gives its type.
     pub(super) fn replay(
         &mut self,
@@ -103,14 +115,8 @@ impl<'a> Emitter<'a> {
         let x = ("self", tensor(base));
         let name = match view {
             View::Same => base.clone(),
-            View::Shape => {
-                let to = ("shape", sizes(&meta.sizes));
-                self.op(("reshape", "default"), [x, to], meta, from)
-            }
-            View::DType => {
-                let to = ("dtype", Argument::DType(meta.dtype));
-                self.op(("view", "dtype"), [x, to], meta, from)
-            }
+            View::Shape => self.reshape(base, meta, from),
+            View::DType => self.view_as(base, meta, from),
             View::Permute(dims) => {
                 let dims = ("dims", Argument::Ints(dims.clone()));
                 self.op(("permute", "default"), [x, dims], meta, from)
@@ -133,12 +139,7 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_complex", "default"), [x], meta, from),
             View::Conj => self.op(("_conj", "default"), [x], meta, from),
             View::Neg => self.op(("neg", "default"), [x], meta, from),
-            View::Unknown => {
-                return Err(PassProblem::WriteThroughView {
-                    base: base.clone(),
-                    view: like.clone(),
-                });
-            }
+            View::Unknown => return Err(unknown(base, like)),
         };
         Ok(name)
     }
@@ -159,14 +160,8 @@ impl<'a> Emitter<'a> {
         let overlap = |view: &Name| PassProblem::Overlap { view: view.clone() };
         let name = match view {
             View::Same => new.clone(),
-            View::Shape => {
-                let to = ("shape", sizes(&meta.sizes));
-                self.op(("reshape", "default"), [only, to], meta, from)
-            }
-            View::DType => {
-                let to = ("dtype", Argument::DType(meta.dtype));
-                self.op(("view", "dtype"), [only, to], meta, from)
-            }
+            View::Shape => self.reshape(new, meta, from),
+            View::DType => self.view_as(new, meta, from),
             View::Permute(dims) => {
                 let back = ("dims", Argument::Ints(inverse(dims)));
                 self.op(("permute", "default"), [only, back], meta, from)
@@ -189,8 +184,7 @@ impl<'a> Emitter<'a> {
                 if views::repeats(&meta, &self.meta(like)?, self.known) {
                     return Err(overlap(like));
                 }
-                let to = ("shape", sizes(&meta.sizes));
-                self.op(("reshape", "default"), [only, to], meta, from)
+                self.reshape(new, meta, from)
             }
             View::AsStrided { size, stride, .. } => {
                 if !super::strides::no_overlap(size, stride) {
@@ -212,12 +206,7 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_real", "default"), [only], meta, from),
             View::Conj => self.op(("_conj", "default"), [only], meta, from),
             View::Neg => self.op(("neg", "default"), [only], meta, from),
-            View::Unknown => {
-                return Err(PassProblem::WriteThroughView {
-                    base: base.clone(),
-                    view: like.clone(),
-                });
-            }
+            View::Unknown => return Err(unknown(base, like)),
         };
         Ok(name)
     }
@@ -245,9 +234,7 @@ impl<'a> Emitter<'a> {
         let flat = || ("shape", Argument::Ints(vec![-1]));
         let args = [("end", size(&total[0])), ("*dtype", Argument::DType(DType::I64))];
         let numbers = self.op(("arange", "default"), args, of(&total, DType::I64), from);
-        let args = [("self", tensor(&numbers)), ("shape", sizes(&meta.sizes))];
-        let shaped = of(&meta.sizes, DType::I64);
-        let numbers = self.op(("reshape", "default"), args, shaped, from);
+        let numbers = self.reshape(&numbers, of(&meta.sizes, DType::I64), from);
         let places = self.replay(view, &numbers, like, from)?;
         let places_meta = of(&shown.sizes, DType::I64);
         self.graph.values_mut().insert(places.clone(), places_meta.into());
@@ -263,8 +250,7 @@ impl<'a> Emitter<'a> {
             ("values", tensor(&values)),
         ];
         let result = self.op(("index_put", "default"), args, of(&total, meta.dtype), from);
-        let args = [("self", tensor(&result)), ("shape", sizes(&meta.sizes))];
-        Ok(self.op(("reshape", "default"), args, meta, from))
+        Ok(self.reshape(&result, meta, from))
     }
 
     /// The type, sizes and layout of a tensor.
@@ -298,6 +284,11 @@ impl<'a> Emitter<'a> {
         kept.reverse();
         self.graph.nodes = kept;
     }
+}
+
+/// The error that it is not known how `view` shares memory with `base`.
+fn unknown(base: &Name, view: &Name) -> PassProblem {
+    PassProblem::WriteThroughView { base: base.clone(), view: view.clone() }
 }
 
 /// The arguments of an operator that takes a view or puts it back: the tensors, and then the parameters of the view.

@@ -1,4 +1,4 @@
-//! Takes writes out of the graph: `add_(x, 1)` becomes `add(x, 1)`, and who reads `x` later reads the result.
+//! Removes writes from the graph: `add_(x, 1)` becomes `add(x, 1)`, and later uses of `x` become uses of the result.
 //!
 //! `views` says which operators share memory, `variants` what an operator writes and which functional variant it has. `graph` walks the
 //! nodes, `memory` tracks the newest value of each tensor, and `emit` makes the nodes that carry a write to other tensors of the same
@@ -31,16 +31,16 @@ use tied::Tied;
 /// [`SymArg::Expr`](crate::graph::SymArg::Expr). What is written into parameters, buffers, constants and inputs is listed
 /// in [`ExportedProgram::mutations`], as is what the signature says of them.
 ///
-/// - Where the functional operator gives another element type than the tensor that is written into has, `_to_copy` converts its
+/// - If the functional operator returns another element type than that of the tensor that is written into, `_to_copy` converts its
 ///   result: `add_(f16, f32)` becomes an `add` that gives f32, and a cast to f16.
 /// - Batch normalisation in training mode becomes `_native_batch_norm_legit_functional`, which returns the new running statistics.
-///   Beside instance normalisation they are computed.
+///   Instance normalisation has no such variant, so nodes that compute the new statistics are added.
 /// - An operator of another library that returns nothing gets a result, the new value of the tensor it writes into:
 ///   its only tensor, or the only one that is no input of the graph. Whether an operator that returns something also
 ///   writes cannot be seen.
 ///
 /// # Errors
-/// Writes to elements that share memory or to operands of bodies, `resize_` to more elements, operators without a known functional
+/// Returns an error for writes to elements that share memory or to operands of bodies, `resize_` to more elements, operators without a known functional
 /// variant.
 pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;

@@ -9,11 +9,12 @@ use super::{
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, TensorMeta},
+    graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta},
     passes::problem::problem,
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
+use std::sync::Arc;
 
 /// Takes the `out=` arguments from a node: the last ones, as many as it has results.
 pub(super) fn take_outs(node: &mut Node) -> Result<Vec<Name>> {
@@ -155,38 +156,7 @@ impl Pass<'_> {
             if !known.prove_ge(&had, &has) {
                 return fail(&node, PassProblem::Grows);
             }
-            // The first elements.
-            let flat = |n: &Expr| TensorMeta {
-                sizes: vec![n.clone()],
-                strides: vec![Expr::ONE],
-                ..before.clone()
-            };
-            let all = [
-                ("self", Argument::Tensor(x.clone())),
-                ("shape", sizes(std::slice::from_ref(&had))),
-            ];
-            let all = self.emit.op(("reshape", "default"), all, flat(&had), &node.meta);
-            let view = |result: &Name, of: &Name, view| Shared {
-                result: result.clone(),
-                of: of.clone(),
-                view,
-            };
-            self.memory.share(view(&all, &x, View::Shape));
-            let slice = View::Slice {
-                dim: 0,
-                start: Argument::Int(0),
-                end: size(&has),
-                step: Argument::Int(1),
-            };
-            let args = [
-                ("self", Argument::Tensor(all.clone())),
-                ("dim", Argument::Int(0)),
-                ("start", Argument::Int(0)),
-                ("end", size(&has)),
-            ];
-            let some = self.emit.op(("slice", "Tensor"), args, flat(&has), &node.meta);
-            self.memory.share(view(&some, &all, slice));
-            x = some;
+            x = self.first_elements(&x, &before, (&had, &has), &node.meta);
         }
         is("reshape", "default", &mut node, &x);
         node.args.push(NamedArg {
@@ -199,6 +169,38 @@ impl Pass<'_> {
         self.memory.rename(&first, id, by);
         self.emit.nodes.push(node);
         Ok(())
+    }
+
+    /// A view of the first `has` of `had` elements of the contiguous tensor `x`, whose type is `meta`.
+    fn first_elements(
+        &mut self,
+        x: &Name,
+        meta: &TensorMeta,
+        (had, has): (&Expr, &Expr),
+        from: &Arc<NodeMeta>,
+    ) -> Name {
+        let flat = |length: &Expr| TensorMeta {
+            sizes: vec![length.clone()],
+            strides: vec![Expr::ONE],
+            ..meta.clone()
+        };
+        let mut share = |result: &Name, of: &Name, view| {
+            self.memory.share(Shared { result: result.clone(), of: of.clone(), view })
+        };
+        let args =
+            [("self", Argument::Tensor(x.clone())), ("shape", sizes(std::slice::from_ref(had)))];
+        let all = self.emit.op(("reshape", "default"), args, flat(had), from);
+        share(&all, x, View::Shape);
+        let (dim, start, step) = (0, Argument::Int(0), Argument::Int(1));
+        let args = [
+            ("self", Argument::Tensor(all.clone())),
+            ("dim", Argument::Int(dim)),
+            ("start", start.clone()),
+            ("end", size(has)),
+        ];
+        let first = self.emit.op(("slice", "Tensor"), args, flat(has), from);
+        share(&first, &all, View::Slice { dim, start, end: size(has), step });
+        first
     }
 
     /// Replaces `x.set_(y)`: `x` stands for `y` from now on.

@@ -62,7 +62,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Instance normalisation has no variant that returns running statistics: they are computed beside it. They move towards the mean
+    /// Instance normalisation has no variant that returns running statistics, so other nodes compute them. They move towards the mean
     /// over the batch of each instance's mean and unbiased variance.
     fn instance_norm(&mut self, node: Node) -> Result<()> {
         let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();

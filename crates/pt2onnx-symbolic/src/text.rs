@@ -1,0 +1,230 @@
+//! Reads texts token by token: what the parsers of models and of programs have in common.
+//!
+//! ```
+//! use pt2onnx_symbolic::text::{Reader, SyntaxError};
+//!
+//! fn numbers(text: &str) -> Result<Vec<u8>, SyntaxError> {
+//!     let mut reader = Reader::new(text);
+//!     reader.require("[")?;
+//!     reader.list("]", |r| {
+//!         let digits = r.take_while(|c| c.is_ascii_digit());
+//!         digits.parse().map_err(|_| r.expected("a number below 256"))
+//!     })
+//! }
+//! assert_eq!(numbers("[1, 2] # a comment"), Ok(vec![1, 2]));
+//! let error = numbers("[1, x]").unwrap_err().to_string();
+//! assert_eq!(error, "expected a number below 256, found `x]` (line 1, column 5)\n    [1, x]\n        ^");
+//! ```
+
+use std::fmt;
+use winnow::{
+    ascii::{multispace1, till_line_ending},
+    combinator::{alt, repeat},
+    prelude::*,
+};
+
+/// The deepest nesting that [`Reader::enter`] allows.
+pub const MAX_NESTING: u32 = 64;
+
+/// Why a text cannot be parsed, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SyntaxError {
+    /// What is wrong.
+    pub what: String,
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// Number of the character in that line, from 1.
+    pub column: usize,
+    /// The text of that line.
+    pub source: String,
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// The error and its place, then the line of the text, then a caret below the place.
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
+        writeln!(f, "    {}", self.source)?;
+        let before = self.source.chars().take(self.column.saturating_sub(1));
+        let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
+        write!(f, "    {blank}^")
+    }
+}
+
+/// What was parsed, or why it was not.
+pub type Parsed<T> = Result<T, SyntaxError>;
+
+/// A place in the text: the number of bytes before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(usize);
+
+/// A text and how much of it has been read. White space and comments (`# ...`) before a token are skipped.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    depth: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of a text.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, rest: text, depth: 0 }
+    }
+
+    /// The place of the next token.
+    pub fn place(&mut self) -> Place {
+        self.space();
+        Place(self.text.len() - self.rest.len())
+    }
+
+    /// An error at a place.
+    pub fn error_at(&self, Place(offset): Place, what: impl Into<String>) -> SyntaxError {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line = self.text.get(start..).and_then(|t| t.lines().next());
+        SyntaxError {
+            what: what.into(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(start..).map_or(0, |t| t.chars().count()) + 1,
+            source: line.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// An error that says what is expected at the next token.
+    pub fn expected(&mut self, what: &str) -> SyntaxError {
+        let place = self.place();
+        let found: String = self.rest.chars().take_while(|c| !c.is_whitespace()).take(20).collect();
+        let found = match found.is_empty() {
+            true => "the end of the text".to_owned(),
+            false => format!("`{found}`"),
+        };
+        self.error_at(place, format!("expected {what}, found {found}"))
+    }
+
+    fn space(&mut self) {
+        let comment = ('#', till_line_ending).void();
+        let blank = alt((multispace1.void(), comment));
+        let skipped: winnow::Result<()> = repeat(0.., blank).parse_next(&mut self.rest);
+        debug_assert!(skipped.is_ok());
+    }
+
+    /// The text from the next token on.
+    pub fn rest(&mut self) -> &'a str {
+        self.space();
+        self.rest
+    }
+
+    /// Runs `lexer`, which reads a token from the start of its argument. Reads nothing if it returns `None`.
+    pub fn lex<T>(&mut self, lexer: impl FnOnce(&mut &'a str) -> Option<T>) -> Option<T> {
+        self.space();
+        self.attempt(|r| lexer(&mut r.rest))
+    }
+
+    /// The characters for which `inside` is true, up to the first other one.
+    pub fn take_while(&mut self, inside: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
+        let (token, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        self.rest = rest;
+        token
+    }
+
+    /// Whether the text goes on with `token`.
+    pub fn sees(&mut self, token: &str) -> bool {
+        self.rest().starts_with(token)
+    }
+
+    /// Reads `token` if the text goes on with it; returns whether it did.
+    pub fn accept(&mut self, token: &str) -> bool {
+        let rest = self.rest().strip_prefix(token);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    /// Reads `token`, which must come next.
+    ///
+    /// # Errors
+    /// Returns an error if the text goes on with something else.
+    pub fn require(&mut self, token: &str) -> Parsed<()> {
+        match self.accept(token) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("`{token}`"))),
+        }
+    }
+
+    /// Whether all tokens have been read.
+    pub fn at_end(&mut self) -> bool {
+        self.rest().is_empty()
+    }
+
+    /// Runs `read`. Reads nothing if it returns `None`.
+    pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let start = self.rest;
+        let found = read(self);
+        if found.is_none() {
+            self.rest = start;
+        }
+        found
+    }
+
+    /// Runs `read` and goes back to where it started.
+    pub fn peek<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let start = self.rest;
+        let seen = read(self);
+        self.rest = start;
+        seen
+    }
+
+    /// Items with commas between them, up to `close`. A comma may follow the last item.
+    ///
+    /// # Errors
+    /// Returns the error of an item, or an error if a comma is missing.
+    pub fn list<T>(
+        &mut self,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        while self.goes_on(close, items.is_empty())? {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Whether another item of a list follows. Reads the comma before it, or `close`.
+    ///
+    /// # Errors
+    /// Returns an error if there is neither a comma nor `close`.
+    pub fn goes_on(&mut self, close: &str, first: bool) -> Parsed<bool> {
+        if self.accept(close) {
+            return Ok(false);
+        }
+        if !first && !self.accept(",") {
+            return Err(self.expected(&format!("`,` or `{close}`")));
+        }
+        Ok(first || !self.accept(close))
+    }
+
+    /// Goes one level deeper into something nested.
+    ///
+    /// # Errors
+    /// Returns an error if that is deeper than [`MAX_NESTING`].
+    pub fn enter(&mut self) -> Parsed<()> {
+        self.depth += 1;
+        match self.depth > MAX_NESTING {
+            true => {
+                let place = self.place();
+                Err(self.error_at(place, format!("nested more than {MAX_NESTING} levels deep")))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Goes one level back.
+    pub fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+}

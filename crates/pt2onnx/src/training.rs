@@ -1,0 +1,95 @@
+//! Programs that were exported in training mode, and the state that a model loses.
+
+use crate::{Failure, Reason, State};
+use pt2onnx_fx::{
+    ExportedProgram, Site,
+    passes::{dead, training},
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What to do with ops that behave as in training, because `model.eval()` was not called before export: dropout, normalisation with
+/// the statistics of the batch, `rrelu`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Training {
+    /// They behave the same in the model, with a warning.
+    #[default]
+    Preserve,
+    /// They behave as in evaluation: dropout keeps everything, normalisation uses the running statistics.
+    Eval,
+    /// They are errors.
+    Error,
+}
+
+/// The ops of a program that behave as in training.
+pub(crate) struct TrainingOps {
+    ops: Vec<Site>,
+    training: Training,
+}
+
+impl TrainingOps {
+    /// Finds the ops, and switches them to evaluation if that is asked for.
+    pub(crate) fn find(program: &mut ExportedProgram, training: Training) -> Self {
+        let ops = training::training_ops(program);
+        if training == Training::Eval {
+            training::evaluate(program);
+        }
+        Self { ops, training }
+    }
+
+    /// The ops, if they are errors.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        let ops = self.ops.iter().filter(|_| self.training == Training::Error);
+        ops.map(|op| Failure { site: Some(op.clone()), reason: Reason::Training }).collect()
+    }
+
+    /// Warns of all ops at once, and says how many of each there are and where the first one is.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let first = self.ops.first().filter(|_| self.training == Training::Preserve)?;
+        let mut counts = BTreeMap::<&str, usize>::new();
+        self.ops.iter().for_each(|op| *counts.entry(&op.target.name).or_default() += 1);
+        let counts: Vec<String> = counts.iter().map(|(op, n)| format!("{n} {op}")).collect();
+        let place = match (first.source_line(), &first.module) {
+            (Some(line), _) => format!(", first at {line}"),
+            (None, Some(module)) => format!(", first in module {module}"),
+            (None, None) => String::new(),
+        };
+        Some(format!(
+            "exported in training mode: call `model.eval()` before export, or use --training eval ({}{place})",
+            counts.join(", ")
+        ))
+    }
+
+    /// Leaves out what only computes state that the model does not keep, and warns of it. With [`Training::Eval`], statistics do
+    /// not change.
+    pub(crate) fn drop_state(&self, program: &mut ExportedProgram, state: State) -> Option<String> {
+        let statistics = training::statistics(program, &self.ops);
+        if self.training == Training::Eval {
+            program.mutations.retain(|m| !statistics.contains(&m.target));
+        } else if state != State::Drop {
+            return None;
+        }
+        let mutations = match state {
+            State::Drop => std::mem::take(&mut program.mutations),
+            _ => Vec::new(),
+        };
+        dead::remove_dead(program);
+        let mut lost = mutations.iter().filter(|m| !statistics.contains(&m.target));
+        let warning = lost.next().map(|first| {
+            let more = match lost.count() {
+                0 => String::new(),
+                n => format!(" and {n} other tensors"),
+            };
+            format!(
+                "the program writes into {first}{more}: the new values are lost, as ONNX models have no state; \
+                 --state outputs or --state pairs keeps them"
+            )
+        });
+        if state == State::Drop {
+            program.mutations = mutations;
+        }
+        warning
+    }
+}
