@@ -13,6 +13,7 @@ pub(crate) mod erf;
 pub(crate) mod gamma;
 pub(crate) mod index;
 pub(crate) mod matrix;
+pub(crate) mod pool;
 pub(crate) mod precision;
 pub(crate) mod reduce;
 pub(crate) mod shape;

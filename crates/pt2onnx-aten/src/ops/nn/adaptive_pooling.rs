@@ -1,6 +1,6 @@
 //! Adaptive pooling: means and largest elements of windows that divide each dimension as evenly as possible.
 
-use super::pooling::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
+use crate::math::pool::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
 use crate::math::reduce::{Extreme, extreme};
 use crate::math::window::{adaptive, adaptive_length, batched, product_along};
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};

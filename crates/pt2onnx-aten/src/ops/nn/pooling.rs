@@ -1,10 +1,9 @@
 //! Pooling: means and largest elements of spatial windows.
 
-use crate::math::reduce::{Extreme, any_nan, extreme};
-use crate::math::sort::arg_extreme;
+use crate::math::pool::{Windows, largest, largest_of_windows, merge_last};
 use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
-use pt2onnx_ir::{Reduction, Value, attrs};
+use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -61,75 +60,20 @@ arguments! {
     }
 }
 
-/// Windows over the spatial dimensions, one number for each dimension.
-pub(super) struct Windows {
-    pub(super) kernel: Vec<i64>,
-    pub(super) stride: Vec<i64>,
-    /// At the begin and at the end.
-    pub(super) padding: Vec<i64>,
-    pub(super) dilation: Vec<i64>,
-    /// Whether a last window may reach past the end.
-    pub(super) ceil_mode: bool,
-}
-
-impl Windows {
-    /// Of `n` dimensions. Without a stride, it is the kernel's size.
-    fn new(n: usize, args: &MaxPoolArgs) -> Self {
-        let kernel = per_dim(&args.kernel_size, n);
-        let stride = match args.stride.as_slice() {
-            [] => kernel.clone(),
-            given => per_dim(given, n),
-        };
-        let (padding, dilation) = (per_dim(&args.padding, n), per_dim(&args.dilation, n));
-        Self { kernel, stride, padding, dilation, ceil_mode: args.ceil_mode }
-    }
-
-    /// The padding at all begins, then at all ends.
-    fn pads(&self) -> Vec<i64> {
-        [&self.padding[..], &self.padding[..]].concat()
-    }
+/// The windows over `n` dimensions. Without a stride, it is the kernel's size.
+fn windows_of(n: usize, args: &MaxPoolArgs) -> Windows {
+    let kernel = per_dim(&args.kernel_size, n);
+    let stride = match args.stride.as_slice() {
+        [] => kernel.clone(),
+        given => per_dim(given, n),
+    };
+    let (padding, dilation) = (per_dim(&args.padding, n), per_dim(&args.dilation, n));
+    Windows { kernel, stride, padding, dilation, ceil_mode: args.ceil_mode }
 }
 
 /// The largest elements of windows over `N` dimensions and, if used, their indices in the channel.
 fn max_pool<const N: usize>(cx: &Cx, args: MaxPoolArgs) -> Lowered<Outputs> {
-    Ok(largest_of_windows(cx, args.input, &Windows::new(N, &args)))
-}
-
-/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
-pub(super) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
-    let n = windows.kernel.len();
-    let options = attrs::MaxPool {
-        strides: Some(windows.stride.clone()),
-        pads: Some(windows.pads()),
-        dilations: Some(windows.dilation.clone()),
-        ceil_mode: windows.ceil_mode,
-        ..Default::default()
-    };
-    if !cx.is_used(1) {
-        return batched(cx, x, n, |x| cx.max_pool(x, &windows.kernel, options.clone())).into();
-    }
-    let unbatched = cx.rank(x) == n + 1;
-    let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
-    let found = cx.max_pool_n(2, x, &windows.kernel, options);
-    let area = Expr::product(cx.shape(x)[2..].to_vec());
-    let area = match area.as_int() {
-        Some(_) => cx.size(&area),
-        None => {
-            let sizes = cx.shape_op(x, attrs::Shape { start: 2, end: None });
-            cx.reduce(Reduction::Prod, sizes, &[], false)
-        }
-    };
-    let indices = cx.mod_(found[1], area, attrs::Mod::default());
-    let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
-    [unbatch(found[0]), unbatch(indices)].into()
-}
-
-/// `x` with its last `n` dimensions as one.
-pub(super) fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
-    let mut shape = cx.shape(x);
-    let spatial = shape.split_off(shape.len().saturating_sub(n));
-    shape.push(Expr::product(spatial));
-    cx.reshape(x, &shape)
+    Ok(largest_of_windows(cx, args.input, &windows_of(N, &args)))
 }
 
 /// [`max_unpool`]; the indices say all about the windows.
@@ -176,7 +120,7 @@ fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowe
 /// The means of windows over `N` dimensions: `AveragePool`. If the divisor is given, [`window_sums`] divided by it.
 fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
     let AvgPoolArgs { input: x, count_include_pad, divisor_override, .. } = args;
-    let windows = Windows::new(
+    let windows = windows_of(
         N,
         &MaxPoolArgs {
             input: x,
@@ -232,68 +176,6 @@ fn window_sums(cx: &Cx, x: Value, windows: &Windows, sizes: &[Expr], divisor: i6
     let ones = cx.full(&window, 1, cx.dtype(x));
     let sums = cropped(cx, cx.conv(cx.reshape(x, &planes), ones, None, options), sizes);
     cx.reshape(cx.div(sums, divisor), &[outer, sizes].concat())
-}
-
-/// The index of the largest element along `axis`; of several NaN, that of the last one, as PyTorch's pools have it.
-pub(super) fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
-    let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
-    if !cx.minds_nan(x) {
-        return first;
-    }
-    let nan = cx.is_nan(x);
-    let options = attrs::ArgMax { axis: axis as i64, keepdims, select_last_index: true };
-    let last = cx.arg_max(cx.cast(nan, DType::U8), options);
-    cx.select(any_nan(cx, x, &[axis], keepdims), last, first)
-}
-
-/// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
-/// `(.., windows, elements)` of indices along it, where `..` are the first `lead` dimensions of `x`.
-pub(super) fn largest(
-    cx: &Cx,
-    x: Value,
-    spatial: &[Expr],
-    positions: &[Value],
-    lead: usize,
-) -> Outputs {
-    let n = spatial.len();
-    // Place in the channel: of position p along dimension i, p times the size of what is behind; (.., windows, elements)
-    // of all dimensions, windows first.
-    let mut places: Option<Value> = None;
-    for (i, &position) in positions.iter().enumerate() {
-        let behind = cx.size(&Expr::product(spatial[i + 1..].to_vec()));
-        let scaled = if i + 1 < n { cx.mul(position, behind) } else { position };
-        let others = (0..n).filter(|&j| j != i).map(|j| lead + j);
-        let mut axes: Vec<usize> = others.clone().collect();
-        axes.extend(others.map(|a| a + n));
-        let spread = cx.unsqueeze(scaled, &axes);
-        places = Some(places.map_or(spread, |p| cx.add(p, spread)));
-    }
-    let places = places.unwrap_or_else(|| cx.ints(&[0]));
-    // Elements of all dimensions as one, the windows before it.
-    let places = merge_last(cx, places, n);
-    let shape = cx.shape(x);
-    let outer = &shape[..shape.len().saturating_sub(n)];
-    let sizes = cx.shape(places);
-    let windows = &sizes[lead..];
-    let channels = merge_last(cx, x, n);
-    let elements = if lead == 0 {
-        cx.gather(channels, places, outer.len())
-    } else {
-        let all = cx.reshape(places, &[outer, &[Expr::product(windows.to_vec())]].concat());
-        let axis = outer.len() as i64;
-        let found = cx.gather_elements(channels, all, attrs::GatherElements { axis });
-        cx.reshape(found, &[outer, windows].concat())
-    };
-    let last = cx.rank(elements) - 1;
-    let values = extreme(cx, Extreme::Max, elements, &[last], false);
-    if !cx.is_used(1) {
-        return values.into();
-    }
-    let first = arg_of_window(cx, elements, last, true);
-    let wide = cx.expand(places, &[outer, windows].concat());
-    let axis = last as i64;
-    let found = cx.gather_elements(wide, first, attrs::GatherElements { axis });
-    [values, cx.squeeze(found, &[last])].into()
 }
 
 /// The largest elements of windows at random places, and their indices in the channel. With the sample `u` of a dimension, window

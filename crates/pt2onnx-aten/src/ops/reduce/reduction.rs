@@ -1,7 +1,9 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
 use crate::math::control::fold;
-use crate::math::reduce::{Extreme, extreme, is_empty_along, may_be_empty_along, mean_of, reduce};
+use crate::math::reduce::{
+    Extreme, all_axes, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
+};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
@@ -82,13 +84,15 @@ fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
-    if cx.dtype(x) == DType::I64 && !axes.is_empty() {
+    let wraps = cx.dtype(x) == DType::I64 && !axes.is_empty();
+    if wraps && !may_be_empty_along(cx, x, &all_axes(cx, x)) {
         return wrapping_prod(cx, x, &axes, args.keepdim);
     }
     Ok(reduce(cx, Reduction::Prod, x, &axes, args.keepdim))
 }
 
-/// The product of integers, which wraps on overflow: factor by factor, as ONNX Runtime's `ReduceProd` computes in float64.
+/// The product of integers, which wraps on overflow: factor by factor, as ONNX Runtime's `ReduceProd` computes in float64. Its
+/// `Scan` takes no empty tensors.
 fn wrapping_prod(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Lowered {
     let product = match axes {
         [axis] => {
