@@ -419,19 +419,19 @@ mod tests {
           all = Not (val_4)
         }
         ");
-        check!("aten.prod.dim_int(x: i64[s0, 3], 1) -> i64[s0]", @"
-        (int64[s0,3] x) => (int64[s0] prod)
+        check!("aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]", @"
+        (int64[4,3] x) => (int64[4] prod)
         <
-          int64 val_0 = {1}
+          int64 val_0 = {1},
+          int64[1] val_1 = {4}
         >
         {
-          val_1 = Transpose <perm: ints = [1, 0]> (x)
-          val_5 = Shape <start: int = 0, end: int = 1> (x)
-          val_6 = Expand (val_0, val_5)
-          prod = Scan <body: graph = body (int64[s0] val_2, int64[s0] val_3) => (int64[s0] val_4)
+          val_2 = Transpose <perm: ints = [1, 0]> (x)
+          val_6 = Expand (val_0, val_1)
+          prod = Scan <body: graph = body (int64[4] val_3, int64[4] val_4) => (int64[4] val_5)
           {
-            val_4 = Mul (val_2, val_3)
-          }, num_scan_inputs: int = 1> (val_6, val_1)
+            val_5 = Mul (val_3, val_4)
+          }, num_scan_inputs: int = 1> (val_6, val_2)
         }
         ");
     }
