@@ -20,6 +20,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
     ("seed", "7", &["--seed", "7"]),
+    ("assume-finite", "true", &["--assume-finite"]),
     ("warnings-as-errors", "true", &["--warnings-as-errors"]),
     ("input-names", "[\"a\", \"b\"]", &["--input-names", "a,b"]),
     ("output-names", "[\"y\"]", &["--output-names", "y"]),
