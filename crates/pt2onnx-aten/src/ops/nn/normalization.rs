@@ -322,8 +322,8 @@ fn group_norm(
     );
     let options = attrs::InstanceNormalization { epsilon: eps as f32 };
     let given = cx.dtype(x);
-    let mut result =
-        cx.reshape(cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options), &shape);
+    let normal = cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options);
+    let mut result = cx.reshape_like(normal, x);
     let per_channel: Vec<Expr> =
         [channels.clone()].into_iter().chain(spatial.iter().map(|_| Expr::int(1))).collect();
     if let Some(weight) = weight {

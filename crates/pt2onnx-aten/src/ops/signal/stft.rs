@@ -44,23 +44,73 @@ impl Frames {
         })
     }
 
-    /// Cosines and sines: row `c * bins + k` holds part `c` of `exp(-2 pi i k n / length)` for all `n`.
-    fn basis(&self, factor: impl Fn(i64) -> f64) -> Lowered<Tensor> {
-        let n = self.length;
-        let mut rows = Vec::new();
+    /// Kernels of convolutions: `[c * bins + k, 0, n]` is part `c` of `exp(-2 pi i k n / length)`, times `factor(k)`, times the
+    /// window. `factor` has one value for bins 0 and `length / 2` and one for the others.
+    fn kernels(
+        &self,
+        cx: &Cx,
+        factor: impl Fn(i64) -> f64,
+        window: Option<Value>,
+        dtype: DType,
+    ) -> Lowered {
+        let (n, bins) = (self.length, self.bins());
+        let [edge, inner] = [factor(0), factor(1)];
+        let kinds = if edge == inner { vec![edge] } else { vec![edge, inner] };
+        // All that occurs: part `c` of turn `t` with the factor of kind `j` is at `[c, kinds * t + j]`.
+        let mut table = Vec::new();
         for part in 0..2 {
-            for k in 0..self.bins() {
-                let scale = factor(k);
-                rows.extend((0..n).map(|i| {
-                    // The product modulo n keeps the angle small and exact.
-                    let angle = TAU * ((k * i) % n) as f64 / n as f64;
-                    (scale * if part == 0 { angle.cos() } else { -angle.sin() }) as f32
-                }));
+            for turn in 0..n {
+                let angle = TAU * turn as f64 / n as f64;
+                let value = if part == 0 { angle.cos() } else { -angle.sin() };
+                table.extend(kinds.iter().map(|factor| factor * value));
             }
         }
-        let shape = vec![2 * self.bins() as usize, 1, n as usize];
-        Tensor::from_slice(shape, &rows).map_err(|e| LowerError::unsupported(e.to_string()))
+        let kinds = kinds.len() as i64;
+        let kind = |k: i64| (kinds - 1).min(i64::from(k > 0 && 2 * k != n));
+        let shape = [2 * bins, 1, n];
+        let basis = match 2 * bins * n <= SMALL {
+            true => {
+                let at =
+                    |part: i64, k: i64, i: i64| part * kinds * n + kinds * (k * i % n) + kind(k);
+                let rows = (0..2 * bins).flat_map(|row| (0..n).map(move |i| (row, i)));
+                let all = rows.map(|(row, i)| table[at(row / bins, row % bins, i) as usize]);
+                cx.cast(cx.constant(tensor(&shape, &all.collect::<Vec<_>>())?), dtype)
+            }
+            // Gathered at run time, so that the file has the table only, and all transforms of a length share it.
+            false => {
+                let table = cx.cast(cx.constant(tensor(&[2, kinds * n], &table)?), dtype);
+                // Products of these sizes are exact in int32.
+                let index = if n < 1 << 14 { DType::I32 } else { DType::I64 };
+                let ints = |all: Vec<i64>, shape: &[i64]| {
+                    cx.cast(
+                        cx.reshape(
+                            cx.ints(&all),
+                            &shape.iter().map(|&s| Expr::int(s)).collect::<Vec<_>>(),
+                        ),
+                        index,
+                    )
+                };
+                let column = |f: &dyn Fn(i64) -> i64| ints((0..bins).map(f).collect(), &[bins, 1]);
+                let mut turns = cx.mul(column(&|k| kinds * k), ints((0..n).collect(), &[n]));
+                if kinds > 1 {
+                    turns = cx.add(turns, column(&kind));
+                }
+                let whole = cx.scalar(kinds * n, index);
+                let turns = cx.mod_(turns, whole, attrs::Mod::default());
+                cx.reshape(cx.gather(table, turns, 1), &shape.map(Expr::int))
+            }
+        };
+        Ok(window.map_or(basis, |window| cx.mul(basis, window)))
     }
+}
+
+/// Kernels of up to this many elements are constants.
+const SMALL: i64 = 2 << 10;
+
+/// A float64 tensor.
+fn tensor(shape: &[i64], elements: &[f64]) -> Lowered<Tensor> {
+    let shape: Vec<usize> = shape.iter().map(|&s| s as usize).collect();
+    Tensor::from_slice(shape, elements).map_err(|e| LowerError::unsupported(e.to_string()))
 }
 
 /// `n` ones, float32.
@@ -118,8 +168,7 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     let convolve = x.im.is_none() && dtype == DType::F32 && n_fft.count_ones() > 1 && n_fft < 4096;
     let mut result = match convolve {
         true => {
-            let basis = cx.constant(frames.basis(|_| 1.0)?);
-            let kernels = if plain { basis } else { cx.mul(basis, window) };
+            let kernels = frames.kernels(cx, |_| 1.0, (!plain).then_some(window), dtype)?;
             by_convolution(cx, x.re, kernels, &frames)
         }
         false => by_operator(cx, x, window, &frames),
@@ -130,7 +179,7 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     Ok(if single { cx.squeeze(result, &[0]) } else { result })
 }
 
-/// `Conv` of the signal (batch, length) with [`Frames::basis`]: (batch, bins, frames, 2).
+/// `Conv` of the signal (batch, length) with [`Frames::kernels`]: (batch, bins, frames, 2).
 fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
     let options = attrs::Conv { strides: Some(vec![frames.hop]), ..Default::default() };
     let parts = cx.conv(cx.unsqueeze(x, &[1]), kernels, None, options);
@@ -219,8 +268,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         true => 2.0 * scale,
         false => scale,
     };
-    let basis = cx.cast(cx.constant(frames.basis(twice)?), dtype);
-    let kernels = cx.mul(basis, window);
+    let kernels = frames.kernels(cx, twice, Some(window), dtype)?;
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
     let options = || attrs::ConvTranspose { strides: Some(vec![frames.hop]), ..Default::default() };
