@@ -25,7 +25,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         known: FxHashMap::default(),
         done: FxHashMap::default(),
         bytes: 0,
-        sharers: super::count(model),
+        sharers: FxHashMap::default(),
     };
     let mut order = Vec::new();
     for &id in nodes {
@@ -33,6 +33,9 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
             cones.known.insert(id, order.len());
             order.push(id);
         }
+    }
+    if !order.is_empty() {
+        cones.sharers = super::count(model);
     }
     let mut gone = FxHashSet::default();
     let mut changed = false;

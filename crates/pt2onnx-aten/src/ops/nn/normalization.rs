@@ -403,6 +403,27 @@ mod tests {
     use crate::testing::check;
 
     #[test]
+    fn sizes_of_groups_are_read_at_once() {
+        check!("aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]", @"
+        (float[1,4,s0,s1] x) => (float[1,4,s0,s1] group_norm)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {2},
+          float val_2 = {0.0},
+          int64[3] val_3 = {1, 2, -1}
+        >
+        {
+          val_4 = Expand (val_0, val_1)
+          val_5 = Expand (val_2, val_1)
+          val_6 = Reshape (x, val_3)
+          val_7 = InstanceNormalization (val_6, val_4, val_5)
+          val_8 = Shape <start: int = 0, end: int = 4> (x)
+          group_norm = Reshape <allowzero: int = 1> (val_7, val_8)
+        }
+        ");
+    }
+
+    #[test]
     fn statistics_of_the_batch() {
         check!("aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])", @"
         (float16[s0,8] x) => (float16[s0,8] native_layer_norm_0, float16[s0,1] native_layer_norm_1, float16[s0,1] native_layer_norm_2)
