@@ -35,15 +35,16 @@ fn conv_transpose(call: &Call) -> Option<Tensor> {
     {
         return None;
     }
-    let mut sizes = vec![x.shape()[0], filters * groups];
+    let mut sizes = vec![x.shape()[0], filters.checked_mul(groups)?];
     for i in 0..spatial {
         let (from, kernel) = (x.shape()[i + 2].checked_sub(1)?, w.shape()[i + 2].checked_sub(1)?);
-        let full = strides[i] * from + dilations[i] * kernel + 1 + extra[i];
-        sizes.push(full.checked_sub(pads[i] + pads[i + spatial])?);
+        let reach = strides[i].checked_mul(from)?.checked_add(dilations[i].checked_mul(kernel)?)?;
+        let cut = pads[i].checked_add(pads[i + spatial])?;
+        sizes.push(reach.checked_add(1)?.checked_add(extra[i])?.checked_sub(cut)?);
     }
     call.room(x.dtype(), &sizes)?;
-    let kernel: usize = w.shape()[2..].iter().product();
-    if x.numel().checked_mul(filters)?.checked_mul(kernel)? > MAX_WORK {
+    let taps = w.shape()[1..].iter().try_fold(1usize, |n, &s| n.checked_mul(s))?;
+    if x.numel().checked_mul(taps)? > MAX_WORK {
         return None;
     }
     let numbers = |t: &Tensor| match t.dtype() {

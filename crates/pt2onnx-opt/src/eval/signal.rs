@@ -25,7 +25,7 @@ fn dft(call: &Call) -> Option<Tensor> {
     }
     let size = x.shape()[along];
     let given = call.input(1).map_or(Some(size as i64), |_| call.scalar(1))?;
-    let length = usize::try_from(given).ok().filter(|&n| n > 0)?;
+    let length = usize::try_from(given).ok().filter(|n| (1..=MAX_WORK).contains(n))?;
     let bins = if onesided { length / 2 + 1 } else { length };
     let mut sizes = x.shape().to_vec();
     (sizes[along], sizes[rank - 1]) = (bins, 2);

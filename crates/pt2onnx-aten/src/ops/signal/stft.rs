@@ -84,7 +84,8 @@ impl Frames {
                 let column = |f: &dyn Fn(i64) -> i64| {
                     integers(cx, &[bins, 1], (0..bins).map(f).collect(), index)
                 };
-                let mut turns = cx.mul(column(&|k| kinds * k)?, integers(cx, &[n], (0..n).collect(), index)?);
+                let mut turns =
+                    cx.mul(column(&|k| kinds * k)?, integers(cx, &[n], (0..n).collect(), index)?);
                 if kinds > 1 {
                     turns = cx.add(turns, column(&kind)?);
                 }
