@@ -417,6 +417,25 @@ mod tests {
     }
 
     #[test]
+    fn powers_of_a_known_even_integer_are_read_from_a_table() {
+        check!("aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] pow)
+        <
+          int64[65] val_0 = {...},
+          int64 val_1 = {-1},
+          int64 val_2 = {64}
+        >
+        {
+          val_3 = Cast <to: int = 6> (val_0)
+          val_4 = Cast <to: int = 7> (x)
+          val_5 = Max (val_4, val_1)
+          val_6 = Min (val_5, val_2)
+          pow = Gather <axis: int = 0> (val_3, val_6)
+        }
+        ");
+    }
+
+    #[test]
     fn known_integer_powers_are_products() {
         check!("aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]", @"
         (int64[s0] x) => (int64[s0] pow)
