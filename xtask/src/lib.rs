@@ -10,5 +10,6 @@ pub mod synth;
 #[doc = include_str!("../../crates/pt2onnx-symbolic/README.md")]
 #[doc = include_str!("../../crates/pt2onnx-tensor/README.md")]
 #[doc = include_str!("../../crates/pt2onnx-proto/README.md")]
+#[doc = include_str!("../../crates/pt2onnx-schemas/README.md")]
 #[doc = include_str!("../../crates/pt2onnx-aten/README.md")]
 struct Pages;

@@ -27,10 +27,6 @@ mod registry;
 mod schema;
 #[cfg(test)]
 mod testing;
-#[doc(hidden)]
-#[rustfmt::skip]
-#[path = "generated/schemas.rs"]
-pub mod schemas;
 
 pub use args::{Args, FromArg};
 pub use cx::{Cx, Outputs, TensorOrScalar};
@@ -45,7 +41,7 @@ pub use registry::{RegisterError, Registry, Translation};
 #[doc(hidden)]
 pub mod table {
     pub use crate::args::Claims;
-    pub use crate::op::{Complexity, LowerFn, call, check, complexity};
-    pub use crate::schemas;
+    pub use crate::op::{Complexity, Row};
+    pub use pt2onnx_schemas as schemas;
 }
 pub use schema::{Param, ParamType, Schema};

@@ -5,32 +5,29 @@ use crate::{
     args::{Args, Claims, FromArg},
     cx::Outputs,
 };
+use pt2onnx_fx::graph::Argument;
+use std::marker::PhantomData;
 
 /// An op and its lowering: a row of a table. [`op!`](crate::op!) makes it.
 pub struct AtenOp {
     /// Its schema, exactly as PyTorch writes it.
     pub schema: &'static str,
     #[doc(hidden)]
-    pub lower: LowerFn,
+    pub lowering: &'static dyn RowLowering,
     #[doc(hidden)]
     pub complexity: Complexity,
-    #[doc(hidden)]
-    pub check: fn(&Schema) -> Result<(), String>,
 }
-
-#[doc(hidden)]
-pub type LowerFn = fn(&Cx, &mut Args) -> Lowered<Outputs>;
 
 /// What happens if a node of the op takes or gives complex tensors.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Complexity {
-    /// The node is an error.
-    Refused,
+    /// The lowering runs if it has a [`Complex`](crate::Complex) parameter. Otherwise the node is an error.
+    Same,
     /// The lowering runs twice: on the real parts and on the imaginary parts.
     ByParts,
     /// This lowering runs.
-    Own(LowerFn),
+    Own(&'static dyn RowLowering),
 }
 
 impl AtenOp {
@@ -41,7 +38,7 @@ impl AtenOp {
 
     /// Whether it takes complex tensors.
     pub fn takes_complex(&self) -> bool {
-        !matches!(self.complexity, Complexity::Refused)
+        !matches!(self.complexity, Complexity::Same) || self.lowering.takes_complex()
     }
 
     /// Checks that the lowering's parameters fit the schema.
@@ -50,7 +47,7 @@ impl AtenOp {
     /// Returns an error if the schema cannot be parsed, or names the first parameter that does not fit.
     pub fn check(&self) -> Result<(), String> {
         let schema = Schema::parse(self.schema);
-        (self.check)(&schema.ok_or_else(|| format!("`{}` is not a schema", self.schema))?)
+        self.lowering.check(&schema.ok_or_else(|| format!("`{}` is not a schema", self.schema))?)
     }
 }
 
@@ -84,33 +81,32 @@ macro_rules! op {
     };
     (@ $schema:expr, $function:expr, parts $(, $given:ident = $value:expr)* $(,)?) => {
         $crate::AtenOp {
+            schema: $schema,
+            lowering: $crate::op!(@lowering $function $(, $given = $value)*),
             complexity: $crate::table::Complexity::ByParts,
-            ..$crate::op!(@ $schema, $function $(, $given = $value)*)
         }
     };
     (@ $schema:expr, $function:expr, complex = $complex:expr $(, $given:ident = $value:expr)* $(,)?) => {
         $crate::AtenOp {
-            complexity: $crate::table::Complexity::Own(|cx, args| {
-                $(args.give(stringify!($given), $value);)*
-                $crate::table::call($complex, cx, args)
-            }),
-            ..$crate::op!(@ $schema, $function $(, $given = $value)*)
+            schema: $schema,
+            lowering: $crate::op!(@lowering $function $(, $given = $value)*),
+            complexity: $crate::table::Complexity::Own($crate::op!(@lowering $complex $(, $given = $value)*)),
         }
     };
-    (@ $schema:expr, $function:expr $(, $given:ident = $value:expr)* $(,)?) => {{
-        const LOWER: $crate::table::LowerFn = |cx, args| {
-            $(args.give(stringify!($given), $value);)*
-            $crate::table::call($function, cx, args)
-        };
+    (@ $schema:expr, $function:expr $(, $given:ident = $value:expr)* $(,)?) => {
         $crate::AtenOp {
             schema: $schema,
-            lower: LOWER,
-            complexity: $crate::table::complexity(&$function, LOWER),
-            check: |schema| {
-                $crate::table::check(&$function, schema, &[$((stringify!($given), $value.into())),*])
-            },
+            lowering: $crate::op!(@lowering $function $(, $given = $value)*),
+            complexity: $crate::table::Complexity::Same,
         }
-    }};
+    };
+    (@lowering $function:expr $(, $given:ident = $value:expr)*) => {
+        &$crate::table::Row {
+            function: $function,
+            given: &[$((stringify!($given), &$value)),*],
+            parameters: ::std::marker::PhantomData,
+        }
+    };
 }
 pub use op;
 
@@ -172,33 +168,69 @@ pub trait Arguments: Sized {
     fn bind(cx: &Cx, args: &mut Args) -> Lowered<Self>;
 }
 
-/// Binds the arguments to the function's parameters, and calls the function.
-#[doc(hidden)]
-pub fn call<P, F: Function<P>>(function: F, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
-    function.call(cx, args)
+/// Checks a function's parameters against a schema.
+pub(crate) fn check<P, F: Function<P>>(_: &F, schema: &Schema) -> Result<(), String> {
+    F::check(Claims::new(schema, &[])?)
 }
 
-/// What happens to complex tensors if the op has this lowering.
+/// The lowering of a row, whatever its parameters are. A row has no closure, because thousands of closures take long to compile.
 #[doc(hidden)]
-pub const fn complexity<P, F: Function<P>>(_: &F, lower: LowerFn) -> Complexity {
-    if F::TAKES_COMPLEX { Complexity::Own(lower) } else { Complexity::Refused }
+pub trait RowLowering: Sync {
+    /// Whether a parameter takes complex tensors.
+    fn takes_complex(&self) -> bool;
+
+    /// Checks that the parameters fit a schema and the values that the row gives.
+    fn check(&self, schema: &Schema) -> Result<(), String>;
+
+    /// Binds the arguments and the values that the row gives to the parameters, and calls the function.
+    fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs>;
 }
 
-/// Checks a function's parameters against a schema and the values that a row gives.
+/// A function, and the values that a row gives.
 #[doc(hidden)]
-pub fn check<P, F: Function<P>>(
-    _: &F,
-    schema: &Schema,
-    given: &[(&str, pt2onnx_fx::graph::Argument)],
-) -> Result<(), String> {
-    F::check(Claims::new(schema, given)?)
+pub struct Row<F, P> {
+    pub function: F,
+    pub given: &'static [(&'static str, &'static dyn Given)],
+    pub parameters: PhantomData<fn(P)>,
+}
+
+/// A value that a row gives.
+#[doc(hidden)]
+pub trait Given: Sync {
+    fn argument(&self) -> Argument;
+}
+
+impl<T: Clone + Into<Argument> + Sync> Given for T {
+    fn argument(&self) -> Argument {
+        self.clone().into()
+    }
+}
+
+// Each row compiles these methods anew, so what does not depend on the function's type stands outside of them.
+impl<P, F: Function<P> + Sync> RowLowering for Row<F, P> {
+    fn takes_complex(&self) -> bool {
+        F::TAKES_COMPLEX
+    }
+
+    fn check(&self, schema: &Schema) -> Result<(), String> {
+        F::check(Claims::new(schema, &arguments(self.given))?)
+    }
+
+    fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
+        args.give(arguments(self.given));
+        self.function.call(cx, args)
+    }
+}
+
+fn arguments(given: &[(&'static str, &dyn Given)]) -> Vec<(&'static str, Argument)> {
+    given.iter().map(|(name, value)| (*name, value.argument())).collect()
 }
 
 /// A lowering: a function whose parameters are arguments of an op.
 ///
 /// It has one of these forms:
-/// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each parameter is [`FromArg`]: the schema's parameters in order,
-///   without those that mean nothing to ONNX (`device`, `pin_memory`, ...);
+/// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each of up to five parameters is [`FromArg`]: the schema's
+///   parameters in order, without those that mean nothing to ONNX (`device`, `pin_memory`, ...);
 /// - `Fn(&Cx, S) -> Lowered<impl Into<Outputs>>`, where `S` is a struct of [`arguments!`](crate::arguments!), bound by name;
 /// - `Fn(&Cx, &mut Args) -> Lowered<impl Into<Outputs>>`, which takes the arguments itself.
 ///
@@ -206,7 +238,7 @@ pub fn check<P, F: Function<P>>(
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a lowering of an op",
     label = "expected `fn(&Cx, ..) -> Lowered<..>` whose parameters are arguments of an op",
-    note = "the parameters must implement `FromArg` (`Value`, `Option<Value>`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, lists of these, ...), \
+    note = "up to five parameters must implement `FromArg` (`Value`, `Option<Value>`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, lists of these, ...), \
             or be one struct made by `arguments!`; annotate the types of a closure's parameters and its result"
 )]
 pub trait Function<P> {
@@ -253,7 +285,7 @@ macro_rules! function {
 
 /// Marks functions that take one struct of arguments.
 #[derive(Debug)]
-pub struct ByName<S>(std::marker::PhantomData<S>);
+pub struct ByName<S>(PhantomData<S>);
 
 impl<Func, Out, S> Function<ByName<S>> for Func
 where
@@ -318,21 +350,6 @@ function!(A, B);
 function!(A, B, C);
 function!(A, B, C, D);
 function!(A, B, C, D, E);
-function!(A, B, C, D, E, F);
-function!(A, B, C, D, E, F, G);
-function!(A, B, C, D, E, F, G, H);
-function!(A, B, C, D, E, F, G, H, I);
-function!(A, B, C, D, E, F, G, H, I, J);
-function!(A, B, C, D, E, F, G, H, I, J, K);
-function!(A, B, C, D, E, F, G, H, I, J, K, L);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S);
-function!(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T);
 
 #[cfg(test)]
 mod tests {

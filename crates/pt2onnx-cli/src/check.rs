@@ -3,10 +3,10 @@
 use crate::{
     args::Check,
     error::{self, Code, CommandError},
-    output::print,
+    output::{print, print_json},
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use pt2onnx::{Exporter, Failed, OnnxProgram};
+use pt2onnx::{Exporter, Failed, OnnxProgram, printable::line};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::{
@@ -50,12 +50,13 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     progress.finish_and_clear();
     let failed = verdicts.iter().filter_map(|v| v.error.as_ref());
     let codes: Vec<Code> = failed.map(|e| e.code).collect();
-    print(match args.json {
+    match args.json {
         true => {
-            format!("{:#}\n", Value::from(verdicts.iter().map(Verdict::json).collect::<Vec<_>>()))
+            let all: Vec<Value> = verdicts.iter().map(Verdict::json).collect();
+            print_json(&all.into(), true)?;
         }
-        false => text(&verdicts, codes.len()),
-    })?;
+        false => print(&text(&verdicts, codes.len()))?,
+    }
     Ok(codes.first().copied())
 }
 
@@ -71,7 +72,8 @@ fn progress(archives: usize) -> ProgressBar {
 fn text(verdicts: &[Verdict], failed: usize) -> String {
     let mut out = String::new();
     for Verdict { path, error, .. } in verdicts {
-        let path = path.display();
+        let path = path.display().to_string();
+        let path = line(&path);
         // A String takes whatever is written to it.
         let _ = match error {
             None => writeln!(out, "{path}: can be converted"),

@@ -3,7 +3,7 @@
 use crate::{
     args::Diff,
     error::{self, Code, CommandError},
-    output::print,
+    output::{print, print_json},
 };
 use pt2onnx::{
     DiffOptions, diff,
@@ -21,10 +21,10 @@ pub fn compare(args: &Diff) -> Result<Option<Code>, CommandError> {
     if differences.is_empty() {
         return Ok(None);
     }
-    print(match args.json {
-        true => format!("{}\n", serde_json::json!(differences)),
-        false => differences.to_string(),
-    })?;
+    match args.json {
+        true => print_json(&serde_json::json!(differences), false)?,
+        false => print(&differences.to_string())?,
+    }
     Ok(Some(Code::Different))
 }
 

@@ -1,21 +1,48 @@
-//! Paths of the files that are read and written.
+//! The files that a command reads and writes.
 
-use crate::error::{Code, CommandError};
-use std::{
-    fs,
-    path::{Path, PathBuf},
+use crate::error::CommandError;
+use pt2onnx::{
+    Error, Options, Weights,
+    writer::{self, Batch, Inputs, Output},
 };
+use std::path::{Path, PathBuf};
 
-/// A path that identifies a file, even if the file does not exist yet.
-pub fn absolute(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
-    let named = folder.join(path.file_name().unwrap_or_default());
-    fs::canonicalize(path).unwrap_or(named)
+/// What `-o` names: a file, or with `-` standard output.
+pub fn output(path: &Path) -> Output {
+    match path == Path::new("-") {
+        true => Output::Stdout,
+        false => Output::from(path),
+    }
+}
+
+/// Checks before the work what would be an error after it: that no output is a file that is read, or is written twice.
+pub fn check_outputs(
+    inputs: &Inputs,
+    model: &Path,
+    options: &Options,
+    reports: &[PathBuf],
+) -> Result<(), CommandError> {
+    let mut planned = Batch::new(inputs.clone());
+    let model = output(model);
+    let mut claim = |what, to: Output| match planned.claim(what, to) {
+        Err(error @ writer::Error::Overwrites { .. }) => Err(Error::Write(error)),
+        // An export that fails tells more, and may not even write this file.
+        _ => Ok(()),
+    };
+    claim("output", model.clone())?;
+    if let Output::File(model) = model
+        && !matches!(options.weights, Weights::Embed | Weights::Link)
+    {
+        claim("data file", data(&model, options.weights_file.as_deref()).into())?;
+    }
+    for report in reports {
+        planned.check("report", report).map_err(Error::Write)?;
+    }
+    Ok(())
 }
 
 /// The file of external weights.
-pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
+fn data(output: &Path, name: Option<&str>) -> PathBuf {
     match name {
         Some(name) => output.with_file_name(name),
         None => {
@@ -24,26 +51,4 @@ pub fn data(output: &Path, name: Option<&str>) -> PathBuf {
             data.into()
         }
     }
-}
-
-/// An error if a file to be written is the one to be read.
-pub fn refuse_to_overwrite(
-    what: &str,
-    read: &Path,
-    written: [&Path; 2],
-) -> Result<(), CommandError> {
-    let Ok(read) = fs::canonicalize(read) else {
-        return Ok(());
-    };
-    for written in written {
-        if fs::canonicalize(written).is_ok_and(|w| w == read) {
-            return Err(CommandError::new(
-                Code::Usage,
-                format!("the output would overwrite the {what} to be read"),
-            )
-            .place(written.display())
-            .help("give another name with -o"));
-        }
-    }
-    Ok(())
 }

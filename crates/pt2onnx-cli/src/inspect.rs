@@ -1,9 +1,14 @@
 //! `pt2onnx inspect`: what an archive holds, and whether it can be converted, as text or JSON.
 
-use crate::{check::Verdict, error::CommandError};
+use crate::{
+    check::Verdict,
+    error::CommandError,
+    output::{print, print_json},
+};
 use pt2onnx::{
     End, Error, Exporter, ProgramSummary,
     fx::{Constant, ExportedProgram, archive},
+    printable::message,
     tensor::Tensor,
 };
 use serde_json::{Map, Value, json};
@@ -13,18 +18,18 @@ use std::{
     path::Path,
 };
 
-/// What an archive holds.
-pub fn inspect(path: &Path, json: bool) -> Result<String, CommandError> {
+/// Prints what an archive holds.
+pub fn inspect(path: &Path, json: bool) -> Result<(), CommandError> {
     let program = archive::read(path).map_err(Error::Archive)?;
     let weights = Weights::of(&program);
     let verdict = Verdict::of(path, || Exporter::new().attempt_program(program));
     if json {
-        return Ok(format!("{:#}\n", as_json(&verdict, &weights)));
+        return print_json(&as_json(&verdict, &weights), true);
     }
     let mut out = String::new();
     // A String takes whatever is written to it.
     let _ = describe(&mut out, &verdict, &weights);
-    Ok(out)
+    print(&out)
 }
 
 /// The JSON of `check`, and the program, its weights and its ops.
@@ -56,7 +61,7 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
     }
     weights.describe(out)?;
     if let Some(ops) = report.map(|r| &r.ops) {
-        let width = ops.iter().map(|op| op.op.len()).max().unwrap_or_default();
+        let width = ops.iter().map(|op| message(&op.op).len()).max().unwrap_or_default();
         let nodes: usize = ops.iter().map(|op| op.count).sum();
         writeln!(out, "\nops: {} in {nodes} nodes", ops.len())?;
         for op in ops {
@@ -65,7 +70,7 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
                 (true, 0) => String::new(),
                 (true, n) => format!("  {n} NOT CONVERTIBLE"),
             };
-            writeln!(out, "  {:width$} {:>6}{verdict}", op.op, op.count)?;
+            writeln!(out, "  {:width$} {:>6}{verdict}", message(&op.op), op.count)?;
         }
     }
     match &verdict.error {
@@ -78,10 +83,10 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
 
 fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
     let ProgramSummary { torch, schema, .. } = program;
-    writeln!(out, "program: torch {torch}, export schema {schema}")?;
+    writeln!(out, "program: torch {}, export schema {schema}", message(torch))?;
     let end = |out: &mut String, end: &End| match &end.name {
-        Some(name) => writeln!(out, "  {name}: {}", end.r#type),
-        None => writeln!(out, "  {}", end.r#type),
+        Some(name) => writeln!(out, "  {}: {}", message(name), message(&end.r#type)),
+        None => writeln!(out, "  {}", message(&end.r#type)),
     };
     writeln!(out, "\ninputs:")?;
     program.inputs.iter().try_for_each(|e| end(out, e))?;
@@ -91,7 +96,7 @@ fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
         writeln!(out, "\nwrites into:")?;
     }
     for written in &program.mutations {
-        writeln!(out, "  {written}")?;
+        writeln!(out, "  {}", message(written))?;
     }
     if !program.dimensions.is_empty() {
         writeln!(out, "\ndynamic dimensions:")?;
@@ -103,7 +108,7 @@ fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
             (None, Some(max)) => format!("up to {max}"),
             (None, None) => "any".to_owned(),
         };
-        writeln!(out, "  {}: {bounds}", dim.symbol)?;
+        writeln!(out, "  {}: {bounds}", message(&dim.symbol))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Prints what the libraries log to standard error, as lines such as `warning: ...`.
 
+use pt2onnx::printable::message;
 use std::{fmt, io};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
@@ -33,12 +34,13 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
+        let mut text = String::new();
+        cx.field_format().format_fields(Writer::new(&mut text), event)?;
         match *event.metadata().level() {
             Level::ERROR => writer.write_str("error: ")?,
             Level::WARN => writer.write_str("warning: ")?,
             _ => {}
         }
-        cx.field_format().format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        writeln!(writer, "{}", message(&text))
     }
 }

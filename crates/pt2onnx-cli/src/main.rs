@@ -48,11 +48,15 @@ fn main() -> ExitCode {
         },
         // Also `--help` and `--version`, which are no errors.
         Err(e) => {
-            let printed = e.print();
-            return match e.exit_code() {
-                0 if printed.is_ok() => ExitCode::SUCCESS,
-                _ => ExitCode::from(Code::Usage as u8),
-            };
+            let printed = output::printed(e.print());
+            match (e.exit_code(), printed) {
+                (0, Ok(())) => return ExitCode::SUCCESS,
+                (0, Err(error)) => {
+                    error.print();
+                    error.code
+                }
+                _ => Code::Usage,
+            }
         }
     };
     ExitCode::from(code as u8)
@@ -63,13 +67,13 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
-        Some(Command::Inspect { model, json }) => print(inspect::inspect(&model, json)?),
-        Some(Command::Show { model, dot }) => print(show::show(&model, dot)?),
+        Some(Command::Inspect { model, json }) => inspect::inspect(&model, json),
+        Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
-        Some(Command::Ops { json }) => print(ops::list(json)),
-        Some(Command::Passes) => print(passes::list()),
-        Some(Command::Explain { op }) => print(ops::explain(&op)?),
+        Some(Command::Ops { json }) => ops::list(json),
+        Some(Command::Passes) => print(&passes::list()),
+        Some(Command::Explain { op }) => print(&ops::explain(&op)?),
         None => convert::convert(cli.convert),
     };
     done.map(|()| None)

@@ -1,6 +1,9 @@
 //! `pt2onnx ops` and `pt2onnx explain`: the ops that have a translation, and what they become.
 
-use crate::error::{Code, CommandError};
+use crate::{
+    error::{Code, CommandError},
+    output::{print, print_json},
+};
 use pt2onnx::{Registry, aten::AtenOp};
 use std::{collections::HashMap, fmt::Write};
 
@@ -26,11 +29,12 @@ fn table() -> HashMap<&'static str, Tested<'static>> {
     TABLE.lines().filter_map(row).collect()
 }
 
-/// All ops that have a translation: one schema in a line, or JSON with everything known about them.
-pub fn list(json: bool) -> String {
+/// Prints all ops that have a translation: one schema in a line, or JSON with everything known about them.
+pub fn list(json: bool) -> Result<(), CommandError> {
     let (ops, table) = (Registry::default().ops(), table());
     if !json {
-        return ops.into_iter().map(|op| format!("{}\n", op.schema)).collect();
+        let lines: String = ops.into_iter().map(|op| format!("{}\n", op.schema)).collect();
+        return print(&lines);
     }
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let entry = |op: &&AtenOp| {
@@ -46,7 +50,7 @@ pub fn list(json: bool) -> String {
         })
     };
     let all: Vec<_> = ops.iter().map(entry).collect();
-    format!("{:#}\n", serde_json::Value::from(all))
+    print_json(&all.into(), true)
 }
 
 /// All overloads of an op, or one of them.

@@ -3,11 +3,11 @@
 use crate::{
     args::{Optimize, check_data_file},
     error::{self, CommandError},
-    files::{data, refuse_to_overwrite},
+    files::output,
     log,
-    progress::tell,
+    progress::{tell, watched},
 };
-use pt2onnx::{Error, OnnxProgram, Options, ir::Model, opt::OPTIMISED_OPSETS};
+use pt2onnx::{Error, OnnxProgram, Options, ir::Model, opt::OPTIMISED_OPSETS, writer::Batch};
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose);
@@ -16,8 +16,6 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.saving.put(&mut options);
     args.passes.put(&mut options);
     check_data_file(&options)?;
-    let data = data(&args.output, options.weights_file.as_deref());
-    refuse_to_overwrite("model", &args.model, [&data, &data])?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
         Error::Read(error) => error::model(&args.model, &error),
@@ -34,7 +32,13 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     let before = program.model().all_nodes().len();
     program.optimize(options.passes()?);
     let after = program.model().all_nodes().len();
-    let saved = program.save_with(&args.output, options.saving())?;
+    let saved = watched(|progress| -> Result<_, Error> {
+        let mut files = Batch::new(program.inputs().clone());
+        let options = Some(options.saving());
+        let saved = program.save_in(&mut files, output(&args.output), options, progress)?;
+        files.commit()?;
+        Ok(saved)
+    })?;
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);
     Ok(())

@@ -295,7 +295,12 @@ fn sym<'a, T, D: Display>(arg: &'a SymArg<T>, show: impl Fn(&'a T) -> D) -> impl
     })
 }
 
-/// An output: Python's `repr`, values without `%`.
+/// An argument as Python's `repr` prints it: strings in quotes, values by their names.
+pub fn repr(arg: &Argument) -> impl Display {
+    Repr(arg)
+}
+
+/// Python's `repr` of an argument, values without `%`.
 struct Repr<'a>(&'a Argument);
 
 impl Display for Repr<'_> {

@@ -1,8 +1,9 @@
-//! Programs in text before and after functionalisation: `tests/data/functionalise.txt`. A case is its name behind `# `, a program, `=>`,
-//! and the program after the passes or `error: ..`. `UPDATE=1` writes what comes out.
+//! Programs in text before and after functionalisation, or `error: ..`: `tests/data/functionalise.txt`.
+
+#[path = "common/cases.rs"]
+mod cases;
 
 use pt2onnx_fx::{passes::functionalise::functionalise, text};
-use std::{env, fs, path::Path};
 
 fn after(before: &str) -> String {
     let mut program = match text::parse_program(before) {
@@ -19,19 +20,5 @@ fn after(before: &str) -> String {
 
 #[test]
 fn programs_become_functional() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/functionalise.txt");
-    let cases = fs::read_to_string(&path).unwrap();
-    let mut written = String::new();
-    for case in cases.split("\n\n").map(str::trim).filter(|c| !c.is_empty()) {
-        let (before, expected) = case.split_once("\n=>").unwrap_or((case, ""));
-        let (title, program) = before.split_once('\n').unwrap();
-        let found = after(program);
-        written += &format!("{before}\n=>\n{found}\n\n");
-        if env::var_os("UPDATE").is_none() {
-            assert_eq!(found, expected.trim(), "{title}");
-        }
-    }
-    if env::var_os("UPDATE").is_some() {
-        fs::write(path, written.trim_end().to_owned() + "\n").unwrap();
-    }
+    cases::compare("functionalise.txt", after);
 }

@@ -97,7 +97,9 @@ impl Sink for FileSink<'_> {
 #[cfg(target_os = "linux")]
 fn unable(error: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
-    [Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM].contains(&error)
+    // A file that is open for appending is a bad one.
+    [Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::BADF]
+        .contains(&error)
 }
 
 fn buffered(

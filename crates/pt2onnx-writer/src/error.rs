@@ -31,6 +31,27 @@ pub enum Error {
         /// What is there instead.
         what: &'static str,
     },
+    /// A file to be written is one that is read, or that is written as well.
+    #[error("{}: the {output} would overwrite {other}, {}: give another name", .path.display(), .other_path.display())]
+    Overwrites {
+        /// The path to be written.
+        path: PathBuf,
+        /// What would be written there: `output`, `data file`, `report`.
+        output: &'static str,
+        /// What is there: `the archive to be read`.
+        other: String,
+        /// Its path, which may be another name of the file.
+        other_path: PathBuf,
+    },
+    /// Weights shall be outside of a model that goes to a device, a pipe or standard output.
+    #[error(
+        "{}: weights cannot be beside a model that is written to a stream. Embed them (`Weights::Embed`), or give the name of a file",
+        .0.display()
+    )]
+    NoFolder(
+        /// What the model is written to.
+        PathBuf,
+    ),
     /// The model file cannot refer to the file that weights are in.
     #[error("{}: {what}, so that the model cannot refer to it", .path.display())]
     Link {

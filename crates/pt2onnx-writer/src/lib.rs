@@ -19,9 +19,13 @@
 //! ```
 #![warn(clippy::as_conversions, missing_debug_implementations)]
 
+mod arrange;
+mod batch;
 mod copy;
 mod error;
 mod gather;
+mod identity;
+mod inputs;
 mod options;
 mod pieces;
 mod proto;
@@ -32,12 +36,16 @@ mod target;
 mod texts;
 mod types;
 
+pub use arrange::goes_external;
+pub use batch::{Batch, Saved};
 pub use error::Error;
+pub use inputs::Inputs;
 pub use options::{SaveOptions, Weights};
+pub use proto::is_initializer;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{Saved, check, goes_external, save, save_observed};
+pub use save::{check, save, save_observed, write_file};
 pub use stream::to_bytes;
-pub use target::{check_file, write_file};
+pub use target::Output;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -1,5 +1,8 @@
 //! How a model is saved.
 
+use pt2onnx_ir::Value;
+use std::collections::BTreeSet;
+
 /// Where weights are written to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -15,9 +18,12 @@ pub enum Weights {
     /// Nowhere. The model file refers to the files that large weights come from, such as the archive, if a weight is contiguous
     /// there. These files must not change, and must be in the model's folder or below.
     Link,
-    /// Nowhere. Weights without values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared by name and type, so that
-    /// they can get values later. Other constants are written as with [`Weights::Auto`], which also declares weights without
-    /// values.
+    /// Nowhere. Weights are declared by name and type, so that they can get values later. As with
+    /// `include_initializers=False` of torch.onnx, these are all initialisers: every constant that was a parameter, buffer or tensor of
+    /// the program, and any other of more than 16 elements. Smaller ones are written.
+    ///
+    /// With any choice, weights that have no values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared; those but
+    /// `Auto` and `None` refuse them.
     None,
 }
 
@@ -39,6 +45,12 @@ pub struct SaveOptions {
     pub alignment: u64,
     /// Whether [`Weights::Link`] may refer to files outside the model's folder. Many runtimes refuse to read these.
     pub link_outside: bool,
+    /// Whether weights (see [`Weights::None`]) are inputs of the graph as well, after its own, so that callers may give other values; as
+    /// `keep_initializers_as_inputs` of torch.onnx.
+    pub keep_initializers_as_inputs: bool,
+    /// The constants that `Weights::None` leaves out, and `keep_initializers_as_inputs` makes inputs, if not those for which
+    /// [`is_initializer`](crate::is_initializer) holds.
+    pub initializers: Option<BTreeSet<Value>>,
 }
 
 impl Default for SaveOptions {
@@ -50,6 +62,8 @@ impl Default for SaveOptions {
             shard_size: None,
             alignment: 4096,
             link_outside: false,
+            keep_initializers_as_inputs: false,
+            initializers: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     error::Error,
+    options::{SaveOptions, Weights},
     pieces::Pieces,
     texts::{entry, metadata, text},
     types::{data_type, type_proto},
@@ -9,7 +10,7 @@ use crate::{
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::{
-    Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value,
+    Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value, ValueData,
     schema::AttributeKind,
 };
 use pt2onnx_proto::{
@@ -21,6 +22,9 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 /// The metadata key with the names of all origins of a node.
 const ORIGINS: &str = "pkg.pt2onnx.origins";
+
+/// The metadata key of a value that was an input of the program: a parameter, buffer or tensor, if it is a constant.
+const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
 
 /// A model in parts.
 pub(crate) struct Parts<'a> {
@@ -42,10 +46,15 @@ pub(crate) struct Initialiser<'a> {
     pub tensor: &'a Tensor,
 }
 
-/// Converts a model.
-pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
-    let mut cx =
-        Cx { model, ir_version: model.ir_version(), absent: Vec::new(), around: Vec::new() };
+/// Converts a model. Of the options, it needs those that say what weights become.
+pub(crate) fn parts<'a>(model: &'a Model, options: &SaveOptions) -> Result<Parts<'a>, Error> {
+    let mut cx = Cx {
+        model,
+        ir_version: model.ir_version(),
+        options: options.clone(),
+        absent: Vec::new(),
+        around: Vec::new(),
+    };
     let used = cx.constants(Model::MAIN);
     cx.around.push(used.iter().map(|(v, _)| *v).collect());
     let (graph, declared) = cx.encoded(&used)?;
@@ -53,10 +62,11 @@ pub(crate) fn parts(model: &Model) -> Result<Parts<'_>, Error> {
     let functions = model.functions.iter().map(|f| cx.function(f)).collect::<Result<_, _>>()?;
     let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
     let defaults = model.inputs().iter().filter_map(default);
-    let initialisers = used
+    let defaults = defaults.filter(|_| options.weights != Weights::None);
+    let kept = used.into_iter().filter(|(value, tensor)| !cx.is_left_out(*value, tensor));
+    let kept: Vec<_> = kept.chain(defaults).collect();
+    let initialisers = kept
         .into_iter()
-        .filter(|(_, tensor)| !is_absent(tensor))
-        .chain(defaults)
         .map(|(value, tensor)| cx.initialiser(value, tensor))
         .collect::<Result<_, _>>()?;
     if !cx.absent.is_empty() {
@@ -93,6 +103,7 @@ fn finished(region: &Region) -> Result<Vec<Value>, Error> {
 struct Cx<'a> {
     model: &'a Model,
     ir_version: u32,
+    options: SaveOptions,
     /// Tensors without values, by name.
     absent: Vec<String>,
     /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
@@ -100,6 +111,18 @@ struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
+    /// Whether an initialiser is written without its values.
+    fn is_left_out(&self, value: Value, tensor: &Tensor) -> bool {
+        is_absent(tensor) || self.options.weights == Weights::None && self.is_weight(value, tensor)
+    }
+
+    fn is_weight(&self, value: Value, tensor: &Tensor) -> bool {
+        match &self.options.initializers {
+            Some(all) => is_absent(tensor) || all.contains(&value),
+            None => is_initializer(&self.model[value], tensor),
+        }
+    }
+
     fn name(&self, value: Value) -> Result<String, Error> {
         self.model[value].name.as_deref().map(str::to_owned).ok_or(Error::Unnamed(value.index()))
     }
@@ -176,15 +199,18 @@ impl<'a> Cx<'a> {
         // Before IR version 4, initialisers must be inputs.
         let are_inputs = self.ir_version < 4;
         for &(value, tensor) in used {
-            let data = &self.model[value];
-            if is_absent(tensor) {
+            let (data, left_out) = (&self.model[value], self.is_left_out(value, tensor));
+            if left_out {
                 declared.push(self.name(value)?);
             }
+            let is_input =
+                self.options.keep_initializers_as_inputs && self.is_weight(value, tensor);
             // onnx_ir, and so PyTorch, reads and writes metadata of initialisers here.
-            if !data.metadata.is_empty() || data.doc_string.is_some() || is_absent(tensor) {
+            let told = !data.metadata.is_empty() || data.doc_string.is_some() || left_out;
+            if told && !is_input {
                 typed(self.value_info(value)?, &mut types);
             }
-            if are_inputs {
+            if are_inputs || is_input {
                 frame.input.push(self.value_info(value)?);
             }
         }
@@ -447,6 +473,16 @@ fn typed(value_info: ValueInfoProto, to: &mut Pieces) {
     let value_info = vec![value_info];
     let graph = GraphProto { value_info, ..GraphProto::default() };
     field(graph, to);
+}
+
+/// Constants without a place in the signature that have no more elements are not weights: torch.onnx makes them nodes, and not
+/// initialisers.
+const SMALL: usize = 16;
+
+/// Whether a constant is an initialiser as torch.onnx makes them: a tensor of the program, or any with more than 16 elements.
+pub fn is_initializer(data: &ValueData, tensor: &Tensor) -> bool {
+    let signed = data.metadata.iter().any(|(key, _)| key == INPUT_KIND);
+    signed || is_absent(tensor) || tensor.numel() > SMALL
 }
 
 /// Whether a tensor has elements but no values.

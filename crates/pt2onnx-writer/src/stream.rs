@@ -32,7 +32,7 @@ const TENSOR_RAW_DATA: u8 = 9 << 3 | 2;
 /// # Errors
 /// [`Error::TooLarge`] above 2 GiB, and other errors that do not concern files.
 pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
-    let stream = Stream::new(model)?;
+    let stream = Stream::new(model, &SaveOptions::default())?;
     stream.complete()?;
     let size = stream.size();
     if size > MAX_MODEL {
@@ -63,8 +63,8 @@ struct External<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub fn new(model: &'a Model) -> Result<Self, Error> {
-        Ok(Self { parts: parts(model)?, files: Vec::new() })
+    pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
+        Ok(Self { parts: parts(model, options)?, files: Vec::new() })
     }
 
     /// Checks that all weights have values.

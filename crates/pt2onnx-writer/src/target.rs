@@ -1,92 +1,177 @@
 //! New files: they have no name until they are complete, and then replace existing files.
 
-use crate::{error::Error, options::SaveOptions};
+use crate::{
+    error::Error,
+    identity::{Identity, folder},
+};
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    fs::{self, File, Metadata},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 use tempfile::{NamedTempFile, TempPath};
 
-/// Writes a file as [`save`](crate::save) does: an existing file is replaced when the new one is complete.
-///
-/// # Errors
-/// [`Error::Io`] and [`Error::Target`].
-pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
-    let target = Target::new(path.as_ref())?;
-    let temporary = target.write(target.exists(), |mut out| out.write_all(content))?;
-    target.rename(temporary)
+/// Where a file is written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// The file at a path. Symbolic links are followed and stay. A device or pipe is written to, and not replaced.
+    File(PathBuf),
+    /// Standard output, which has no place for data files.
+    Stdout,
 }
 
-/// Whether [`write_file`] could write to the path, as far as this is known in advance.
-///
-/// # Errors
-/// [`Error::Io`] and [`Error::Target`].
-pub fn check_file(path: impl AsRef<Path>) -> Result<(), Error> {
-    Target::new(path.as_ref())?.temporary().map(drop)
+impl<P: AsRef<Path>> From<P> for Output {
+    fn from(path: P) -> Self {
+        Self::File(path.as_ref().to_owned())
+    }
+}
+
+/// Where a file is written to, and how.
+pub(crate) enum Destination {
+    File(Target),
+    Device(Device),
+}
+
+impl Destination {
+    pub fn new(to: &Output) -> Result<Self, Error> {
+        let Output::File(path) = to else {
+            return Ok(Self::Device(Device::Stdout));
+        };
+        let end = follow(path);
+        if STDOUT.iter().any(|name| end == Path::new(name)) {
+            return Ok(Self::Device(Device::Stdout));
+        }
+        let target = Target::new(path, end)?;
+        Ok(match &target.old {
+            Some(old) if !old.is_file() => Self::Device(Device::Path(path.clone())),
+            _ => Self::File(target),
+        })
+    }
+
+    /// The path as it was given, and which file it is.
+    pub fn identity(&self) -> (PathBuf, Identity) {
+        match self {
+            Self::File(target) => (target.path.clone(), Identity::of(&target.file)),
+            Self::Device(device) => {
+                let path = device.path();
+                let identity = match device {
+                    Device::Path(_) => Identity::of(&path),
+                    Device::Stdout => stdout().map_or_else(
+                        |_| Identity::of(&path),
+                        |file| Identity::of_open(&file, &path),
+                    ),
+                };
+                (path, identity)
+            }
+        }
+    }
+}
+
+/// The names of standard output.
+const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// Where the symbolic links lead to that a path is, if they lead anywhere; standard output is where they end.
+fn follow(path: &Path) -> PathBuf {
+    let mut at = path.to_owned();
+    for _ in 0..40 {
+        let next = fs::read_link(&at).ok();
+        match next.filter(|_| !STDOUT.iter().any(|name| at == Path::new(name))) {
+            Some(next) => at = folder(&at).join(next),
+            None => break,
+        }
+    }
+    at
+}
+
+/// What is written to and not replaced: a device, a pipe, standard output.
+pub(crate) enum Device {
+    Path(PathBuf),
+    Stdout,
+}
+
+impl Device {
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::Stdout => "standard output".into(),
+        }
+    }
+
+    /// Opening a pipe waits for a reader.
+    fn open(&self) -> io::Result<File> {
+        match self {
+            Self::Path(path) => File::options().write(true).open(path),
+            Self::Stdout => stdout(),
+        }
+    }
+
+    pub fn write(&self, content: impl FnOnce(&File) -> io::Result<()>) -> Result<(), Error> {
+        let error = |source| Error::Io { path: self.path(), doing: "write to this", source };
+        let file = self.open().map_err(error)?;
+        if file.is_terminal() {
+            let what =
+                "is a terminal, and the model is binary: redirect it, or give the name of a file";
+            return Err(Error::Target { path: self.path(), what });
+        }
+        content(&file).map_err(error)
+    }
+}
+
+#[cfg(unix)]
+fn stdout() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+#[cfg(windows)]
+fn stdout() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    io::stdout().as_handle().try_clone_to_owned().map(File::from)
 }
 
 /// A file to be written.
 pub(crate) struct Target {
+    /// As it was given.
     path: PathBuf,
-    folder: PathBuf,
+    /// The file itself, to which links lead.
+    file: PathBuf,
+    /// The file that is there.
+    old: Option<Metadata>,
 }
 
 impl Target {
-    pub fn new(path: &Path) -> Result<Self, Error> {
+    /// A file, and where the links end that it may be.
+    fn new(path: &Path, end: PathBuf) -> Result<Self, Error> {
         let refuse = |what| Err(Error::Target { path: path.to_owned(), what });
         if path.file_name().is_none() {
             return refuse("is no name of a file");
         }
-        match fs::metadata(path) {
-            Ok(there) if there.is_dir() => {
-                return refuse("is a folder; give the name of a file in it");
+        let old = fs::metadata(path).ok();
+        match &old {
+            Some(there) if there.is_dir() => refuse("is a folder; give the name of a file in it"),
+            None if path.as_os_str().as_encoded_bytes().ends_with(b"/") => {
+                refuse("is a folder that does not exist; give the name of a file")
             }
-            // Renaming would replace `/dev/null` itself.
-            Ok(there) if !there.is_file() => {
-                return refuse("is a device or pipe; give the name of a file");
+            None if fs::symlink_metadata(&end).is_ok_and(|there| there.is_symlink()) => {
+                refuse("is a symbolic link that leads back to itself")
             }
-            _ => {}
+            // Replacing takes a folder that can be written to, and would not ask.
+            Some(there) if there.is_file() && !writable(path, there) => {
+                refuse("is read-only; make it writable, or give another name")
+            }
+            _ => Ok(Self { path: path.to_owned(), file: end, old }),
         }
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self { path: path.to_owned(), folder: folder.to_owned() })
     }
 
-    /// The folder of the file.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Its path.
+    /// The path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether the file exists.
     pub fn exists(&self) -> bool {
-        fs::symlink_metadata(&self.path).is_ok()
-    }
-
-    fn name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
-    /// The path of the data file.
-    pub fn data_path(&self, options: &SaveOptions) -> Result<PathBuf, Error> {
-        let Some(name) = &options.data_file else {
-            let mut name = self.path.file_name().unwrap_or_default().to_owned();
-            name.push(".data");
-            return Ok(self.path.with_file_name(name));
-        };
-        let path = self.path.with_file_name(name);
-        let refuse = |what| Err(Error::Target { path: name.into(), what });
-        if Path::new(name).file_name() != Some(name.as_ref()) {
-            return refuse("is not a name without folders, as that of a data file is");
-        }
-        match path == self.path {
-            true => refuse("is the model file itself"),
-            false => Ok(path),
-        }
+        self.old.is_some()
     }
 
     fn error(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -94,8 +179,10 @@ impl Target {
         move |source| Error::Io { path, doing, source }
     }
 
-    fn temporary(&self) -> Result<Temporary, Error> {
-        let made = nameless(&self.folder).unwrap_or_else(|| {
+    /// A new file, with mode and owner of the one that it will replace.
+    pub fn temporary(&self) -> Result<Temporary, Error> {
+        let folder = folder(&self.file);
+        let made = nameless(folder).unwrap_or_else(|| {
             // With the permissions of any new file: `tempfile_in` would make it private and put its name in the error.
             let make = |path: &Path| {
                 let mut options = File::options();
@@ -103,65 +190,107 @@ impl Target {
             };
             self.hidden(make).map(Temporary::Hidden)
         });
-        made.map_err(|source| Error::Io {
-            path: self.folder.clone(),
+        let made = made.map_err(|source| Error::Io {
+            path: folder.to_owned(),
             doing: "create a file in this folder",
             source,
-        })
+        })?;
+        if let Some(old) = &self.old {
+            alike(made.file(), old)
+                .map_err(self.error("give the new file the owner and mode of this"))?;
+        }
+        Ok(made)
     }
 
     /// Creates a file with an unused hidden name, which is removed unless it is persisted.
     fn hidden<R>(&self, make: impl FnMut(&Path) -> io::Result<R>) -> io::Result<NamedTempFile<R>> {
-        let prefix = format!(".{}.", self.name());
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy();
+        // A name has at most 255 bytes.
+        let prefix: String = [".", &name].concat().chars().take(48).chain(['.']).collect();
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".tmp").make_in(&self.folder, make)
+        builder.prefix(&prefix).suffix(".tmp").make_in(folder(&self.file), make)
     }
 
-    /// Writes the file, which has no name yet. Syncs it to the disk if `sync` is set.
-    pub fn write(
-        &self,
-        sync: bool,
-        content: impl FnOnce(&File) -> io::Result<()>,
-    ) -> Result<Temporary, Error> {
+    /// Writes the file, which does not have its name yet.
+    pub fn write(&self, content: impl FnOnce(&File) -> io::Result<()>) -> Result<Temporary, Error> {
         let temporary = self.temporary()?;
-        let file = temporary.file();
-        let written = content(file).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
-        written.map_err(self.error("write"))?;
+        content(temporary.file()).map_err(self.error("write"))?;
         Ok(temporary)
     }
 
-    /// Gives the file its name, and replaces an existing one.
-    pub fn rename(&self, temporary: Temporary) -> Result<(), Error> {
+    /// Syncs the new file to the disk.
+    pub fn sync(&self, temporary: &Temporary) -> Result<(), Error> {
+        temporary.file().sync_all().map_err(self.error("write"))
+    }
+
+    /// Gives the complete file a hidden name, which is removed unless it is renamed.
+    pub fn name(&self, temporary: Temporary) -> Result<TempPath, Error> {
         let named = match temporary {
             Temporary::Hidden(file) => Ok(file.into_temp_path()),
             Temporary::Nameless(file) => {
                 self.hidden(|path| link(&file, path)).map(NamedTempFile::into_temp_path)
             }
         };
-        let renamed = named.and_then(|path| path.persist(&self.path).map_err(|e| e.error));
+        named.map_err(self.error("write"))
+    }
+
+    /// Gives the file its name, and replaces an existing one.
+    pub fn rename(&self, named: TempPath) -> Result<(), Error> {
+        let renamed = named.persist(&self.file).map_err(|e| e.error);
         renamed.map_err(self.error("rename the complete file to this"))
     }
 
     /// As [`rename`](Self::rename), but the existing file is restored unless the [`Replaced`] is committed.
-    pub fn replace(&self, temporary: Temporary) -> Result<Replaced, Error> {
-        let kept = match fs::symlink_metadata(&self.path) {
-            Err(_) => None,
-            Ok(_) => {
-                let aside = self.hidden(|path| fs::rename(&self.path, path));
-                Some(aside.map_err(self.error("move the old file aside"))?.into_temp_path())
+    pub fn replace(&self, named: TempPath) -> Result<Replaced, Error> {
+        let kept = match &self.old {
+            None => None,
+            Some(_) => {
+                // A second name, where there can be one: then the first always has a file.
+                let aside = self
+                    .hidden(|path| fs::hard_link(&self.file, path))
+                    .or_else(|_| self.hidden(|path| fs::rename(&self.file, path)));
+                Some(aside.map_err(self.error("keep the old file aside"))?.into_temp_path())
             }
         };
-        let replaced = Replaced { path: self.path.clone(), kept, committed: false };
-        self.rename(temporary)?;
+        let replaced = Replaced { path: self.file.clone(), kept, committed: false };
+        self.rename(named)?;
         Ok(replaced)
     }
 
     /// Syncs the folder. Errors are ignored: the files exist already, and not all systems can sync a folder.
     pub fn sync_folder(&self) {
-        if let Err(e) = File::open(&self.folder).and_then(|f| f.sync_all()) {
-            tracing::debug!("{}: not synced: {e}", self.folder.display());
+        let folder = folder(&self.file);
+        if let Err(e) = File::open(folder).and_then(|f| f.sync_all()) {
+            tracing::debug!("{}: not synced: {e}", folder.display());
         }
     }
+}
+
+/// Whether a file may be written to. Its mode is looked at, too: the administrator may write to any file.
+fn writable(path: &Path, there: &Metadata) -> bool {
+    let denied = |e: &io::Error| {
+        matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+    };
+    let opened = File::options().write(true).open(path);
+    !there.permissions().readonly() && !opened.is_err_and(|e| denied(&e))
+}
+
+/// Gives a new file the owner and mode of an old one.
+#[cfg(unix)]
+fn alike(new: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let there = new.metadata()?;
+    let differs = |old, new| Some(old).filter(|old| *old != new);
+    let (user, group) = (differs(old.uid(), there.uid()), differs(old.gid(), there.gid()));
+    if user.or(group).is_some() {
+        fchown(new, user, group)?;
+    }
+    new.set_permissions(old.permissions())
+}
+
+#[cfg(not(unix))]
+fn alike(_: &File, _: &Metadata) -> io::Result<()> {
+    Ok(())
 }
 
 /// A file that does not have its name yet.
@@ -242,6 +371,8 @@ impl Drop for Replaced {
             return;
         }
         let undone = match self.kept.take() {
+            // Nothing has taken its place: renaming one name of a file to another would leave both.
+            Some(kept) if Identity::of(&kept) == Identity::of(&self.path) => Ok(()),
             Some(kept) => kept.persist(&self.path).map_err(|e| e.error),
             None => match fs::remove_file(&self.path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -257,17 +388,18 @@ impl Drop for Replaced {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn a_replaced_file_comes_back_unless_committed() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target::new(&folder.path().join("data")).unwrap();
+        let path = folder.path().join("data");
         let replace = |content: &str| {
-            let temporary =
-                target.write(true, |mut out| out.write_all(content.as_bytes())).unwrap();
-            target.replace(temporary).unwrap()
+            let target = Target::new(&path, path.clone()).unwrap();
+            let temporary = target.write(|mut out| out.write_all(content.as_bytes())).unwrap();
+            target.replace(target.name(temporary).unwrap()).unwrap()
         };
-        let content = || fs::read_to_string(&target.path).ok();
+        let content = || fs::read_to_string(&path).ok();
         let replaced = replace("first");
         assert_eq!(content().as_deref(), Some("first"));
         drop(replaced);
@@ -277,6 +409,15 @@ mod tests {
         assert_eq!(content().as_deref(), Some("second"));
         drop(replaced);
         assert_eq!(content().as_deref(), Some("first"));
+        // A new file that cannot be renamed.
+        let target = Target::new(&path, path.clone()).unwrap();
+        let gone = folder.path().join("gone");
+        fs::write(&gone, "").unwrap();
+        let named = TempPath::try_from_path(&gone).unwrap();
+        fs::remove_file(&gone).unwrap();
+        assert!(target.replace(named).is_err());
+        assert_eq!(content().as_deref(), Some("first"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         replace("second").commit();
         assert_eq!(content().as_deref(), Some("second"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -8,6 +8,7 @@ use crate::{
 use pt2onnx_fx::{ExportedProgram, archive};
 use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{Level, Pass};
+use pt2onnx_writer::Inputs;
 use std::{fmt, fs, path::Path};
 
 /// Turns exported programs into ONNX models.
@@ -76,8 +77,9 @@ impl Exporter {
 
     /// Sets how [`OnnxProgram::save`] writes, and where it puts the weights.
     pub fn save_options(mut self, save: SaveOptions) -> Self {
-        let SaveOptions { weights, data_file, threshold, shard_size, alignment, link_outside } =
-            save;
+        let SaveOptions { weights, data_file, threshold, shard_size, alignment, .. } = save;
+        let link_outside = save.link_outside;
+        self.options.keep_initializers_as_inputs |= save.keep_initializers_as_inputs;
         self.options = Options {
             weights,
             weights_file: data_file,
@@ -126,6 +128,13 @@ impl Exporter {
     /// kernel.
     pub fn target(mut self, target: Target) -> Self {
         self.options.target = target;
+        self
+    }
+
+    /// Sets whether the model may leave out what makes NaN and infinities come out as in PyTorch, where that costs nodes; false by
+    /// default.
+    pub fn assume_finite(mut self, assume_finite: bool) -> Self {
+        self.options.assume_finite = assume_finite;
         self
     }
 
@@ -298,13 +307,14 @@ impl Exporter {
     /// # Errors
     /// See [`Error`].
     pub fn attempt(&self, archive: impl AsRef<Path>) -> Result<OnnxProgram, Failed> {
+        let path = archive.as_ref();
         let mut report = Report::new(Some(self.options.clone()));
-        report.read(archive.as_ref());
-        let program = report.stage("read", || archive::read(archive));
+        report.read(path);
+        let program = report.stage("read", || archive::read(path));
         let made = program
             .map_err(Error::Archive)
             .and_then(|program| translate(program, &self.options, &self.registry, &mut report));
-        self.close(made, report)
+        self.close(made, report, self.inputs(Some(path)))
     }
 
     /// Does the same as [`export_program`](Self::export_program), but an error comes with a [`Report`]. A program has one, too.
@@ -314,7 +324,19 @@ impl Exporter {
     pub fn attempt_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Failed> {
         let mut report = Report::new(Some(self.options.clone()));
         let made = translate(program, &self.options, &self.registry, &mut report);
-        self.close(made, report)
+        self.close(made, report, self.inputs(None))
+    }
+
+    /// The files that an export reads.
+    fn inputs(&self, archive: Option<&Path>) -> Inputs {
+        let mut inputs = Inputs::new();
+        if let Some(archive) = archive {
+            inputs.add("archive", archive);
+        }
+        for functions in &self.options.functions {
+            inputs.add("functions", functions);
+        }
+        inputs
     }
 
     /// Makes the result, and completes its report.
@@ -322,6 +344,7 @@ impl Exporter {
         &self,
         made: Result<Translated, Error>,
         mut report: Report,
+        inputs: Inputs,
     ) -> Result<OnnxProgram, Failed> {
         let strict = self.options.warnings_as_errors;
         let made = made.and_then(|made| match strict && !made.warnings.is_empty() {
@@ -333,7 +356,7 @@ impl Exporter {
                 report.done(&made.model, &made.warnings);
                 let save = self.options.saving();
                 let program = OnnxProgram::new(made.model, report, save, made.untouched);
-                Ok(program.of(made.source))
+                Ok(program.of(made.source, inputs))
             }
             Err(error) => {
                 report.failed(&error);

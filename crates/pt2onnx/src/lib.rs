@@ -36,6 +36,7 @@ mod metadata;
 mod naming;
 mod options;
 mod pipeline;
+pub mod printable;
 mod program;
 mod random;
 mod report;
@@ -78,7 +79,9 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
-pub use weights::{Misfit, WeightType, WeightsError, apply_weights, read_weights};
+pub use weights::{
+    Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
+};
 
 /// The examples of the READMEs and of the pages on custom ops and options.
 #[cfg(doctest)]

@@ -36,8 +36,8 @@ pub(crate) fn translate(
     let training = TrainingOps::find(&mut program, options.training);
     let mut program = run_passes(program, &training, options, registry, report)?;
     let copied = weights::are_copied(&program, options);
-    let mut held = HeldWeights::take(&mut program, options);
     let lost = report.stage("drop state", || training.drop_state(&mut program, options.state));
+    let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
     let Lowering { mut model, mut warnings } = lower(&program, &source, options, registry, report)?;
@@ -108,6 +108,7 @@ fn obstacles(
         let lowering = pt2onnx_aten::Options {
             state: options.state,
             operators: options.operators,
+            assume_finite: options.assume_finite,
             metadata: Detail::None,
             strip_paths: options.strip_paths,
             archived: None,
@@ -136,6 +137,7 @@ fn lower(
     let lowering = pt2onnx_aten::Options {
         state: options.state,
         operators: options.operators,
+        assume_finite: options.assume_finite,
         metadata: options.metadata,
         strip_paths: options.strip_paths,
         archived: (options.metadata == Detail::Full).then_some(&source.graph),

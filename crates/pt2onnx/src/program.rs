@@ -1,16 +1,17 @@
 //! A model, ready to be written.
 
 use crate::{
-    Error, Options, SaveOptions, Saved, dims,
+    Error, Options, SaveOptions, Saved, Unused, Weights, dims,
     report::{Report, stage},
     weights,
 };
 use bytes::Bytes;
 use indexmap::IndexMap;
 use pt2onnx_fx::ExportedProgram;
-use pt2onnx_ir::{Model, Value, VerifyError, verify};
+use pt2onnx_ir::{Model, Value, ValueData, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
+use pt2onnx_writer::{Batch, Inputs, Output};
 use rustc_hash::FxHashSet;
 use std::{fmt, path::Path};
 
@@ -20,6 +21,8 @@ pub struct OnnxProgram {
     source: Option<ExportedProgram>,
     report: Report,
     save: SaveOptions,
+    /// The files that it was read from.
+    inputs: Inputs,
     /// Weights from which nothing was computed.
     replaceable: FxHashSet<Value>,
     /// Whether the model may have changed since it was verified.
@@ -41,14 +44,19 @@ impl OnnxProgram {
     pub(crate) fn new(
         model: Model,
         report: Report,
-        save: SaveOptions,
+        mut save: SaveOptions,
         replaceable: FxHashSet<Value>,
     ) -> Self {
+        // Weights were left out before anything was computed from them. Those that are given later are written.
+        if save.weights == Weights::None {
+            save.weights = Weights::Auto;
+        }
         Self {
             model,
             source: None,
             report,
             save,
+            inputs: Inputs::new(),
             replaceable,
             edited: false,
             foreign: false,
@@ -57,8 +65,8 @@ impl OnnxProgram {
         }
     }
 
-    pub(crate) fn of(self, source: ExportedProgram) -> Self {
-        Self { source: Some(source), ..self }
+    pub(crate) fn of(self, source: ExportedProgram, inputs: Inputs) -> Self {
+        Self { source: Some(source), inputs, ..self }
     }
 
     /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of other domains and
@@ -105,7 +113,7 @@ impl OnnxProgram {
         report.done(&model, &warnings);
         let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
         let mut program = Self::new(model, report, save, replaceable);
-        program.foreign = true;
+        (program.foreign, program.inputs) = (true, reading.inputs);
         Ok(program)
     }
 
@@ -170,7 +178,8 @@ impl OnnxProgram {
     /// can be replaced in the same way until [`optimize`](Self::optimize) or another change is made, as other
     /// constants may be computed from them then.
     ///
-    /// Returns the names of the weights that the model does not use.
+    /// Weights that the model does not use are errors: they may have other names there, or other constants were computed from them.
+    /// What the program itself does not use is ignored, if it was exported with [`Weights::None`](crate::Weights::None).
     ///
     /// ```
     /// use pt2onnx::{Exporter, SaveOptions, Weights, read_weights};
@@ -187,14 +196,24 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Weights`] lists everything that is missing or does not fit. The model is then unchanged.
-    pub fn apply_weights(
+    /// [`Error::Weights`] lists everything that is missing, does not fit or is not used. The model is then unchanged.
+    pub fn apply_weights(&mut self, weights: &IndexMap<String, Tensor>) -> Result<(), Error> {
+        self.apply_weights_with(weights, Unused::Error).map(drop)
+    }
+
+    /// Does the same as [`apply_weights`](Self::apply_weights), and weights that the model does not use may be allowed. Returns their
+    /// names.
+    ///
+    /// # Errors
+    /// Those of [`apply_weights`](Self::apply_weights).
+    pub fn apply_weights_with(
         &mut self,
         weights: &IndexMap<String, Tensor>,
+        unused: Unused,
     ) -> Result<Vec<String>, Error> {
         #[cfg(feature = "ort")]
         self.release();
-        weights::apply(&mut self.model, weights, &self.replaceable).map_err(Error::Weights)
+        weights::apply(&mut self.model, weights, &self.replaceable, unused).map_err(Error::Weights)
     }
 
     /// The warnings, for example about outputs that were left out.
@@ -233,6 +252,56 @@ impl OnnxProgram {
         self.save_with(path, self.save.clone())
     }
 
+    /// The files that it was read from: the archive or the model, with its data. None of them is written, under whatever name; but an
+    /// ONNX model that was [opened](Self::open) may be saved under its own.
+    pub fn inputs(&self) -> &Inputs {
+        &self.inputs
+    }
+
+    /// Adds the model to files that are written together, such as a report about it. With no options, they are the exporter's.
+    ///
+    /// ```
+    /// use pt2onnx::writer::{Batch, Output};
+    ///
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (model, notes) = (folder.path().join("m.onnx"), folder.path().join("notes.md"));
+    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// let mut files = Batch::new(program.inputs().clone());
+    /// program.save_in(&mut files, model, None, &|_, _| {})?;
+    /// files.file("report", notes, b"made today")?;
+    /// files.commit()?; // both get their names, or none does
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`save`](Self::save).
+    pub fn save_in<'a>(
+        &'a self,
+        files: &mut Batch<'a>,
+        to: impl Into<Output>,
+        options: Option<SaveOptions>,
+        progress: &'a dyn Fn(u64, u64),
+    ) -> Result<Saved, Error> {
+        self.verified()?;
+        let options = self.completed(options.unwrap_or_else(|| self.save.clone()));
+        Ok(stage("write", || files.model(&self.model, to, &options, progress)).0?)
+    }
+
+    /// The options, with the constants that are weights.
+    fn completed(&self, mut options: SaveOptions) -> SaveOptions {
+        let asks = options.weights == Weights::None || options.keep_initializers_as_inputs;
+        if asks && options.initializers.is_none() {
+            let is = |value, data: &ValueData| match self.replaceable.is_empty() {
+                true => weights::is_initializer(data, self.source.as_ref()),
+                false => self.replaceable.contains(&value),
+            };
+            let all = self.model.values().filter(|(value, data)| is(*value, data));
+            options.initializers = Some(all.map(|(value, _)| value).collect());
+        }
+        options
+    }
+
     /// Does the same as [`save`](Self::save), and calls `progress` with the number of bytes written so far and in
     /// all.
     ///
@@ -243,14 +312,26 @@ impl OnnxProgram {
         path: impl AsRef<Path>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Saved, Error> {
-        self.verified()?;
-        Ok(stage("write", || {
-            pt2onnx_writer::save_observed(&self.model, path, self.save.clone(), progress)
-        })
-        .0?)
+        self.write(path.as_ref(), self.save.clone(), progress)
     }
 
-    /// Does the same as [`save`](Self::save), with other options than the exporter's.
+    /// Does the same as [`save`](Self::save), with other options than the exporter's. With [`Weights::None`](crate::Weights::None) the
+    /// same graph is written without initialisers, as with `include_initializers=False` of torch.onnx: without the program's tensors
+    /// and other constants of more than 16 elements, such as those that the optimiser computed. To apply other weights later,
+    /// export with [`Weights::None`](crate::Weights::None) instead: then nothing is computed from weights.
+    /// [`SaveOptions::keep_initializers_as_inputs`] makes weights inputs.
+    ///
+    /// ```
+    /// use pt2onnx::{Exporter, SaveOptions, Weights};
+    ///
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// # let folder = tempfile::tempdir()?;
+    /// # let output = folder.path().join("m.onnx");
+    /// let program = Exporter::new().export(archive)?;
+    /// let options = SaveOptions { keep_initializers_as_inputs: true, ..Weights::None.into() };
+    /// program.save_with(output, options)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`save`](Self::save).
@@ -259,8 +340,19 @@ impl OnnxProgram {
         path: impl AsRef<Path>,
         options: impl Into<SaveOptions>,
     ) -> Result<Saved, Error> {
-        self.verified()?;
-        Ok(stage("write", || pt2onnx_writer::save(&self.model, path, options)).0?)
+        self.write(path.as_ref(), options.into(), &|_, _| {})
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        options: SaveOptions,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Saved, Error> {
+        let mut files = Batch::new(self.inputs.clone());
+        let saved = self.save_in(&mut files, path, Some(options), progress)?;
+        files.commit()?;
+        Ok(saved)
     }
 
     /// Checks whether [`save`](Self::save) could write the model: whether its weights have values and everything

@@ -173,7 +173,7 @@ fn arguments_of_functions() {
             "<alpha> (x) => (y)",
             elu,
             Some(Argument::String("a".into())),
-            "the function expects an attribute of type Float, found String",
+            "the function expects an attribute of type float, found string",
         ),
         ("(x) => (y)", "y = Relu (x)", Some(Argument::Int(2)), "has no attribute `alpha`"),
         ("(z) => (y)", "y = Relu (z)", None, "has no input `x_0`"),

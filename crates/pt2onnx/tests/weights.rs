@@ -5,7 +5,7 @@ mod bundles;
 
 use indexmap::IndexMap;
 use pt2onnx::{
-    Error, Exporter, Misfit, OnnxProgram, SaveOptions, Weights, apply_weights, ir::Def,
+    Error, Exporter, Misfit, OnnxProgram, SaveOptions, Unused, Weights, apply_weights, ir::Def,
     read_weights, tensor::DType, tensor::Tensor,
 };
 use safetensors::{Dtype, serialize_to_file, tensor::TensorView};
@@ -99,7 +99,7 @@ fn a_model_without_weights_is_completed_from_files() {
     ] {
         let mut program = OnnxProgram::open(at("hollow.onnx")).unwrap();
         let read = read_weights(&source).unwrap();
-        assert_eq!(program.apply_weights(&read).unwrap(), [""; 0]);
+        program.apply_weights(&read).unwrap();
         let options = SaveOptions { data_file: Some("weights.bin".into()), ..Weights::Auto.into() };
         let saved = program.save_with(at("full.onnx"), options).unwrap();
         // All are smaller than what goes to the data file.
@@ -274,4 +274,163 @@ fn onnx_runtime_finds_the_weights() {
     // Without its archive the linked model is nothing.
     fs::remove_file(at("below/archive.pt2")).unwrap();
     assert!(Session::builder(&environment).unwrap().commit_from_file(at("m.onnx")).is_err());
+}
+
+/// What the file holds: names and whether they have values.
+fn held(file: &Path) -> Vec<(String, bool)> {
+    let program = OnnxProgram::open(file).unwrap();
+    let model = program.model();
+    let all = model.values().filter_map(|(_, data)| match data.def() {
+        Def::Constant(tensor) if data.uses().len() > 0 => Some((data, tensor.has_data())),
+        Def::Input(..) => Some((data, data.default.is_some())),
+        _ => None,
+    });
+    all.map(|(data, has)| (data.name.as_deref().unwrap().to_owned(), has)).collect()
+}
+
+/// As `include_initializers=False` and `keep_initializers_as_inputs=True` of `ONNXProgram.save` in torch.onnx.
+#[test]
+fn weights_are_left_out_when_a_model_is_saved() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    let weights = read_weights(mlp()).unwrap();
+    for detail in [pt2onnx::Detail::Full, pt2onnx::Detail::None] {
+        let mut program = Exporter::new().metadata(detail).export(mlp()).unwrap();
+        let expected = outputs(&mut program);
+        program.save_with(&file, Weights::None).unwrap();
+        assert!(held(&file).iter().all(|(name, has)| !has || !weights.contains_key(name)));
+        let mut read = OnnxProgram::open(&file).unwrap();
+        assert_eq!(read.model().inputs().len(), 3);
+        // The graph is the same, so that the same values make it whole.
+        read.apply_weights(&weights).unwrap();
+        assert_eq!(outputs(&mut read), expected);
+
+        let kept =
+            |weights: Weights| SaveOptions { keep_initializers_as_inputs: true, ..weights.into() };
+        program.save_with(&file, kept(Weights::Embed)).unwrap();
+        let mut read = OnnxProgram::open(&file).unwrap();
+        assert_eq!(read.model().inputs().len(), 3 + weights.len());
+        assert_eq!(outputs(&mut read), expected);
+        program.save_with(&file, kept(Weights::None)).unwrap();
+        let read = OnnxProgram::open(&file).unwrap();
+        assert_eq!(read.model().inputs().len(), 3 + weights.len());
+        assert!(held(&file).iter().all(|(name, has)| !has || !weights.contains_key(name)));
+        // Nothing of this changed the program.
+        program.save(&file).unwrap();
+        assert_eq!(outputs(&mut OnnxProgram::open(&file).unwrap()), expected);
+    }
+    // A program that was exported without weights, and got some.
+    let mut program = Exporter::new().weights(Weights::None).export(mlp()).unwrap();
+    program.save(&file).unwrap();
+    let hollow = held(&file);
+    program.apply_weights(&weights).unwrap();
+    program.save_with(&file, Weights::None).unwrap();
+    assert_eq!(held(&file), hollow);
+    program.save(&file).unwrap();
+    assert!(held(&file).iter().filter(|(name, _)| weights.contains_key(name)).all(|(_, has)| *has));
+}
+
+#[test]
+fn weights_that_the_model_does_not_use() {
+    let weights = read_weights(mlp()).unwrap();
+    let mut other = weights.clone();
+    other.insert("fc9.weight".into(), weights["fc0.bias"].clone());
+    let unused = vec![Misfit::Unused("fc9.weight".to_owned())];
+    for mode in [Weights::None, Weights::Auto] {
+        let mut program = Exporter::new().weights(mode).export(mlp()).unwrap();
+        let Err(Error::Weights(misfits)) = program.apply_weights(&other) else { panic!("applied") };
+        assert_eq!(misfits, unused);
+        let allowed = program.apply_weights_with(&other, Unused::Allow).unwrap();
+        assert_eq!(allowed, ["fc9.weight"]);
+        program.apply_weights(&weights).unwrap();
+    }
+}
+
+/// The weights of a batch normalisation that was folded are not in the model any more.
+#[test]
+fn weights_that_were_folded() {
+    let all = bundles::unpack(&bundles::testdata().join("cases/models.tar.zst"));
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    let mut folded = 0;
+    for files in all.values() {
+        let archive = bundles::temporary(&files["model.pt2"]);
+        let Ok(weights) = read_weights(archive.path()) else { continue };
+        if !weights.keys().any(|name| name.ends_with("running_mean")) {
+            continue;
+        }
+        let mut full = Exporter::new().export(archive.path()).unwrap();
+        match full.apply_weights(&weights) {
+            Err(Error::Weights(misfits)) => {
+                assert!(misfits.iter().all(|m| matches!(m, Misfit::Unused(_))), "{misfits:?}");
+                folded += 1;
+            }
+            other => other.unwrap(),
+        }
+        // What the program itself does not use, such as the count of batches, is no error.
+        let hollow = Exporter::new().weights(Weights::None).export(archive.path()).unwrap();
+        hollow.save(&file).unwrap();
+        OnnxProgram::open(&file).unwrap().apply_weights(&weights).unwrap();
+    }
+    assert!(folded > 0);
+}
+
+#[test]
+fn a_program_does_not_write_what_it_reads() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::copy(mlp(), at("m.pt2")).unwrap();
+    fs::hard_link(at("m.pt2"), at("hard")).unwrap();
+    let program = Exporter::new().export(at("m.pt2")).unwrap();
+    let external = |name: &str| SaveOptions {
+        data_file: Some(name.into()),
+        threshold: 1,
+        ..Weights::External.into()
+    };
+    let overwrites = |result: Result<_, Error>| {
+        matches!(result, Err(Error::Write(pt2onnx::writer::Error::Overwrites { .. })))
+    };
+    for name in ["m.pt2", "hard"] {
+        assert!(overwrites(program.save(at(name))), "{name}");
+        assert!(overwrites(program.save_with(at("m.onnx"), external(name))), "{name}");
+    }
+    assert_eq!(fs::read(at("hard")).unwrap(), fs::read(mlp()).unwrap());
+    program.save_with(at("m.onnx"), external("m.bin")).unwrap();
+    let mut read = OnnxProgram::open(at("m.onnx")).unwrap();
+    assert!(overwrites(read.save(at("m.bin"))));
+    assert!(overwrites(read.save_with(at("m.onnx"), external("m.bin"))));
+    // Under its own name.
+    let expected = outputs(&mut read);
+    read.save(at("m.onnx")).unwrap();
+    assert_eq!(outputs(&mut OnnxProgram::open(at("m.onnx")).unwrap()), expected);
+}
+
+/// A program that was captured under `strict=True` may have a constant without values, which stands for `parameter.data`.
+#[test]
+fn some_weights_without_values() {
+    let export = |result: &str| {
+        let text = format!(
+            "graph(w: f32[2] as PARAMETER('w'), c: f32[2] as CONSTANT_TENSOR('lifted'), x: f32[2]) {{
+                clamp_: f32[2] = aten.clamp_.default(self = c, min = 0.0)
+                add: f32[2] = aten.add.Tensor(self = x, other = w)
+                mul: f32[2] = aten.mul.Tensor(self = add, other = c)
+                return ({result},)
+            }}"
+        );
+        let mut program = pt2onnx::fx::text::parse_program(&text).unwrap();
+        let w = Tensor::from_slice(vec![2], &[1.0_f32, 2.0]).unwrap();
+        program.state.insert("w".to_owned(), w);
+        Exporter::new().export_program(program)
+    };
+    let mut program = export("add").unwrap();
+    let warnings = program.warnings();
+    assert!(warnings.len() == 1 && warnings[0].contains("`lifted`"), "{warnings:?}");
+    let x = Tensor::from_slice(vec![2], &[3.0_f32, 4.0]).unwrap();
+    assert_eq!(program.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap(), [4.0, 6.0]);
+
+    let error = export("mul").map(|_| ()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Write(pt2onnx::writer::Error::NoData(names)) if names == &["lifted"]),
+        "{error}"
+    );
 }

@@ -71,10 +71,10 @@ impl<'a> Args<'a> {
         Ok(Self { bound, next: 0 })
     }
 
-    /// Adds an argument that the schema does not have.
-    #[doc(hidden)]
-    pub fn give(&mut self, name: &'static str, value: impl Into<Argument>) {
-        self.bound.push(Bound { name, value: value.into(), settled: false });
+    /// Adds arguments that the schema does not have.
+    pub(crate) fn give(&mut self, given: Vec<(&'static str, Argument)>) {
+        let bound = |(name, value)| Bound { name, value, settled: false };
+        self.bound.extend(given.into_iter().map(bound));
     }
 
     /// Takes the next argument as a `T`.

@@ -1,6 +1,6 @@
 //! Checks a lowering's parameters against the op's schema, without a program.
 
-use super::{FromArg, bind::is_meaningless};
+use super::{FromArg, bind::is_meaningless, from_arg::brief};
 use crate::{ParamType, Schema};
 use pt2onnx_fx::graph::Argument;
 
@@ -44,7 +44,8 @@ impl Claims {
                 Argument::Float(_) => "float",
                 Argument::String(_) => "str",
                 other => {
-                    return Err(format!("{}: a row cannot give the value {other:?}", schema.name));
+                    let value = brief(other);
+                    return Err(format!("{}: a row cannot give the value {value}", schema.name));
                 }
             };
             let ty = ParamType::of(base);
@@ -99,11 +100,17 @@ impl Offered {
         match T::accepts(&self.ty) {
             true => Ok(()),
             false => Err(format!(
-                "{op}: a parameter of type {2} cannot take `{0} {1}`",
+                "{op}: a parameter of type {} cannot take `{} {}`",
+                without_paths(std::any::type_name::<T>()),
                 self.ty,
-                self.name,
-                std::any::type_name::<T>()
+                self.name
             )),
         }
     }
+}
+
+/// A type's name without the paths of modules: `Option<String>`.
+fn without_paths(name: &str) -> String {
+    let words = name.split_inclusive(['<', '(', '[', '&', ' ']);
+    words.map(|word| word.rsplit("::").next().unwrap_or(word)).collect()
 }

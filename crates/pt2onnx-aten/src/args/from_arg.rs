@@ -1,7 +1,7 @@
 //! The trait of types that a lowering's parameters can have.
 
 use crate::{Cx, ParamType};
-use pt2onnx_fx::graph::Argument;
+use pt2onnx_fx::{graph::Argument, printer};
 
 /// A type that parameters of lowerings can have.
 #[diagnostic::on_unimplemented(
@@ -65,10 +65,9 @@ impl FromArg for Ignored {
     }
 }
 
-/// The text of an argument in messages.
-pub(super) fn brief(value: &Argument) -> String {
-    let text = format!("{value:?}");
-    text.chars().take(120).collect()
+/// The argument as Python prints it, for messages. Long texts are cut.
+pub(crate) fn brief(value: &Argument) -> String {
+    printer::repr(value).to_string().chars().take(120).collect()
 }
 
 /// The message that an argument is not what a parameter takes.

@@ -10,5 +10,5 @@ mod tensors;
 pub use bind::Args;
 pub use claims::Claims;
 pub use from_arg::FromArg;
-pub(crate) use from_arg::{Ignored, wanted};
+pub(crate) use from_arg::{Ignored, brief, wanted};
 pub(crate) use operand::number;

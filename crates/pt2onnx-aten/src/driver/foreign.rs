@@ -1,7 +1,7 @@
 //! Ops that are kept: they become nodes of a domain of their own, for runtimes that know them.
 
 use super::{types::onnx_type, walk::Driver};
-use crate::{ArgError, Cx, FromArg, LowerError, Lowered, cx::Outputs};
+use crate::{ArgError, Cx, FromArg, LowerError, Lowered, args::brief, cx::Outputs};
 use pt2onnx_fx::graph::{Argument, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, schema};
 use pt2onnx_symbolic::Expr;
@@ -62,7 +62,7 @@ pub(super) fn pass(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
         Argument::Layout(l) => Attribute::String(l.to_string()),
         Argument::Device(d) => Attribute::String(d.to_string()),
         Argument::Complex(re, im) => Attribute::Floats(vec![*re as f32, *im as f32]),
-        other => return Err(format!("ONNX has no attribute type for {other:?}")),
+        other => return Err(format!("ONNX has no attribute type for {}", brief(other))),
     }))
 }
 

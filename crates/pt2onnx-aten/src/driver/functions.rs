@@ -12,6 +12,12 @@ use pt2onnx_ir::{
 };
 use pt2onnx_tensor::Tensor;
 
+/// The inputs and attributes of a call.
+struct Operands {
+    inputs: Vec<Option<Value>>,
+    attributes: Attributes,
+}
+
 impl<'a> Driver<'a> {
     /// Emits a call of a function of `library`. It passes the node's arguments by name.
     pub(super) fn call_function(
@@ -20,59 +26,14 @@ impl<'a> Driver<'a> {
         function: &Function,
         node: &'a Node,
     ) -> Lowered<Outputs> {
+        let Operands { inputs, mut attributes } =
+            self.function_operands(library, function, node)?;
         let body = &library[function.body];
-        let parameters: Vec<&str> = { body.inputs().iter() }
-            .map(|v| library[*v].name.as_deref().unwrap_or_default())
-            .collect();
-        let mut inputs: Vec<Option<Value>> = vec![None; parameters.len()];
-        let mut attributes = Attributes::new();
-        for arg in &node.args {
-            let name = &*arg.name;
-            let error = |what: String| ArgError { name: name.to_owned(), what };
-            let untaken = |what: &str| {
-                error(format!("the function {}.{} has no {what}", function.domain, function.name))
-            };
-            let place = |name: &str| parameters.iter().position(|p| *p == name);
-            match pass(&self.context(), &arg.value).map_err(error)? {
-                Passed::Nothing => {}
-                Passed::Inputs(values) => match (place(name), values.as_slice()) {
-                    (Some(place), [value]) => inputs[place] = *value,
-                    _ => {
-                        for (i, value) in values.into_iter().enumerate() {
-                            let element = format!("{name}_{i}");
-                            let place = place(&element);
-                            let place =
-                                place.ok_or_else(|| untaken(&format!("input `{element}`")))?;
-                            inputs[place] = value;
-                        }
-                    }
-                },
-                Passed::Attribute(value) => match (place(name), kind_of(library, function, name)) {
-                    (Some(place), _) => {
-                        let tensor = tensor(&value);
-                        let tensor =
-                            tensor.ok_or_else(|| error("it cannot become a tensor".to_owned()))?;
-                        inputs[place] = Some(self.builder.constant(tensor));
-                    }
-                    (None, Some(None)) => attributes.push((name.to_owned().into(), value)),
-                    (None, Some(Some(kind))) => {
-                        let found = value.kind();
-                        let value = convert(value, kind).ok_or_else(|| {
-                            error(format!("the function expects an attribute of type {kind:?}, found {found:?}"))
-                        })?;
-                        attributes.push((name.to_owned().into(), value));
-                    }
-                    (None, None) => {
-                        return Err(untaken(&format!("attribute `{name}`")).into());
-                    }
-                },
-            }
-        }
-        for (i, _) in inputs.iter().enumerate().filter(|(_, v)| v.is_none()) {
-            if let Some(operator) = needs(library, body.inputs()[i]) {
+        for (&input, _) in body.inputs().iter().zip(&inputs).filter(|(_, given)| given.is_none()) {
+            if let Some(operator) = needs(library, input) {
                 return Err(LowerError::unsupported(format!(
                     "the program does not give `{}`, which the function's {operator} needs",
-                    parameters[i]
+                    name_of(library, input)
                 )));
             }
         }
@@ -105,6 +66,59 @@ impl<'a> Driver<'a> {
         });
         Ok(results.to_vec().into())
     }
+
+    /// The node's arguments as inputs and attributes of a function. Inputs that are not given are `None`.
+    fn function_operands(
+        &self,
+        library: &Model,
+        function: &Function,
+        node: &'a Node,
+    ) -> Lowered<Operands> {
+        let parameters: Vec<&str> =
+            library[function.body].inputs().iter().map(|v| name_of(library, *v)).collect();
+        let mut inputs: Vec<Option<Value>> = vec![None; parameters.len()];
+        let mut attributes = Attributes::new();
+        let place = |name: &str| parameters.iter().position(|p| *p == name);
+        for arg in &node.args {
+            let name = &*arg.name;
+            let error = |what: String| ArgError { name: name.to_owned(), what };
+            let untaken = |what: String| {
+                error(format!("the function {}.{} has no {what}", function.domain, function.name))
+            };
+            match (pass(&self.context(), &arg.value).map_err(error)?, place(name)) {
+                (Passed::Nothing, _) => {}
+                (Passed::Inputs(values), Some(place)) if values.len() == 1 => {
+                    inputs[place] = values[0];
+                }
+                (Passed::Inputs(values), _) => {
+                    for (i, value) in values.into_iter().enumerate() {
+                        let element = format!("{name}_{i}");
+                        let place = place(&element);
+                        let place = place.ok_or_else(|| untaken(format!("input `{element}`")))?;
+                        inputs[place] = value;
+                    }
+                }
+                (Passed::Attribute(value), Some(place)) => {
+                    let tensor = tensor(&value);
+                    let tensor =
+                        tensor.ok_or_else(|| error("it cannot become a tensor".to_owned()))?;
+                    inputs[place] = Some(self.builder.constant(tensor));
+                }
+                (Passed::Attribute(value), None) => {
+                    let kind = kind_of(library, function, name);
+                    let kind = kind.ok_or_else(|| untaken(format!("attribute `{name}`")))?;
+                    let value = convert(value, kind).map_err(error)?;
+                    attributes.push((name.to_owned().into(), value));
+                }
+            }
+        }
+        Ok(Operands { inputs, attributes })
+    }
+}
+
+/// The name of an input of a function.
+fn name_of(library: &Model, input: Value) -> &str {
+    library[input].name.as_deref().unwrap_or_default()
 }
 
 /// What in a function needs an input: an operator or an output. `None` if the input may be missing.
@@ -136,19 +150,26 @@ fn kind_of(library: &Model, function: &Function, name: &str) -> Option<Option<At
     }))
 }
 
-/// The value as an attribute of type `kind`. In PyTorch, integers can be given for floats, and empty lists have no type.
-fn convert(value: Attribute, kind: AttributeKind) -> Option<Attribute> {
-    Some(match (value, kind) {
-        (value, kind) if value.kind() == kind => value,
-        (Attribute::Int(i), AttributeKind::Float) => Attribute::Float(i as f32),
+/// The value as an attribute of type `kind`, if that is known. In PyTorch, integers can be given for floats, and empty lists have no
+/// type.
+fn convert(value: Attribute, kind: Option<AttributeKind>) -> Result<Attribute, String> {
+    let Some(kind) = kind.filter(|kind| *kind != value.kind()) else {
+        return Ok(value);
+    };
+    let converted = match (&value, kind) {
+        (Attribute::Int(i), AttributeKind::Float) => Some(Attribute::Float(*i as f32)),
         (Attribute::Ints(v), AttributeKind::Floats) => {
-            Attribute::Floats(v.into_iter().map(|i| i as f32).collect())
+            Some(Attribute::Floats(v.iter().map(|&i| i as f32).collect()))
         }
         (Attribute::Ints(v), AttributeKind::Strings) if v.is_empty() => {
-            Attribute::Strings(Vec::new())
+            Some(Attribute::Strings(Vec::new()))
         }
-        (value, AttributeKind::Tensor) => Attribute::Tensor(tensor(&value)?),
-        _ => return None,
+        (_, AttributeKind::Tensor) => tensor(&value).map(Attribute::Tensor),
+        _ => None,
+    };
+    converted.ok_or_else(|| {
+        let (expected, found) = (kind.name(), value.kind().name());
+        format!("the function expects an attribute of type {expected}, found {found}")
     })
 }
 

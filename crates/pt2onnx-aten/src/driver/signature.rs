@@ -7,7 +7,7 @@ use super::{
     types::{onnx_type, python_number},
     walk::Driver,
 };
-use crate::SignatureError;
+use crate::{SignatureError, args::brief};
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
 };
@@ -192,7 +192,7 @@ impl<'a> Driver<'a> {
             _ => {
                 let unsupported = |reason: &str| SignatureError {
                     what: "output",
-                    name: arg.name().map_or_else(|| format!("{arg:?}"), ToString::to_string),
+                    name: brief(arg),
                     reason: reason.to_owned(),
                 };
                 let name =

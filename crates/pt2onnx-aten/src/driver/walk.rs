@@ -10,7 +10,7 @@ use crate::{
     Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
     cx::{Call, Mode, Outputs, Parts, Recorded, Scope},
-    op::{AtenOp, Complexity, LowerFn},
+    op::{AtenOp, Complexity, RowLowering},
     registry::Custom,
 };
 use pt2onnx_fx::{
@@ -30,6 +30,8 @@ pub(super) struct Driver<'a> {
     pub registry: &'a Registry,
     /// Which ops are kept.
     pub operators: Operators,
+    /// Whether NaN and infinities may be treated in another way than PyTorch's.
+    pub assume_finite: bool,
     pub errors: Error,
     /// Whether some nodes were not translated.
     pub partial: bool,
@@ -52,6 +54,7 @@ impl<'a> Driver<'a> {
             parts: Parts::default(),
             registry,
             operators: options.operators,
+            assume_finite: options.assume_finite,
             errors: Error::default(),
             partial: false,
             abandoned: false,
@@ -71,7 +74,7 @@ impl<'a> Driver<'a> {
 
     /// The context of a lowering.
     pub fn cx<'c>(&'c self, call: Call<'c, 'a>) -> Cx<'c, 'a> {
-        Cx::new(&self.builder, &self.scope, &self.parts, call)
+        Cx::new(&self.builder, &self.scope, &self.parts, self.assume_finite, call)
     }
 
     /// Translates the nodes of a graph.
@@ -219,17 +222,20 @@ impl<'a> Driver<'a> {
         let schema = self.registry.schema(op);
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is not a schema", op.schema)))?;
-        let run = |lower: LowerFn, mode| self.run(&schema, &lower, node, Call { outputs, mode });
+        let run = |lowering: &dyn RowLowering, mode| {
+            self.run(&schema, &|cx, args| lowering.call(cx, args), node, Call { outputs, mode })
+        };
         match op.complexity {
-            _ if !self.involves_complex(node) => run(op.lower, Mode::Real),
-            Complexity::Refused => {
+            _ if !self.involves_complex(node) => run(op.lowering, Mode::Real),
+            Complexity::Same if op.lowering.takes_complex() => run(op.lowering, Mode::Complex),
+            Complexity::Same => {
                 Err(LowerError::unsupported("complex tensors are not supported by this op"))
             }
-            Complexity::Own(lower) => run(lower, Mode::Complex),
+            Complexity::Own(lowering) => run(lowering, Mode::Complex),
             // Only the sizes of the complex operands matter, as in `expand_as` of a real tensor.
-            Complexity::ByParts if !self.gives_complex(node) => run(op.lower, Mode::Part(0)),
+            Complexity::ByParts if !self.gives_complex(node) => run(op.lowering, Mode::Part(0)),
             Complexity::ByParts => {
-                let (re, im) = (run(op.lower, Mode::Part(0))?, run(op.lower, Mode::Part(1))?);
+                let (re, im) = (run(op.lowering, Mode::Part(0))?, run(op.lowering, Mode::Part(1))?);
                 let pair = |(re, im)| Some(self.context().pairs(Complex::new(re?, im?)));
                 Ok(Outputs(re.0.into_iter().zip(im.0).map(pair).collect()))
             }

@@ -32,7 +32,7 @@ pub(crate) fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowere
     let masked = shape.get(axis..axis + covered);
     let merged = masked.map(|dims| Expr::product(dims.to_vec()));
     let merged = merged
-        .ok_or_else(|| LowerError::unsupported("a mask with more dimensions than the tensor"))?;
+        .ok_or_else(|| LowerError::unsupported("the mask has more dimensions than the tensor"))?;
     shape.splice(axis..axis + covered, [merged]);
     let options = attrs::Compress { axis: Some(axis as i64) };
     Ok(cx.compress(cx.reshape(x, &shape), mask, options))
@@ -50,7 +50,9 @@ pub(crate) fn by_axis(cx: &Cx, indices: &[Option<Value>]) -> Lowered<ByAxis> {
             None => axis += 1,
             Some(mask) if is_mask(cx, mask) => {
                 if cx.rank(mask) == 0 {
-                    return Err(LowerError::unsupported("a 0-d mask together with other indices"));
+                    return Err(LowerError::unsupported(
+                        "a 0-d mask together with other indices is not supported",
+                    ));
                 }
                 let along = coordinates(cx, mask).into_iter();
                 by_axis.extend(along.enumerate().map(|(i, c)| (axis + i, c)));

@@ -50,7 +50,9 @@ fn biased_grouped_mm(
 /// groups. Group i ends before row `offsets[i]`. Rows after the last group are zero.
 fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     if (cx.rank(x), cx.rank(weights)) != (2, 3) {
-        return Err(LowerError::unsupported("groups of other than rows by one matrix for each"));
+        return Err(LowerError::unsupported(
+            "grouped products are supported only for groups of rows with one matrix for each group",
+        ));
     }
     let dtype = cx.dtype(x);
     let (rows, width) = (cx.dim(x, 0), cx.dim(weights, 2));
@@ -123,7 +125,8 @@ fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     let outputs: Option<Vec<Type>> = (0..cx.recorded_len())
         .map(|i| Some(Type::tensor(cx.recorded(i)?.dtype, cx.recorded(i)?.sizes.clone())))
         .collect();
-    let outputs = outputs.ok_or_else(|| LowerError::unsupported("outputs of unknown type"))?;
+    let outputs =
+        outputs.ok_or_else(|| LowerError::unsupported("the types of its outputs are not known"))?;
     if domain.is_empty() || domain == "ai.onnx" {
         let schema = schema::lookup(&op, schema::CANONICAL_OPSET)
             .ok_or_else(|| LowerError::unsupported(format!("ONNX has no operator `{op}`")))?;
@@ -197,7 +200,9 @@ fn onnx_rotary_embedding(cx: &Cx, args: RotaryEmbeddingArgs) -> Lowered {
             (cx.reshape(x, &[batch.clone(), time.clone(), heads, each]), 2)
         }
         _ => {
-            return Err(LowerError::unsupported("a rotary embedding of a tensor without heads"));
+            return Err(LowerError::unsupported(
+                "a rotary embedding needs a tensor with a dimension of heads",
+            ));
         }
     };
     let width = cx.dim(heads, 3);

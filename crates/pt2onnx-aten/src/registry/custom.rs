@@ -47,7 +47,7 @@ impl Registry {
     ) -> Result<(), RegisterError> {
         let parsed = Schema::parse(schema).filter(|s| s.name.contains("::"));
         let schema = parsed.ok_or_else(|| RegisterError::Schema(schema.to_owned()))?;
-        op::check(&function, &schema, &[]).map_err(RegisterError::Parameters)?;
+        op::check(&function, &schema).map_err(RegisterError::Parameters)?;
         let custom = self.custom.entry(schema.name.clone()).or_default();
         custom.push(Custom::Closure {
             schema: Arc::new(schema),
@@ -115,7 +115,7 @@ mod tests {
         ];
         let errors = errors.map(|result| result.unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @"
-        mylib::power: a parameter of type alloc::string::String cannot take `int n`
+        mylib::power: a parameter of type String cannot take `int n`
         mylib::power: the function does not take `n`, which has no default
         mylib::power: the function takes more parameters than the schema has
         ");

@@ -141,7 +141,7 @@ mod tests {
     /// Rows of ops in PyTorch's list have the list's schema.
     #[test]
     fn schemas_are_those_of_the_list() {
-        let list = include_str!("../generated/schemas.txt");
+        let list = include_str!("../../../pt2onnx-schemas/src/schemas.txt");
         let schemas: HashSet<&str> = list.lines().collect();
         let names: HashSet<&str> = list.lines().filter_map(|l| l.split('(').next()).collect();
         for op in ops::tables().flatten().filter(|op| !schemas.contains(op.schema)) {

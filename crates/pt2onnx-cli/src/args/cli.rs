@@ -135,7 +135,7 @@ pub struct Optimize {
     /// The model
     #[arg(value_name = "MODEL.onnx")]
     pub model: PathBuf,
-    /// The file to write; it can be the model itself
+    /// The file to write; it can be the model itself. `-` is standard output
     #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
     pub output: PathBuf,
     #[command(flatten)]
@@ -162,9 +162,12 @@ pub struct ApplyWeights {
     /// torch.save(model.state_dict(), path) wrote
     #[arg(long, value_name = "FILE|FOLDER", help_heading = "Input and output")]
     pub weights: PathBuf,
-    /// The file to write [default: the model itself]
+    /// The file to write; `-` is standard output [default: the model itself]
     #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
     pub output: Option<PathBuf>,
+    /// Ignore weights that the model does not use; `-v` lists them
+    #[arg(long, help_heading = "Weights")]
+    pub allow_unused: bool,
     /// Where to write the weights
     #[arg(long, value_enum, default_value_t, help_heading = "Weights")]
     pub to: Place,
@@ -180,7 +183,7 @@ pub struct Convert {
     /// The archive; one with the name of a command is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub model: Option<PathBuf>,
-    /// The file to write
+    /// The file to write; `-` is standard output, for models with embedded weights
     #[arg(
         short,
         long,

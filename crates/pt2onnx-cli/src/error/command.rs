@@ -1,5 +1,6 @@
 //! Errors as the command shows them: what is wrong, where, what to do; and the exit codes.
 
+use pt2onnx::printable::message;
 use std::{
     fmt::Display,
     io::{self, Write},
@@ -19,7 +20,7 @@ pub enum Code {
 
 pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
 
-/// An error as the command shows it.
+/// An error as the command shows it: lines without control characters, whatever names say.
 #[derive(Debug)]
 pub struct CommandError {
     pub code: Code,
@@ -30,18 +31,18 @@ pub struct CommandError {
 
 impl CommandError {
     pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), places: Vec::new(), help: None }
+        Self { code, what: message(&what.into()).into_owned(), places: Vec::new(), help: None }
     }
 
     /// Adds where it is.
     pub fn place(mut self, place: impl Display) -> Self {
-        self.places.push(place.to_string());
+        self.places.push(message(&place.to_string()).into_owned());
         self
     }
 
     /// Adds what to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(message(&help.into()).into_owned());
         self
     }
 

@@ -45,11 +45,15 @@ impl From<Error> for CommandError {
 
 /// Weights that a model cannot take.
 fn misfits(misfits: &[Misfit]) -> CommandError {
+    let unused = misfits.iter().filter(|m| matches!(m, Misfit::Unused(_))).count();
     let what = "the weights do not fit the model";
     let report =
         { misfits.iter() }.fold(CommandError::new(Code::Program, what), CommandError::place);
     let filled = misfits.iter().any(|m| matches!(m, Misfit::Filled(_)));
-    match filled {
+    match filled || unused > 0 {
+        _ if unused == misfits.len() => report.help(
+            "rename them, or export the model with `--weights none`; or ignore them: `--allow-unused`",
+        ),
         true => report
             .help("write the model with `--weights none`, so that nothing is computed from them"),
         false => report,
@@ -119,6 +123,25 @@ fn write(error: &writer::Error) -> CommandError {
         Link { path, what } => output(format!("the file with the weights {what}"))
             .place(path.display())
             .help("write the model there, or give --link-outside, or write the weights: `--weights external`"),
+        Overwrites { path, output, other, other_path } => {
+            let what = format!("the {output} would overwrite {other}");
+            let report = CommandError::new(Code::Usage, what).place(path.display());
+            let report = match path == other_path {
+                true => report,
+                false => report.place(format_args!("the same file as {}", other_path.display())),
+            };
+            report.help(match *output {
+                "output" => "give another name with -o",
+                "report" => "give another name with --report",
+                _ => "give another name with --weights-file",
+            })
+        }
+        NoFolder(path) => {
+            let what = "weights cannot be beside a model that is written to a stream";
+            CommandError::new(Code::Usage, what)
+                .place(path.display())
+                .help("leave out the options for weights, which are then in the model, or give the name of a file with -o")
+        }
         TooLarge(_) => output(
             "with its weights the model has more than the 2 GiB that an ONNX file can have".into(),
         )

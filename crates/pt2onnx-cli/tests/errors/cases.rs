@@ -127,6 +127,9 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --weights link --weights-file w"),
     case(good, "check MODEL --jobs 0"),
     case(good, "MODEL -o MODEL"),
+    case(good, "MODEL -o FOLDER/x --weights-file m.pt2"),
+    case(good, "MODEL -o FOLDER/r.md --report FOLDER/r.md"),
+    case(good, "MODEL -o - --weights external"),
     case(good, "MODEL -o OUT --report OUT.md --report OUT.md"),
     // Files of options.
     case(good, "MODEL -o OUT --options FOLDER/none.toml"),
@@ -253,7 +256,15 @@ pub const CASES: &[Case] = &[
         "optimize MODEL -o OUT",
     ),
     // Weights.
-    case(hollow, "apply-weights MODEL --weights MODEL"),
+    case(
+        || {
+            onnx(
+                r#"<ir_version: 9, opset_import: ["" : 20]>
+                g (float[2] x) => (float[2] y) { y = Relu (x) }"#,
+            )
+        },
+        "apply-weights MODEL --weights HERE/weights/bias.safetensors",
+    ),
     case(hollow, "apply-weights MODEL --weights FOLDER/none"),
     case(hollow, "apply-weights MODEL --weights FOLDER/file"),
     case(hollow, "apply-weights MODEL --weights HERE/weights/six_bits.safetensors"),
@@ -269,6 +280,7 @@ pub const CASES: &[Case] = &[
     case(|| json("torch.ops.aten.sigmoid.default", "torch.ops.mylib.foo.default"), CONVERT),
     case(|| given("writes_repeated.pt2"), CONVERT),
     case(|| given("writes_buffer.pt2"), "MODEL -o OUT --state error"),
+    case(|| given("batch_norm.pt2"), "MODEL -o OUT --training error"),
     case(|| bit_cast("4"), CONVERT),
     case(|| bit_cast("5"), CONVERT),
     case(
@@ -286,7 +298,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o FOLDER/none/m.onnx"),
     case(good, "MODEL -o FOLDER"),
     case(good, "MODEL -o FOLDER/.."),
-    case(good, "MODEL -o /dev/null"),
+    case(good, "MODEL -o /dev/full"),
     case(good, "MODEL -o OUT --weights-file a/b"),
     case(good, "MODEL -o HERE/m.onnx --weights link --external-threshold 0"),
     case(good, "MODEL -o OUT --report FOLDER/none/r.md"),

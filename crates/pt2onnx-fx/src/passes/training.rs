@@ -1,6 +1,6 @@
 //! Training mode: finds the ops that behave as in training, and switches them to evaluation.
 
-use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, Site};
+use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, Site};
 use std::collections::HashSet;
 
 /// The ops that behave as in training, in execution order, bodies included: dropout that drops something, normalisation with the
@@ -101,7 +101,7 @@ fn switch(node: &mut Node) {
             }
             node.args.push(NamedArg {
                 name: "training".into(),
-                kind: Default::default(),
+                kind: ArgKind::Keyword,
                 value: Argument::Bool(false),
             });
         }

@@ -13,8 +13,12 @@ fn identifier<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
     (first, others).take().parse_next(input)
 }
 
+/// A text in quotes. Escapes are those of ONNX's parser, and `\u{1b}`, which `pt2onnx show` prints for characters that a terminal would obey.
 fn string(input: &mut &str) -> winnow::Result<String> {
-    let character = alt((none_of(['"', '\\']), preceded('\\', any)));
+    let digits = take_while(1..=6, |c: char| c.is_ascii_hexdigit());
+    let code = delimited("\\u{", digits, '}')
+        .verify_map(|digits| char::from_u32(u32::from_str_radix(digits, 16).ok()?));
+    let character = alt((none_of(['"', '\\']), code, preceded('\\', any)));
     delimited('"', repeat(0.., character), '"').parse_next(input)
 }
 

@@ -131,6 +131,13 @@ impl AttributeKind {
     }
 }
 
+/// [`AttributeKind::name`].
+impl std::fmt::Display for AttributeKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// An attribute's default value.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the names are ONNX's")]

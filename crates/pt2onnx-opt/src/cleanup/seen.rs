@@ -53,6 +53,12 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// Whether it is a `Reshape` whose sizes are chosen at run time: a model fails there if a size is not what the program says.
+    pub fn checks_sizes(&self) -> bool {
+        let sizes = self.node.input(1).filter(|_| self.node.is("Reshape"));
+        sizes.and_then(|sizes| self.producer(sizes)).is_some_and(|chosen| chosen.node.is("Where"))
+    }
+
     /// The elements of an integer constant.
     pub fn ints(&self, input: usize) -> Option<Vec<i64>> {
         let t = self.model[self.node.input(input)?].constant()?;

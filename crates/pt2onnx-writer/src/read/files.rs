@@ -4,6 +4,7 @@ use super::{
     error::{Invalid, ReadError, Result},
     reading::ExternalData,
 };
+use crate::inputs::Inputs;
 use bytes::Bytes;
 use pt2onnx_proto::StringStringEntryProto;
 use pt2onnx_tensor::Storage;
@@ -64,6 +65,18 @@ impl Files {
             ignored: external == ExternalData::Ignored,
         };
         Ok((files, bytes))
+    }
+
+    /// The files that were read.
+    pub fn inputs(&self) -> Inputs {
+        let mut inputs = Inputs::new();
+        if let Some(model) = &self.model {
+            inputs.add_model(&model.path);
+        }
+        for data in self.external.values() {
+            inputs.add("data", &data.path);
+        }
+        inputs
     }
 
     /// Whether data in other files are ignored.

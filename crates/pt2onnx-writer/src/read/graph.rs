@@ -75,7 +75,8 @@ impl Reader {
         for function in proto.functions {
             self.function(function)?;
         }
-        Ok(Reading { model: self.model, lost: self.lost.into_iter().collect() })
+        let inputs = self.files.inputs();
+        Ok(Reading { model: self.model, lost: self.lost.into_iter().collect(), inputs })
     }
 
     fn function(&mut self, proto: FunctionProto) -> Result<()> {

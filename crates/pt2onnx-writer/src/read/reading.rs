@@ -1,5 +1,6 @@
 //! How a model is read, and what reading gives.
 
+use crate::inputs::Inputs;
 use pt2onnx_ir::Model;
 
 /// What to do about data in other files than the model's.
@@ -20,4 +21,6 @@ pub struct Reading {
     pub model: Model,
     /// What the file has but the model does not keep, such as `training information`.
     pub lost: Vec<&'static str>,
+    /// The files that were read: the model and its data.
+    pub inputs: Inputs,
 }

@@ -1,5 +1,6 @@
 //! The differences between two models, and what to compare.
 
+use crate::printable::line;
 use std::fmt::{self, Display, Formatter};
 
 /// What [`diff`](crate::diff) compares besides opsets, inputs, outputs, operators, nodes, names and types.
@@ -63,14 +64,14 @@ impl Display for Differences {
             writeln!(f, "{}:", section.name)?;
             for Change { what, a, b } in &section.changes {
                 let says = |said: &Option<String>| said.clone().unwrap_or_else(|| "-".to_owned());
-                writeln!(f, "  {what}: {} | {}", says(a), says(b))?;
+                writeln!(f, "  {}: {} | {}", line(what), line(&says(a)), line(&says(b)))?;
             }
         }
         if !self.graph.is_empty() {
             writeln!(f, "graph:")?;
         }
-        for line in self.graph.lines() {
-            writeln!(f, "  {line}")?;
+        for text in self.graph.lines() {
+            writeln!(f, "  {}", line(text))?;
         }
         Ok(())
     }

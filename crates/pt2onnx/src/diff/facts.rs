@@ -172,7 +172,7 @@ fn dims(tensor: &Tensor) -> Vec<pt2onnx_symbolic::Expr> {
 }
 
 /// The first half of the SHA-256 of the elements.
-fn fingerprint(tensor: &Tensor) -> String {
+pub(crate) fn fingerprint(tensor: &Tensor) -> String {
     if !tensor.has_data() && tensor.nbytes() > 0 {
         return "without values".to_owned();
     }

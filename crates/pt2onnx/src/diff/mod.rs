@@ -6,3 +6,4 @@ mod facts;
 
 pub use compare::diff;
 pub use differences::{Change, DiffOptions, Differences, Section};
+pub(crate) use facts::fingerprint;

@@ -1,7 +1,7 @@
 //! A report as Markdown.
 
 use super::{End, Report, ReportedFailure, Tensors};
-use crate::Options;
+use crate::{Options, printable::message};
 use std::fmt::{self, Display, Write};
 
 pub(super) fn write(report: &Report) -> String {
@@ -205,13 +205,9 @@ fn table<const N: usize>(out: &mut String, heads: [&str; N]) -> fmt::Result {
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut quoted = false;
-    for c in text.chars() {
+    for c in message(&text.replace(['\n', '\r'], " ")).chars() {
         match c {
             '`' => quoted = !quoted,
-            '\n' | '\r' => {
-                out.push(' ');
-                continue;
-            }
             '*' | '_' | '<' | '[' | '#' | '|' | '\\' if !quoted => out.push('\\'),
             _ => {}
         }
@@ -223,7 +219,7 @@ fn text(text: &str) -> String {
 /// Text as code, also in a table.
 fn code(text: impl Display) -> String {
     let text = text.to_string().replace(['\n', '\r'], " ");
-    let text = text.replace('|', "\\|");
+    let text = message(&text).replace('|', "\\|");
     let runs = text.split(|c| c != '`').map(str::len);
     match runs.max().unwrap_or_default() {
         0 => format!("`{text}`"),

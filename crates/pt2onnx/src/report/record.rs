@@ -4,7 +4,7 @@ use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
     ReportedError, Stage, WrittenFile, failures::failures, markdown,
 };
-use crate::{Error, Options, Saved};
+use crate::{Error, Options, Saved, printable::json};
 use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::Model;
 use std::{
@@ -84,7 +84,8 @@ impl Report {
     /// The report as JSON. [`REPORT_FORMAT`] is the version of its form.
     pub fn to_json(&self) -> String {
         // Maps with text as keys only: that cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
+        json(&text).into_owned()
     }
 
     /// The report as Markdown.

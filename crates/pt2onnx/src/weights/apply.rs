@@ -1,25 +1,38 @@
 //! Gives values to the weights of a model.
 
-use super::{Misfit, WeightType};
+use super::{Misfit, Unused, WeightType, notes::Notes};
 use crate::naming::{entry, target};
 use indexmap::IndexMap;
 use pt2onnx_ir::{Def, Model, TensorType, Value, ValueData};
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Gives values to the weights of a model that have none, such as those that [`Weights::None`](crate::Weights::None)
 /// left out. Weights are found by their names in the program. An input with the name of a weight gets it as its
-/// default value. Nothing is copied.
+/// default value. A tied weight is found by any of its names. Nothing is copied.
 ///
-/// Returns the names of the weights that the model does not use.
+/// A weight that the model does not use is an error: it may have another name there, or other constants were computed from it. What the
+/// program itself does not use is ignored, if the model was exported without weights and says so.
 ///
 /// # Errors
-/// Everything that is missing or does not fit. The model is then unchanged.
+/// Everything that is missing, does not fit or is not used. The model is then unchanged.
 pub fn apply_weights(
     model: &mut Model,
     weights: &IndexMap<String, Tensor>,
+) -> Result<(), Vec<Misfit>> {
+    apply_weights_with(model, weights, Unused::Error).map(drop)
+}
+
+/// Does the same as [`apply_weights`], and weights that the model does not use may be allowed. Returns their names.
+///
+/// # Errors
+/// Those of [`apply_weights`].
+pub fn apply_weights_with(
+    model: &mut Model,
+    weights: &IndexMap<String, Tensor>,
+    unused: Unused,
 ) -> Result<Vec<String>, Vec<Misfit>> {
-    apply(model, weights, &FxHashSet::default())
+    apply(model, weights, &FxHashSet::default(), unused)
 }
 
 /// Does the same as [`apply_weights`], but constants that are `replaceable` may have values already.
@@ -27,17 +40,32 @@ pub(crate) fn apply(
     model: &mut Model,
     weights: &IndexMap<String, Tensor>,
     replaceable: &FxHashSet<Value>,
+    unused: Unused,
 ) -> Result<Vec<String>, Vec<Misfit>> {
+    let notes = Notes::of(model);
     let (mut fitting, mut misfits) = (Vec::new(), Vec::new());
     let mut used: FxHashSet<&str> = FxHashSet::default();
+    let mut others: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
+    for (other, name) in &notes.tied {
+        others.entry(name).or_default().push(other);
+    }
     for (value, data) in model.values() {
         let key = target(data).or(data.name.as_deref());
-        let given = key.and_then(|key| weights.get_key_value(key));
+        let mut names =
+            key.into_iter().chain(key.and_then(|k| others.get(k)).into_iter().flatten().copied());
+        let given = names.find_map(|name| weights.get_key_value(name));
         let name = || data.name.as_deref().unwrap_or_default().to_owned();
         let Some(wanted) = open(data) else { continue };
         match given {
             Some((key, tensor)) => {
                 used.insert(key);
+                for (other, also) in names.filter_map(|name| weights.get_key_value(name)) {
+                    used.insert(other);
+                    if !equal(tensor, also) {
+                        let (name, other) = (other.clone(), key.clone());
+                        misfits.push(Misfit::Tied { name, other });
+                    }
+                }
                 let tensor = as_the_model_has_it(tensor, &wanted);
                 let found = WeightType::of(&tensor);
                 let filled = data.constant().filter(|t| t.has_data());
@@ -57,14 +85,25 @@ pub(crate) fn apply(
             None => {}
         }
     }
+    let surplus = weights.iter().filter(|(name, _)| !used.contains(name.as_str()));
+    let (ignored, foreign): (Vec<_>, Vec<_>) =
+        surplus.partition(|(name, tensor)| notes.ignores(name, tensor));
+    let named = |(name, _): &(&String, _)| (*name).clone();
+    if unused == Unused::Error {
+        misfits.extend(foreign.iter().map(named).map(Misfit::Unused));
+    }
     if !misfits.is_empty() {
         return Err(misfits);
     }
     for (value, tensor) in fitting {
         put(model, value, tensor);
     }
-    let surplus = weights.keys().filter(|name| !used.contains(name.as_str()));
-    Ok(surplus.cloned().collect())
+    Ok(foreign.iter().chain(&ignored).map(named).collect())
+}
+
+/// Whether two tensors have the same type and elements.
+fn equal(a: &Tensor, b: &Tensor) -> bool {
+    WeightType::of(a) == WeightType::of(b) && a.to_bytes() == b.to_bytes()
 }
 
 /// The type that a weight must have to become this value. Only constants in use, and inputs of known type that are

@@ -1,10 +1,12 @@
 //! Weights that an export leaves out of the program, so that nothing is computed from them.
 
-use crate::{Options, Weights};
+use super::notes::Notes;
+use crate::{Error, Options, Weights, diff::fingerprint, naming::target};
 use pt2onnx_fx::{ExportedProgram, InputSpec, graph::Constant};
-use pt2onnx_ir::{Model, Value, ValueData};
+use pt2onnx_ir::{Def, Model, Value, ValueData};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 /// Parameters and persistent buffers whose values the program lost before it was lowered: because the model is to have none,
 /// or because callers may replace them.
@@ -20,20 +22,33 @@ pub(crate) struct HeldWeights {
     hollow: bool,
     /// Whether they are inputs of the model.
     as_inputs: bool,
+    /// All tensors of a program whose model stays without values: weights without, constants with theirs.
+    tensors: Vec<(String, Option<Tensor>)>,
+    /// Other names of tied weights, and the first name of each.
+    tied: BTreeMap<String, String>,
 }
 
 impl HeldWeights {
-    /// Takes values out of the program, if the options or the archive ask for it. Passes over the program come first, as they
-    /// look at what memory weights share.
-    pub(crate) fn take(program: &mut ExportedProgram, options: &Options) -> Self {
-        let fake = without_values(program);
+    /// Takes values out of the program, if the options ask for it or the archive has none. Passes over the program come first, as
+    /// they look at what memory weights share.
+    ///
+    /// # Errors
+    /// The program reads some tensors with values and others without.
+    pub(crate) fn take(program: &mut ExportedProgram, options: &Options) -> Result<Self, Error> {
+        let (fake, all) = without_values(program);
+        if options.weights != Weights::None && !fake.is_empty() && fake.len() < all {
+            return Err(Error::Write(pt2onnx_writer::Error::NoData(fake)));
+        }
+        let fake = (fake.len(), all);
         let hollow = options.weights == Weights::None || fake.0 > 0;
         let as_inputs = options.keep_initializers_as_inputs;
         let values = match hollow || as_inputs {
             true => leave_out(program),
-            false => FxHashMap::default(),
+            false => LeftOut::default(),
         };
-        Self { values, fake, hollow, as_inputs, ..Self::default() }
+        let tensors = if hollow { tensors(program) } else { Vec::new() };
+        let LeftOut { values, tied } = values;
+        Ok(Self { values, fake, hollow, as_inputs, tensors, tied, ..Self::default() })
     }
 
     /// Finds the constants of a model that was just lowered, before they are renamed.
@@ -58,8 +73,32 @@ impl HeldWeights {
         })
     }
 
+    /// What the finished model does not say of the program's tensors.
+    fn notes(&self, model: &Model) -> Notes {
+        let live = model.values().filter(|(_, data)| match data.def() {
+            Def::Constant(_) => data.uses().len() > 0,
+            _ => true,
+        });
+        let there: FxHashSet<&str> =
+            live.filter_map(|(_, data)| target(data).or(data.name.as_deref())).collect();
+        let mut notes = Notes::default();
+        for (name, tensor) in &self.tensors {
+            match self.tied.get(name).filter(|first| there.contains(first.as_str())) {
+                _ if there.contains(name.as_str()) => {}
+                Some(first) => {
+                    notes.tied.insert(name.clone(), first.clone());
+                }
+                None => {
+                    notes.unused.insert(name.clone(), tensor.as_ref().map(fingerprint));
+                }
+            }
+        }
+        notes
+    }
+
     /// Puts the values back, as constants or inputs. Returns the constants from which nothing was computed.
     pub(crate) fn put_back(self, model: &mut Model) -> FxHashSet<Value> {
+        self.notes(model).write(model);
         if !self.hollow {
             for (value, tensor) in &self.constants {
                 model.set_constant(*value, tensor.clone());
@@ -74,6 +113,18 @@ impl HeldWeights {
     }
 }
 
+/// All tensors of a program, and the values of those that are no weights.
+fn tensors(program: &ExportedProgram) -> Vec<(String, Option<Tensor>)> {
+    let weights = program.state.keys().map(|name| (name.clone(), None));
+    let constants = program.constants.iter().filter_map(|(name, constant)| match constant {
+        Constant::Tensor(tensor) => {
+            Some((name.clone(), Some(tensor.clone()).filter(Tensor::has_data)))
+        }
+        Constant::Opaque { .. } => None,
+    });
+    weights.chain(constants).collect()
+}
+
 /// Whether saving copies weights as they are, rather than computing each byte: then a transposed weight costs more than a
 /// `Transpose`, as copying is as fast as the disk, and a link can only show what the archive has.
 pub(crate) fn are_copied(program: &ExportedProgram, options: &Options) -> bool {
@@ -82,25 +133,45 @@ pub(crate) fn are_copied(program: &ExportedProgram, options: &Options) -> bool {
         || pt2onnx_writer::goes_external(&options.saving(), bytes).is_ok_and(|external| external)
 }
 
-/// How many of a program's tensors have no values, and how many there are.
-fn without_values(program: &ExportedProgram) -> (usize, usize) {
-    let constants = program.constants.values().filter_map(|c| match c {
-        Constant::Tensor(tensor) => Some(tensor),
-        Constant::Opaque { .. } => None,
-    });
-    let (mut fake, mut all) = (0, 0);
-    for tensor in program.state.values().chain(constants) {
-        fake += usize::from(!tensor.has_data());
+/// Of the tensors that a program reads: those without values, and how many there are. A program may write into others, such as
+/// `parameter.data` in a program that was captured under `strict=True`.
+fn without_values(program: &ExportedProgram) -> (Vec<String>, usize) {
+    let mut read = FxHashSet::default();
+    let args = program.graph.nodes.iter().flat_map(|node| node.args.iter().map(|a| &a.value));
+    for arg in args.chain(&program.graph.outputs) {
+        arg.for_each_name(&mut |name| _ = read.insert(name.clone()));
+    }
+    let inputs = program.signature.inputs.iter();
+    let targets = inputs.filter(|i| i.name().is_some_and(|name| read.contains(name)));
+    let (mut fake, mut all) = (Vec::new(), 0);
+    for target in targets.filter_map(InputSpec::target) {
+        let constant = || match program.constants.get(&**target)? {
+            Constant::Tensor(tensor) => Some(tensor),
+            Constant::Opaque { .. } => None,
+        };
+        let Some(tensor) = program.state.get(&**target).or_else(constant) else {
+            continue;
+        };
+        fake.extend((!tensor.has_data()).then(|| target.to_string()));
         all += 1;
     }
     (fake, all)
 }
 
+/// What [`leave_out`] took.
+#[derive(Default)]
+struct LeftOut {
+    /// Values by the name of the weight.
+    values: FxHashMap<String, Tensor>,
+    /// Other names of tied weights, and the first name of each.
+    tied: BTreeMap<String, String>,
+}
+
 /// Takes the values of parameters and persistent buffers, what a state dict has, from a program, so that nothing is
 /// computed from them; by name. Those that are tied stay tied.
-fn leave_out(program: &mut ExportedProgram) -> FxHashMap<String, Tensor> {
-    let mut hollow: FxHashMap<usize, Vec<(Tensor, Tensor)>> = FxHashMap::default();
-    let mut taken = FxHashMap::default();
+fn leave_out(program: &mut ExportedProgram) -> LeftOut {
+    let mut hollow: FxHashMap<usize, Vec<(Tensor, Tensor, &str)>> = FxHashMap::default();
+    let mut left_out = LeftOut::default();
     for input in &program.signature.inputs {
         let (InputSpec::Parameter { target, .. }
         | InputSpec::Buffer { target, persistent: true, .. }) = input
@@ -111,17 +182,30 @@ fn leave_out(program: &mut ExportedProgram) -> FxHashMap<String, Tensor> {
             continue;
         };
         let known = hollow.entry(tensor.address()).or_default();
-        let without = match known.iter().find(|(full, _)| full.same(tensor)) {
-            Some((_, without)) => without.clone(),
+        let without = match known.iter().find(|(full, ..)| full.same(tensor)) {
+            Some((_, without, first)) => {
+                left_out.tied.insert(target.to_string(), (*first).to_owned());
+                without.clone()
+            }
             None => {
                 let without = tensor.without_data();
-                known.push((tensor.clone(), without.clone()));
+                known.push((tensor.clone(), without.clone(), target));
                 without
             }
         };
-        taken.insert(target.to_string(), std::mem::replace(tensor, without));
+        left_out.values.insert(target.to_string(), std::mem::replace(tensor, without));
     }
-    taken
+    left_out
+}
+
+/// Whether a value of a finished model is an initialiser as torch.onnx makes them: a tensor of the program, or a large constant.
+pub(crate) fn is_initializer(data: &ValueData, program: Option<&ExportedProgram>) -> bool {
+    let name = target(data).or(data.name.as_deref());
+    let known = |p: &ExportedProgram| {
+        name.is_some_and(|name| p.state.contains_key(name) || p.constants.contains_key(name))
+    };
+    let tensor = data.constant();
+    tensor.is_some_and(|t| program.is_some_and(known) || pt2onnx_writer::is_initializer(data, t))
 }
 
 /// Makes constants inputs of the model, which are these constants unless the caller gives something else.

@@ -33,6 +33,33 @@ pub enum Misfit {
         /// Its name in the model.
         String,
     ),
+    /// It was given, and the model does not have it ([`Unused`]).
+    #[error(
+        "weight `{0}`: the model has no weight of this name; it may have another name, or other constants were computed from it"
+    )]
+    Unused(
+        /// The name that was given.
+        String,
+    ),
+    /// It is tied to another weight in the program, and the two were given different values.
+    #[error("weight `{name}`: is the same as `{other}` in the program, but was given other values")]
+    Tied {
+        /// Its name in the program.
+        name: String,
+        /// The weight that it is tied to.
+        other: String,
+    },
+}
+
+/// What to do with weights that are given and that the model does not use: they are not in it under their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unused {
+    /// They are errors ([`Misfit::Unused`]). Not so weights of which the model itself says that nothing depends on them.
+    #[default]
+    Error,
+    /// They are ignored.
+    Allow,
 }
 
 /// Element type and sizes.

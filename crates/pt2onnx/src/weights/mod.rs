@@ -3,10 +3,11 @@
 mod apply;
 mod held;
 mod misfit;
+mod notes;
 mod read;
 
 pub(crate) use apply::apply;
-pub use apply::apply_weights;
-pub(crate) use held::{HeldWeights, are_copied};
-pub use misfit::{Misfit, WeightType};
+pub use apply::{apply_weights, apply_weights_with};
+pub(crate) use held::{HeldWeights, are_copied, is_initializer};
+pub use misfit::{Misfit, Unused, WeightType};
 pub use read::{WeightsError, read_weights};

@@ -148,8 +148,10 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     if [&start, &end, &step].into_iter().all(whole) {
         return Ok(cx.cast(cx.range(int(&start), int(&end), int(&step)), dtype));
     }
-    let length =
-        cx.out_shape()?.pop().ok_or_else(|| LowerError::unsupported("a range is a vector"))?;
+    let length = cx
+        .out_shape()?
+        .pop()
+        .ok_or_else(|| LowerError::unsupported("the result of a range must be a vector"))?;
     let index = cx.range(cx.scalar(0, DType::I64), cx.size(&length), cx.scalar(1, DType::I64));
     let (start, step) = (truncated(start), truncated(step));
     let (wide, start, step) =
@@ -220,7 +222,7 @@ fn triu_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lo
 fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool) -> Lowered {
     if rows.checked_mul(columns).is_none_or(|n| n > 1 << 24) {
         return Err(LowerError::unsupported(
-            "indices of a triangle of more than 16 million elements",
+            "triangles of more than 16 million elements are not supported",
         ));
     }
     let all =
@@ -229,8 +231,8 @@ fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool)
     let n = elements.len();
     elements.extend(all().map(|(_, j)| j));
     let tensor = Tensor::vector(&elements).reshaped(vec![2, n]);
-    let tensor =
-        tensor.ok_or_else(|| LowerError::unsupported("indices of a triangle of that size"))?;
+    let tensor = tensor
+        .ok_or_else(|| LowerError::unsupported("triangles of that size are not supported"))?;
     Ok(cx.cast(cx.constant(tensor), cx.out_dtype()?))
 }
 
@@ -257,7 +259,7 @@ fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
 /// The exclusive or of the bits of all elements, taken as int64; floats as float64.
 fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> Lowered {
     if mode != 0 {
-        return Err(LowerError::unsupported("hashes other than exclusive or"));
+        return Err(LowerError::unsupported("only the hash `xor` (mode 0) is supported"));
     }
     let axes = cx.axes(x, Some(&dims))?;
     let kept: Vec<usize> = (0..cx.rank(x)).filter(|a| !axes.contains(a)).collect();
@@ -328,7 +330,7 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
         Some(n @ 0..=64) => n,
         _ => {
             return Err(LowerError::unsupported(
-                "complex Vandermonde matrices of that many columns",
+                "complex Vandermonde matrices of so many columns are not supported",
             ));
         }
     };

@@ -60,7 +60,7 @@ fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
 fn window(cx: &Cx, args: &WindowArgs, shape: impl Fn(f64) -> f64) -> Lowered {
     let n = args.window_length;
     if !(0..=1 << 24).contains(&n) {
-        return Err(LowerError::unsupported("a window of that length"));
+        return Err(LowerError::unsupported("windows of that length are not supported"));
     }
     let last = if args.periodic { n } else { n - 1 };
     let at = |i: i64| {

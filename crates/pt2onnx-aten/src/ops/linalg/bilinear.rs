@@ -13,9 +13,9 @@ fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> 
         return Ok(cx.full(&shape, 0, cx.dtype(a)));
     }
     let lead = shape.len().saturating_sub(1);
-    let letters = "abcdefgh"
-        .get(..lead)
-        .ok_or_else(|| LowerError::unsupported("a bilinear layer of so many dimensions"))?;
+    let letters = "abcdefgh".get(..lead).ok_or_else(|| {
+        LowerError::unsupported("bilinear layers of so many dimensions are not supported")
+    })?;
     let equation = format!("{letters}x,oxy,{letters}y->{letters}o");
     let product = cx.einsum(&[a, weight, b], &equation);
     cx.set_type(product, Type::tensor(cx.dtype(a), shape));

@@ -81,8 +81,9 @@ impl Equation {
             return Ok(cx.einsum(&values, &Self::text(&terms, &self.output)).into());
         }
         let mut terms = self.terms.iter().zip(operands);
-        let (first, &x) =
-            terms.next().ok_or_else(|| LowerError::unsupported("einsum of nothing"))?;
+        let (first, &x) = terms
+            .next()
+            .ok_or_else(|| LowerError::unsupported("einsum needs at least one operand"))?;
         let (mut labels, mut result) = (first.clone(), x);
         for (i, (term, &x)) in terms.enumerate() {
             // What the operands still to come or the result have.
@@ -113,6 +114,9 @@ impl Equation {
 fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i64>>) -> Lowered {
     let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
     let equation = Equation::parse(&equation, &ranks)?;
+    // PyTorch sums one operand of integers up as int64.
+    let dtype = cx.out_dtype()?;
+    let operands: Vec<Complex> = operands.iter().map(|o| o.cast(cx, dtype)).collect();
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 
@@ -120,8 +124,11 @@ fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i
 fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>) -> Lowered {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let all: Vec<char> = letters().take(rank_a + rank_b).collect();
-    if all.len() < rank_a + rank_b || dims_a.len() != dims_b.len() {
-        return Err(LowerError::unsupported("the dimensions do not pair up"));
+    if all.len() < rank_a + rank_b {
+        return Err(LowerError::unsupported("tensors of so many dimensions are not supported"));
+    }
+    if dims_a.len() != dims_b.len() {
+        return Err(LowerError::unsupported("both lists of dimensions must have the same length"));
     }
     let (first, mut second) = (all[..rank_a].to_vec(), all[rank_a..].to_vec());
     for (&i, &j) in dims_a.iter().zip(&dims_b) {
@@ -178,6 +185,17 @@ mod tests {
         (float[2,3] a, float[4,2] b) => (float[3,4] tensordot)
         {
           tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
+        }
+        "#);
+    }
+
+    #[test]
+    fn integers_are_summed_as_int64() {
+        check!("aten.einsum('i->', [a: i16[3]]) -> i64[]", @r#"
+        (int16[3] a) => (int64 einsum)
+        {
+          val_0 = Cast <to: int = 7> (a)
+          einsum = Einsum <equation: string = "i->"> (val_0)
         }
         "#);
     }

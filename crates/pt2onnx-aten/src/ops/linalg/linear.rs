@@ -57,8 +57,22 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Scalar, alpha: Scalar
     Ok(sum.value(cx))
 }
 
+/// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold.
+fn without_product(cx: &Cx, c: Complex, beta: Scalar, alpha: Scalar) -> Lowered<Option<Value>> {
+    let zero = |s: Scalar| s.to_f64() == 0.0 && !matches!(s, Scalar::Complex(..));
+    let shape = cx.out_shape()?;
+    Ok(match (zero(alpha), zero(beta)) {
+        (false, _) => None,
+        (true, true) => Some(c.map(|part| cx.full(&shape, 0, cx.dtype(part))).value(cx)),
+        (true, false) => Some(c.scale(cx, beta).map(|part| cx.expand(part, &shape)).value(cx)),
+    })
+}
+
 /// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which not every double is.
 fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+    if let Some(c) = without_product(cx, c, beta, alpha)? {
+        return Ok(c);
+    }
     let factors = [alpha, beta].map(Scalar::to_f64);
     let exact = cx.dtype(a.re) != DType::F64 || factors.iter().all(|&f| f64::from(f as f32) == f);
     let real = c.im.or(a.im).or(b.im).is_none() && cx.dtype(a.re).is_float();
@@ -79,6 +93,9 @@ fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scala
 }
 
 fn addmv(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+    if let Some(c) = without_product(cx, c, beta, alpha)? {
+        return Ok(c);
+    }
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
 }
 
@@ -184,7 +201,9 @@ fn linalg_cross(cx: &Cx, a: Complex, b: Complex, dim: i64) -> Lowered {
     let behind = rank - crate::cx::axis_of(rank, dim)?;
     let turned = |x: Complex, order: [i64; 3]| -> Lowered<Complex> {
         let axis = cx.rank(x.re).checked_sub(behind);
-        let axis = axis.ok_or_else(|| LowerError::unsupported("a cross product of numbers"))?;
+        let axis = axis.ok_or_else(|| {
+            LowerError::unsupported("a cross product needs vectors, but the tensor is 0-d")
+        })?;
         Ok(x.map(|x| cx.gather(x, cx.ints(&order), axis)))
     };
     // a_{i+1} b_{i+2} - a_{i+2} b_{i+1}
@@ -223,7 +242,7 @@ fn multi_dot(cx: &Cx, matrices: Vec<Complex>) -> Lowered {
 
 fn chain(cx: &Cx, matrices: &[Complex], sizes: Option<&[i64]>) -> Lowered<Complex> {
     match matrices {
-        [] => Err(LowerError::unsupported("a product of no matrices")),
+        [] => Err(LowerError::unsupported("a product needs at least one matrix")),
         [one] => Ok(*one),
         [_, rest @ ..] => {
             let split = match sizes {
@@ -322,6 +341,32 @@ mod tests {
         {
           val_0 = MatMul (b, c)
           linalg_multi_dot = MatMul (a, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_product_that_does_not_count() {
+        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]", @"
+        (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (a)
+          val_2 = Concat <axis: int = 0> (val_1, val_0)
+          addmm = Expand (c, val_2)
+        }
+        ");
+        check!("aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]", @"
+        (float[s0,2] a, float[2] b) => (float[s0] mv)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (b, val_0)
+          val_2 = MatMul (a, val_1)
+          mv = Squeeze (val_2, val_0)
         }
         ");
     }

@@ -148,7 +148,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     };
     let rank = cx.rank(k);
     if rank < 2 {
-        return Err(LowerError::unsupported("attention of vectors"));
+        return Err(LowerError::unsupported("attention needs matrices, not vectors"));
     }
     let mut scores = cx.matmul(scaled, cx.swap_axes(k, rank - 2, rank - 1));
     if matches!(given, DType::F16 | DType::BF16) {
@@ -188,7 +188,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
 fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     let mut shape = cx.shape(x);
     let Some(axis) = shape.len().checked_sub(3) else {
-        return Err(LowerError::unsupported("grouped heads without a dimension of heads"));
+        return Err(LowerError::unsupported("grouped heads need a dimension of heads"));
     };
     let (heads, shared) = (cx.dim(q, -3), shape[axis].clone());
     if heads == shared {
@@ -238,7 +238,9 @@ fn multi_head(
 ) -> Lowered<[Value; 2]> {
     let shape = cx.shape(q);
     let [batch, time, width] = shape.as_slice() else {
-        return Err(LowerError::unsupported("multi-head attention of a rank other than 3"));
+        return Err(LowerError::unsupported(
+            "multi-head attention needs a tensor of three dimensions",
+        ));
     };
     let thirds = vec![width.clone(); 3];
     let [q, k, v] = if q == k && k == v {

@@ -88,7 +88,9 @@ fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
 /// Dropout of complex tensors in evaluation. In training it is an error: both parts would need one mask.
 fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
     match train && p > 0.0 {
-        true => Err(LowerError::unsupported("dropout of complex tensors in training mode")),
+        true => Err(LowerError::unsupported(
+            "dropout of complex tensors in training mode is not supported",
+        )),
         false => Ok(pairs),
     }
 }

@@ -67,7 +67,7 @@ fn im2col(
         [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
     let rank = cx.rank(x);
     if rank < 3 {
-        return Err(LowerError::unsupported("an image of fewer than three dimensions"));
+        return Err(LowerError::unsupported("an image needs at least three dimensions"));
     }
     let mut result = x;
     if padding.iter().any(|&p| p != 0) {
@@ -131,7 +131,7 @@ fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
     let mut lead = cx.shape(x);
     let image = lead.split_off(lead.len().saturating_sub(3));
     let image = <[Expr; 3]>::try_from(image)
-        .map_err(|_| LowerError::unsupported("an image of fewer than three dimensions"))?;
+        .map_err(|_| LowerError::unsupported("an image needs at least three dimensions"))?;
     Ok((lead, image))
 }
 
@@ -166,7 +166,7 @@ fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
 fn channel_shuffle(cx: &Cx, x: Value, groups: i64) -> Lowered {
     let shape = cx.shape(x);
     let [batch, channels, rest @ ..] = shape.as_slice() else {
-        return Err(LowerError::unsupported("a tensor without channels"));
+        return Err(LowerError::unsupported("the tensor has no dimension of channels"));
     };
     let groups = Expr::int(groups);
     let per_group = channels.floor_div(&groups);

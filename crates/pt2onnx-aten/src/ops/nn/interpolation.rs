@@ -300,7 +300,7 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
         return Ok(x);
     }
     if shape.len() < 3 {
-        return Err(LowerError::unsupported("resampling without spatial dimensions"));
+        return Err(LowerError::unsupported("resampling needs spatial dimensions"));
     }
     // A factor that is the ratio of the sizes says nothing new.
     let told = |i: usize, f: f64| match (cx.dim(x, i as i64 + 2).as_int(), shape[i + 2].as_int()) {
@@ -320,7 +320,7 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
         let other =
             |i: usize| length(i).is_some_and(|l| shape[i + 2].as_int().is_some_and(|s| s != l));
         if (0..given.len()).any(other) {
-            return Err(LowerError::unsupported("sizes that are not those of the scale factors"));
+            return Err(LowerError::unsupported("the output size does not fit the scale factors"));
         }
         cx.resize(x, None, cx.vector(&scales), None, options)
     } else {

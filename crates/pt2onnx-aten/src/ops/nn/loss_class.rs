@@ -74,7 +74,7 @@ fn reduction_name(reduction: i64) -> Lowered<&'static str> {
         0 => Ok("none"),
         1 => Ok("mean"),
         2 => Ok("sum"),
-        _ => Err(LowerError::unsupported("a reduction that is none of none, mean and sum")),
+        _ => Err(LowerError::unsupported("the reduction must be `none`, `mean` or `sum`")),
     }
 }
 

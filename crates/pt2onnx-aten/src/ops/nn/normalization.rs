@@ -111,7 +111,7 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
         (false, Some(mean), Some(var)) => (mean, var),
         (false, ..) => {
             return Err(LowerError::unsupported(
-                "batch norm outside of training without running statistics",
+                "batch norm outside of training needs running statistics",
             ));
         }
         (true, ..) if has_no_elements(&cx.shape(x)) => {
@@ -294,7 +294,9 @@ fn native_layer_norm(cx: &Cx, args: LayerNormArgs) -> Lowered<Outputs> {
 fn grouped(cx: &Cx, x: Value, groups: i64) -> Lowered {
     let shape = cx.shape(x);
     let [batch, rest @ ..] = shape.as_slice() else {
-        return Err(LowerError::unsupported("group norm of a number"));
+        return Err(LowerError::unsupported(
+            "group norm needs a tensor with a dimension of channels, but the tensor is 0-d",
+        ));
     };
     let per_group = Expr::product(rest.to_vec()).floor_div(&Expr::int(groups));
     Ok(cx.reshape(x, &[batch.clone(), Expr::int(groups), per_group]))
@@ -311,7 +313,7 @@ fn group_norm(
 ) -> Lowered {
     let shape = cx.shape(x);
     let [_, channels, spatial @ ..] = shape.as_slice() else {
-        return Err(LowerError::unsupported("group norm of fewer than two dimensions"));
+        return Err(LowerError::unsupported("group norm needs at least two dimensions"));
     };
     if has_no_elements(&cx.shape(x)) {
         return Ok(x);

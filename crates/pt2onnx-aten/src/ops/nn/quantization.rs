@@ -242,7 +242,8 @@ fn grouped(
     zero_point: Option<Value>,
     group: Option<i64>,
 ) -> Lowered<(Value, Value, Option<Value>)> {
-    let group = group.ok_or_else(|| LowerError::unsupported("groups of no size"))?;
+    let group =
+        group.ok_or_else(|| LowerError::unsupported("the size of the groups is not given"))?;
     let group = match cx.dim(x, -1).as_int() {
         Some(last) if group > last => last,
         _ => group,
@@ -315,7 +316,7 @@ impl QuantizeRowsArgs {
 
     /// The type of the result; none of ops that have no such parameter.
     fn result_type(&self) -> Lowered<DType> {
-        self.dtype.ok_or_else(|| LowerError::unsupported("no type to quantise to"))
+        self.dtype.ok_or_else(|| LowerError::unsupported("the type to quantise to is not given"))
     }
 }
 

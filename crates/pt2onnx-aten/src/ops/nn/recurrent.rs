@@ -87,7 +87,10 @@ impl FromArg for States {
 impl States {
     /// The first of them.
     fn hidden(&self) -> Lowered {
-        self.0.first().copied().ok_or_else(|| LowerError::unsupported("a cell without a state"))
+        self.0
+            .first()
+            .copied()
+            .ok_or_else(|| LowerError::unsupported("a recurrent cell needs a state"))
     }
 }
 
@@ -144,7 +147,8 @@ fn rnn_tanh(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     sequence(cx, Kind::Rnn("Tanh"), args)
 }
 
-/// One node for each layer, and dropout between them in training. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has the directions side by side.
+/// One node for each layer, and dropout between them in training. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has
+/// the directions side by side.
 fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
     let SequenceArgs { input: x, params: weights, has_biases, bidirectional, dropout: p, .. } =
         args;
@@ -160,7 +164,9 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
         ));
     }
     if cx.rank(x) != 3 {
-        return Err(LowerError::unsupported("a sequence that is not of rank 3"));
+        return Err(LowerError::unsupported(
+            "the input of a recurrent layer must have three dimensions",
+        ));
     }
     let mut x = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
     let mut ends: Vec<Vec<Value>> = vec![Vec::new(); start.len()];
@@ -175,8 +181,10 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
         let outputs = one_layer(cx, x, &Layer { kind, start: &start, weights, each, direction })?;
         let all = outputs[0];
         x = if bidirectional {
-            let [time, _, batch, hidden] = <[Expr; 4]>::try_from(cx.shape(all).to_vec())
-                .map_err(|_| LowerError::unsupported("a recurrent layer of unknown sizes"))?;
+            let [time, _, batch, hidden] =
+                <[Expr; 4]>::try_from(cx.shape(all).to_vec()).map_err(|_| {
+                    LowerError::unsupported("the sizes of a recurrent layer must be known")
+                })?;
             let side_by_side = cx.transpose(all, &[0, 2, 1, 3]);
             cx.reshape(side_by_side, &[time, batch, hidden * 2])
         } else {
@@ -195,8 +203,9 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
 fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
     let &Layer { kind, start, weights, each, direction } = layer;
     let hidden = weights.get(1).and_then(|&w| cx.dim(w, 1).as_int());
-    let hidden = hidden
-        .ok_or_else(|| LowerError::unsupported("a recurrent layer of dynamic hidden size"))?;
+    let hidden = hidden.ok_or_else(|| {
+        LowerError::unsupported("the hidden size of a recurrent layer must be known at export")
+    })?;
     // Weight `i` of every direction, gates in ONNX's order.
     let rows: Vec<i64> =
         kind.gates().iter().flat_map(|gate| (0..hidden).map(move |j| gate * hidden + j)).collect();
@@ -253,7 +262,7 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
     // Mode 2 is LSTM. The decomposition puts time first itself.
     if args.mode != 2 || args.batch_first || !args.batch_sizes.is_empty() {
         return Err(LowerError::unsupported(
-            "a layer other than an LSTM, of packed sequences, or with the batch first",
+            "only an LSTM without packed sequences and with time as first dimension is supported",
         ));
     }
     let direction = if args.reverse { "reverse" } else { "forward" };
@@ -309,7 +318,7 @@ fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
 /// One step of an LSTM: the next hidden and cell state.
 fn lstm_cell(cx: &Cx, args: CellArgs) -> Lowered<[Value; 2]> {
     let [h, c] = args.hx.0[..] else {
-        return Err(LowerError::unsupported("an LSTM cell without two states"));
+        return Err(LowerError::unsupported("an LSTM cell needs two states"));
     };
     let [input, hidden] = args.gates(cx, h);
     Ok(lstm_gates(cx, cx.add(input, hidden), c))

@@ -137,7 +137,7 @@ fn ps_roi_pool(
 ) -> Lowered<Outputs> {
     let shape = cx.shape(x);
     let [_, channels, rows, columns] = shape.as_slice() else {
-        return Err(LowerError::unsupported("regions of images of a rank other than 4"));
+        return Err(LowerError::unsupported("regions need images of four dimensions"));
     };
     let (corners, image) = regions(cx, rois);
     // Half away from zero, as C's `round`.

@@ -74,7 +74,7 @@ fn power_of_two(cx: &Cx, n: Value) -> Value {
 fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let dtype = cx.dtype(x);
     if !dtype.is_float() {
-        return Err(LowerError::unsupported("frexp takes floats only"));
+        return Err(LowerError::unsupported("frexp supports floats only"));
     }
     let wide = cx.cast(x, DType::F64);
     let length = cx.abs(wide);

@@ -50,7 +50,9 @@ fn zeta(cx: &Cx, s: TensorOrScalar, q: TensorOrScalar) -> Lowered {
 /// The multivariate log-gamma function `p (p - 1) / 4 log pi + sum lgamma(x - i / 2)` over `0 <= i < p`.
 fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
     if !(1..=4096).contains(&p) {
-        return Err(LowerError::unsupported(format!("mvlgamma of {p} dimensions")));
+        return Err(LowerError::unsupported(format!(
+            "mvlgamma of {p} dimensions is not supported"
+        )));
     }
     Ok(double(cx, x, |x| {
         let last = cx.rank(x);
@@ -72,7 +74,7 @@ fn polygamma(cx: &Cx, n: i64, x: Value) -> Lowered {
             let s = cx.scalar((n + 1) as f64, DType::F64);
             cx.mul(gamma::zeta(cx, s, x), sign * factorial)
         })),
-        _ => Err(LowerError::unsupported(format!("polygamma of order {n}"))),
+        _ => Err(LowerError::unsupported(format!("polygamma of order {n} is not supported"))),
     }
 }
 

@@ -151,8 +151,11 @@ fn all_edges(cx: &Cx, points: Value, bins: Bins, range: Option<&[f64]>) -> Lower
         Bins::Edges(edges) => return Ok(edges),
         Bins::Counts(n) if n.len() == 1 => {
             let dims = cx.dim(points, 1).as_int();
-            let unknown =
-                || LowerError::unsupported("histograms of a dynamic number of dimensions");
+            let unknown = || {
+                LowerError::unsupported(
+                    "histograms of a dynamic number of dimensions are not supported",
+                )
+            };
             vec![n[0]; dims.ok_or_else(unknown)?.max(0) as usize]
         }
         Bins::Counts(n) => n,
@@ -176,7 +179,7 @@ fn histogram(cx: &Cx, args: HistogramArgs) -> Lowered<[Value; 2]> {
             .collect::<Lowered<Vec<_>>>()?,
     };
     let &[along] = edges.as_slice() else {
-        return Err(LowerError::unsupported("a histogram of several dimensions"));
+        return Err(LowerError::unsupported("histograms of several dimensions are not supported"));
     };
     Ok([counts(cx, points, &edges, args.weight, args.density), along])
 }

@@ -122,7 +122,7 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         };
         cx.unsqueeze(found, &[rows, columns])
     };
-    let ord = args.ord.ok_or_else(|| LowerError::unsupported("a matrix norm without an order"))?;
+    let ord = args.ord.ok_or_else(|| LowerError::unsupported("a matrix norm needs an order"))?;
     let found = match &ord {
         Order::Name(name) if name == "fro" => {
             return Ok(complex_norm(cx, x.cast(cx, dtype), 2.0, &[rows, columns], keepdim));
@@ -187,6 +187,15 @@ fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
     let last = cx.rank(off) - 1;
     if cx.dim(off, last as i64).as_int() == Some(0) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(off)));
+    }
+    if p == 0.0 && cx.minds_nan(off) {
+        let differ = cx.minimum(cx.ceil(cx.abs(off)), 1.0);
+        return Ok(reduce(cx, Reduction::Sum, differ, &[last], false));
+    }
+    if p == f64::INFINITY && cx.minds_nan(off) {
+        // PyTorch's kernel leaves NaN out.
+        let known = cx.select(cx.is_nan(off), 0.0, cx.abs(off));
+        return Ok(reduce(cx, Reduction::Max, known, &[last], false));
     }
     Ok(norm(cx, off, p, &[last], false))
 }

@@ -55,7 +55,7 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
             (cx.sub(to, from), to)
         }
         _ => {
-            return Err(LowerError::unsupported("segments without lengths or offsets"));
+            return Err(LowerError::unsupported("segments need lengths or offsets"));
         }
     };
     // The segment of an element: how many segments end before it.
@@ -69,7 +69,9 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
         "max" => ("max", lowest(dtype)),
         "min" => ("min", highest(dtype)),
         _ => {
-            return Err(LowerError::unsupported(format!("segments reduced by `{how}`")));
+            return Err(LowerError::unsupported(format!(
+                "reducing segments by `{how}` is not supported"
+            )));
         }
     };
     // One segment more takes what lies behind the last one.

@@ -130,7 +130,7 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     });
     let padded: Vec<Value> = padded.collect();
     if padded.is_empty() {
-        return Err(LowerError::unsupported("a block matrix without blocks"));
+        return Err(LowerError::unsupported("a block matrix needs at least one block"));
     }
     set_recorded(cx, cx.concat(&padded, 0))
 }

@@ -34,7 +34,7 @@ fn cat(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
 /// `Concat` of tensors in the recorded type.
 fn joined(cx: &Cx, tensors: &[Value], axis: usize) -> Lowered {
     if tensors.is_empty() {
-        return Err(LowerError::unsupported("nothing to join"));
+        return Err(LowerError::unsupported("the list of tensors to join is empty"));
     }
     let dtype = cx.out_dtype()?;
     let cast: Vec<Value> = tensors.iter().map(|&t| cx.cast(t, dtype)).collect();

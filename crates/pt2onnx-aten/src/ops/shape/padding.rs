@@ -93,7 +93,7 @@ fn emit(
     let rank = cx.rank(x);
     if pads.len() / 2 > rank || !pads.len().is_multiple_of(2) {
         return Err(LowerError::unsupported(format!(
-            "{} pads for a tensor of rank {rank}",
+            "{} pads do not fit a tensor of rank {rank}",
             pads.len()
         )));
     }

@@ -144,7 +144,9 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     let size = cx.dim(x, 0);
     if !(0..=16).contains(&r) {
-        return Err(LowerError::unsupported(format!("combinations of {r} elements")));
+        return Err(LowerError::unsupported(format!(
+            "combinations of {r} elements are not supported"
+        )));
     }
     match (r, size.as_int()) {
         (0, _) => return Ok(cx.full(&[Expr::int(0)], 0, cx.dtype(x))),
@@ -169,7 +171,8 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
         false => cx.less(index(i), index(i + 1)),
     };
     let mask = (0..r - 1).map(ordered).reduce(|all, mask| cx.and(all, mask));
-    let mask = mask.ok_or_else(|| LowerError::unsupported("combinations of no elements"))?;
+    let mask = mask
+        .ok_or_else(|| LowerError::unsupported("combinations of 0 elements are not supported"))?;
     set_recorded(cx, cx.gather(x, cx.transpose(cx.non_zero(mask), &[1, 0]), 0))
 }
 

@@ -108,7 +108,7 @@ fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
 fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     let axes = axes_of(cx.rank(x), &dims)?;
     let &[a, b] = axes.as_slice() else {
-        return Err(LowerError::unsupported("a plane of rotation has two dimensions"));
+        return Err(LowerError::unsupported("a rotation needs exactly two dimensions"));
     };
     Ok(match k.rem_euclid(4) {
         1 => cx.swap_axes(flipped(cx, x, &[b]), a, b),

@@ -88,9 +88,8 @@ fn as_strided_scatter(
 /// The dimensions by descending stride: permuted so, the tensor is contiguous. It is an error if its elements do not fill its storage.
 fn storage_order(cx: &Cx, this: &Strided) -> Lowered<Vec<usize>> {
     let shape = cx.shape(this.x);
-    let gaps = || {
-        LowerError::unsupported("a strided view of a tensor whose elements do not fill its storage")
-    };
+    let gaps =
+        || LowerError::unsupported("a strided view needs a tensor whose elements fill its storage");
     if this.strides.len() != shape.len() {
         return Err(gaps());
     }
@@ -128,7 +127,7 @@ fn view(
     let empty = layout.iter().any(|(size, _)| size.as_int() == Some(0));
     if !empty && (constraints.prove_gt(&zero, &first) || constraints.prove_ge(&last, &numel)) {
         return Err(LowerError::unsupported(
-            "a strided view that leaves its tensor for elsewhere in the storage",
+            "the strided view reads elements of the storage that are outside of its tensor",
         ));
     }
     Ok((layout, first))

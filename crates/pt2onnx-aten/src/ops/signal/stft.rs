@@ -162,7 +162,9 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
         false => x,
     };
     if args.align_to_window == Some(true) {
-        return Err(LowerError::unsupported("frames aligned to the window"));
+        return Err(LowerError::unsupported(
+            "frames that are aligned to the window are not supported",
+        ));
     }
     let frames = Frames {
         length: n_fft,
@@ -265,7 +267,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let hop = args.hop_length.unwrap_or(n_fft / 4).max(1);
     let frames = Frames { length: n_fft, hop, onesided };
     let Some(im) = x.im else {
-        return Err(LowerError::unsupported("istft of pairs that are not complex"));
+        return Err(LowerError::unsupported("istft needs a complex tensor"));
     };
     // For a real signal, the first half says all, whatever the rest holds.
     let halved = !return_complex && !frames.onesided;

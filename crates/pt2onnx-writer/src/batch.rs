@@ -1,0 +1,250 @@
+//! Files that are written together: all of them, or none.
+
+use crate::{
+    arrange::{arranged, data_path},
+    copy::FileSink,
+    error::{Error, MAX_MODEL},
+    identity::Identity,
+    inputs::{Inputs, MODEL},
+    options::{SaveOptions, Weights},
+    stream::{DataFile, Stream},
+    target::{Destination, Device, Output, Replaced, Target, Temporary},
+};
+use pt2onnx_ir::Model;
+use std::{
+    cell::Cell,
+    fmt,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+/// What a data file is called in errors.
+const DATA: &str = "data file";
+
+/// What [`save`](crate::save) wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Bytes of the model file.
+    pub bytes: u64,
+    /// The data files, and the bytes of each.
+    pub data: Vec<(PathBuf, u64)>,
+}
+
+/// Files that are written together. Each is completed under no name or a hidden one. [`commit`](Self::commit) gives them their names.
+/// After an error, or if the batch is dropped, there are no new files, and existing ones are unchanged.
+///
+/// No file that is read may be written, and no file may be written twice.
+pub struct Batch<'a> {
+    inputs: Inputs,
+    /// What is to be written, by its name in errors.
+    taken: Vec<(&'static str, PathBuf, Identity)>,
+    files: Vec<(Target, Temporary)>,
+    /// The models, which get their names last.
+    models: Vec<(Target, Temporary)>,
+    streams: Vec<Streamed<'a>>,
+}
+
+/// A model for a device, a pipe or standard output, which is written when all files are complete.
+struct Streamed<'a> {
+    device: Device,
+    model: Stream<'a>,
+    progress: &'a dyn Fn(u64, u64),
+}
+
+impl fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// An empty batch, of a program that reads these files.
+    pub fn new(inputs: Inputs) -> Self {
+        let (files, models) = (Vec::new(), Vec::new());
+        Self { inputs, taken: Vec::new(), files, models, streams: Vec::new() }
+    }
+
+    /// Checks that a file may be written; `what` is its name in errors, such as `report`. No file is touched. The batch then counts the file
+    /// as written.
+    ///
+    /// # Errors
+    /// [`Error::Overwrites`]; [`Error::Target`] if there cannot be a file at this path.
+    pub fn claim(&mut self, what: &'static str, to: impl Into<Output>) -> Result<(), Error> {
+        self.place(what, &to.into()).map(drop)
+    }
+
+    /// Does the same as [`claim`](Self::claim), and checks that a file can be created there.
+    ///
+    /// # Errors
+    /// Those of `claim`, and [`Error::Io`].
+    pub fn check(&mut self, what: &'static str, to: impl Into<Output>) -> Result<(), Error> {
+        match self.place(what, &to.into())? {
+            Destination::File(target) => target.temporary().map(drop),
+            Destination::Device(_) => Ok(()),
+        }
+    }
+
+    /// Adds a model, with its data files. `progress` is called with the bytes written so far and the total. Files that its tensors are
+    /// in count as read.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn model(
+        &mut self,
+        model: &'a Model,
+        to: impl Into<Output>,
+        options: &SaveOptions,
+        progress: &'a dyn Fn(u64, u64),
+    ) -> Result<Saved, Error> {
+        let to = to.into();
+        self.inputs.add_tensors(model);
+        let target = match self.place(MODEL, &to)? {
+            Destination::File(target) => target,
+            Destination::Device(device) => return self.stream(model, device, options, progress),
+        };
+        let data_path = data_path(target.path(), options)?;
+        let stream = arranged(model, options, &data_path, target.path())?;
+        let mut data = Vec::new();
+        for file in stream.files() {
+            let path = data_path.with_file_name(&file.name);
+            match self.place(DATA, &Output::File(path.clone()))? {
+                Destination::File(target) => data.push(target),
+                Destination::Device(_) => {
+                    return Err(Error::Target {
+                        path,
+                        what: "is a device or pipe; give the name of a file",
+                    });
+                }
+            }
+        }
+        let total = stream.size() + stream.files().iter().map(DataFile::size).sum::<u64>();
+        let done = Cell::new(0);
+        let advance = |bytes: u64| {
+            done.set(done.get() + bytes);
+            progress(done.get(), total);
+        };
+        let mut saved = Saved { bytes: stream.size(), data: Vec::new() };
+        for (target, file) in data.into_iter().zip(stream.files()) {
+            let fill = |out: &_| FileSink::fill(out, &advance, |sink| file.write(sink));
+            let written = target.write(fill)?;
+            saved.data.push((target.path().to_owned(), file.size()));
+            self.files.push((target, written));
+        }
+        if saved.data.is_empty() && data_path.exists() {
+            let path = data_path.display();
+            tracing::warn!("{path} is of an earlier export, this one does not use it");
+        }
+        let written =
+            target.write(|out| FileSink::fill(out, &advance, |sink| stream.write(sink)))?;
+        self.models.push((target, written));
+        Ok(saved)
+    }
+
+    /// Adds a model that is written to a device: in one piece, as there is no place for other files beside it.
+    fn stream(
+        &mut self,
+        model: &'a Model,
+        device: Device,
+        options: &SaveOptions,
+        progress: &'a dyn Fn(u64, u64),
+    ) -> Result<Saved, Error> {
+        let named = options.data_file.is_some() || options.shard_size.is_some();
+        if named || matches!(options.weights, Weights::External | Weights::Link) {
+            return Err(Error::NoFolder(device.path()));
+        }
+        let stream = Stream::new(model, options)?;
+        if !matches!(options.weights, Weights::Auto | Weights::None) {
+            stream.complete()?;
+        }
+        match stream.size() {
+            0..=MAX_MODEL => {}
+            size => return Err(Error::TooLarge(size)),
+        }
+        let saved = Saved { bytes: stream.size(), data: Vec::new() };
+        self.streams.push(Streamed { device, model: stream, progress });
+        Ok(saved)
+    }
+
+    /// Adds a file with this content; `what` is its name in errors, such as `report`.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Target`] and [`Error::Overwrites`].
+    pub fn file(
+        &mut self,
+        what: &'static str,
+        path: impl AsRef<Path>,
+        content: &[u8],
+    ) -> Result<(), Error> {
+        let fill = |out: &_| FileSink::fill(out, &|_| {}, |sink| sink.write_all(content));
+        match self.place(what, &Output::from(path))? {
+            Destination::File(target) => {
+                let written = target.write(fill)?;
+                self.files.push((target, written));
+                Ok(())
+            }
+            Destination::Device(device) => device.write(fill),
+        }
+    }
+
+    /// Gives all files their names, the models last. Files at new names are not synced to the disk; if any file is replaced, all are, so
+    /// that after a system crash there are the old files or the new ones. Devices, pipes and standard output are written first.
+    ///
+    /// # Errors
+    /// [`Error::Io`]. What went to a device cannot be taken back.
+    pub fn commit(self) -> Result<(), Error> {
+        let Self { files, models, streams, .. } = self;
+        let sync = files.iter().chain(&models).any(|(target, _)| target.exists());
+        let mut named = Vec::new();
+        for (target, temporary) in files.into_iter().chain(models) {
+            if sync {
+                target.sync(&temporary)?;
+            }
+            named.push((target.name(temporary)?, target));
+        }
+        for Streamed { device, model, progress } in streams {
+            let (done, total) = (Cell::new(0), model.size());
+            let advance = |bytes: u64| {
+                done.set(done.get() + bytes);
+                progress(done.get(), total);
+            };
+            device.write(|out| FileSink::fill(out, &advance, |sink| model.write(sink)))?;
+        }
+        // If an error follows, dropping these restores the old files.
+        let mut replaced = Vec::new();
+        let last = named.pop();
+        for (name, target) in named {
+            replaced.push(target.replace(name)?);
+            if sync {
+                target.sync_folder();
+            }
+        }
+        if let Some((name, target)) = last {
+            target.rename(name)?;
+            if sync {
+                target.sync_folder();
+            }
+        }
+        replaced.into_iter().for_each(Replaced::commit);
+        Ok(())
+    }
+
+    /// Where a file is written to, if it may be.
+    fn place(&mut self, what: &'static str, to: &Output) -> Result<Destination, Error> {
+        let destination = Destination::new(to)?;
+        let (path, identity) = destination.identity();
+        self.inputs.check(what, &path, &identity)?;
+        if let Some((other, other_path, _)) = self.taken.iter().find(|t| t.2 == identity) {
+            return Err(Error::Overwrites {
+                path,
+                output: what,
+                other: format!(
+                    "{} {other} to be written",
+                    if *other == what { "another" } else { "the" }
+                ),
+                other_path: other_path.clone(),
+            });
+        }
+        self.taken.push((what, path, identity));
+        Ok(destination)
+    }
+}

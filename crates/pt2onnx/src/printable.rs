@@ -1,0 +1,122 @@
+//! Text from files, for terminals and reports: names, traces and metadata may hold anything, escape sequences too.
+
+use std::{borrow::Cow, fmt::Write};
+
+/// Longer words of messages are cut: names, paths, expressions.
+const LONGEST_WORD: usize = 256;
+
+/// What stays of these at the beginning and at the end.
+const KEPT: (usize, usize) = (160, 64);
+
+/// Longer messages are cut at their ends.
+const LONGEST: usize = 10_000;
+
+/// One line of a message, with control characters, those that are invisible and those that change the direction of text as escapes:
+/// `\n`, `\u{1b}`. Words of more than 256 characters are cut in the middle, and the text says by how many.
+pub fn message(text: &str) -> Cow<'_, str> {
+    shortened(line(text))
+}
+
+/// The text with the same escapes, in one line and uncut.
+pub fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| match c {
+        '\n' | '\r' | '\t' => Some(c.escape_default().to_string()),
+        c => is_hidden(c).then(|| c.escape_unicode().to_string()),
+    })
+}
+
+/// The text with the same escapes, uncut. Lines and tabs stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    let is_kept = |c| c == '\n' || c == '\t';
+    escaped(text, |c| (is_hidden(c) && !is_kept(c)).then(|| c.escape_unicode().to_string()))
+}
+
+/// JSON with the escapes of JSON for what it allows unescaped.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let units =
+        |c: char| c.encode_utf16(&mut [0; 2]).iter().map(|u| format!("\\u{u:04x}")).collect();
+    escaped(text, |c| (is_hidden(c) && c != '\n').then(|| units(c)))
+}
+
+/// Whether a character is not shown as one: it controls a terminal, has no width, or changes the direction of what follows.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The text with some characters replaced, by what `escape` gives for them.
+fn escaped(text: &str, escape: impl Fn(char) -> Option<String>) -> Cow<'_, str> {
+    if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match escape(c) {
+            Some(escaped) => out.push_str(&escaped),
+            None => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn shortened(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.len() <= LONGEST_WORD {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len().min(LONGEST));
+    for word in text.split_inclusive(' ') {
+        let count = word.chars().count();
+        if count <= LONGEST_WORD {
+            out.push_str(word);
+            continue;
+        }
+        let (head, tail) = KEPT;
+        out.extend(word.chars().take(head));
+        // A String takes whatever is written to it.
+        let _ = write!(out, "...({} characters cut)...", count - head - tail);
+        out.extend(word.chars().skip(count - tail));
+    }
+    let count = out.chars().count();
+    if count > LONGEST {
+        out = out.chars().take(LONGEST).collect();
+        let _ = write!(out, "...({} characters cut)", count - LONGEST);
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_terminals_would_obey_is_escaped() {
+        let text = "a\u{1b}[31m\u{7}\r\n\t\u{9b}2J\u{202e}b\u{200b}\u{e0041}ä";
+        assert_eq!(
+            line(text),
+            "a\\u{1b}[31m\\u{7}\\r\\n\\t\\u{9b}2J\\u{202e}b\\u{200b}\\u{e0041}ä"
+        );
+        assert_eq!(
+            lines(text),
+            "a\\u{1b}[31m\\u{7}\\u{d}\n\t\\u{9b}2J\\u{202e}b\\u{200b}\\u{e0041}ä"
+        );
+        let written = serde_json::to_string(text).unwrap();
+        assert!(json(&written).chars().all(|c| !is_hidden(c)));
+        assert_eq!(serde_json::from_str::<String>(&json(&written)).unwrap(), text);
+        assert_eq!(message("weights of `fc-1.ünlaut`"), "weights of `fc-1.ünlaut`");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        let name = format!("a{}z", "ä".repeat(998));
+        let cut = message(&format!("weight `{name}`: no")).into_owned();
+        assert!(cut.starts_with("weight `aä") && cut.ends_with("äz`: no"), "{cut}");
+        assert!(cut.contains("ä...(780 characters cut)...ä"), "{cut}");
+        assert!(message(&"ä".repeat(256)) == "ä".repeat(256));
+        let all = message(&"word ".repeat(3000)).into_owned();
+        assert!(all.ends_with("...(5000 characters cut)"), "{all}");
+        assert_eq!(line(&name), name);
+    }
+}

@@ -1,0 +1,58 @@
+//! Programs that were exported in training mode.
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
+
+use pt2onnx::{Error, Exporter, OnnxProgram, State, Training, Weights, fx::text};
+
+const NETWORK: &str = "graph(m: f32[3] as BUFFER('bn.running_mean'), v: f32[3] as BUFFER('bn.running_var'), \
+    n: i64[] as BUFFER('bn.num_batches_tracked'), steps: i64[] as BUFFER('steps'), x: f32[s0, 3]) {
+    add_: i64[] = aten.add_.Tensor(self = n, other = 1)
+    steps_1: i64[] = aten.add_.Tensor(self = steps, other = 1)
+    batch_norm: f32[s0, 3] = aten.batch_norm.default(input = x, weight = None, bias = None, running_mean = m, running_var = v, \
+        training = True, momentum = 0.1, eps = 1e-05, cudnn_enabled = False)
+    dropout: f32[s0, 3] = aten.dropout.default(input = batch_norm, p = 0.5, train = True)
+    dropout_1: f32[s0, 3] = aten.dropout.default(input = dropout, p = 0.5, train = True)
+    return (dropout_1,)
+}";
+
+const LOST: &str = "the program writes into the buffer `steps`: the new values are lost, as ONNX models have no state; \
+    --state outputs or --state pairs keeps them";
+
+fn export(exporter: Exporter) -> Result<OnnxProgram, Error> {
+    exporter.weights(Weights::None).export_program(text::parse_program(NETWORK).unwrap())
+}
+
+#[test]
+fn preserved_with_one_warning() {
+    let program = export(Exporter::new().seed(7)).unwrap();
+    let training = "exported in training mode: call `model.eval()` before export, or use --training eval \
+        (1 batch_norm, 2 dropout)";
+    assert_eq!(program.warnings(), [training, LOST]);
+    let text = program.to_text();
+    let seeds = ["Dropout <seed: int = 7>", "Dropout <seed: int = 8>"];
+    assert!(seeds.iter().all(|seed| text.contains(seed)), "{text}");
+}
+
+#[test]
+fn evaluated() {
+    let exporter = || Exporter::new().training(Training::Eval);
+    let program = export(exporter()).unwrap();
+    assert_eq!(program.warnings(), [LOST]);
+    let text = program.to_text();
+    assert!(text.contains("= BatchNormalization (") && !text.contains("Dropout"), "{text}");
+
+    // Statistics do not change, so they are no outputs.
+    let program = export(exporter().state(State::Outputs)).unwrap();
+    assert!(program.warnings().is_empty());
+    let text = program.to_text();
+    assert!(text.contains("=> (float[s0,3] dropout_1, int64 steps)"), "{text}");
+}
+
+#[test]
+fn errors_list_all_ops() {
+    let error = export(Exporter::new().training(Training::Error)).unwrap_err().to_string();
+    for node in ["batch_norm", "dropout", "dropout_1"] {
+        let line =
+            format!("(node `{node}`): behaves as in training: call `model.eval()` before export");
+        assert!(error.contains(&line), "{error}");
+    }
+}
