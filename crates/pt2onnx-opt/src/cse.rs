@@ -19,6 +19,12 @@ const COMPARED_BYTES: usize = 1 << 10;
 /// files, are equal only if they are the same part of the same memory.
 const COMPARED_BYTES_IN_MEMORY: usize = 1 << 20;
 
+/// How many parts of 8 bytes of a larger tensor are hashed.
+const SAMPLES: usize = 64;
+
+/// A constant is compared with at most this many of the same hash, so that the time is linear.
+const MAX_ALIKE: usize = 8;
+
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (model, region) = (&mut *graph.model, graph.region);
     let mut changed = constants(model, options.merge_weights);
@@ -45,7 +51,8 @@ fn constants(model: &mut Model, weights: bool) -> Changed {
         let mut hash = FxHasher::default();
         (t.dtype(), t.shape()).hash(&mut hash);
         match by_content {
-            true => t.to_bytes().hash(&mut hash),
+            true if weights || is_small(t) => t.to_bytes().hash(&mut hash),
+            true => sample(t, &mut hash),
             false => (t.address(), t.offset(), t.strides()).hash(&mut hash),
         }
         let alike = firsts.entry(hash.finish()).or_default();
@@ -57,13 +64,21 @@ fn constants(model: &mut Model, weights: bool) -> Changed {
         match alike.iter().find(same) {
             Some(_) if data.name.is_some() && is_output() => {}
             Some(first) => doubles.push((value, *first)),
-            None => alike.push(value),
+            None if alike.len() < MAX_ALIKE => alike.push(value),
+            None => {}
         }
     }
     for &(double, first) in &doubles {
         model.replace_all_uses(double, first);
     }
     !doubles.is_empty()
+}
+
+/// Hashes some of the bytes, so that all of them are read only where these are equal.
+fn sample(t: &Tensor, hash: &mut FxHasher) {
+    let bytes = t.to_bytes();
+    let step = (bytes.len() / SAMPLES).max(8);
+    bytes.chunks(step).for_each(|chunk| chunk[..chunk.len().min(8)].hash(hash));
 }
 
 #[derive(Default)]

@@ -4,41 +4,40 @@ use super::seen::{Action, Seen};
 use crate::facts::known;
 use pt2onnx_ir::{Shape, Value};
 
-const OPERATORS: &[&str] = &[
-    "Add",
-    "And",
-    "BitwiseAnd",
-    "BitwiseOr",
-    "BitwiseXor",
-    "Div",
-    "Equal",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Max",
-    "Min",
-    "Mod",
-    "Mul",
-    "Or",
-    "Pow",
-    "Sub",
-    "Where",
-    "Xor",
-];
-
 /// The operator takes the operand of `Expand`, if the result has the same sizes then.
 pub(super) fn rule(n: &Seen) -> Option<Action> {
-    if !OPERATORS.contains(&n.node.op()) {
+    let broadcasts = matches!(
+        n.node.op(),
+        "Add"
+            | "And"
+            | "BitwiseAnd"
+            | "BitwiseOr"
+            | "BitwiseXor"
+            | "Div"
+            | "Equal"
+            | "Greater"
+            | "GreaterOrEqual"
+            | "Less"
+            | "LessOrEqual"
+            | "Max"
+            | "Min"
+            | "Mod"
+            | "Mul"
+            | "Or"
+            | "Pow"
+            | "Sub"
+            | "Where"
+            | "Xor"
+    );
+    let expand = |v: Value| n.producer(v).filter(|p| p.node.is("Expand"))?.node.input(0);
+    if !broadcasts {
         return None;
     }
-    let inputs: Vec<Value> = n.node.inputs().iter().copied().collect::<Option<_>>()?;
-    let expand = |&v: &Value| n.producer(v).filter(|p| p.node.is("Expand"))?.node.input(0);
-    inputs.iter().enumerate().find_map(|(i, v)| {
-        let narrow = expand(v)?;
-        let mut taken = inputs.clone();
-        taken[i] = narrow;
-        let shapes = taken.iter().map(|&v| n.shape(v)).collect::<Option<Vec<_>>>()?;
+    n.node.inputs().iter().enumerate().find_map(|(i, v)| {
+        let narrow = expand((*v)?)?;
+        let mut taken = n.node.inputs().to_vec();
+        taken[i] = Some(narrow);
+        let shapes = taken.iter().map(|v| n.shape((*v)?)).collect::<Option<Vec<_>>>()?;
         covers(&shapes, n.shape(n.output())?).then_some(Action::Take(i, narrow))
     })
 }

@@ -12,7 +12,8 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
         "Transpose" => transposes(n, x),
         "Cast" => casts(n, x),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
-        op => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
+        op if op.starts_with("Reduce") => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
+        _ => None,
     }
 }
 

@@ -17,9 +17,12 @@ pub(super) fn whole(n: &Seen) -> Option<Value> {
 /// A `Reshape` of pairs, if it was applied to each element of them: `Concat(Reshape(Gather(x, 0)), Reshape(Gather(x, 1)))` along
 /// the last dimensions.
 pub(super) fn reshaped(n: &Seen) -> Option<Action> {
+    if !n.node.is("Concat") {
+        return None;
+    }
     let shape = n.shape(n.output())?;
     let last = shape.len().checked_sub(1)?;
-    if !n.node.is("Concat") || axis(n, attrs::Concat::axis(n.node).ok()?, n.output())? != last {
+    if axis(n, attrs::Concat::axis(n.node).ok()?, n.output())? != last {
         return None;
     }
     let source = all(n, |piece, index| {
