@@ -7,10 +7,14 @@ use pt2onnx_fx::{passes, text};
 ///
 /// ```ignore
 /// check!("aten.relu(x: f32[s0, 8]) -> f32[s0, 8]", @"...");
+/// check!("aten.amax(x: f32[s0, 8]) -> f32[]", assume_finite, @"...");
 /// ```
 macro_rules! check {
     ($call:literal, @$expected:literal) => {
         insta::assert_snapshot!($crate::testing::translated($call), @$expected)
+    };
+    ($call:literal, assume_finite, @$expected:literal) => {
+        insta::assert_snapshot!($crate::testing::translated_if_finite($call), @$expected)
     };
 }
 
@@ -21,8 +25,19 @@ pub(crate) fn translated(call: &str) -> String {
     translated_by(&Registry::default(), call)
 }
 
+/// [`translated`] with [`Options::assume_finite`].
+pub(crate) fn translated_if_finite(call: &str) -> String {
+    let options = Options { assume_finite: true, metadata: Detail::None, ..Options::default() };
+    translated_with(&Registry::default(), options, call)
+}
+
 /// [`translated`] with other translations.
 pub(crate) fn translated_by(registry: &Registry, call: &str) -> String {
+    let options = Options { metadata: Detail::None, ..Options::default() };
+    translated_with(registry, options, call)
+}
+
+fn translated_with(registry: &Registry, options: Options, call: &str) -> String {
     let mut program = match text::parse_call(call) {
         Ok(program) => program,
         Err(error) => return error.to_string(),
@@ -30,7 +45,6 @@ pub(crate) fn translated_by(registry: &Registry, call: &str) -> String {
     if let Err(error) = passes::prepare(&mut program) {
         return error.to_string();
     }
-    let options = Options { metadata: Detail::None, ..Options::default() };
     match lower(&program, registry, options) {
         Ok(mut lowering) => {
             lowering.model.assign_names();

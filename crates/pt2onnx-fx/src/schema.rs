@@ -433,8 +433,16 @@ pub struct ComplexValue {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[expect(missing_docs, reason = "schema.py's names")]
 pub struct RangeConstraint {
+    #[serde(deserialize_with = "bound")]
     pub min_val: Option<i64>,
+    #[serde(deserialize_with = "bound")]
     pub max_val: Option<i64>,
+}
+
+/// A bound; none beyond 64 bits, as of a size that is another one plus 2.
+fn bound<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    let given = Option::<i128>::deserialize(from)?;
+    Ok(given.and_then(|bound| i64::try_from(bound).ok()))
 }
 
 /// Version of the schema.

@@ -131,6 +131,13 @@ impl Exporter {
         self
     }
 
+    /// Sets whether the model may leave out what makes NaN and infinities come out as in PyTorch, where that costs nodes; false by
+    /// default.
+    pub fn assume_finite(mut self, assume_finite: bool) -> Self {
+        self.options.assume_finite = assume_finite;
+        self
+    }
+
     /// Sets what to do with values that the program writes into buffers and inputs; [`State::Drop`] by default.
     pub fn state(mut self, state: State) -> Self {
         self.options.state = state;

@@ -108,6 +108,7 @@ fn obstacles(
         let lowering = pt2onnx_aten::Options {
             state: options.state,
             operators: options.operators,
+            assume_finite: options.assume_finite,
             metadata: Detail::None,
             strip_paths: options.strip_paths,
             archived: None,
@@ -136,6 +137,7 @@ fn lower(
     let lowering = pt2onnx_aten::Options {
         state: options.state,
         operators: options.operators,
+        assume_finite: options.assume_finite,
         metadata: options.metadata,
         strip_paths: options.strip_paths,
         archived: (options.metadata == Detail::Full).then_some(&source.graph),

@@ -15,6 +15,7 @@ fn all() -> Value {
         "functions": ["ops.onnxtxt"],
         "custom-opset": {"mylib": 2, "other": 3},
         "seed": 7,
+        "assume-finite": true,
         "warnings-as-errors": true,
         "input-names": ["a", "b"],
         "output-names": "from-tree",

@@ -18,6 +18,7 @@ pub struct Cx<'c, 'a> {
     builder: &'c Builder<'a>,
     scope: &'c Scope<'a>,
     parts: &'c Parts,
+    assume_finite: bool,
     call: Call<'c, 'a>,
 }
 
@@ -48,9 +49,16 @@ impl<'c, 'a> Cx<'c, 'a> {
         builder: &'c Builder<'a>,
         scope: &'c Scope<'a>,
         parts: &'c Parts,
+        assume_finite: bool,
         call: Call<'c, 'a>,
     ) -> Self {
-        Self { builder, scope, parts, call }
+        Self { builder, scope, parts, assume_finite, call }
+    }
+
+    /// Whether `x` may hold NaN or infinities that the lowering must treat as PyTorch does: if it is of floats, and
+    /// [`Options::assume_finite`](crate::Options::assume_finite) is not set.
+    pub fn minds_nan(&self, x: Value) -> bool {
+        !self.assume_finite && self.dtype(x).is_float()
     }
 
     /// How the lowering gets complex arguments.

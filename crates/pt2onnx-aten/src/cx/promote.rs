@@ -45,11 +45,11 @@ impl Cx<'_, '_> {
                 (DType::I64, Category::Number)
             }
             TensorOrScalar::Scalar(Scalar::Float(_)) | TensorOrScalar::SymFloat(_) => {
-                (DType::F32, Category::Number)
+                (self.default_float(), Category::Number)
             }
             TensorOrScalar::Scalar(Scalar::Complex(..)) => (DType::C64, Category::Number),
         });
-        result_type(categorised).unwrap_or(DType::F32)
+        result_type(categorised).unwrap_or_else(|| self.default_float())
     }
 
     /// The operand as a tensor of type `dtype`.
@@ -75,10 +75,18 @@ impl Cx<'_, '_> {
         (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
     }
 
-    /// The result type of ops that turn integers into floats: `dtype` if it is a float or complex type, otherwise float32, PyTorch's
-    /// default.
+    /// The float type that integers become: PyTorch's default type when the program was made, which the recorded output shows.
+    fn default_float(&self) -> DType {
+        match self.recorded(0).map(|meta| meta.dtype.to_real()) {
+            Some(dtype @ (DType::F64 | DType::F16 | DType::BF16)) => dtype,
+            _ => DType::F32,
+        }
+    }
+
+    /// The result type of ops that turn integers into floats: `dtype` if it is a float or complex type, otherwise PyTorch's default
+    /// type when the program was made.
     pub fn float_type(&self, dtype: DType) -> DType {
-        if dtype.is_float() || dtype.is_complex() { dtype } else { DType::F32 }
+        if dtype.is_float() || dtype.is_complex() { dtype } else { self.default_float() }
     }
 
     /// `x` cast to [`float_type`](Self::float_type), as ops like `sin` do.

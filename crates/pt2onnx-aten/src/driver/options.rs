@@ -23,6 +23,8 @@ pub struct Options<'a> {
     pub state: State,
     /// What to do with ops that have no translation.
     pub operators: Operators,
+    /// Whether the model need not treat NaN and infinities as PyTorch does, where that costs nodes.
+    pub assume_finite: bool,
     /// How much metadata the model gets.
     pub metadata: Detail,
     /// Whether the files in stack traces lose their folders.

@@ -30,6 +30,8 @@ pub(super) struct Driver<'a> {
     pub registry: &'a Registry,
     /// Which ops are kept.
     pub operators: Operators,
+    /// Whether NaN and infinities may be treated in another way than PyTorch's.
+    pub assume_finite: bool,
     pub errors: Error,
     /// Whether some nodes were not translated.
     pub partial: bool,
@@ -52,6 +54,7 @@ impl<'a> Driver<'a> {
             parts: Parts::default(),
             registry,
             operators: options.operators,
+            assume_finite: options.assume_finite,
             errors: Error::default(),
             partial: false,
             abandoned: false,
@@ -71,7 +74,7 @@ impl<'a> Driver<'a> {
 
     /// The context of a lowering.
     pub fn cx<'c>(&'c self, call: Call<'c, 'a>) -> Cx<'c, 'a> {
-        Cx::new(&self.builder, &self.scope, &self.parts, call)
+        Cx::new(&self.builder, &self.scope, &self.parts, self.assume_finite, call)
     }
 
     /// Translates the nodes of a graph.

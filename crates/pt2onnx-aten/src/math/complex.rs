@@ -208,7 +208,14 @@ impl Complex {
 
     /// The matrix product.
     pub fn matmul(self, cx: &Cx, b: Complex) -> Self {
-        self.bilinear(cx, b, |x, y| cx.matmul(x, y))
+        self.bilinear(cx, b, |x, y| match (cx.rank(x), cx.rank(y)) {
+            // ONNX Runtime forgets a transpose of `x` before a product with a vector.
+            (2.., 1) => {
+                let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
+                cx.squeeze(product, &[cx.rank(product) - 1])
+            }
+            _ => cx.matmul(x, y),
+        })
     }
 
     /// `a * number`.

@@ -34,6 +34,21 @@ pub(crate) fn is_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
     axes.iter().any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
 }
 
+/// Whether the size of one of `axes` may be 0 at run time: that of what a mask selects.
+pub(crate) fn may_be_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
+    let one = Expr::int(1);
+    axes.iter().any(|&a| !cx.constraints().prove_ge(&cx.dim(x, a as i64), &one))
+}
+
+/// The mean over `axes`, NaN of no elements: `ReduceMean`, which runtimes do not define there, if the sizes are known not to be 0.
+pub(crate) fn mean_of(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    if !may_be_empty_along(cx, x, axes) {
+        return reduce(cx, Reduction::Mean, x, axes, keepdim);
+    }
+    let sum = reduce(cx, Reduction::Sum, x, axes, keepdim);
+    cx.div(sum, cx.cast(cx.size(&size_of(cx, x, axes)), cx.dtype(x)))
+}
+
 /// Which extreme: the largest or the smallest element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extreme {
@@ -54,7 +69,7 @@ impl Extreme {
 /// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
 pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
     let found = reduce(cx, of.reduction(), x, axes, keepdim);
-    if axes.is_empty() || !cx.dtype(x).is_float() {
+    if axes.is_empty() || !cx.minds_nan(x) {
         return found;
     }
     cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)

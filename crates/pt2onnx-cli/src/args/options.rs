@@ -36,6 +36,9 @@ pub struct Options {
     /// Seed for nodes that draw random numbers, to make them repeatable
     #[arg(long, value_name = "N", value_parser = values::seed, help_heading = OPSET)]
     seed: Option<u32>,
+    /// Leave out nodes that only make NaN and infinities come out as in PyTorch
+    #[arg(long, help_heading = OPSET)]
+    assume_finite: bool,
     #[command(flatten)]
     passes: Passes,
     /// What to do with ops that have no translation
@@ -131,6 +134,7 @@ impl Options {
         set_list(&mut to.functions, self.functions);
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);
+        to.assume_finite |= self.assume_finite;
         set_list(&mut to.input_names, self.input_names);
         set(&mut to.output_names, self.output_names);
         set_list(&mut to.rename, self.rename);

@@ -10,6 +10,10 @@ pub(super) enum Action {
     Forward(Value),
     /// Make it this node; its output stays.
     Become(&'static str, Vec<Option<Value>>, Box<Attributes>),
+    /// Make it this reduction of a value along axes.
+    Reduce(&'static str, Value, Vec<i64>),
+    /// Replace an input.
+    Take(usize, Value),
     /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
 }
@@ -47,6 +51,12 @@ impl<'a> Seen<'a> {
             (Some(a), Some(b)) => a == b && a.iter().all(known),
             _ => false,
         }
+    }
+
+    /// Whether it is a `Reshape` whose sizes are chosen at run time: a model fails there if a size is not what the program says.
+    pub fn checks_sizes(&self) -> bool {
+        let sizes = self.node.input(1).filter(|_| self.node.is("Reshape"));
+        sizes.and_then(|sizes| self.producer(sizes)).is_some_and(|chosen| chosen.node.is("Where"))
     }
 
     /// The elements of an integer constant.

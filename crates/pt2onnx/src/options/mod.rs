@@ -70,6 +70,9 @@ pub struct Options {
     pub custom_opset: Vec<(String, u32)>,
     /// Seed of the first node that draws random numbers; the following nodes count up from it. None by default.
     pub seed: Option<u32>,
+    /// Whether the model may leave out what makes NaN and infinities come out as in PyTorch, where that costs nodes; false by
+    /// default.
+    pub assume_finite: bool,
     /// Whether a warning is an error; false by default.
     pub warnings_as_errors: bool,
     /// New names of the inputs, in order. Inputs after the last name keep theirs.
@@ -145,6 +148,7 @@ impl Default for Options {
             functions: Vec::new(),
             custom_opset: Vec::new(),
             seed: None,
+            assume_finite: false,
             warnings_as_errors: false,
             input_names: Vec::new(),
             output_names: OutputNames::default(),

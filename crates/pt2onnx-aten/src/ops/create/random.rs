@@ -1,6 +1,6 @@
 //! Random numbers. They have PyTorch's distributions, not PyTorch's values: no seed makes ONNX's generators give those.
 
-use crate::math::sort::top_k;
+use crate::math::sort::{Order, numbers_first};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode, op::op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -273,7 +273,7 @@ fn integers(cx: &Cx, low: &Expr, high: &Expr, dims: &[Expr]) -> Lowered {
 /// A random permutation of the integers below `n`: the order of random numbers.
 fn randperm(cx: &Cx, n: Expr, _: Ignored) -> Lowered {
     let keys = uniform_of(cx, std::slice::from_ref(&n), DType::F64);
-    let [_, order] = top_k(cx, keys, &n, 0, true, true);
+    let [_, order] = numbers_first(cx, keys, &n, Order { axis: 0, largest: true, sorted: true });
     Ok(cx.cast(order, cx.out_dtype()?))
 }
 
@@ -297,7 +297,8 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     if !replacement {
         let u = one_minus(cx, uniform_of(cx, &cx.shape(weights), dtype));
         let keys = cx.div(cx.log(u), weights);
-        let [_, indices] = top_k(cx, keys, &n, last, true, true);
+        let [_, indices] =
+            numbers_first(cx, keys, &n, Order { axis: last, largest: true, sorted: true });
         return Ok(indices);
     }
     let sums = cx.cum_sum(weights, cx.scalar(last as i64, DType::I64), Default::default());

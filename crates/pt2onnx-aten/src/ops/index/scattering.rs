@@ -147,7 +147,11 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         let neutral = cx.full(&shape, reduction.neutral(computed), computed);
         write(cx, x, axis, places, neutral, Reduction::None)
     };
-    let mut result = write(cx, from, axis, places, updates, reduction);
+    let spreads = matches!(reduction, Reduction::Max | Reduction::Min) && cx.minds_nan(updates);
+    let mut result = match spreads {
+        true => write_extremes(cx, from, axis, places, updates, reduction),
+        false => write(cx, from, axis, places, updates, reduction),
+    };
     if reduction == Reduction::Mean {
         let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
         let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
@@ -164,6 +168,23 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         result = divided(cx, result, count);
     }
     cx.cast(result, dtype)
+}
+
+/// [`write`] of extremes, of which NaN is one: flags say where NaN go.
+fn write_extremes(
+    cx: &Cx,
+    x: Value,
+    axis: usize,
+    places: &Places,
+    updates: Value,
+    how: Reduction,
+) -> Value {
+    let neutral = how.neutral(cx.dtype(x));
+    let [flags, new_flags] = [x, updates].map(|v| cx.cast(cx.is_nan(v), DType::I32));
+    let flags = write(cx, flags, axis, places, new_flags, Reduction::Max);
+    let [x, updates] = [x, updates].map(|v| cx.select(cx.is_nan(v), neutral, v));
+    let found = write(cx, x, axis, places, updates, how);
+    cx.select(cx.cast(flags, DType::Bool), f64::NAN, found)
 }
 
 /// The shape of a mean's counts: one for each element of `x`, or one for each slice.
@@ -410,6 +431,31 @@ mod tests {
         {
           val_2 = Slice (v, val_0, val_1, val_0)
           scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_2)
+        }
+        "#);
+    }
+
+    #[test]
+    fn nan_is_an_extreme() {
+        check!("aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]", @r#"
+        (float[4] x, int64[4] i, float[4] y) => (float[4] scatter_reduce)
+        <
+          float val_0 = {-inf},
+          float val_1 = {NaN}
+        >
+        {
+          val_2 = IsNaN (x)
+          val_3 = Cast <to: int = 6> (val_2)
+          val_4 = IsNaN (y)
+          val_5 = Cast <to: int = 6> (val_4)
+          val_6 = ScatterElements <reduction: string = "max"> (val_3, i, val_5)
+          val_7 = IsNaN (x)
+          val_8 = Where (val_7, val_0, x)
+          val_9 = IsNaN (y)
+          val_10 = Where (val_9, val_0, y)
+          val_11 = ScatterElements <reduction: string = "max"> (val_8, i, val_10)
+          val_12 = Cast <to: int = 9> (val_6)
+          scatter_reduce = Where (val_12, val_1, val_11)
         }
         "#);
     }

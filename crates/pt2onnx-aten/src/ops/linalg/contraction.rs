@@ -114,6 +114,9 @@ impl Equation {
 fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i64>>) -> Lowered {
     let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
     let equation = Equation::parse(&equation, &ranks)?;
+    // PyTorch sums one operand of integers up as int64.
+    let dtype = cx.out_dtype()?;
+    let operands: Vec<Complex> = operands.iter().map(|o| o.cast(cx, dtype)).collect();
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 
@@ -182,6 +185,17 @@ mod tests {
         (float[2,3] a, float[4,2] b) => (float[3,4] tensordot)
         {
           tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
+        }
+        "#);
+    }
+
+    #[test]
+    fn integers_are_summed_as_int64() {
+        check!("aten.einsum('i->', [a: i16[3]]) -> i64[]", @r#"
+        (int16[3] a) => (int64 einsum)
+        {
+          val_0 = Cast <to: int = 7> (a)
+          einsum = Einsum <equation: string = "i->"> (val_0)
         }
         "#);
     }

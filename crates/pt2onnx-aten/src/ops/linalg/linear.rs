@@ -61,8 +61,21 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number
     Ok(sum.value(cx))
 }
 
+/// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold.
+fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
+    let shape = cx.out_shape()?;
+    Ok(match (alpha.is(0.0), beta.is(0.0)) {
+        (false, _) => None,
+        (true, true) => Some(c.map(|part| cx.full(&shape, 0, cx.dtype(part))).value(cx)),
+        (true, false) => Some(c.scale(cx, beta).map(|part| cx.expand(part, &shape)).value(cx)),
+    })
+}
+
 /// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which not every double is.
 fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
+    if let Some(c) = without_product(cx, c, beta, alpha)? {
+        return Ok(c);
+    }
     let (Number::Known(known_alpha), Number::Known(known_beta)) = (alpha, beta) else {
         return accumulate(cx, c, a.matmul(cx, b), beta, alpha);
     };
@@ -86,6 +99,9 @@ fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numbe
 }
 
 fn addmv(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
+    if let Some(c) = without_product(cx, c, beta, alpha)? {
+        return Ok(c);
+    }
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
 }
 
@@ -352,6 +368,32 @@ mod tests {
           val_7 = Cast <to: int = 1> (val_3)
           val_8 = Mul (val_6, val_7)
           baddbmm = Add (val_8, val_4)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_product_that_does_not_count() {
+        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]", @"
+        (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (a)
+          val_2 = Concat <axis: int = 0> (val_1, val_0)
+          addmm = Expand (c, val_2)
+        }
+        ");
+        check!("aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]", @"
+        (float[s0,2] a, float[2] b) => (float[s0] mv)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = Unsqueeze (b, val_0)
+          val_2 = MatMul (a, val_1)
+          mv = Squeeze (val_2, val_0)
         }
         ");
     }

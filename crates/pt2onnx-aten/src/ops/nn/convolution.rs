@@ -179,7 +179,8 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         };
         return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
-    // Output padding reduces the padding at the end; only what exceeds it needs the attribute.
+    // Output padding reduces the padding at the end; only what exceeds it needs the attribute. Where that is a stride or more,
+    // ONNX Runtime refuses the attribute, and nothing but the bias reaches the positions beyond.
     let pads: Vec<(i64, i64)> = known
         .iter()
         .zip(output_padding)
@@ -190,15 +191,29 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         .zip(output_padding)
         .map(|(&(_, end), &longer)| (longer - end).max(0))
         .collect();
+    let far = beyond.iter().zip(&options.stride).any(|(beyond, stride)| beyond >= stride);
+    let near = (!far && beyond.iter().any(|&b| b != 0)).then(|| beyond.clone());
     let given = attrs::ConvTranspose {
         group,
         strides: Some(options.stride.clone()),
         dilations: Some(options.dilation.clone()),
         pads: Some(pads_attribute(&pads)),
-        output_padding: beyond.iter().any(|&b| b != 0).then_some(beyond),
+        output_padding: near,
         ..Default::default()
     };
-    Ok(batched(cx, x, n, |x| cx.conv_transpose(x, weight, bias, given.clone())))
+    Ok(batched(cx, x, n, |x| {
+        if !far {
+            return cx.conv_transpose(x, weight, bias, given.clone());
+        }
+        let result = cx.conv_transpose(x, weight, None, given.clone());
+        let ends: Vec<(i64, i64)> = beyond.iter().map(|&b| (0, b)).collect();
+        let axes: Vec<i64> = (2..).take(n).collect();
+        let mode = attrs::Pad { mode: "constant" };
+        let pads = cx.ints(&pads_attribute(&ends));
+        let result = cx.pad(result, pads, None, cx.ints(&axes), mode);
+        let spatial: Vec<usize> = (1..=n).collect();
+        bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &spatial)))
+    }))
 }
 
 /// The number of groups, if it is known, or follows from the numbers of channels.
@@ -363,6 +378,23 @@ mod tests {
           val_10 = Concat <axis: int = 2> (val_8, val_9)
           val_11 = MatMul (w, val_10)
           conv1d = Reshape (val_11, val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn output_padding_of_a_stride_is_zeros() {
+        check!("aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]", @"
+        (float[1,3,6] x, float[3,4,3] w, float[4] b) => (float[1,4,11] conv_transpose1d)
+        <
+          int64[6] val_0 = {0, 0, 0, 0, 0, 1},
+          int64[1] val_1 = {1}
+        >
+        {
+          val_2 = ConvTranspose <dilations: ints = [2], pads: ints = [0, 0], strides: ints = [1]> (x, w)
+          val_3 = Pad (val_2, val_0)
+          val_4 = Unsqueeze (b, val_1)
+          conv_transpose1d = Add (val_3, val_4)
         }
         ");
     }

@@ -42,11 +42,15 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
     let dtype = cx.dtype(weight);
     let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));
     let mut bags = cx.dim(offsets, 0);
+    let count = cx.dim(indices, 0);
+    let mut used = None;
     if args.include_last_offset {
         bags = bags - 1;
+        // Indices from the last offset on belong to no bag.
+        let end = cx.slice(starts, 0, &bags, &(&bags + 1), 1);
+        used = Some(cx.unsqueeze(cx.less(cx.iota(&count), end), &[1]));
         starts = cx.slice(starts, 0, &Expr::int(0), &bags, 1);
     }
-    let count = cx.dim(indices, 0);
     // How many bags start at each index or before it.
     let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
     let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
@@ -54,7 +58,11 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         (p @ ..0, Some(rows)) => p + rows,
         (p, _) => p,
     });
-    let is_padding = padding.map(|p| cx.unsqueeze(cx.equal(indices, p), &[1]));
+    let known = padding.map(|p| cx.not(cx.unsqueeze(cx.equal(indices, p), &[1])));
+    let counts = match (known, used) {
+        (Some(known), Some(used)) => Some(cx.and(known, used)),
+        (known, used) => known.or(used),
+    };
     let mut rows = cx.gather(weight, indices, 0);
     if let Some(scales) = args.per_sample_weights {
         rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
@@ -70,26 +78,47 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         let values = cx.cast(values, wide);
         cx.scatter_nd(empty, bag, values, attrs::ScatterND { reduction })
     };
-    let without_padding = |values, instead: f64| match is_padding {
-        Some(is_padding) => cx.select(is_padding, instead, values),
+    let counted = |values, instead: f64| match counts {
+        Some(counts) => cx.select(counts, values, instead),
         None => values,
     };
-    // Rows that count, for each bag.
-    let sizes = || {
+    // The rows of each bag that count.
+    let sizes = |counts: Option<Value>| {
         let ones = cx.full(&[count.clone(), Expr::int(1)], 1, dtype);
-        reduced(without_padding(ones, 0.0), 0.0, "add")
+        let ones = counts.map_or(ones, |counts| cx.select(counts, ones, 0.0));
+        reduced(ones, 0.0, "add")
     };
     let result = match mode {
-        0 => reduced(without_padding(rows, 0.0), 0.0, "add"),
+        0 => reduced(counted(rows, 0.0), 0.0, "add"),
         1 => {
-            let sums = reduced(without_padding(rows, 0.0), 0.0, "add");
-            let sizes = sizes();
+            let sums = reduced(counted(rows, 0.0), 0.0, "add");
+            // As in PyTorch, indices from the last offset on count in the size of the last bag.
+            let sizes = sizes(known);
             cx.div(sums, cx.maximum(sizes, 1.0))
         }
         2 => {
-            let largest =
-                reduced(without_padding(rows, f64::NEG_INFINITY), f64::NEG_INFINITY, "max");
-            cx.select(cx.greater(sizes(), 0.0), largest, 0.0)
+            let none = f64::NEG_INFINITY;
+            let numbers = match cx.minds_nan(rows) {
+                true => cx.select(cx.is_nan(rows), none, rows),
+                false => rows,
+            };
+            let largest = reduced(counted(numbers, none), none, "max");
+            let largest = match cx.minds_nan(rows) {
+                true => {
+                    // A NaN stays if it is the first of its bag.
+                    let places = cx.cast(cx.unsqueeze(cx.iota(&count), &[1]), DType::F32);
+                    let empty = cx.full(&[bags.clone(), Expr::int(1)], f64::INFINITY, DType::F32);
+                    let options = attrs::ScatterND { reduction: "min" };
+                    let places = counted(places, f64::INFINITY);
+                    let first = cx.scatter_nd(empty, bag, places, options);
+                    let last = cx.cast(cx.size(&(&count - 1)), DType::F32);
+                    let first = cx.cast(cx.minimum(cx.squeeze(first, &[1]), last), DType::I64);
+                    let first = cx.gather(rows, first, 0);
+                    cx.select(cx.is_nan(first), f64::NAN, largest)
+                }
+                false => largest,
+            };
+            cx.select(cx.greater(sizes(counts), 0.0), largest, 0.0)
         }
         other => {
             return Err(LowerError::unsupported(format!("there is no mode {other}")));
@@ -123,40 +152,47 @@ mod tests {
     use crate::testing::check;
 
     #[test]
-    fn means_without_padding() {
+    fn means_counted() {
         check!("aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]", @r#"
         (float[10,4] w, int64[6] i, int64[3] o) => (float[2,4] embedding_bag)
         <
-          int64[1] val_0 = {0},
-          int64[1] val_1 = {2},
-          int64[6,1] val_2 = {0, 1, 2, 3, 4, 5},
-          int64[1] val_3 = {1},
-          int64 val_4 = {1},
-          int64 val_5 = {9},
-          float val_6 = {0.0},
-          int64[2] val_7 = {2, 4},
-          float val_8 = {1.0},
-          int64[2] val_9 = {6, 1},
-          int64[2] val_10 = {2, 1}
+          int64[1] val_0 = {2},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {0},
+          int64[6] val_3 = {0, 1, 2, 3, 4, 5},
+          int64[1] val_4 = {1},
+          int64[6,1] val_5 = {0, 1, 2, 3, 4, 5},
+          int64 val_6 = {1},
+          int64 val_7 = {9},
+          float val_8 = {0.0},
+          int64[2] val_9 = {2, 4},
+          float val_10 = {1.0},
+          int64[2] val_11 = {6, 1},
+          int64[2] val_12 = {2, 1}
         >
         {
-          val_11 = Slice (o, val_0, val_1, val_0)
-          val_12 = LessOrEqual (val_11, val_2)
-          val_13 = Cast <to: int = 7> (val_12)
-          val_14 = ReduceSum <keepdims: int = 1> (val_13, val_3)
-          val_15 = Sub (val_14, val_4)
-          val_16 = Equal (i, val_5)
-          val_17 = Unsqueeze (val_16, val_3)
-          val_18 = Gather <axis: int = 0> (w, i)
-          val_19 = Where (val_17, val_6, val_18)
-          val_20 = Expand (val_6, val_7)
-          val_21 = ScatterND <reduction: string = "add"> (val_20, val_15, val_19)
-          val_22 = Expand (val_8, val_9)
-          val_23 = Where (val_17, val_6, val_22)
-          val_24 = Expand (val_6, val_10)
-          val_25 = ScatterND <reduction: string = "add"> (val_24, val_15, val_23)
-          val_26 = Max (val_25, val_8)
-          embedding_bag = Div (val_21, val_26)
+          val_13 = Slice (o, val_0, val_1, val_2)
+          val_14 = Less (val_3, val_13)
+          val_15 = Unsqueeze (val_14, val_4)
+          val_16 = Slice (o, val_2, val_0, val_2)
+          val_17 = LessOrEqual (val_16, val_5)
+          val_18 = Cast <to: int = 7> (val_17)
+          val_19 = ReduceSum <keepdims: int = 1> (val_18, val_4)
+          val_20 = Sub (val_19, val_6)
+          val_21 = Equal (i, val_7)
+          val_22 = Unsqueeze (val_21, val_4)
+          val_23 = Not (val_22)
+          val_24 = And (val_23, val_15)
+          val_25 = Gather <axis: int = 0> (w, i)
+          val_26 = Where (val_24, val_25, val_8)
+          val_27 = Expand (val_8, val_9)
+          val_28 = ScatterND <reduction: string = "add"> (val_27, val_20, val_26)
+          val_29 = Expand (val_10, val_11)
+          val_30 = Where (val_23, val_29, val_8)
+          val_31 = Expand (val_8, val_12)
+          val_32 = ScatterND <reduction: string = "add"> (val_31, val_20, val_30)
+          val_33 = Max (val_32, val_10)
+          embedding_bag = Div (val_28, val_33)
         }
         "#);
     }

@@ -81,8 +81,16 @@ fn binary_cross_entropy(
     let log = |v| cx.maximum(cx.log(v), -100.0);
     let one = cx.scalar(1, cx.dtype(x));
     let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));
-    let loss = weight.map_or(loss, |w| cx.mul(loss, w));
-    reduced(cx, loss, reduction)
+    reduced(cx, weighted(cx, loss, weight)?, reduction)
+}
+
+/// `loss * weight`, which may be of another type, in the type of the result.
+fn weighted(cx: &Cx, loss: Value, weight: Option<Value>) -> Lowered {
+    let Some(weight) = weight else {
+        return Ok(loss);
+    };
+    let (loss, weight) = cx.promote(loss, weight);
+    Ok(cx.cast(cx.mul(loss, weight), cx.out_dtype()?))
 }
 
 /// `(1 - y) x + (1 + (w - 1) y) softplus(-x)`, `w` the weight of positives.
@@ -98,12 +106,17 @@ fn binary_cross_entropy_with_logits(
     let one = cx.scalar(1, cx.dtype(x));
     let tail = softplus(cx, cx.neg(x));
     let tail = match pos_weight {
-        Some(w) => cx.mul(tail, cx.add(cx.mul(cx.sub(w, one), y), one)),
+        Some(w) => {
+            let (w, y) = cx.promote(w, y);
+            let factor = cx.add(cx.mul(cx.sub(w, 1), y), 1);
+            let (tail, factor) = cx.promote(tail, factor);
+            cx.mul(tail, factor)
+        }
         None => tail,
     };
-    let loss = cx.add(cx.mul(cx.sub(one, y), x), tail);
-    let loss = weight.map_or(loss, |w| cx.mul(loss, w));
-    reduced(cx, loss, reduction)
+    let (near, tail) = cx.promote(cx.mul(cx.sub(one, y), x), tail);
+    let loss = cx.cast(cx.add(near, tail), cx.out_dtype()?);
+    reduced(cx, weighted(cx, loss, weight)?, reduction)
 }
 
 /// `log(1 + exp(x))`, without overflow.
@@ -275,6 +288,26 @@ mod tests {
           val_9 = Mul (y, val_8)
           val_10 = Sub (val_6, val_9)
           binary_cross_entropy = ReduceSum <keepdims: int = 0> (val_10)
+        }
+        ");
+    }
+
+    #[test]
+    fn weights_of_another_type() {
+        check!("aten.binary_cross_entropy_with_logits(x: f32[3], y: f32[3], w: f64[3], None, 0) -> f32[3]", @"
+        (float[3] x, float[3] y, double[3] w) => (float[3] binary_cross_entropy_with_logits)
+        <
+          float val_0 = {1.0}
+        >
+        {
+          val_1 = Neg (x)
+          val_2 = Softplus (val_1)
+          val_3 = Sub (val_0, y)
+          val_4 = Mul (val_3, x)
+          val_5 = Add (val_4, val_2)
+          val_6 = Cast <to: int = 11> (val_5)
+          val_7 = Mul (val_6, w)
+          binary_cross_entropy_with_logits = Cast <to: int = 1> (val_7)
         }
         ");
     }

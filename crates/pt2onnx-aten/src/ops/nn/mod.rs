@@ -1,5 +1,6 @@
 //! Ops of neural networks.
 
+pub(crate) mod adaptive_pooling;
 pub(crate) mod attention;
 pub(crate) mod convolution;
 pub(crate) mod dropout;
@@ -17,6 +18,7 @@ pub(crate) mod vision;
 use crate::AtenOp;
 
 pub(crate) static FAMILIES: &[&[AtenOp]] = &[
+    adaptive_pooling::OPS,
     attention::OPS,
     convolution::OPS,
     dropout::OPS,

@@ -1,20 +1,13 @@
 //! Pooling: means and largest elements of spatial windows.
 
-use crate::math::window::{adaptive, adaptive_length, batched, per_dim, product_along};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
-use pt2onnx_ir::{Reduction, Value, attrs};
+use crate::math::pool::{Windows, largest, largest_of_windows, merge_last};
+use crate::math::window::{batched, per_dim};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_adaptive_avg_pool2d, adaptive_avg_pool),
-    op!(aten::_adaptive_avg_pool3d, adaptive_avg_pool),
-    op!(aten::adaptive_avg_pool1d, adaptive_avg_pool),
-    op!(aten::adaptive_avg_pool2d, adaptive_avg_pool),
-    op!(aten::adaptive_avg_pool3d, adaptive_avg_pool),
-    op!(aten::adaptive_max_pool1d, adaptive_max_pool),
-    op!(aten::adaptive_max_pool2d, adaptive_max_pool),
-    op!(aten::adaptive_max_pool3d, adaptive_max_pool),
     op!(aten::avg_pool1d, avg_pool::<1>),
     op!(aten::avg_pool2d, avg_pool::<2>),
     op!(aten::avg_pool3d, avg_pool::<3>),
@@ -67,75 +60,20 @@ arguments! {
     }
 }
 
-/// Windows over the spatial dimensions, one number for each dimension.
-struct Windows {
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    /// At the begin and at the end.
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    /// Whether a last window may reach past the end.
-    ceil_mode: bool,
-}
-
-impl Windows {
-    /// Of `n` dimensions. Without a stride, it is the kernel's size.
-    fn new(n: usize, args: &MaxPoolArgs) -> Self {
-        let kernel = per_dim(&args.kernel_size, n);
-        let stride = match args.stride.as_slice() {
-            [] => kernel.clone(),
-            given => per_dim(given, n),
-        };
-        let (padding, dilation) = (per_dim(&args.padding, n), per_dim(&args.dilation, n));
-        Self { kernel, stride, padding, dilation, ceil_mode: args.ceil_mode }
-    }
-
-    /// The padding at all begins, then at all ends.
-    fn pads(&self) -> Vec<i64> {
-        [&self.padding[..], &self.padding[..]].concat()
-    }
+/// The windows over `n` dimensions. Without a stride, it is the kernel's size.
+fn windows_of(n: usize, args: &MaxPoolArgs) -> Windows {
+    let kernel = per_dim(&args.kernel_size, n);
+    let stride = match args.stride.as_slice() {
+        [] => kernel.clone(),
+        given => per_dim(given, n),
+    };
+    let (padding, dilation) = (per_dim(&args.padding, n), per_dim(&args.dilation, n));
+    Windows { kernel, stride, padding, dilation, ceil_mode: args.ceil_mode }
 }
 
 /// The largest elements of windows over `N` dimensions and, if used, their indices in the channel.
 fn max_pool<const N: usize>(cx: &Cx, args: MaxPoolArgs) -> Lowered<Outputs> {
-    Ok(largest_of_windows(cx, args.input, &Windows::new(N, &args)))
-}
-
-/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
-fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
-    let n = windows.kernel.len();
-    let options = attrs::MaxPool {
-        strides: Some(windows.stride.clone()),
-        pads: Some(windows.pads()),
-        dilations: Some(windows.dilation.clone()),
-        ceil_mode: windows.ceil_mode,
-        ..Default::default()
-    };
-    if !cx.is_used(1) {
-        return batched(cx, x, n, |x| cx.max_pool(x, &windows.kernel, options.clone())).into();
-    }
-    let unbatched = cx.rank(x) == n + 1;
-    let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
-    let found = cx.max_pool_n(2, x, &windows.kernel, options);
-    let area = Expr::product(cx.shape(x)[2..].to_vec());
-    let area = match area.as_int() {
-        Some(_) => cx.size(&area),
-        None => {
-            let sizes = cx.shape_op(x, attrs::Shape { start: 2, end: None });
-            cx.reduce(Reduction::Prod, sizes, &[], false)
-        }
-    };
-    let indices = cx.mod_(found[1], area, attrs::Mod::default());
-    let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
-    [unbatch(found[0]), unbatch(indices)].into()
-}
-
-/// `x` with its last `n` dimensions as one.
-fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
-    let mut shape = cx.shape(x);
-    let spatial = shape.split_off(shape.len().saturating_sub(n));
-    shape.push(Expr::product(spatial));
-    cx.reshape(x, &shape)
+    Ok(largest_of_windows(cx, args.input, &windows_of(N, &args)))
 }
 
 /// [`max_unpool`]; the indices say all about the windows.
@@ -182,7 +120,7 @@ fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowe
 /// The means of windows over `N` dimensions: `AveragePool`. If the divisor is given, [`window_sums`] divided by it.
 fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
     let AvgPoolArgs { input: x, count_include_pad, divisor_override, .. } = args;
-    let windows = Windows::new(
+    let windows = windows_of(
         N,
         &MaxPoolArgs {
             input: x,
@@ -238,158 +176,6 @@ fn window_sums(cx: &Cx, x: Value, windows: &Windows, sizes: &[Expr], divisor: i6
     let ones = cx.full(&window, 1, cx.dtype(x));
     let sums = cropped(cx, cx.conv(cx.reshape(x, &planes), ones, None, options), sizes);
     cx.reshape(cx.div(sums, divisor), &[outer, sizes].concat())
-}
-
-/// The sizes of the windows of adaptive pooling, if along each dimension all windows have one size.
-fn even_windows(cx: &Cx, x: Value, output_size: &[Expr]) -> Option<Vec<i64>> {
-    let shape = cx.shape(x);
-    let spatial = shape.get(shape.len().checked_sub(output_size.len())?..)?;
-    let pairs = spatial.iter().zip(output_size);
-    let even = pairs.map(|(from, to)| match (from.as_int(), to.as_int()?) {
-        (Some(from), to @ 1..) if from > 0 && from % to == 0 => Some(from / to),
-        _ => None,
-    });
-    even.collect()
-}
-
-/// The means of windows that divide each dimension as evenly as possible: one mean if the output size is 1, an `AveragePool` if all
-/// windows have one size, else a product with the matrix of [`window_means`] along each dimension.
-fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
-    let n = output_size.len();
-    let rank = cx.rank(x);
-    let first = rank.saturating_sub(n);
-    if output_size.iter().all(|s| s.as_int() == Some(1)) {
-        let axes: Vec<usize> = (first..rank).collect();
-        return Ok(cx.reduce(Reduction::Mean, x, &axes, true));
-    }
-    if let Some(kernel) = even_windows(cx, x, &output_size) {
-        if kernel.iter().all(|&k| k == 1) {
-            return Ok(x);
-        }
-        let options = attrs::AveragePool { strides: Some(kernel.clone()), ..Default::default() };
-        return Ok(batched(cx, x, n, |x| cx.average_pool(x, &kernel, options.clone())));
-    }
-    if cx.numel(x).as_int() == Some(0) {
-        return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
-    }
-    // PyTorch adds up halves in float32.
-    let wide = match cx.dtype(x) {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
-    };
-    let mut result = cx.cast(x, wide);
-    for (i, to) in output_size.iter().enumerate() {
-        let axis = first + i;
-        let from = cx.dim(x, axis as i64);
-        if from == *to {
-            continue;
-        }
-        let means = cx.cast(window_means(cx, &from, to)?, wide);
-        result = product_along(cx, result, axis, means);
-    }
-    Ok(cx.cast(result, cx.dtype(x)))
-}
-
-/// A `(from, to)` matrix: column `j` holds `1 / n` for each of the `n` elements of window `j`, else 0.
-fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
-    if let (Some(from), Some(to)) = (from.as_int(), to.as_int()) {
-        let mut matrix = vec![0f64; from.saturating_mul(to).max(0) as usize];
-        for j in 0..to {
-            let (start, end) = (j * from / to, ((j + 1) * from + to - 1) / to);
-            for i in start..end {
-                matrix[(i * to + j) as usize] = 1.0 / (end - start) as f64;
-            }
-        }
-        let shape = vec![from.max(0) as usize, to.max(0) as usize];
-        let tensor = Tensor::from_slice(shape, &matrix);
-        return Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?));
-    }
-    let (start, end) = adaptive(cx, from, to);
-    let i = cx.unsqueeze(cx.iota(from), &[1]);
-    let inside = cx.and(cx.greater_or_equal(i, start), cx.less(i, end));
-    let share = |v| cx.cast(v, DType::F64);
-    Ok(cx.div(share(inside), share(cx.sub(end, start))))
-}
-
-/// The largest elements of windows that divide each dimension as evenly as possible, and their indices in the channel.
-fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outputs> {
-    let n = output_size.len();
-    if let Some(kernel) = even_windows(cx, x, &output_size) {
-        let stride = kernel.clone();
-        let (padding, dilation) = (vec![0; n], vec![1; n]);
-        let windows = Windows { kernel, stride, padding, dilation, ceil_mode: false };
-        return Ok(largest_of_windows(cx, x, &windows));
-    }
-    let shape = cx.shape(x);
-    if output_size.iter().all(|s| s.as_int() == Some(1)) {
-        let axes: Vec<usize> = (shape.len().saturating_sub(n)..shape.len()).collect();
-        let values = cx.reduce(Reduction::Max, x, &axes, true);
-        let found = cx.is_used(1).then(|| {
-            let options = attrs::ArgMax { axis: -1, keepdims: false, ..Default::default() };
-            cx.unsqueeze(cx.arg_max(merge_last(cx, x, n), options), &axes)
-        });
-        return Ok([Some(values), found].into());
-    }
-    let spatial = shape[shape.len().saturating_sub(n)..].to_vec();
-    let positions: Vec<Value> = spatial
-        .iter()
-        .zip(&output_size)
-        .map(|(from, to)| {
-            let (start, end) = adaptive(cx, from, to);
-            let offsets = cx.iota(&adaptive_length(from, to));
-            // A window shorter than the longest repeats its last element.
-            let all = cx.add(cx.unsqueeze(start, &[1]), offsets);
-            cx.minimum(all, cx.unsqueeze(cx.sub(end, 1), &[1]))
-        })
-        .collect();
-    Ok(largest(cx, x, &spatial, &positions, 0))
-}
-
-/// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
-/// `(.., windows, elements)` of indices along it, where `..` are the first `lead` dimensions of `x`.
-fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize) -> Outputs {
-    let n = spatial.len();
-    // Place in the channel: of position p along dimension i, p times the size of what is behind; (.., windows, elements)
-    // of all dimensions, windows first.
-    let mut places: Option<Value> = None;
-    for (i, &position) in positions.iter().enumerate() {
-        let behind = cx.size(&Expr::product(spatial[i + 1..].to_vec()));
-        let scaled = if i + 1 < n { cx.mul(position, behind) } else { position };
-        let others = (0..n).filter(|&j| j != i).map(|j| lead + j);
-        let mut axes: Vec<usize> = others.clone().collect();
-        axes.extend(others.map(|a| a + n));
-        let spread = cx.unsqueeze(scaled, &axes);
-        places = Some(places.map_or(spread, |p| cx.add(p, spread)));
-    }
-    let places = places.unwrap_or_else(|| cx.ints(&[0]));
-    // Elements of all dimensions as one, the windows before it.
-    let places = merge_last(cx, places, n);
-    let shape = cx.shape(x);
-    let outer = &shape[..shape.len().saturating_sub(n)];
-    let sizes = cx.shape(places);
-    let windows = &sizes[lead..];
-    let channels = merge_last(cx, x, n);
-    let elements = if lead == 0 {
-        cx.gather(channels, places, outer.len())
-    } else {
-        let all = cx.reshape(places, &[outer, &[Expr::product(windows.to_vec())]].concat());
-        let axis = outer.len() as i64;
-        let found = cx.gather_elements(channels, all, attrs::GatherElements { axis });
-        cx.reshape(found, &[outer, windows].concat())
-    };
-    let last = cx.rank(elements) - 1;
-    let values = cx.reduce(Reduction::Max, elements, &[last], false);
-    if !cx.is_used(1) {
-        return values.into();
-    }
-    let first = cx.arg_max(
-        elements,
-        attrs::ArgMax { axis: last as i64, keepdims: true, ..Default::default() },
-    );
-    let wide = cx.expand(places, &[outer, windows].concat());
-    let axis = last as i64;
-    let found = cx.gather_elements(wide, first, attrs::GatherElements { axis });
-    [values, cx.squeeze(found, &[last])].into()
 }
 
 /// The largest elements of windows at random places, and their indices in the channel. With the sample `u` of a dimension, window
@@ -455,22 +241,6 @@ mod tests {
           max_pool2d_with_indices_1 = Squeeze (val_6, val_0)
         }
         "#);
-    }
-
-    #[test]
-    fn windows_of_several_sizes() {
-        check!("aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]", @"
-        (float16[1,2,5] x) => (float16[1,2,3] adaptive_avg_pool1d)
-        <
-          double[5,3] val_0 = {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
-        >
-        {
-          val_1 = Cast <to: int = 1> (x)
-          val_2 = Cast <to: int = 1> (val_0)
-          val_3 = MatMul (val_1, val_2)
-          adaptive_avg_pool1d = Cast <to: int = 10> (val_3)
-        }
-        ");
     }
 
     #[test]

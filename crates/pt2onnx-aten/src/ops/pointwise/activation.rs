@@ -62,9 +62,12 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     Ok(cx.gelu(x, attrs::Gelu { approximate }))
 }
 
-/// `max(x, 0)`.
+/// `max(0, x)`. Runtimes have `Relu` of int64 in float64 only, if at all.
 fn relu(cx: &Cx, x: Value) -> Lowered {
-    Ok(cx.relu(x))
+    Ok(match cx.dtype(x) {
+        DType::I64 => cx.select(cx.greater(x, 0), x, 0),
+        _ => cx.relu(x),
+    })
 }
 
 /// `x tanh(log(1 + e^x))`.

@@ -1,7 +1,8 @@
 //! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
-use crate::math::elementary::{self, pow, power, trunc_of};
-use crate::math::precision::{compute_type, wide2};
+use crate::math::division::{floored, truncated};
+use crate::math::elementary::{self, pow, power};
+use crate::math::precision::wide2;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -174,46 +175,32 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
         None => div(cx, a, b),
         Some("floor") => floor_divide(cx, a, b),
         Some("trunc") => {
-            let (a, b) = cx.promote(a, b);
-            let dtype = cx.dtype(a);
-            if !dtype.is_float() {
-                return Ok(cx.div(a, b));
+            let dtype = cx.result_type(&[a.clone(), b.clone()]);
+            if dtype.is_float() {
+                return Ok(truncated(cx, &a, &b, dtype));
             }
-            let wide = |v| cx.cast(v, compute_type(cx, dtype));
-            let quotient = cx.div(wide(a), wide(b));
-            Ok(cx.cast(trunc_of(cx, quotient), dtype))
+            let (a, b) = cx.promote(a, b);
+            Ok(cx.div(a, b))
         }
         Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
     }
 }
 
-/// `floor(a / b)` of the exact quotient. The quotient of two narrower floats, computed in float64, does not round up to
-/// the next integer. That of two float64 may, so there the remainder is subtracted first. (Operands are finite: PyTorch
-/// gives NaN for an infinite `a`.)
+/// `floor(a / b)`.
 fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let whole_divisor = matches!(b, TensorOrScalar::Scalar(s) if s.to_f64().fract() == 0.0);
+    let dtype = cx.result_type(&[a.clone(), b.clone()]);
+    if dtype.is_float() {
+        return Ok(floored(cx, &a, &b, dtype));
+    }
     let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a) {
-        dtype if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
+    Ok(match dtype {
+        _ if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
         // Takes the remainder off first: near the least number of 64 bits that would wrap.
         DType::I64 => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
-        dtype if dtype.is_int() => {
+        _ => {
             let truncated = cx.mod_(a, b, attrs::Mod { fmod: true });
             let exact = cx.equal(truncated, cx.mod_(a, b, attrs::Mod::default()));
             cx.sub(cx.div(a, b), cx.cast(cx.not(exact), dtype))
-        }
-        // A float times a whole number rounds to no other float's product.
-        _ if whole_divisor => cx.floor(cx.div(a, b)),
-        DType::F64 => {
-            let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
-            let quotient = cx.round(cx.div(cx.sub(a, rest), b));
-            let below = cx.less(cx.mul(cx.sign(rest), b), 0.0);
-            let floor = cx.sub(quotient, cx.cast(below, DType::F64));
-            cx.select(cx.equal(b, 0.0), cx.div(a, b), floor)
-        }
-        dtype => {
-            let quotient = cx.div(cx.cast(a, DType::F64), cx.cast(b, DType::F64));
-            cx.cast(cx.floor(quotient), dtype)
         }
     })
 }
@@ -254,9 +241,16 @@ fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
     wide2(cx, y, x, |y, x| elementary::atan2(cx, y, x))
 }
 
-/// `sqrt(a^2 + b^2)`.
+/// `sqrt(a^2 + b^2)`; infinity if an operand is infinite and the other one NaN.
 fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    wide2(cx, a, b, |a, b| elementary::hypot(cx, a, b))
+    wide2(cx, a, b, |a, b| {
+        let length = elementary::hypot(cx, a, b);
+        if !cx.minds_nan(a) {
+            return length;
+        }
+        let infinite = |v| cx.is_inf(v, attrs::IsInf::default());
+        cx.select(cx.or(infinite(a), infinite(b)), f64::INFINITY, length)
+    })
 }
 
 /// `log(e^a + e^b)`.
@@ -389,12 +383,22 @@ mod tests {
     fn quotients_are_floored_exactly() {
         check!("aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
         (float[s0] x, float[s0] y) => (float[s0] floor_divide)
+        <
+          double val_0 = {-1e300},
+          double val_1 = {1e300},
+          float val_2 = {NaN}
+        >
         {
-          val_0 = Cast <to: int = 11> (x)
-          val_1 = Cast <to: int = 11> (y)
-          val_2 = Div (val_0, val_1)
-          val_3 = Floor (val_2)
-          floor_divide = Cast <to: int = 1> (val_3)
+          val_3 = Cast <to: int = 11> (y)
+          val_4 = Clip (val_3, val_0, val_1)
+          val_5 = Cast <to: int = 11> (x)
+          val_6 = Div (val_5, val_4)
+          val_7 = Floor (val_6)
+          val_8 = Cast <to: int = 1> (val_7)
+          val_9 = IsInf (x)
+          val_10 = Cast <to: int = 9> (y)
+          val_11 = And (val_9, val_10)
+          floor_divide = Where (val_11, val_2, val_8)
         }
         ");
         check!("aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]", @"
@@ -413,6 +417,25 @@ mod tests {
     }
 
     #[test]
+    fn powers_of_a_known_even_integer_are_read_from_a_table() {
+        check!("aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] pow)
+        <
+          int64[65] val_0 = {...},
+          int64 val_1 = {-1},
+          int64 val_2 = {64}
+        >
+        {
+          val_3 = Cast <to: int = 6> (val_0)
+          val_4 = Cast <to: int = 7> (x)
+          val_5 = Max (val_4, val_1)
+          val_6 = Min (val_5, val_2)
+          pow = Gather <axis: int = 0> (val_3, val_6)
+        }
+        ");
+    }
+
+    #[test]
     fn known_integer_powers_are_products() {
         check!("aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]", @"
         (int64[s0] x) => (int64[s0] pow)
@@ -420,6 +443,37 @@ mod tests {
           val_0 = Mul (x, x)
           val_1 = Mul (val_0, val_0)
           pow = Mul (val_1, x)
+        }
+        ");
+    }
+
+    #[test]
+    fn integers_become_floats_of_the_recorded_type() {
+        check!("aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]", @"
+        (int64[3] x, int64[3] y) => (double[3] div)
+        {
+          val_0 = Cast <to: int = 11> (x)
+          val_1 = Cast <to: int = 11> (y)
+          div = Div (val_0, val_1)
+        }
+        ");
+        check!("aten.hypot(x: f32[3], y: f32[3]) -> f32[3]", @"
+        (float[3] x, float[3] y) => (float[3] hypot)
+        <
+          float val_0 = {inf}
+        >
+        {
+          val_1 = Cast <to: int = 11> (x)
+          val_2 = Mul (val_1, val_1)
+          val_3 = Cast <to: int = 11> (y)
+          val_4 = Mul (val_3, val_3)
+          val_5 = Add (val_2, val_4)
+          val_6 = Sqrt (val_5)
+          val_7 = Cast <to: int = 1> (val_6)
+          val_8 = IsInf (x)
+          val_9 = IsInf (y)
+          val_10 = Or (val_8, val_9)
+          hypot = Where (val_10, val_0, val_7)
         }
         ");
     }

@@ -284,9 +284,11 @@ fn neg(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
+/// The sign of `x`: -1, 0 or 1; 0 of NaN.
 fn sign(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.dtype(x) {
         DType::Bool => x,
+        _ if cx.minds_nan(x) => cx.select(cx.is_nan(x), 0.0, cx.sign(x)),
         _ => cx.sign(x),
     })
 }

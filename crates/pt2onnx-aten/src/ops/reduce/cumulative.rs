@@ -38,11 +38,24 @@ fn cumulated(cx: &Cx, x: Value, axis: usize) -> Value {
     cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
 }
 
+/// `f(x)` in the type in which PyTorch's CPU kernels carry floats from element to element (`at::acc_type`): float64 for float32.
+fn accumulated(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
+    let wide = match cx.dtype(x) {
+        DType::F32 => DType::F64,
+        DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    };
+    cx.cast(f(cx.cast(x, wide)), cx.dtype(x))
+}
+
 /// The sums of the first 1, 2, .. elements along `dim`, in the recorded type.
 fn cumsum(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axis = cx.axis(x, dim)?;
-    Ok(if cx.rank(x) == 0 { x } else { cumulated(cx, x, axis) })
+    Ok(match cx.rank(x) {
+        0 => x,
+        _ => accumulated(cx, x, |x| cumulated(cx, x, axis)),
+    })
 }
 
 /// The products of the first 1, 2, .. elements along `dim`, in the recorded type. `Scan` multiplies: few runtimes have
@@ -53,9 +66,9 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    let found =
-        scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])]);
-    Ok(found[0])
+    Ok(accumulated(cx, x, |x| {
+        scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])])[0]
+    }))
 }
 
 /// [`cumprod`] of complex numbers.
@@ -118,11 +131,12 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    let found = scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
-        let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
-        vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
-    });
-    Ok(found[0])
+    Ok(accumulated(cx, x, |x| {
+        scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
+            let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
+            vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
+        })[0]
+    }))
 }
 
 /// [`logcumsumexp`] of complex numbers: `m + log(exp(a - m) + exp(b - m))`, where `a` is the result so far, `b` the next slice
@@ -417,6 +431,21 @@ mod tests {
           val_19 = Sub (val_18, val_17)
           val_20 = Div (val_19, val_7)
           gradient_0 = Concat <axis: int = 0> (val_16, val_12, val_20)
+        }
+        ");
+    }
+
+    #[test]
+    fn floats_are_added_up_in_float64() {
+        check!("aten.cumsum(x: f32[s0], 0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] cumsum)
+        <
+          int64 val_0 = {0}
+        >
+        {
+          val_1 = Cast <to: int = 11> (x)
+          val_2 = CumSum (val_1, val_0)
+          cumsum = Cast <to: int = 1> (val_2)
         }
         ");
     }

@@ -188,6 +188,15 @@ fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
     if cx.dim(off, last as i64).as_int() == Some(0) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(off)));
     }
+    if p == 0.0 && cx.minds_nan(off) {
+        let differ = cx.minimum(cx.ceil(cx.abs(off)), 1.0);
+        return Ok(reduce(cx, Reduction::Sum, differ, &[last], false));
+    }
+    if p == f64::INFINITY && cx.minds_nan(off) {
+        // PyTorch's kernel leaves NaN out.
+        let known = cx.select(cx.is_nan(off), 0.0, cx.abs(off));
+        return Ok(reduce(cx, Reduction::Max, known, &[last], false));
+    }
     Ok(norm(cx, off, p, &[last], false))
 }
 

@@ -1,12 +1,15 @@
 //! Reductions: sums, products, extremes, truth, counts.
 
-use crate::math::reduce::{Extreme, extreme, is_empty_along, reduce};
+use crate::math::control::fold;
+use crate::math::reduce::{
+    Extreme, all_axes, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
+};
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_aminmax, aminmax, keepdim = false),
@@ -67,7 +70,7 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
-    Ok(reduce(cx, Reduction::Mean, x, &axes, args.keepdim))
+    Ok(mean_of(cx, x, &axes, args.keepdim))
 }
 
 /// The sum in the recorded type: of integers and bools, int64.
@@ -81,7 +84,25 @@ fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
+    let wraps = cx.dtype(x) == DType::I64 && !axes.is_empty();
+    if wraps && !may_be_empty_along(cx, x, &all_axes(cx, x)) {
+        return wrapping_prod(cx, x, &axes, args.keepdim);
+    }
     Ok(reduce(cx, Reduction::Prod, x, &axes, args.keepdim))
+}
+
+/// The product of integers, which wraps on overflow: factor by factor, as ONNX Runtime's `ReduceProd` computes in float64. Its
+/// `Scan` takes no empty tensors.
+fn wrapping_prod(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Lowered {
+    let product = match axes {
+        [axis] => {
+            let others = (0..cx.rank(x)).filter(|a| a != axis);
+            let order: Vec<usize> = std::iter::once(*axis).chain(others).collect();
+            fold(cx, cx.transpose(x, &order), Scalar::Int(1), |a, b| cx.mul(a, b))
+        }
+        _ => fold(cx, flat(cx, x), Scalar::Int(1), |a, b| cx.mul(a, b)),
+    };
+    Ok(if keepdim { cx.unsqueeze(product, axes) } else { product })
 }
 
 /// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
@@ -198,7 +219,7 @@ fn extreme_with_index(
         return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
     }
     let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
-    let indices = cx.is_used(1).then(|| arg_of(cx, of, x, axis, keepdim));
+    let indices = cx.is_used(1).then(|| arg_extreme(cx, of, x, axis, keepdim));
     Ok([values, indices])
 }
 
@@ -212,20 +233,10 @@ fn argmin(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     arg(cx, Extreme::Min, x, dim, keepdim)
 }
 
-/// The index of the first extreme along `axis`. NaN counts as infinite.
-fn arg_of(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdim: bool) -> Value {
-    let x = match (cx.dtype(x).is_float(), of) {
-        (false, _) => x,
-        (true, Extreme::Max) => cx.select(cx.is_nan(x), f64::INFINITY, x),
-        (true, Extreme::Min) => cx.select(cx.is_nan(x), f64::NEG_INFINITY, x),
-    };
-    arg_extreme(cx, of, x, axis, keepdim)
-}
-
 /// The index of the first extreme along `dim`, or among all elements.
 fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
     let Some(dim) = dim else {
-        let found = arg_of(cx, of, flat(cx, x), 0, false);
+        let found = arg_extreme(cx, of, flat(cx, x), 0, false);
         let ones = if keepdim { vec![Expr::int(1); cx.rank(x)] } else { vec![] };
         return Ok(cx.reshape(found, &ones));
     };
@@ -233,7 +244,7 @@ fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lower
     if cx.rank(x) == 0 {
         return Ok(cx.scalar(0, DType::I64));
     }
-    Ok(arg_of(cx, of, x, axis, keepdim))
+    Ok(arg_extreme(cx, of, x, axis, keepdim))
 }
 
 /// Whether all elements are not 0.
@@ -256,8 +267,19 @@ fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
     if is_empty_along(cx, x.re, &axes) {
         return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
     }
-    let found = reduce(cx, of.reduction(), x.truth(cx), &axes, args.keepdim);
+    let truth = x.truth(cx);
+    let found = match (may_be_empty_along(cx, truth, &axes), of) {
+        (false, _) => reduce(cx, of.reduction(), truth, &axes, args.keepdim),
+        (true, Extreme::Max) => any_true(cx, truth, &axes, args.keepdim),
+        (true, Extreme::Min) => cx.not(any_true(cx, cx.not(truth), &axes, args.keepdim)),
+    };
     Ok(cx.cast(found, cx.out_dtype()?))
+}
+
+/// Whether an element along `axes` is true, also where there are none.
+fn any_true(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    let count = reduce(cx, Reduction::Sum, cx.cast(x, DType::I64), axes, keepdim);
+    cx.greater(count, 0)
 }
 
 /// How many elements are not 0.
@@ -365,6 +387,51 @@ mod tests {
         {
           val_0 = Cast <to: int = 2> (x)
           argmin = ArgMin <axis: int = 1> (val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn nothing_may_be_left() {
+        check!("aten.mean(x: f32[u0]) -> f32[]", @"
+        (float[u0] x) => (float mean)
+        <
+          int64[0] val_0 = {}
+        >
+        {
+          val_1 = ReduceSum <keepdims: int = 0> (x)
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Reshape (val_2, val_0)
+          val_4 = Cast <to: int = 1> (val_3)
+          mean = Div (val_1, val_4)
+        }
+        ");
+        check!("aten.all(x: b8[u0]) -> b8[]", @"
+        (bool[u0] x) => (bool all)
+        <
+          int64 val_0 = {0}
+        >
+        {
+          val_1 = Not (x)
+          val_2 = Cast <to: int = 7> (val_1)
+          val_3 = ReduceSum <keepdims: int = 0> (val_2)
+          val_4 = Greater (val_3, val_0)
+          all = Not (val_4)
+        }
+        ");
+        check!("aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]", @"
+        (int64[4,3] x) => (int64[4] prod)
+        <
+          int64 val_0 = {1},
+          int64[1] val_1 = {4}
+        >
+        {
+          val_2 = Transpose <perm: ints = [1, 0]> (x)
+          val_6 = Expand (val_0, val_1)
+          prod = Scan <body: graph = body (int64[4] val_3, int64[4] val_4) => (int64[4] val_5)
+          {
+            val_5 = Mul (val_3, val_4)
+          }, num_scan_inputs: int = 1> (val_6, val_2)
         }
         ");
     }

@@ -3,7 +3,7 @@
 use crate::math::control::repeat;
 use crate::math::reduce::{neighbours, reduce};
 use crate::math::shape::flat;
-use crate::math::sort::gather_elements;
+use crate::math::sort::{gather_elements, sort};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -26,12 +26,14 @@ pub(crate) static OPS: &[AtenOp] = &[
 const COMPARED: i64 = 64;
 
 /// The index in the last dimension of `sorted` where `x` belongs: the number of elements that are smaller than `x`, or with
-/// `right` not larger. No element is larger than NaN, so NaN belongs behind all.
+/// `right` not larger. No element is larger than NaN, so NaN belongs behind all. Among elements that may be NaN, the index is what
+/// PyTorch's bisection finds.
 fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: bool) -> Value {
     let value = match &x {
         TensorOrScalar::Tensor(v) => *v,
         number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
     };
+    let ordered = !cx.minds_nan(sorted) || is_without_nan(cx, sorted);
     let (value, sorted) = cx.promote(value, sorted);
     let behind = |element, value| match right {
         true => cx.greater(element, value),
@@ -39,10 +41,18 @@ fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: boo
     };
     let n = cx.dim(sorted, -1);
     let found = match n.as_int() {
-        Some(..=COMPARED) => compare_all(cx, sorted, value, behind),
+        Some(..=COMPARED) if ordered => compare_all(cx, sorted, value, behind),
         _ => bisect(cx, sorted, value, &n, behind),
     };
     cx.cast(found, if out_int32 { DType::I32 } else { DType::I64 })
+}
+
+/// Whether `x` is a constant that has no NaN.
+fn is_without_nan(cx: &Cx, x: Value) -> bool {
+    cx.constant_of(x).is_some_and(|tensor| {
+        let single = tensor.to_vec::<f32>().is_some_and(|all| all.iter().all(|e| !e.is_nan()));
+        single || tensor.to_vec::<f64>().is_some_and(|all| all.iter().all(|e| !e.is_nan()))
+    })
 }
 
 /// [`search`] by comparing each value with each element.
@@ -165,6 +175,45 @@ fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
     })
 }
 
+/// The places of elements that differ from the one before, in order; the first one counts.
+fn run_starts(cx: &Cx, sorted: Value, n: &Expr) -> Value {
+    let places = cx.cast(cx.iota(n), DType::I64);
+    let before = cx.gather(sorted, cx.maximum(cx.sub(places, 1), 0), 0);
+    let differ = cx.not(cx.equal(sorted, before));
+    cx.or(differ, cx.equal(places, 0))
+}
+
+/// [`unique`] of floats, of which each NaN is another element: the first of each run in sorted order.
+fn unique_floats(cx: &Cx, x: Value) -> UniqueOutputs {
+    let elements = flat(cx, x);
+    let n = cx.numel(x);
+    let [sorted, order] = sort(cx, elements, 0, false);
+    let starts = run_starts(cx, sorted, &n);
+    let values = cx.compress(sorted, starts, attrs::Compress { axis: Some(0) });
+    let inverse = || {
+        let run = cx.sub(cumulated(cx, cx.cast(starts, DType::I64)), 1);
+        let zeros = cx.full(std::slice::from_ref(&n), 0, DType::I64);
+        let found = cx.scatter_elements(zeros, order, run, attrs::ScatterElements::default());
+        cx.reshape(found, &cx.shape(x))
+    };
+    let counts = || run_lengths(cx, starts, &n);
+    Ok([Some(values), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
+}
+
+/// The lengths of runs, of which `starts` says where they begin among `n` elements.
+fn run_lengths(cx: &Cx, starts: Value, n: &Expr) -> Value {
+    let along = attrs::Compress { axis: Some(0) };
+    let places = cx.compress(cx.cast(cx.iota(n), DType::I64), starts, along);
+    let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(n))], 0);
+    let [from, to] = neighbours(cx, ends, 0, 1);
+    cx.sub(to, from)
+}
+
+/// The running sums of a vector.
+fn cumulated(cx: &Cx, x: Value) -> Value {
+    cx.cum_sum(x, cx.scalar(0, DType::I64), Default::default())
+}
+
 /// The unique elements of all dimensions.
 fn unique(
     cx: &Cx,
@@ -173,6 +222,9 @@ fn unique(
     _inverse: Ignored,
     _counts: Ignored,
 ) -> UniqueOutputs {
+    if cx.minds_nan(x) {
+        return unique_floats(cx, x);
+    }
     let [values, inverse, counts] = unique_along(cx, x, None);
     Ok([
         Some(values),
@@ -225,19 +277,13 @@ fn unique_consecutive(
     let first = cx.concat(&[cx.vector(&[true]), differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
     let inverse = || {
-        let (ones, axis) = (cx.cast(first, DType::I64), cx.scalar(0, DType::I64));
-        let run = cx.sub(cx.cum_sum(ones, axis, Default::default()), 1);
+        let run = cx.sub(cumulated(cx, cx.cast(first, DType::I64)), 1);
         match dim {
             None => cx.reshape(run, &shape),
             Some(_) => run,
         }
     };
-    let counts = || {
-        let places = cx.compress(cx.cast(cx.iota(&n), DType::I64), first, along(0));
-        let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(&n))], 0);
-        let [from, to] = neighbours(cx, ends, 0, 1);
-        cx.sub(to, from)
-    };
+    let counts = || run_lengths(cx, first, &n);
     Ok([Some(cx.compress(x, first, along(axis))), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
 }
 
@@ -250,15 +296,31 @@ mod tests {
         check!("aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]", @"
         (float[s0] x, float[3] boundaries) => (int32[s0] bucketize)
         <
-          int64[1] val_0 = {1}
+          int64 val_0 = {3},
+          int64 val_1 = {2},
+          int64 val_2 = {0},
+          int64 val_3 = {1},
+          bool val_4 = {1}
         >
         {
-          val_1 = Unsqueeze (x, val_0)
-          val_2 = Greater (boundaries, val_1)
-          val_3 = Not (val_2)
-          val_4 = Cast <to: int = 7> (val_3)
-          val_5 = ReduceSum <keepdims: int = 0> (val_4, val_0)
-          bucketize = Cast <to: int = 6> (val_5)
+          val_5 = Shape <start: int = 0, end: int = 1> (x)
+          val_6 = Expand (val_2, val_5)
+          val_7 = Expand (val_0, val_5)
+          val_24, val_25, val_26 = Loop <body: graph = body (int64 val_8, bool val_9, int64 val_10, int64[s0] val_11, int64[s0] val_12) => (bool val_23, int64 val_21, int64[s0] val_20, int64[s0] val_22)
+          {
+            val_13 = Add (val_11, val_12)
+            val_14 = Div (val_13, val_1)
+            val_15 = Min (val_14, val_1)
+            val_16 = Gather <axis: int = 0> (boundaries, val_15)
+            val_17 = Greater (val_16, x)
+            val_18 = Add (val_14, val_3)
+            val_19 = Where (val_17, val_11, val_18)
+            val_20 = Min (val_19, val_12)
+            val_21 = Div (val_10, val_1)
+            val_22 = Where (val_17, val_14, val_12)
+            val_23 = Greater (val_21, val_2)
+          }> (val_0, val_4, val_0, val_6, val_7)
+          bucketize = Cast <to: int = 6> (val_25)
         }
         ");
     }
@@ -295,6 +357,55 @@ mod tests {
             val_25 = Where (val_20, val_17, val_15)
             val_26 = Greater (val_24, val_3)
           }> (val_8, val_6, val_8, val_3, val_8)
+        }
+        ");
+    }
+
+    #[test]
+    fn each_nan_is_unique() {
+        check!("aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", @"
+        (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
+        <
+          double val_0 = {1e300},
+          double val_1 = {inf},
+          int64[1] val_2 = {6},
+          int64[6] val_3 = {0, 1, 2, 3, 4, 5},
+          int64 val_4 = {1},
+          int64 val_5 = {0},
+          int64[1] val_6 = {0}
+        >
+        {
+          val_7 = IsNaN (x)
+          val_8 = Cast <to: int = 11> (x)
+          val_9 = Min (val_8, val_0)
+          val_10 = Where (val_7, val_1, val_9)
+          val_11, val_12 = TopK <axis: int = 0, largest: int = 0> (val_10, val_2)
+          val_13 = GatherElements (x, val_12)
+          val_14 = Sub (val_3, val_4)
+          val_15 = Max (val_14, val_5)
+          val_16 = Gather <axis: int = 0> (val_13, val_15)
+          val_17 = Equal (val_13, val_16)
+          val_18 = Not (val_17)
+          val_19 = Equal (val_3, val_5)
+          val_20 = Or (val_18, val_19)
+          _unique2_0 = Compress <axis: int = 0> (val_13, val_20)
+          val_21 = Cast <to: int = 7> (val_20)
+          val_22 = CumSum (val_21, val_5)
+          val_23 = Sub (val_22, val_4)
+          val_24 = Expand (val_5, val_2)
+          _unique2_1 = ScatterElements (val_24, val_12, val_23)
+          _unique2_2 = Expand (val_5, val_6)
+        }
+        ");
+        check!("aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite, @"
+        (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
+        <
+          int64 val_0 = {0},
+          int64[1] val_1 = {0}
+        >
+        {
+          _unique2_0, val_2, _unique2_1, val_3 = Unique (x)
+          _unique2_2 = Expand (val_0, val_1)
         }
         ");
     }

@@ -2,7 +2,9 @@
 
 use crate::math::reduce::{Extreme, any_nan, as_axis, reduce};
 use crate::math::shape::flat;
-use crate::math::sort::{self, arg_extreme, gather_elements, sorted_values, top_k};
+use crate::math::sort::{
+    self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
+};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -58,7 +60,7 @@ fn topk(cx: &Cx, x: Value, k: Expr, dim: i64, largest: bool, sorted: bool) -> Lo
     let axis = cx.axis(x, dim)?;
     Ok(match cx.rank(x) {
         0 => [x, cx.scalar(0, DType::I64)],
-        _ => top_k(cx, x, &k, axis, largest, sorted),
+        _ => first(cx, x, &k, Order { axis, largest, sorted }),
     })
 }
 
@@ -73,11 +75,17 @@ fn kthvalue(cx: &Cx, x: Value, k: Expr, dim: i64, keepdim: bool) -> Lowered<[Val
     if cx.rank(x) == 0 {
         return Ok([x, cx.scalar(0, DType::I64)]);
     }
-    let last = &k - 1;
-    Ok(top_k(cx, x, &k, axis, false, true).map(|smallest| match keepdim {
-        true => cx.slice(smallest, axis, &last, &k, 1),
-        false => cx.take(smallest, axis, &last),
-    }))
+    let smallest = first(cx, x, &k, Order { axis, largest: false, sorted: true });
+    Ok(smallest.map(|found| last_of(cx, found, &k, axis, keepdim)))
+}
+
+/// The last of `k` elements along `axis`.
+fn last_of(cx: &Cx, x: Value, k: &Expr, axis: usize, keepdim: bool) -> Value {
+    let last = k - 1;
+    match keepdim {
+        true => cx.slice(x, axis, &last, k, 1),
+        false => cx.take(x, axis, &last),
+    }
 }
 
 /// [`median`] of all elements.
@@ -97,8 +105,9 @@ fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
         return Ok([nothing, cx.scalar(0, DType::I64)]);
     }
     let k = (n + 1).floor_div(&Expr::int(2));
-    let [value, index] = kthvalue(cx, x, k, dim, keepdim)?;
-    if !cx.dtype(x).is_float() {
+    let smallest = numbers_first(cx, x, &k, Order { axis, largest: false, sorted: true });
+    let [value, index] = smallest.map(|found| last_of(cx, found, &k, axis, keepdim));
+    if !cx.minds_nan(x) {
         return Ok([value, index]);
     }
     let nan = any_nan(cx, x, &[axis], keepdim);
@@ -121,7 +130,8 @@ fn nanmedian(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> 
     let known = cx.cast(cx.not(cx.is_nan(x)), DType::I64);
     let known = reduce(cx, Reduction::Sum, known, &[axis], true);
     let rank = cx.div(cx.maximum(cx.sub(known, 1), 0), 2);
-    Ok(sort::sort(cx, x, axis, false)
+    let keys = if cx.minds_nan(x) { x } else { cx.select(cx.is_nan(x), f64::INFINITY, x) };
+    Ok(sort::sort(cx, keys, axis, false)
         .map(|sorted| drop_axis(cx, gather_elements(cx, sorted, rank, axis), axis, keepdim)))
 }
 
@@ -131,6 +141,11 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let rank = cx.rank(x);
     if rank == 0 {
         return Ok([x, cx.scalar(0, DType::I64)]);
+    }
+    if cx.minds_nan(x) {
+        let index = mode_with_nan(cx, x, axis);
+        let found = [gather_elements(cx, x, index, axis), index];
+        return Ok(found.map(|v| drop_axis(cx, v, axis, keepdim)));
     }
     let sorted = sorted_values(cx, x, axis);
     // How many are equal: each with each, the others in a dimension behind `axis`.
@@ -142,6 +157,55 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let places = cx.select(cx.equal(x, value), here, 0);
     let index = reduce(cx, Reduction::Max, places, &[axis], keepdim);
     Ok([drop_axis(cx, value, axis, keepdim), index])
+}
+
+/// The index of the mode along `axis`, as PyTorch's CPU kernel finds it in up to 16 elements. It sorts by insertion, which never
+/// moves an element past a NaN, unless it is smaller than the first element: then it comes first. So NaN divide the order into
+/// segments, and the mode is the longest run of equal elements, of several the first one.
+fn mode_with_nan(cx: &Cx, x: Value, axis: usize) -> Value {
+    let rank = cx.rank(x);
+    let along = |op, v, keepdim| reduce(cx, op, v, &[axis], keepdim);
+    let as_number = |v| cx.cast(v, DType::I64);
+    let places = cx.iota(&cx.dim(x, axis as i64));
+    let here = as_axis(cx, places, axis, rank);
+    let nan = cx.is_nan(x);
+    // Each element with each other one, which lies along `axis + 1`.
+    let [each, other] = [axis + 1, axis].map(|a| cx.unsqueeze(x, &[a]));
+    let [at, of_other] = [0, 1].map(|i| {
+        let pair = cx.unsqueeze(places, &[1 - i]);
+        cx.unsqueeze(
+            pair,
+            &(0..rank - 1).map(|a| if a < axis { a } else { a + 2 }).collect::<Vec<_>>(),
+        )
+    });
+    let starts_with_nan = cx.slice(nan, axis, &Expr::int(0), &Expr::int(1), 1);
+    let stays = cx.or(cx.less_or_equal(other, each), cx.unsqueeze(starts_with_nan, &[axis]));
+    let stays = cx.and(stays, cx.less(of_other, at));
+    let stays = reduce(
+        cx,
+        Reduction::Max,
+        cx.or(stays, cx.unsqueeze(nan, &[axis + 1])),
+        &[axis + 1],
+        false,
+    );
+    let behind = cx.cum_sum(as_number(nan), cx.scalar(axis as i64, DType::I64), Default::default());
+    let segment = cx.select(stays, behind, 0);
+    let [own, theirs] = [axis + 1, axis].map(|a| cx.unsqueeze(segment, &[a]));
+    let equal = cx.and(cx.equal(each, other), cx.equal(own, theirs));
+    let counts = reduce(cx, Reduction::Sum, as_number(equal), &[axis + 1], false);
+    // A NaN is a run of one, before the elements of its segment.
+    let counts = cx.maximum(counts, 1);
+    let longest = cx.equal(counts, along(Reduction::Max, counts, true));
+    let far = i64::MAX;
+    let segments = cx.select(longest, segment, far);
+    let first = cx.equal(segments, along(Reduction::Min, segments, true));
+    let candidate = cx.and(longest, first);
+    let with_nan = cx.and(candidate, nan);
+    let any = along(Reduction::Max, with_nan, true);
+    let numbers = cx.select(cx.and(candidate, cx.not(nan)), x, f64::INFINITY);
+    let least = cx.and(candidate, cx.equal(x, along(Reduction::Min, numbers, true)));
+    let chosen = cx.or(with_nan, cx.and(least, cx.not(any)));
+    along(Reduction::Max, cx.select(chosen, here, 0), true)
 }
 
 arguments! {
@@ -270,6 +334,95 @@ mod tests {
           val_23 = Add (val_16, val_22)
           val_24 = Where (val_13, val_4, val_23)
           quantile = Squeeze (val_24, val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn the_mode_among_nan() {
+        check!("aten.mode(x: f32[4], 0) -> (f32[], i64[])", @"
+        (float[4] x) => (float mode_0, int64 mode_1)
+        <
+          int64[4] val_0 = {0, 1, 2, 3},
+          int64[1] val_1 = {1},
+          int64[1] val_2 = {0},
+          int64[4,1] val_3 = {0, 1, 2, 3},
+          int64[1,4] val_4 = {0, 1, 2, 3},
+          int64 val_5 = {0},
+          int64 val_6 = {1},
+          int64 val_7 = {9223372036854775807},
+          float val_8 = {inf}
+        >
+        {
+          val_9 = IsNaN (x)
+          val_10 = Unsqueeze (x, val_1)
+          val_11 = Unsqueeze (x, val_2)
+          val_12 = Slice (val_9, val_2, val_1, val_2)
+          val_13 = LessOrEqual (val_11, val_10)
+          val_14 = Unsqueeze (val_12, val_2)
+          val_15 = Or (val_13, val_14)
+          val_16 = Less (val_4, val_3)
+          val_17 = And (val_15, val_16)
+          val_18 = Unsqueeze (val_9, val_1)
+          val_19 = Or (val_17, val_18)
+          val_20 = ReduceMax <keepdims: int = 0> (val_19, val_1)
+          val_21 = Cast <to: int = 7> (val_9)
+          val_22 = CumSum (val_21, val_5)
+          val_23 = Where (val_20, val_22, val_5)
+          val_24 = Unsqueeze (val_23, val_1)
+          val_25 = Unsqueeze (val_23, val_2)
+          val_26 = Equal (val_10, val_11)
+          val_27 = Equal (val_24, val_25)
+          val_28 = And (val_26, val_27)
+          val_29 = Cast <to: int = 7> (val_28)
+          val_30 = ReduceSum <keepdims: int = 0> (val_29, val_1)
+          val_31 = Max (val_30, val_6)
+          val_32 = ReduceMax <keepdims: int = 1> (val_31)
+          val_33 = Equal (val_31, val_32)
+          val_34 = Where (val_33, val_23, val_7)
+          val_35 = ReduceMin <keepdims: int = 1> (val_34)
+          val_36 = Equal (val_34, val_35)
+          val_37 = And (val_33, val_36)
+          val_38 = And (val_37, val_9)
+          val_39 = ReduceMax <keepdims: int = 1> (val_38)
+          val_40 = Not (val_9)
+          val_41 = And (val_37, val_40)
+          val_42 = Where (val_41, x, val_8)
+          val_43 = ReduceMin <keepdims: int = 1> (val_42)
+          val_44 = Equal (x, val_43)
+          val_45 = And (val_37, val_44)
+          val_46 = Not (val_39)
+          val_47 = And (val_45, val_46)
+          val_48 = Or (val_38, val_47)
+          val_49 = Where (val_48, val_0, val_5)
+          val_50 = ReduceMax <keepdims: int = 1> (val_49)
+          val_51 = GatherElements (x, val_50)
+          mode_0 = Squeeze (val_51, val_2)
+          mode_1 = Squeeze (val_50, val_2)
+        }
+        ");
+        check!("aten.mode(x: f32[4], 0) -> (f32[], i64[])", assume_finite, @"
+        (float[4] x) => (float mode_0, int64 mode_1)
+        <
+          int64[1] val_0 = {4},
+          int64[1] val_1 = {1},
+          int64[1] val_2 = {0},
+          int64[4] val_3 = {0, 1, 2, 3},
+          int64 val_4 = {0}
+        >
+        {
+          val_5, val_6 = TopK <axis: int = 0, largest: int = 0> (x, val_0)
+          val_7 = Unsqueeze (val_5, val_1)
+          val_8 = Unsqueeze (val_5, val_2)
+          val_9 = Equal (val_7, val_8)
+          val_10 = Cast <to: int = 6> (val_9)
+          val_11 = ReduceSum <keepdims: int = 0> (val_10, val_1)
+          val_12 = ArgMax (val_11)
+          val_13 = GatherElements (val_5, val_12)
+          val_14 = Equal (x, val_13)
+          val_15 = Where (val_14, val_3, val_4)
+          mode_1 = ReduceMax <keepdims: int = 0> (val_15)
+          mode_0 = Squeeze (val_13, val_2)
         }
         ");
     }

@@ -1,6 +1,6 @@
 //! Variances and standard deviations, with their means. Those of complex numbers are the sums of both parts' variances.
 
-use crate::math::reduce::{is_empty_along, reduce, size_of};
+use crate::math::reduce::{is_empty_along, mean_of, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -49,12 +49,12 @@ fn variance(cx: &Cx, args: &VarArgs, axes: &[usize]) -> (Value, Complex) {
     let (x, by, keepdim) = (args.input, args.correction(), args.keepdim);
     let dtype = cx.dtype(x.re);
     let n = size_of(cx, x.re, axes);
-    let mean = |part: Value| reduce(cx, Reduction::Mean, part, axes, true);
+    let mean = |part: Value| mean_of(cx, part, axes, true);
     let means = x.map(mean);
     let wide = matches!(dtype, DType::F32 | DType::F64);
     if by == 0.0 && wide && x.im.is_none() && !axes.is_empty() {
         let off = cx.sub(x.re, means.re);
-        return (reduce(cx, Reduction::Mean, cx.mul(off, off), axes, keepdim), means);
+        return (mean_of(cx, cx.mul(off, off), axes, keepdim), means);
     }
     let freedom = match n.as_int() {
         Some(n) => cx.scalar((n as f64 - by).max(0.0), dtype),
@@ -127,15 +127,17 @@ mod tests {
           float val_3 = {0.0}
         >
         {
-          val_4 = ReduceMean <keepdims: int = 1> (x, val_0)
+          val_4 = ReduceSum <keepdims: int = 1> (x, val_0)
           val_5 = Shape <start: int = 0, end: int = 1> (x)
           val_6 = Reshape (val_5, val_1)
           val_7 = Cast <to: int = 1> (val_6)
-          val_8 = Sub (val_7, val_2)
-          val_9 = Max (val_8, val_3)
-          val_10 = Sub (x, val_4)
-          val_11 = ReduceSumSquare <keepdims: int = 0> (val_10, val_0)
-          var = Div (val_11, val_9)
+          val_8 = Div (val_4, val_7)
+          val_9 = Cast <to: int = 1> (val_6)
+          val_10 = Sub (val_9, val_2)
+          val_11 = Max (val_10, val_3)
+          val_12 = Sub (x, val_8)
+          val_13 = ReduceSumSquare <keepdims: int = 0> (val_12, val_0)
+          var = Div (val_13, val_11)
         }
         ");
     }

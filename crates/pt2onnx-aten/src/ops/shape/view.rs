@@ -7,7 +7,7 @@ use crate::{
     cx::{Outputs, axis_of},
     op::op,
 };
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -42,12 +42,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::ravel, to_recorded, parts),
     op!(aten::reshape, reshape, parts),
     op!(aten::reshape_as, reshape, parts),
-    op!(aten::squeeze, to_recorded, parts),
-    op!(aten::squeeze_dim, reshape, parts),
-    op!(aten::squeeze_dims, reshape, parts),
-    op!(aten::squeeze_copy, to_recorded, parts),
-    op!(aten::squeeze_copy_dim, reshape, parts),
-    op!(aten::squeeze_copy_dims, reshape, parts),
+    op!(aten::squeeze, squeeze_all, parts),
+    op!(aten::squeeze_dim, squeeze, parts),
+    op!(aten::squeeze_dims, squeeze_dims, parts),
+    op!(aten::squeeze_copy, squeeze_all, parts),
+    op!(aten::squeeze_copy_dim, squeeze, parts),
+    op!(aten::squeeze_copy_dims, squeeze_dims, parts),
     op!(aten::swapaxes, transpose, parts),
     op!(aten::swapdims, transpose, parts),
     op!(aten::t, t, parts),
@@ -67,6 +67,40 @@ pub(crate) static OPS: &[AtenOp] = &[
 /// `Reshape` to the recorded sizes. PyTorch has worked them out from the parameter.
 fn reshape(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
     to_recorded(cx, x)
+}
+
+/// Without all dimensions of one element; see [`squeeze_dims`].
+fn squeeze_all(cx: &Cx, x: Value) -> Lowered {
+    squeeze_dims(cx, x, (0..cx.rank(x) as i64).collect())
+}
+
+/// Without dimension `dim` if it has one element; see [`squeeze_dims`].
+fn squeeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
+    squeeze_dims(cx, x, vec![dim])
+}
+
+/// Without those of `dims` that have one element: `Reshape` to the recorded sizes. Where a data-dependent size turns out to be 1,
+/// PyTorch's result would have fewer dimensions: sizes of -2 make the runtime fail there.
+fn squeeze_dims(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
+    let shape = cx.shape(x);
+    let axes = dims.iter().map(|&dim| cx.axis(x, dim)).collect::<Lowered<Vec<usize>>>()?;
+    let may_be_one = |size: &&Expr| {
+        let depends_on_data = size.symbols().iter().any(|symbol| symbol.starts_with('u'));
+        depends_on_data && !cx.constraints().prove_ge(size, &Expr::int(2))
+    };
+    let unsure: Vec<Expr> =
+        axes.iter().filter_map(|&a| shape.get(a)).filter(may_be_one).cloned().collect();
+    if unsure.is_empty() {
+        return to_recorded(cx, x);
+    }
+    let one = |size: &Expr| cx.equal(cx.sizes(std::slice::from_ref(size)), 1);
+    let any = unsure.iter().map(one).reduce(|a, b| cx.or(a, b));
+    let sizes = cx.out_shape()?;
+    let target = cx.sizes(&sizes);
+    let target = any.map_or(target, |any| cx.select(any, -2, target));
+    let result = cx.reshape_op(x, target, Default::default());
+    cx.set_type(result, Type::tensor(cx.dtype(x), sizes));
+    Ok(result)
 }
 
 /// [`reshape`] for ops with two such parameters.
@@ -205,6 +239,24 @@ mod tests {
         (float[2] x) => (int32[2] view)
         {
           view = BitCast <to: int = 6> (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_size_that_may_be_1_is_checked() {
+        check!("aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]", @"
+        (float[u0,3] x) => (float[u0,3] squeeze)
+        <
+          int64 val_0 = {1},
+          int64 val_1 = {-2}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Equal (val_2, val_0)
+          val_4 = Shape <start: int = 0, end: int = 2> (x)
+          val_5 = Where (val_3, val_1, val_4)
+          squeeze = Reshape (x, val_5)
         }
         ");
     }

@@ -1,5 +1,7 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
+mod cone;
+
 use crate::{
     eval,
     graph::{Changed, GraphMut},
@@ -14,7 +16,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    for node in nodes {
+    for &node in &nodes {
         if !model.contains(node) {
             continue;
         }
@@ -29,7 +31,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             changed |= model.erase(node);
         }
     }
-    changed
+    changed | cone::run(model, &nodes, options)
 }
 
 struct Fold<'a> {

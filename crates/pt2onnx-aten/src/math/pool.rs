@@ -1,0 +1,126 @@
+//! The largest elements of windows, and their indices in the channel.
+
+use crate::math::reduce::{Extreme, any_nan, extreme};
+use crate::math::sort::arg_extreme;
+use crate::math::window::batched;
+use crate::{Cx, cx::Outputs};
+use pt2onnx_ir::{Reduction, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// Windows over the spatial dimensions, one number for each dimension.
+pub(crate) struct Windows {
+    pub(crate) kernel: Vec<i64>,
+    pub(crate) stride: Vec<i64>,
+    /// At the begin and at the end.
+    pub(crate) padding: Vec<i64>,
+    pub(crate) dilation: Vec<i64>,
+    /// Whether a last window may reach past the end.
+    pub(crate) ceil_mode: bool,
+}
+
+impl Windows {
+    /// The padding at all begins, then at all ends.
+    pub(crate) fn pads(&self) -> Vec<i64> {
+        [&self.padding[..], &self.padding[..]].concat()
+    }
+}
+
+/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
+pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
+    let n = windows.kernel.len();
+    let options = attrs::MaxPool {
+        strides: Some(windows.stride.clone()),
+        pads: Some(windows.pads()),
+        dilations: Some(windows.dilation.clone()),
+        ceil_mode: windows.ceil_mode,
+        ..Default::default()
+    };
+    if !cx.is_used(1) {
+        return batched(cx, x, n, |x| cx.max_pool(x, &windows.kernel, options.clone())).into();
+    }
+    let unbatched = cx.rank(x) == n + 1;
+    let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
+    let found = cx.max_pool_n(2, x, &windows.kernel, options);
+    let area = Expr::product(cx.shape(x)[2..].to_vec());
+    let area = match area.as_int() {
+        Some(_) => cx.size(&area),
+        None => {
+            let sizes = cx.shape_op(x, attrs::Shape { start: 2, end: None });
+            cx.reduce(Reduction::Prod, sizes, &[], false)
+        }
+    };
+    let indices = cx.mod_(found[1], area, attrs::Mod::default());
+    let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
+    [unbatch(found[0]), unbatch(indices)].into()
+}
+
+/// `x` with its last `n` dimensions as one.
+pub(crate) fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
+    let mut shape = cx.shape(x);
+    let spatial = shape.split_off(shape.len().saturating_sub(n));
+    shape.push(Expr::product(spatial));
+    cx.reshape(x, &shape)
+}
+
+/// The index of the largest element along `axis`; of several NaN, that of the last one, as PyTorch's pools have it.
+pub(crate) fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
+    let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
+    if !cx.minds_nan(x) {
+        return first;
+    }
+    let nan = cx.is_nan(x);
+    let options = attrs::ArgMax { axis: axis as i64, keepdims, select_last_index: true };
+    let last = cx.arg_max(cx.cast(nan, DType::U8), options);
+    cx.select(any_nan(cx, x, &[axis], keepdims), last, first)
+}
+
+/// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
+/// `(.., windows, elements)` of indices along it, where `..` are the first `lead` dimensions of `x`.
+pub(crate) fn largest(
+    cx: &Cx,
+    x: Value,
+    spatial: &[Expr],
+    positions: &[Value],
+    lead: usize,
+) -> Outputs {
+    let n = spatial.len();
+    // Place in the channel: of position p along dimension i, p times the size of what is behind; (.., windows, elements)
+    // of all dimensions, windows first.
+    let mut places: Option<Value> = None;
+    for (i, &position) in positions.iter().enumerate() {
+        let behind = cx.size(&Expr::product(spatial[i + 1..].to_vec()));
+        let scaled = if i + 1 < n { cx.mul(position, behind) } else { position };
+        let others = (0..n).filter(|&j| j != i).map(|j| lead + j);
+        let mut axes: Vec<usize> = others.clone().collect();
+        axes.extend(others.map(|a| a + n));
+        let spread = cx.unsqueeze(scaled, &axes);
+        places = Some(places.map_or(spread, |p| cx.add(p, spread)));
+    }
+    let places = places.unwrap_or_else(|| cx.ints(&[0]));
+    // Elements of all dimensions as one, the windows before it.
+    let places = merge_last(cx, places, n);
+    let shape = cx.shape(x);
+    let outer = &shape[..shape.len().saturating_sub(n)];
+    let sizes = cx.shape(places);
+    let windows = &sizes[lead..];
+    let channels = merge_last(cx, x, n);
+    let elements = if lead == 0 {
+        cx.gather(channels, places, outer.len())
+    } else {
+        let all = cx.reshape(places, &[outer, &[Expr::product(windows.to_vec())]].concat());
+        let axis = outer.len() as i64;
+        let found = cx.gather_elements(channels, all, attrs::GatherElements { axis });
+        cx.reshape(found, &[outer, windows].concat())
+    };
+    let last = cx.rank(elements) - 1;
+    let values = extreme(cx, Extreme::Max, elements, &[last], false);
+    if !cx.is_used(1) {
+        return values.into();
+    }
+    let first = arg_of_window(cx, elements, last, true);
+    let wide = cx.expand(places, &[outer, windows].concat());
+    let axis = last as i64;
+    let found = cx.gather_elements(wide, first, attrs::GatherElements { axis });
+    [values, cx.squeeze(found, &[last])].into()
+}

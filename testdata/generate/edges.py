@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Makes the cases of NaN, infinities and empty dimensions in ops that order, divide, reduce or pool.
+
+    venv/bin/python testdata/generate/edges.py FOLDER
+    venv/bin/python testdata/generate/make.py bundle FOLDER testdata/cases/edges.tar.zst
+
+A line below is one program: a name, the element types, and expressions in x (and y, i), one output each. Random programs
+found most of them.
+"""
+import sys
+
+import make
+import torch
+from torch.nn import functional as F
+
+N, I = float("nan"), float("inf")
+FLOATS = "f32 f64 f16 bf16"
+TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64, "i16": torch.int16}
+ROWS = [[2.0, N, -I, 1.0, N, 2.0, I, 0.0], [N, N, N, N, N, N, N, N], [I, N, I, -0.0, 0.0, 2.0, -I, -I], [3.0, 1.0, 2.0, 2.0, I, -1.0, 0.5, 3.0], [5.0, -I, N, 5.0, 0.0, N, 5.0, 1.0]]
+PAIRS = [-I, -7.5, -3.0, -0.3, -0.0, 0.0, 0.1, 0.7, 2.0, 3.0, 17.0, I, N]
+PROGRAMS = [
+    ("sort", FLOATS, ROWS, "x.sort(dim=1,stable=True) x.sort(dim=0,descending=True,stable=True) x.msort() x.argsort(dim=1,descending=True,stable=True)"),
+    ("topk", FLOATS, ROWS, "x.topk(3,1).values x.topk(5,1,largest=False).values x.topk(2,0).values x.kthvalue(2,1).values x.kthvalue(7,1).values"),
+    ("extremes", FLOATS, ROWS, "x.argmax() x.argmin() x.argmax(1) x.argmin(1) x.argmin(0,keepdim=True) x.max(1) x.min(1) x.amax(0) x.amin((0,1)) x.aminmax(dim=1) x.cummax(1) x.cummin(1)"),
+    ("medians", FLOATS, ROWS, "x.median(1) x.nanmedian(1).values x.median() x.nanmedian() x.mode(1).values x.mode(0).values"),
+    ("unique", REAL := "f32 f64", ROWS, "x.unique(return_counts=True) x[2].unique(return_inverse=True,return_counts=True) x[3].unique() x.flatten().unique_consecutive(return_inverse=True,return_counts=True)"),
+    ("search", REAL, ROWS, "torch.searchsorted(x.sort(1).values,x) torch.searchsorted(x.sort(1).values,x,right=True) torch.bucketize(x,x[0].sort().values) torch.bucketize(x,torch.tensor([-1.,0.,2.]),right=True)"),
+    ("floors", FLOATS, (PAIRS, PAIRS), "x//y x//.1 x//2 x//-3 x//torch.tensor(.3,dtype=torch.float64) torch.div(x,.1,rounding_mode='trunc') 5//y -.7//y x%y torch.sign(x) x.sgn() torch.hypot(x,y)"),
+    ("many_floors", FLOATS, (torch.linspace(-30, 30, 601).tolist(), torch.linspace(0.1, 1.7, 601).tolist()), "x//y x//.1 x//.3 x//3 torch.div(x,.1,rounding_mode='trunc')"),
+    ("steps", "f32", torch.linspace(-1, 1, 20000).tolist(), "x.cumsum(0)[-3:] (1+x*1e-3).cumprod(0)[-3:] x.logcumsumexp(0)[-3:]"),
+    ("integers", "i64", [2**53+1, 2**40+3, 1083834954698, -2**61-7], "x.prod() x.prod(0,keepdim=True) x.cumsum(0) x//7 x%7 x[:,None].expand(-1,2).prod(0)"),
+    ("halves", "f16 bf16", ROWS, "F.glu(x) F.silu(x) F.softmax(x,1)"),
+    ("reductions", FLOATS, ROWS, "x.sum(1) x.mean(0) x.var(1) x.std(0,correction=0) x.nansum(1) x.nanmean(1) x.logsumexp(1) x.softmax(1) x.prod(1) x.any(1) x.all(1) x.count_nonzero(1) x.norm(dim=1) x.norm(1,dim=1) x.norm(I,dim=1) x.norm(-I,dim=1)"),
+    ("pieces", REAL, ROWS, "F.glu(x) F.glu(-x,1) torch.cdist(x,x,p=I) torch.cdist(x,x,p=1.) torch.cdist(x,x,p=0.) torch.cdist(x,x,p=3.) F.relu(x) x.clamp(-1,2) x.nan_to_num() x.logcumsumexp(1) x.cumsum(1) x.cumprod(1) x.maximum(x.flip(1)) x.fmax(x.flip(1)) F.leaky_relu(x) F.hardswish(x) F.softplus(x) F.elu(x) F.normalize(x) F.layer_norm(x,[8]) x.round() torch.lerp(x,x.flip(1),.3) x.logaddexp(x.flip(1)) x.atan2(x.flip(1)) torch.xlogy(x,x.flip(1)) x.copysign(x.flip(1)) x.isclose(x.flip(1)) x.heaviside(x.flip(1)) x.frac() x.trunc()"),
+    ("pools", REAL, ROWS, "F.adaptive_max_pool1d(x[None],3,return_indices=True) F.adaptive_max_pool1d(x[None],4) F.adaptive_max_pool2d(x[None,None],1,return_indices=True) F.adaptive_avg_pool1d(x[None],3) F.adaptive_avg_pool1d(x[None],4) F.adaptive_avg_pool2d(x[None,:4],(3,5)) F.adaptive_avg_pool2d(x[None],1) F.avg_pool1d(x[None],3,stride=2,padding=1) F.lp_pool1d(x[None],2,2)"),
+    ("scatters", REAL, ROWS, "torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'amax') torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'amin',include_self=False) torch.index_reduce(x,1,torch.tensor([0,0,1]),x[:,2:5],'amax') torch.index_reduce(x,1,torch.tensor([0,0,1]),x[:,2:5],'amin',include_self=False) torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'mean') torch.scatter_reduce(x,1,torch.arange(8).expand_as(x)//2,x.flip(1),'prod')"),
+    ("quotients", "f32 f64 bf16", (PAIRS, PAIRS), "torch.div(x,y,rounding_mode='trunc')"),
+    ("empties", REAL, ROWS, "x[x[:,7]>99].mean(0) x[x[:,7]>99].var(0) x[x[:,7]>99].std(0,correction=0) x[x[:,7]>99].any() x[x[:,7]>99].all(0) x[x[:,7]>99].sum() x[x[:,7]>2].mean(0) x[x[:,7]>2].all(0)"),
+    ("weights", "f32", ROWS, "F.binary_cross_entropy_with_logits(x,(x>0).to(x.dtype),torch.arange(8)) F.binary_cross_entropy_with_logits(x,(x>0).to(x.dtype),torch.arange(8).double(),pos_weight=torch.arange(8),reduction='none')"),
+    ("sums", "i16", [[30000, 30000, -7], [1, 2, 3], [4, 5, 6], [7, 8, 9]], "torch.einsum('ij->',x) torch.einsum('ij,ij->i',x,x) torch.einsum('ij->j',x)"),
+    ("bags", "f32", ROWS, "F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max') F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max',padding_idx=0) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='sum',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='max',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='mean',include_last_offset=True)"),
+    ("products", REAL, ROWS, "x[2:].T[:3].mv(x[2:5,3]) x[3:].T@x[3:,5] torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
+]
+# Programs that need their sizes.
+FIXED = ("products", "pools", "bags")
+
+
+def program(expressions, names):
+    functions = [eval(f"lambda {','.join(names)}: {e}", {"torch": torch, "F": F, "I": I}) for e in expressions]
+
+    class Edges(torch.nn.Module):
+        def forward(self, *args):
+            return tuple(f(*args) for f in functions)
+
+    return Edges()
+
+
+def cases():
+    for name, kinds, numbers, expressions in PROGRAMS:
+        for kind in kinds.split():
+
+            def one(name=name, kind=kind, numbers=numbers, expressions=expressions.split()):
+                if isinstance(numbers, tuple) and len(numbers[0]) == len(PAIRS):
+                    args = [t.flatten() for t in torch.meshgrid(*(torch.tensor(n).to(TYPES[kind]) for n in numbers), indexing="ij")]
+                else:
+                    given = numbers if isinstance(numbers, tuple) else (numbers,)
+                    args = [torch.tensor(n, dtype=None if kind[0] == "i" else torch.float64).to(TYPES[kind]) for n in given]
+                if name in FIXED:
+                    return program(expressions, "x"), tuple(args), None, None
+                size = torch.export.Dim("n", min=4)
+                other = tuple(torch.cat([t, t[:1]]) for t in args)
+                return program(expressions, "xyz"[: len(args)]), tuple(args), (({0: size},) * len(args),), other
+
+            yield f"edges_{name}_{kind}", one
+
+
+if __name__ == "__main__":
+    make.CASES = dict(cases())
+    make.make(sys.argv[1], sys.argv[2:] or list(make.CASES))
