@@ -1,6 +1,7 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
 mod cone;
+mod sharers;
 
 use crate::{
     eval,
@@ -9,7 +10,8 @@ use crate::{
 };
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use sharers::Sharers;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, sharers: None };
@@ -36,12 +38,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 
 struct Fold<'a> {
     options: &'a Options,
-    /// How many used constants are views of each storage; computed when first needed.
-    sharers: Option<FxHashMap<Memory, u32>>,
+    /// Computed when first needed.
+    sharers: Option<Sharers>,
 }
-
-/// Address and length of a storage.
-type Memory = (usize, usize);
 
 impl Fold<'_> {
     /// The node's outputs, if they are known and may become constants.
@@ -96,27 +95,12 @@ impl Fold<'_> {
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
-            let sharers = self.sharers.get_or_insert_with(|| count(model));
-            if memory(tensor).is_none_or(|m| sharers.get(&m).is_none_or(|&n| n <= 1)) {
+            if self.sharers.get_or_insert_with(|| Sharers::of(model)).alone(tensor) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }
         }
         bytes
     }
-}
-
-fn memory(tensor: &Tensor) -> Option<Memory> {
-    let bytes = tensor.storage()?.bytes();
-    Some((bytes.as_ptr().addr(), bytes.len()))
-}
-
-fn count(model: &Model) -> FxHashMap<Memory, u32> {
-    let mut sharers = FxHashMap::default();
-    let used = model.values().filter(|(_, d)| d.uses().len() > 0);
-    for memory in used.filter_map(|(_, d)| memory(d.constant()?)) {
-        *sharers.entry(memory).or_default() += 1;
-    }
-    sharers
 }
 
 /// The value of a `Constant` node.
