@@ -3,7 +3,7 @@
 //! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
 //! it is clear that the result may become a constant.
 
-use super::memory::{Memory, memory, sharers};
+use super::sharers::Sharers;
 use crate::{eval, facts::tensor_type, graph::Changed, pass::Options};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
@@ -26,7 +26,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         known: FxHashMap::default(),
         done: FxHashMap::default(),
         bytes: 0,
-        sharers: FxHashMap::default(),
+        sharers: Sharers::default(),
     };
     let mut order = Vec::new();
     for &id in nodes {
@@ -36,7 +36,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         }
     }
     if !order.is_empty() {
-        cones.sharers = sharers(model);
+        cones.sharers = Sharers::of(model);
     }
     let mut gone = FxHashSet::default();
     let mut changed = false;
@@ -67,8 +67,7 @@ struct Cones<'a> {
     /// What was computed; `None` if it cannot be.
     done: FxHashMap<NodeId, Option<Vec<Tensor>>>,
     bytes: usize,
-    /// How many used constants are views of each storage.
-    sharers: FxHashMap<Memory, u32>,
+    sharers: Sharers,
 }
 
 impl Cones<'_> {
@@ -138,8 +137,7 @@ impl Cones<'_> {
         }
         let mut constants: FxHashSet<Value> = FxHashSet::default();
         for value in cone.iter().flat_map(|&n| model[n].inputs()).flatten() {
-            let alone =
-                |t: &Tensor| memory(t).is_none_or(|m| self.sharers.get(&m).is_none_or(|&n| n <= 1));
+            let alone = |t: &Tensor| self.sharers.alone(t);
             if model[*value].constant().is_some_and(alone) && only_inside(*value, &inside) {
                 constants.insert(*value);
             }

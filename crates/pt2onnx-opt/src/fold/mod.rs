@@ -1,17 +1,17 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
 mod cone;
-mod memory;
+mod sharers;
 
 use crate::{
     eval,
     graph::{Changed, GraphMut},
     pass::Options,
 };
-use memory::{Memory, memory, sharers};
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use sharers::Sharers;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, sharers: None };
@@ -38,8 +38,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 
 struct Fold<'a> {
     options: &'a Options,
-    /// How many used constants are views of each storage; computed when first needed.
-    sharers: Option<FxHashMap<Memory, u32>>,
+    /// Computed when first needed.
+    sharers: Option<Sharers>,
 }
 
 impl Fold<'_> {
@@ -95,8 +95,7 @@ impl Fold<'_> {
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
-            let counted = self.sharers.get_or_insert_with(|| sharers(model));
-            if memory(tensor).is_none_or(|m| counted.get(&m).is_none_or(|&n| n <= 1)) {
+            if self.sharers.get_or_insert_with(|| Sharers::of(model)).alone(tensor) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }
         }
