@@ -39,7 +39,7 @@ PROGRAMS = [
     ("weights", "f32", ROWS, "F.binary_cross_entropy_with_logits(x,(x>0).to(x.dtype),torch.arange(8)) F.binary_cross_entropy_with_logits(x,(x>0).to(x.dtype),torch.arange(8).double(),pos_weight=torch.arange(8),reduction='none')"),
     ("sums", "i16", [[30000, 30000, -7], [1, 2, 3], [4, 5, 6], [7, 8, 9]], "torch.einsum('ij->',x) torch.einsum('ij,ij->i',x,x) torch.einsum('ij->j',x)"),
     ("bags", "f32", ROWS, "F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max') F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max',padding_idx=0) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='sum',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='max',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='mean',include_last_offset=True)"),
-    ("products", REAL, ROWS, "x[2:].T[:3].mv(x[2:5,3]) x[3:].T@x[3:,5] torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
+    ("products", REAL, ROWS, "x[2:].T[:3].mv(x[2:5,3]) x[3:].T@x[3:,5] torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.solve_triangular(x[:3,1:4].triu(),x[:3,:3],upper=True) torch.linalg.solve_triangular((x[2:5,1:4].tril()+torch.eye(3,dtype=x.dtype)),x[2:5,:3],upper=False) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
 ]
 # Programs that need their sizes.
 FIXED = ("products", "pools", "bags")
