@@ -23,6 +23,7 @@ import tarfile
 import custom
 import interface
 import neural
+import refused
 
 CASES = {}
 
@@ -153,6 +154,7 @@ def make(folder, names):
     custom.register(case)
     interface.register(case)
     neural.register(case)
+    refused.register(case)
     cases = CASES | reductions.programs()
     for name in names or cases:
         torch.manual_seed(0)

@@ -2,8 +2,9 @@
 
 For every operator of the default domain, at every version that an opset which pt2onnx writes uses, and for each of its type
 variables: one model of one node for each element type, loaded without optimisation. Prints JSON rows
-{name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows. The variable `*` stands for
-all variables that allow a type at once: its types are those that lack a kernel only beside other types.
+{name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows: all types if it has no kernel
+for the operator at all. The variable `*` stands for all variables that allow a type at once: its types are those that lack a
+kernel only beside other types.
 """
 
 import json
@@ -13,7 +14,7 @@ import onnxruntime
 from onnx import TensorProto, defs, helper
 
 # The opsets that pt2onnx writes and the pinned release runs.
-FIRST, LAST = 18, 26
+FIRST, LAST = 9, 26
 DTYPES = {
     "double": TensorProto.DOUBLE, "float": TensorProto.FLOAT, "float16": TensorProto.FLOAT16,
     "bfloat16": TensorProto.BFLOAT16, "int64": TensorProto.INT64, "int32": TensorProto.INT32,
@@ -95,20 +96,18 @@ def model(schema, opset, types, rank):
 
 
 def loads(schema, opset, types):
-    """Whether ONNX Runtime loads the node, whatever the inputs' rank; None where no model can be built."""
-    built = False
+    """Whether ONNX Runtime loads the node, whatever the inputs' rank; None where that cannot be said."""
     for rank in (None, 4, 3, 2, 1, 0, 5):
         proto = model(schema, opset, types, rank)
         if proto is None:
             return None
-        built = True
         try:
             onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
             return True
         except Exception as error:  # noqa: BLE001: whatever it is, the node was refused
             if "NOT_IMPLEMENTED" in str(error) or "is invalid" in str(error):
                 return False
-    return False if built else None
+    return None
 
 
 def forms():
@@ -135,7 +134,7 @@ def main():
             # Where no type loads, it is the probe that does not fit the operator: perhaps by its optional inputs and outputs.
             if not any(verdicts.values()):
                 verdicts = {t: loads(schema, opset, usual | {variable: t}) for t in types}
-            if not any(verdicts.values()):
+            if not any(verdicts.values()) and None in verdicts.values():
                 continue
             lacking = [t for t, loaded in verdicts.items() if not loaded]
             if lacking:

@@ -29,11 +29,11 @@ mod schema;
 mod testing;
 
 pub use args::{Args, FromArg};
-pub use cx::{Cx, Outputs, TensorOrScalar};
+pub use cx::{Cx, Number, Outputs, TensorOrScalar};
 pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used};
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
-pub use op::{Arguments, AtenOp, ByName, Function, Unbound};
+pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
 pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};
 

@@ -13,7 +13,7 @@ pub struct AtenOp {
     /// Its schema, exactly as PyTorch writes it.
     pub schema: &'static str,
     #[doc(hidden)]
-    pub lowering: &'static dyn RowLowering,
+    pub lowering: &'static Row<dyn Lower>,
     #[doc(hidden)]
     pub complexity: Complexity,
 }
@@ -27,7 +27,7 @@ pub enum Complexity {
     /// The lowering runs twice: on the real parts and on the imaginary parts.
     ByParts,
     /// This lowering runs.
-    Own(&'static dyn RowLowering),
+    Own(&'static Row<dyn Lower>),
 }
 
 impl AtenOp {
@@ -38,7 +38,7 @@ impl AtenOp {
 
     /// Whether it takes complex tensors.
     pub fn takes_complex(&self) -> bool {
-        !matches!(self.complexity, Complexity::Same) || self.lowering.takes_complex()
+        !matches!(self.complexity, Complexity::Same) || self.lowering.takes_complex
     }
 
     /// Checks that the lowering's parameters fit the schema.
@@ -47,7 +47,7 @@ impl AtenOp {
     /// Returns an error if the schema cannot be parsed, or names the first parameter that does not fit.
     pub fn check(&self) -> Result<(), String> {
         let schema = Schema::parse(self.schema);
-        self.lowering.check(&schema.ok_or_else(|| format!("`{}` is not a schema", self.schema))?)
+        self.lowering.fits(&schema.ok_or_else(|| format!("`{}` is not a schema", self.schema))?)
     }
 }
 
@@ -101,11 +101,7 @@ macro_rules! op {
         }
     };
     (@lowering $function:expr $(, $given:ident = $value:expr)*) => {
-        &$crate::table::Row {
-            function: $function,
-            given: &[$((stringify!($given), &$value)),*],
-            parameters: ::std::marker::PhantomData,
-        }
+        &$crate::table::Row::new($function, &[$((stringify!($given), &$value)),*])
     };
 }
 pub use op;
@@ -168,30 +164,54 @@ pub trait Arguments: Sized {
     fn bind(cx: &Cx, args: &mut Args) -> Lowered<Self>;
 }
 
-/// Checks a function's parameters against a schema.
-pub(crate) fn check<P, F: Function<P>>(_: &F, schema: &Schema) -> Result<(), String> {
-    F::check(Claims::new(schema, &[])?)
+/// A lowering with what its row says of it. What depends on its parameters only is not compiled anew for each row.
+#[doc(hidden)]
+pub struct Row<L: ?Sized> {
+    pub takes_complex: bool,
+    check: fn(Claims) -> Result<(), String>,
+    given: &'static [(&'static str, &'static dyn Given)],
+    lowering: L,
 }
 
-/// The lowering of a row, whatever its parameters are. A row has no closure, because thousands of closures take long to compile.
+/// A [`Function`], whatever its parameters are.
 #[doc(hidden)]
-pub trait RowLowering: Sync {
-    /// Whether a parameter takes complex tensors.
-    fn takes_complex(&self) -> bool;
-
-    /// Checks that the parameters fit a schema and the values that the row gives.
-    fn check(&self, schema: &Schema) -> Result<(), String>;
-
-    /// Binds the arguments and the values that the row gives to the parameters, and calls the function.
+pub trait Lower: Sync {
     fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs>;
 }
 
-/// A function, and the values that a row gives.
+/// A function with the parameters `P`.
 #[doc(hidden)]
-pub struct Row<F, P> {
-    pub function: F,
-    pub given: &'static [(&'static str, &'static dyn Given)],
-    pub parameters: PhantomData<fn(P)>,
+pub struct Bound<F, P>(F, PhantomData<fn(P)>);
+
+impl<P: Parameters, F: Function<P> + Sync> Lower for Bound<F, P> {
+    fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
+        self.0.call(cx, args)
+    }
+}
+
+impl<P: Parameters, F: Function<P>> Row<Bound<F, P>> {
+    /// A row that gives these values.
+    pub const fn new(function: F, given: &'static [(&'static str, &'static dyn Given)]) -> Self {
+        let lowering = Bound(function, PhantomData);
+        Self { takes_complex: P::TAKES_COMPLEX, check: P::check, given, lowering }
+    }
+}
+
+impl Row<dyn Lower> {
+    /// Checks that the parameters fit a schema and the values that the row gives.
+    fn fits(&self, schema: &Schema) -> Result<(), String> {
+        (self.check)(Claims::new(schema, &self.arguments())?)
+    }
+
+    /// Binds the arguments and the values that the row gives to the parameters, and calls the function.
+    pub(crate) fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
+        args.give(self.arguments());
+        self.lowering.call(cx, args)
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Argument)> {
+        self.given.iter().map(|(name, value)| (*name, value.argument())).collect()
+    }
 }
 
 /// A value that a row gives.
@@ -206,24 +226,16 @@ impl<T: Clone + Into<Argument> + Sync> Given for T {
     }
 }
 
-// Each row compiles these methods anew, so what does not depend on the function's type stands outside of them.
-impl<P, F: Function<P> + Sync> RowLowering for Row<F, P> {
-    fn takes_complex(&self) -> bool {
-        F::TAKES_COMPLEX
-    }
+/// What a [`Function`] takes: a tuple of [`FromArg`], [`ByName`] or [`Unbound`].
+pub trait Parameters {
+    /// Whether a parameter takes complex tensors.
+    const TAKES_COMPLEX: bool;
 
-    fn check(&self, schema: &Schema) -> Result<(), String> {
-        F::check(Claims::new(schema, &arguments(self.given))?)
-    }
-
-    fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
-        args.give(arguments(self.given));
-        self.function.call(cx, args)
-    }
-}
-
-fn arguments(given: &[(&'static str, &dyn Given)]) -> Vec<(&'static str, Argument)> {
-    given.iter().map(|(name, value)| (*name, value.argument())).collect()
+    /// Checks that the parameters fit a schema.
+    ///
+    /// # Errors
+    /// Returns an error that names the first parameter that does not fit.
+    fn check(claims: Claims) -> Result<(), String>;
 }
 
 /// A lowering: a function whose parameters are arguments of an op.
@@ -241,16 +253,7 @@ fn arguments(given: &[(&'static str, &dyn Given)]) -> Vec<(&'static str, Argumen
     note = "up to five parameters must implement `FromArg` (`Value`, `Option<Value>`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, lists of these, ...), \
             or be one struct made by `arguments!`; annotate the types of a closure's parameters and its result"
 )]
-pub trait Function<P> {
-    /// Whether a parameter takes complex tensors.
-    const TAKES_COMPLEX: bool;
-
-    /// Checks that the parameters fit a schema.
-    ///
-    /// # Errors
-    /// Returns an error that names the first parameter that does not fit.
-    fn check(claims: Claims) -> Result<(), String>;
-
+pub trait Function<P: Parameters> {
     /// Binds the arguments to the parameters, and calls the function.
     ///
     /// # Errors
@@ -260,20 +263,22 @@ pub trait Function<P> {
 
 macro_rules! function {
     ($($p:ident),*) => {
-        impl<Func, Out, $($p),*> Function<($($p,)*)> for Func
-        where
-            Func: Fn(&Cx, $($p),*) -> Lowered<Out>,
-            Out: Into<Outputs>,
-            $($p: FromArg,)*
-        {
+        impl<$($p: FromArg),*> Parameters for ($($p,)*) {
             const TAKES_COMPLEX: bool = false $(|| $p::TAKES_COMPLEX)*;
 
+            #[allow(unused_mut, reason = "a function may have no parameters")]
             fn check(mut claims: Claims) -> Result<(), String> {
                 $(claims.next::<$p>()?;)*
                 claims.finish()
             }
+        }
 
-            #[expect(non_snake_case, reason = "the names of the type parameters are also those of the variables")]
+        impl<Func, Out, $($p: FromArg),*> Function<($($p,)*)> for Func
+        where
+            Func: Fn(&Cx, $($p),*) -> Lowered<Out>,
+            Out: Into<Outputs>,
+        {
+            #[allow(non_snake_case, reason = "the names of the type parameters are also those of the variables")]
             fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
                 $(let $p = args.next(cx)?;)*
                 args.finish()?;
@@ -282,10 +287,25 @@ macro_rules! function {
         }
     };
 }
+function!();
+function!(A);
+function!(A, B);
+function!(A, B, C);
+function!(A, B, C, D);
+function!(A, B, C, D, E);
 
 /// Marks functions that take one struct of arguments.
 #[derive(Debug)]
 pub struct ByName<S>(PhantomData<S>);
+
+impl<S: Arguments> Parameters for ByName<S> {
+    const TAKES_COMPLEX: bool = S::TAKES_COMPLEX;
+
+    fn check(mut claims: Claims) -> Result<(), String> {
+        S::check(&mut claims)?;
+        claims.finish()
+    }
+}
 
 impl<Func, Out, S> Function<ByName<S>> for Func
 where
@@ -293,13 +313,6 @@ where
     Out: Into<Outputs>,
     S: Arguments,
 {
-    const TAKES_COMPLEX: bool = S::TAKES_COMPLEX;
-
-    fn check(mut claims: Claims) -> Result<(), String> {
-        S::check(&mut claims)?;
-        claims.finish()
-    }
-
     fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
         let taken = S::bind(cx, args)?;
         args.finish()?;
@@ -311,45 +324,25 @@ where
 #[derive(Debug)]
 pub struct Unbound;
 
-impl<Func, Out> Function<Unbound> for Func
-where
-    Func: Fn(&Cx, &mut Args) -> Lowered<Out>,
-    Out: Into<Outputs>,
-{
+impl Parameters for Unbound {
     const TAKES_COMPLEX: bool = false;
 
     fn check(_: Claims) -> Result<(), String> {
         Ok(())
     }
+}
 
+impl<Func, Out> Function<Unbound> for Func
+where
+    Func: Fn(&Cx, &mut Args) -> Lowered<Out>,
+    Out: Into<Outputs>,
+{
     fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
         let outputs = self(cx, args)?.into();
         args.finish()?;
         Ok(outputs)
     }
 }
-
-impl<Func, Out> Function<()> for Func
-where
-    Func: Fn(&Cx) -> Lowered<Out>,
-    Out: Into<Outputs>,
-{
-    const TAKES_COMPLEX: bool = false;
-
-    fn check(claims: Claims) -> Result<(), String> {
-        claims.finish()
-    }
-
-    fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
-        args.finish()?;
-        Ok(self(cx)?.into())
-    }
-}
-function!(A);
-function!(A, B);
-function!(A, B, C);
-function!(A, B, C, D);
-function!(A, B, C, D, E);
 
 #[cfg(test)]
 mod tests {
@@ -410,7 +403,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_their_schemas() {
-        let rows = [
+        static ROWS: &[AtenOp] = &[
             op!("mylib::missing(Tensor self) -> Tensor", scale),
             op!("mylib::mistyped(Tensor self, str factor) -> Tensor", scale),
             op!("mylib::untaken(Tensor self, float factor, int n) -> Tensor", scale),
@@ -418,8 +411,8 @@ mod tests {
             op!("mylib::given_in_vain(Tensor self, float factor) -> Tensor", scale, n = 2),
             op!("mylib::unreadable", scale),
         ];
-        let errors: Vec<String> = rows.iter().filter_map(|row| row.check().err()).collect();
-        assert_eq!(errors.len(), rows.len());
+        let errors: Vec<String> = ROWS.iter().filter_map(|row| row.check().err()).collect();
+        assert_eq!(errors.len(), ROWS.len());
         insta::assert_snapshot!(errors.join("\n"), @"
         mylib::missing: the function takes `factor`, which the schema does not have
         mylib::mistyped: a parameter of type f64 cannot take `str factor`

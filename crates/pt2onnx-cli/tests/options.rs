@@ -15,6 +15,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("ir-version", "9", &["--ir-version", "9"]),
     ("target", "\"tensorrt\"", &["--target", "tensorrt"]),
     ("state", "\"pairs\"", &["--state", "pairs"]),
+    ("training", "\"eval\"", &["--training", "eval"]),
     ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),

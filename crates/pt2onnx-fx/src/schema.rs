@@ -433,9 +433,9 @@ pub struct ComplexValue {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[expect(missing_docs, reason = "schema.py's names")]
 pub struct RangeConstraint {
-    #[serde(deserialize_with = "bound")]
+    #[serde(default, deserialize_with = "bound")]
     pub min_val: Option<i64>,
-    #[serde(deserialize_with = "bound")]
+    #[serde(default, deserialize_with = "bound")]
     pub max_val: Option<i64>,
 }
 

@@ -12,8 +12,18 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// Constants up to this many bytes are compared by content, larger ones by address.
+/// Tensors up to this many bytes are compared by content.
 const COMPARED_BYTES: usize = 1 << 10;
+
+/// Tensors in memory, as those that passes computed, are compared by content up to this many bytes. Larger ones, and parts of
+/// files, are equal only if they are the same part of the same memory.
+const COMPARED_BYTES_IN_MEMORY: usize = 1 << 20;
+
+/// How many parts of 8 bytes of a larger tensor are hashed.
+const SAMPLES: usize = 64;
+
+/// A constant is compared with at most this many of the same hash, so that the time is linear.
+const MAX_ALIKE: usize = 8;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (model, region) = (&mut *graph.model, graph.region);
@@ -24,8 +34,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     changed
 }
 
-/// Merges small unnamed constants of equal content, and named ones if `weights` is set: a named constant may get another value
-/// later.
+/// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get another value later.
 fn constants(model: &mut Model, weights: bool) -> Changed {
     let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
     let mut doubles = Vec::new();
@@ -35,25 +44,41 @@ fn constants(model: &mut Model, weights: bool) -> Changed {
     };
     // Named constants come first, so that they are kept.
     for (value, data) in used(true).filter(|_| weights).chain(used(false)) {
-        let compared = |t: &&Tensor| is_small(t) || (weights && t.storage().is_some());
-        let Some(t) = data.constant().filter(compared) else {
+        let Some(t) = data.constant().filter(|t| t.storage().is_some()) else {
             continue;
         };
-        let mut content = FxHasher::default();
-        (t.dtype(), t.shape(), t.to_bytes()).hash(&mut content);
-        let alike = firsts.entry(content.finish()).or_default();
-        let same = |v: &&Value| model[**v].constant().is_some_and(|u| same_content(t, u));
+        let by_content = weights || is_compared(t);
+        let mut hash = FxHasher::default();
+        (t.dtype(), t.shape()).hash(&mut hash);
+        match by_content {
+            true if weights || is_small(t) => t.to_bytes().hash(&mut hash),
+            true => sample(t, &mut hash),
+            false => (t.address(), t.offset(), t.strides()).hash(&mut hash),
+        }
+        let alike = firsts.entry(hash.finish()).or_default();
+        let same = |v: &&Value| {
+            let other = model[**v].constant();
+            other.is_some_and(|u| t.same(u) || (by_content && same_content(t, u)))
+        };
         let is_output = || data.uses().any(|u| matches!(u, Use::Output(..)));
         match alike.iter().find(same) {
             Some(_) if data.name.is_some() && is_output() => {}
             Some(first) => doubles.push((value, *first)),
-            None => alike.push(value),
+            None if alike.len() < MAX_ALIKE => alike.push(value),
+            None => {}
         }
     }
     for &(double, first) in &doubles {
         model.replace_all_uses(double, first);
     }
     !doubles.is_empty()
+}
+
+/// Hashes some of the bytes, so that all of them are read only where these are equal.
+fn sample(t: &Tensor, hash: &mut FxHasher) {
+    let bytes = t.to_bytes();
+    let step = (bytes.len() / SAMPLES).max(8);
+    bytes.chunks(step).for_each(|chunk| chunk[..chunk.len().min(8)].hash(hash));
 }
 
 #[derive(Default)]
@@ -192,6 +217,12 @@ fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
 
 fn is_small(t: &Tensor) -> bool {
     t.storage().is_some() && t.nbytes() <= COMPARED_BYTES
+}
+
+/// Whether reading it costs little.
+fn is_compared(t: &Tensor) -> bool {
+    let in_memory = t.storage().is_some_and(|s| s.source().is_none());
+    is_small(t) || (in_memory && t.nbytes() <= COMPARED_BYTES_IN_MEMORY)
 }
 
 fn same_tensor(a: &Tensor, b: &Tensor) -> bool {

@@ -30,9 +30,11 @@ pub struct Options {
     pub opset: u32,
     /// The runtime that the model will be written for. Its own operators are used for no other runtime.
     pub target: Target,
-    /// A folded result may always have this many bytes, whatever the size of the operands.
+    /// A folded result may always have this many bytes, whatever the size of the operands, and half of it for each node that it
+    /// takes the place of, if there are several.
     pub max_folded_bytes: usize,
-    /// Operands of more bytes than this, all together, are not read to fold a small result.
+    /// Operands of more bytes than this, all together, are not read to fold a small result, and results between several nodes that
+    /// are folded together have at most this many.
     pub max_read_bytes: usize,
     /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands that nothing else uses and that
     /// are not smaller: a transposed weight instead of the weight and a `Transpose`.

@@ -5,7 +5,7 @@ use crate::{
     fuse::{
         attention_fusions, batch_norm_fusions, cache, clip_fusions, gelu_fusions, gemm_fusions,
         hard_swish_fusions, instance_norm_fusions, layer_norm_fusions, multi_head_fusions,
-        pad_fusions, rms_norm_fusions, rotary_fusions,
+        pad_fusions, rms_norm_fusions, rotary_fusions, square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -51,12 +51,14 @@ fn simplifying() -> Vec<Pass> {
     let passes = [
         Pass::new("cleanup", cleanup::run)
             .description(
-                "Removes nodes that do nothing. Merges chains of reshapes, transposes and casts.",
+                "Removes nodes that do nothing: a zero that is added may have made 0.0 of -0.0. Merges chains of reshapes, \
+                 transposes and casts, packs of all parts of a tensor, and operands that are broadcast anyway.",
             )
             .precondition("A size given in a type is the size at run time."),
         Pass::new("fold", fold::run)
             .description(
-                "Replaces nodes by constants if their inputs are constants or their result follows from the types.",
+                "Replaces nodes by constants if their inputs are constants or their result follows from the types. Several \
+                 nodes may become a larger constant than one.",
             )
             .precondition(
                 "The operator is not for quantization or random numbers, and the node has the form of the newest opset.",
@@ -121,6 +123,9 @@ fn fusing() -> Vec<Pass> {
                 "Removes the reshapes around InstanceNormalization with which PyTorch moves the batch into the channels.",
             )
             .precondition("The number of channels is known."),
+        fusions("squares", square_fusions, 13)
+            .description("Replaces the square of ReduceL2 by ReduceSumSquare.")
+            .precondition("The norm is of float32, or computed in the type of the square."),
         multi_head(),
         attention(),
         fusions("rotary", rotary_fusions, 23)
@@ -196,6 +201,7 @@ mod tests {
             pad_fusions,
             rms_norm_fusions,
             rotary_fusions,
+            square_fusions,
         ] {
             assert!(!fusions().unwrap().is_empty());
         }

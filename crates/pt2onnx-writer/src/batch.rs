@@ -1,12 +1,12 @@
 //! Files that are written together: all of them, or none.
 
 use crate::{
+    arrange::{arranged, data_path},
     copy::FileSink,
     error::{Error, MAX_MODEL},
     identity::Identity,
-    inputs::Inputs,
+    inputs::{Inputs, MODEL},
     options::{SaveOptions, Weights},
-    save::{Saved, arranged, data_path},
     stream::{DataFile, Stream},
     target::{Destination, Device, Output, Replaced, Target, Temporary},
 };
@@ -18,9 +18,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the model file is called in errors.
-pub(crate) const MODEL: &str = "output";
+/// What a data file is called in errors.
 const DATA: &str = "data file";
+
+/// What [`save`](crate::save) wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Bytes of the model file.
+    pub bytes: u64,
+    /// The data files, and the bytes of each.
+    pub data: Vec<(PathBuf, u64)>,
+}
 
 /// Files that are written together. Each is completed under no name or a hidden one. [`commit`](Self::commit) gives them their names.
 /// After an error, or if the batch is dropped, there are no new files, and existing ones are unchanged.

@@ -10,6 +10,9 @@ use std::{
     sync::Arc,
 };
 
+/// What the model file is called in errors.
+pub(crate) const MODEL: &str = "output";
+
 /// Files that are read. [`Batch`](crate::Batch) refuses to write them, under whatever name: files are compared by device and inode.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs(Vec<Input>);
@@ -71,8 +74,7 @@ impl Inputs {
         let Some(input) = self.0.iter().find(|input| input.identity == *identity) else {
             return Ok(());
         };
-        match input.replaceable && output == crate::batch::MODEL && real(path) == real(&input.path)
-        {
+        match input.replaceable && output == MODEL && real(path) == real(&input.path) {
             true => Ok(()),
             false => Err(Error::Overwrites {
                 path: path.to_owned(),

@@ -19,6 +19,7 @@
 //! ```
 #![warn(clippy::as_conversions, missing_debug_implementations)]
 
+mod arrange;
 mod batch;
 mod copy;
 mod error;
@@ -35,13 +36,14 @@ mod target;
 mod texts;
 mod types;
 
-pub use batch::Batch;
+pub use arrange::goes_external;
+pub use batch::{Batch, Saved};
 pub use error::Error;
 pub use inputs::Inputs;
 pub use options::{SaveOptions, Weights};
 pub use proto::is_initializer;
 pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_with};
-pub use save::{Saved, check, goes_external, save, save_observed, write_file};
+pub use save::{check, save, save_observed, write_file};
 pub use stream::to_bytes;
 pub use target::Output;
 

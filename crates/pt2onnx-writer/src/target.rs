@@ -413,7 +413,7 @@ mod tests {
         let target = Target::new(&path, path.clone()).unwrap();
         let gone = folder.path().join("gone");
         fs::write(&gone, "").unwrap();
-        let named = TempPath::from_path(&gone);
+        let named = TempPath::try_from_path(&gone).unwrap();
         fs::remove_file(&gone).unwrap();
         assert!(target.replace(named).is_err());
         assert_eq!(content().as_deref(), Some("first"));

@@ -36,8 +36,8 @@ pub(crate) fn translate(
     let training = TrainingOps::find(&mut program, options.training);
     let mut program = run_passes(program, &training, options, registry, report)?;
     let copied = weights::are_copied(&program, options);
-    let mut held = HeldWeights::take(&mut program, options);
     let lost = report.stage("drop state", || training.drop_state(&mut program, options.state));
+    let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
     let Lowering { mut model, mut warnings } = lower(&program, &source, options, registry, report)?;

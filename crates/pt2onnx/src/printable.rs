@@ -19,35 +19,23 @@ pub fn message(text: &str) -> Cow<'_, str> {
 
 /// The text with the same escapes, in one line and uncut.
 pub fn line(text: &str) -> Cow<'_, str> {
-    escaped(text, |out, c| match c {
-        '\n' => Some(out.push_str("\\n")),
-        '\r' => Some(out.push_str("\\r")),
-        '\t' => Some(out.push_str("\\t")),
-        c if is_hidden(c) => Some(push(out, c)),
-        _ => None,
+    escaped(text, |c| match c {
+        '\n' | '\r' | '\t' => Some(c.escape_default().to_string()),
+        c => is_hidden(c).then(|| c.escape_unicode().to_string()),
     })
 }
 
 /// The text with the same escapes, uncut. Lines and tabs stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |out, c| (is_hidden(c) && c != '\n' && c != '\t').then(|| push(out, c)))
+    let is_kept = |c| c == '\n' || c == '\t';
+    escaped(text, |c| (is_hidden(c) && !is_kept(c)).then(|| c.escape_unicode().to_string()))
 }
 
 /// JSON with the escapes of JSON for what it allows unescaped.
 pub fn json(text: &str) -> Cow<'_, str> {
-    escaped(text, |out, c| {
-        (is_hidden(c) && c != '\n').then(|| {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // A String takes whatever is written to it.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        })
-    })
-}
-
-fn push(out: &mut String, c: char) {
-    // A String takes whatever is written to it.
-    let _ = write!(out, "{}", c.escape_unicode());
+    let units =
+        |c: char| c.encode_utf16(&mut [0; 2]).iter().map(|u| format!("\\u{u:04x}")).collect();
+    escaped(text, |c| (is_hidden(c) && c != '\n').then(|| units(c)))
 }
 
 /// Whether a character is not shown as one: it controls a terminal, has no width, or changes the direction of what follows.
@@ -59,15 +47,16 @@ fn is_hidden(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with some characters replaced: `escape` writes what stands for one, if it is not the character itself.
-fn escaped(text: &str, escape: impl Fn(&mut String, char) -> Option<()>) -> Cow<'_, str> {
+/// The text with some characters replaced, by what `escape` gives for them.
+fn escaped(text: &str, escape: impl Fn(char) -> Option<String>) -> Cow<'_, str> {
     if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if escape(&mut out, c).is_none() {
-            out.push(c);
+        match escape(c) {
+            Some(escaped) => out.push_str(&escaped),
+            None => out.push(c),
         }
     }
     Cow::Owned(out)
@@ -124,8 +113,8 @@ mod tests {
         let name = format!("a{}z", "ä".repeat(998));
         let cut = message(&format!("weight `{name}`: no")).into_owned();
         assert!(cut.starts_with("weight `aä") && cut.ends_with("äz`: no"), "{cut}");
-        assert!(cut.contains("ä...(779 characters cut)...ä"), "{cut}");
-        assert_eq!(message(&"ä".repeat(256)), "ä".repeat(256));
+        assert!(cut.contains("ä...(780 characters cut)...ä"), "{cut}");
+        assert!(message(&"ä".repeat(256)) == "ä".repeat(256));
         let all = message(&"word ".repeat(3000)).into_owned();
         assert!(all.ends_with("...(5000 characters cut)"), "{all}");
         assert_eq!(line(&name), name);

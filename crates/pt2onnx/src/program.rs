@@ -330,7 +330,7 @@ impl OnnxProgram {
     /// let program = Exporter::new().export(archive)?;
     /// let options = SaveOptions { keep_initializers_as_inputs: true, ..Weights::None.into() };
     /// program.save_with(output, options)?;
-    /// # Ok::<(), pt2onnx::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors

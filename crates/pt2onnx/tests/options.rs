@@ -11,6 +11,7 @@ fn all() -> Value {
         "ir-version": 9,
         "target": "tensorrt",
         "state": "pairs",
+        "training": "eval",
         "operators": "aten-fallback",
         "functions": ["ops.onnxtxt"],
         "custom-opset": {"mylib": 2, "other": 3},

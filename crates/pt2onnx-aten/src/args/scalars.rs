@@ -1,7 +1,7 @@
 //! Parameters that are numbers, sizes, strings and element types, and lists of them.
 
 use super::{FromArg, from_arg::wanted, operand::number};
-use crate::{Cx, ParamType, TensorOrScalar};
+use crate::{Cx, Number, ParamType, TensorOrScalar};
 use pt2onnx_fx::graph::{Argument, SymArg};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -134,6 +134,22 @@ impl FromArg for Scalar {
         match number(cx, arg) {
             Some(TensorOrScalar::Scalar(s)) => Ok(s),
             _ => Err(wanted("a number known at export", arg)),
+        }
+    }
+}
+
+impl FromArg for Number {
+    fn accepts(ty: &ParamType) -> bool {
+        Scalar::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match number(cx, arg) {
+            Some(TensorOrScalar::Scalar(scalar)) => Ok(Number::Known(scalar)),
+            Some(TensorOrScalar::SymInt(e) | TensorOrScalar::SymFloat(e)) => {
+                Ok(Number::Computed(cx.number(&e)))
+            }
+            _ => Err(wanted("a number", arg)),
         }
     }
 }

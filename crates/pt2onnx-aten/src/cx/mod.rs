@@ -3,6 +3,7 @@
 mod axes;
 mod complex;
 mod context;
+mod number;
 mod outputs;
 mod promote;
 mod scope;
@@ -11,6 +12,7 @@ pub(crate) use axes::axis_of;
 pub(crate) use complex::{Mode, Parts};
 pub(crate) use context::Call;
 pub use context::Cx;
+pub use number::Number;
 pub use outputs::Outputs;
 pub(crate) use outputs::Recorded;
 pub use promote::TensorOrScalar;

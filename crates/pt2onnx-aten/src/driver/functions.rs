@@ -168,7 +168,8 @@ fn convert(value: Attribute, kind: Option<AttributeKind>) -> Result<Attribute, S
         _ => None,
     };
     converted.ok_or_else(|| {
-        format!("the function expects an attribute of type {kind}, found {}", value.kind())
+        let (expected, found) = (kind.name(), value.kind().name());
+        format!("the function expects an attribute of type {expected}, found {found}")
     })
 }
 

@@ -137,7 +137,8 @@ impl<'a> Driver<'a> {
                         outputs.push(Output { name, value, kind: spec.kind() });
                     }
                     Ok(None) => warnings.push(format!(
-                        "output {i} is None in the program and left out of the model"
+                        "output {i} is {} in the program and left out of the model",
+                        brief(arg)
                     )),
                 },
                 // `state_outputs` adds these.
@@ -185,7 +186,8 @@ impl<'a> Driver<'a> {
     fn output(&self, arg: &Argument) -> Result<Option<Value>, SignatureError> {
         let known = |s: Scalar| Ok(Some(python_number(&self.builder, s)));
         match arg {
-            Argument::None | Argument::OptionalTensor(None) => Ok(None),
+            // ONNX Runtime computes no strings that PyTorch knows at export.
+            Argument::None | Argument::OptionalTensor(None) | Argument::String(_) => Ok(None),
             Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => known(Scalar::Int(*i)),
             Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => known(Scalar::Float(*f)),
             Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => known(Scalar::Bool(*b)),

@@ -10,7 +10,7 @@ use crate::{
     Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
     cx::{Call, Mode, Outputs, Parts, Recorded, Scope},
-    op::{AtenOp, Complexity, RowLowering},
+    op::{AtenOp, Complexity, Lower, Row},
     registry::Custom,
 };
 use pt2onnx_fx::{
@@ -222,12 +222,12 @@ impl<'a> Driver<'a> {
         let schema = self.registry.schema(op);
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is not a schema", op.schema)))?;
-        let run = |lowering: &dyn RowLowering, mode| {
+        let run = |lowering: &Row<dyn Lower>, mode| {
             self.run(&schema, &|cx, args| lowering.call(cx, args), node, Call { outputs, mode })
         };
         match op.complexity {
             _ if !self.involves_complex(node) => run(op.lowering, Mode::Real),
-            Complexity::Same if op.lowering.takes_complex() => run(op.lowering, Mode::Complex),
+            Complexity::Same if op.lowering.takes_complex => run(op.lowering, Mode::Complex),
             Complexity::Same => {
                 Err(LowerError::unsupported("complex tensors are not supported by this op"))
             }

@@ -5,7 +5,7 @@
 //! Elementary Functions, 1987).
 
 use crate::math::elementary::{atan2, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
-use crate::{Cx, Lowered};
+use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -219,9 +219,9 @@ impl Complex {
     }
 
     /// `a * number`.
-    pub fn scale(self, cx: &Cx, number: impl Into<Scalar>) -> Self {
+    pub fn scale(self, cx: &Cx, number: impl Into<Number>) -> Self {
         match number.into() {
-            number @ Scalar::Complex(..) => {
+            Number::Known(number @ Scalar::Complex(..)) => {
                 self.mul(cx, Complex::number(cx, number, cx.dtype(self.re)))
             }
             real => self.map(|x| cx.mul(x, real)),

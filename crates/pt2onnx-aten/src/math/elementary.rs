@@ -89,9 +89,12 @@ pub(crate) fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DTyp
     let base = cx.as_tensor(a, dtype);
     let TensorOrScalar::Scalar(exponent) = b else {
         let exponent = cx.as_tensor(b, dtype);
-        return Ok(match dtype.is_float() {
-            true => cx.pow(base, exponent),
-            false => integer_power(cx, base, exponent),
+        return Ok(match a {
+            _ if dtype.is_float() => cx.pow(base, exponent),
+            TensorOrScalar::Scalar(a) if a.to_i64() % 2 == 0 && a.to_i64() != 0 => {
+                power_of_even(cx, a.to_i64(), exponent)
+            }
+            _ => integer_power(cx, base, exponent),
         });
     };
     let number = exponent.to_f64();
@@ -152,6 +155,17 @@ fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
         (Some(go_on), vec![power, square, rest])
     });
     last[0]
+}
+
+/// `base^exponent` for an even base other than 0, from a table: beyond 63 factors of 2, nothing is left of 64 bits. Negative
+/// exponents give 0, too, which is the table's last element.
+fn power_of_even(cx: &Cx, base: i64, exponent: Value) -> Value {
+    const LAST: i64 = 64;
+    let powers: Vec<i64> =
+        std::iter::successors(Some(1i64), |p| Some(p.wrapping_mul(base))).take(65).collect();
+    let table = cx.cast(cx.ints(&powers), cx.dtype(exponent));
+    let exponent = cx.cast(exponent, DType::I64);
+    cx.gather(table, cx.minimum(cx.maximum(exponent, -1), LAST), 0)
 }
 
 /// `sqrt(a^2 + b^2)` in the type of `a`, without overflow on the way; see [`length`].

@@ -128,6 +128,7 @@ pub(crate) fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
         let expand = |&v: &Value| {
             let wide = cx.expand_op(v, sizes);
             cx.set_type(wide, Type::tensor(DType::I64, shape.clone()));
+            cx.bind_dims(wide);
             wide
         };
         values.iter().map(expand).collect()

@@ -46,39 +46,74 @@ fn biased_grouped_mm(
     Ok(cx.cast(result, cx.out_dtype()?))
 }
 
-/// Each group of rows of `x` (`(rows, width)`) times its own matrix of `weights` (`(groups, width, out)`): a `Loop` over the
-/// groups. Group i ends before row `offsets[i]`. Rows after the last group are zero.
+/// What the groups of a grouped product divide.
+#[derive(Clone, Copy, PartialEq)]
+enum Groups {
+    /// The rows of `x`, `(rows, width)`. Each has a matrix of `(groups, width, out)`.
+    Rows,
+    /// The columns of `weights`, `(width, columns)`. Each has a matrix of `(groups, rows, width)`.
+    Columns,
+    /// The dimension that both are summed over: the result is `(groups, rows, columns)`.
+    Summed,
+}
+
+/// The product of each group of `x` and its part of `weights`: a `Loop` over the groups. Group i ends before `offsets[i]`. Rows or columns
+/// after the last group are zero.
 fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
-    if (cx.rank(x), cx.rank(weights)) != (2, 3) {
-        return Err(LowerError::unsupported(
-            "grouped products are supported only for groups of rows with one matrix for each group",
-        ));
-    }
+    let kind = match (cx.rank(x), cx.rank(weights)) {
+        (2, 3) => Groups::Rows,
+        (3, 2) => Groups::Columns,
+        (2, 2) => Groups::Summed,
+        _ => {
+            return Err(LowerError::unsupported(
+                "offsets of groups need a matrix that they divide: both operands are batches of matrices",
+            ));
+        }
+    };
     let dtype = cx.dtype(x);
-    let (rows, width) = (cx.dim(x, 0), cx.dim(weights, 2));
+    let (rows, columns) = (cx.dim(x, -2), cx.dim(weights, -1));
     let ends = cx.cast(offsets, DType::I64);
     let (one, nothing) = (Expr::int(1), Expr::int(0));
-    let grown = || Type::tensor(dtype, [cx.unknown_dim(), width.clone()]);
+    // The results so far, `length` along `axis`.
+    let results = |length: Expr| match kind {
+        Groups::Rows => [length, columns.clone()].to_vec(),
+        Groups::Columns => [rows.clone(), length].to_vec(),
+        Groups::Summed => [length, rows.clone(), columns.clone()].to_vec(),
+    };
+    let axis = usize::from(kind == Groups::Columns);
+    let grown = || Type::tensor(dtype, results(cx.unknown_dim()));
     let position = Type::tensor(DType::I64, [one.clone()]);
     let inputs = [Type::tensor(DType::I64, []), Type::tensor(DType::Bool, []), position, grown()];
     let body = cx.region(&inputs, |inputs| {
         let (group, go_on, start, before) = (inputs[0], inputs[1], inputs[2], inputs[3]);
         let end = cx.reshape(cx.gather(ends, group, 0), std::slice::from_ref(&one));
-        let part = cx.slice_op(x, start, end, cx.ints(&[0]), None);
-        let product = cx.matmul(part, cx.gather(weights, group, 0));
-        vec![cx.identity(go_on), end, cx.concat(&[before, product], 0)]
+        let part = |v: Value, axis: i64| cx.slice_op(v, start, end, cx.ints(&[axis]), None);
+        let one_of = |v: Value| cx.gather(v, group, 0);
+        let product = match kind {
+            Groups::Rows => cx.matmul(part(x, 0), one_of(weights)),
+            Groups::Columns => cx.matmul(one_of(x), part(weights, 1)),
+            Groups::Summed => cx.unsqueeze(cx.matmul(part(x, 1), part(weights, 0)), &[0]),
+        };
+        vec![cx.identity(go_on), end, cx.concat(&[before, product], axis)]
     });
-    let none = cx.full(&[nothing, width.clone()], 0, dtype);
-    let groups = cx.size(&cx.dim(weights, 0));
-    let results = cx.loop_op(2, groups, None, &[cx.ints(&[0]), none], body);
-    cx.set_type(results[1], grown());
-    let last = results[0];
+    let none = cx.full(&results(nothing), 0, dtype);
+    let groups = cx.dim(offsets, 0);
+    let found = cx.loop_op(2, cx.size(&groups), None, &[cx.ints(&[0]), none], body);
+    cx.set_type(found[1], grown());
+    let (last, length) = match kind {
+        Groups::Summed => {
+            cx.set_type(found[1], Type::tensor(dtype, results(groups)));
+            return Ok(found[1]);
+        }
+        Groups::Rows => (found[0], rows.clone()),
+        Groups::Columns => (found[0], columns.clone()),
+    };
     cx.set_type(last, Type::tensor(DType::I64, [one]));
-    let missing = cx.sub(cx.sizes(std::slice::from_ref(&rows)), last);
-    let pads = cx.concat(&[cx.ints(&[0, 0]), missing, cx.ints(&[0])], 0);
+    let missing = cx.sub(cx.sizes(std::slice::from_ref(&length)), last);
+    let pads = cx.concat(&[cx.ints(&[0]), missing], 0);
     let mode = attrs::Pad { mode: "constant" };
-    let result = cx.pad_op(results[1], pads, None, None, mode);
-    cx.set_type(result, Type::tensor(dtype, [rows, width]));
+    let result = cx.pad(found[1], pads, None, cx.ints(&[axis as i64]), mode);
+    cx.set_type(result, Type::tensor(dtype, results(length)));
     Ok(result)
 }
 
@@ -261,14 +296,24 @@ arguments! {
     }
 }
 
-/// `Attention`, with as many outputs as are used.
+/// `Attention`, with as many outputs as are used. [`attention_of_pytorch`], where PyTorch computes something else.
 fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
+    let masked = args.is_causal || args.attn_mask.is_some();
+    let past = args.is_causal && args.past_key.is_some();
+    let inner = matches!(args.qk_matmul_output_mode, 1 | 2) && cx.is_used(3);
+    if past || (masked && (inner || args.softcap != 0.0)) {
+        return attention_of_pytorch(cx, args);
+    }
     let positive = |n: i64| (n != 0).then_some(n);
     let options = attrs::Attention {
         is_causal: args.is_causal,
         kv_num_heads: positive(args.kv_num_heads),
         q_num_heads: positive(args.q_num_heads),
-        qk_matmul_output_mode: args.qk_matmul_output_mode,
+        // PyTorch's mode 1 is the masked product, which is the product if nothing is masked.
+        qk_matmul_output_mode: match args.qk_matmul_output_mode {
+            1 => 0,
+            other => other,
+        },
         scale: args.scale.map(|s| s as f32),
         softcap: args.softcap as f32,
         softmax_precision: args.softmax_precision,
@@ -284,6 +329,73 @@ fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
         }
     }
     Ok(results.to_vec().into())
+}
+
+/// `torch.onnx.ops.attention` as PyTorch computes it: the mask is added before the softcap, and a causal mask begins at the first key
+/// of the cache.
+fn attention_of_pytorch(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
+    let packed = cx.rank(args.Q) == 3;
+    let heads = |x: Value, count: i64| match packed {
+        true => {
+            let (size, count) = (cx.shape(x), Expr::int(count));
+            let width = size[2].floor_div(&count);
+            let split = cx.reshape(x, &[size[0].clone(), size[1].clone(), count, width]);
+            cx.transpose(split, &[0, 2, 1, 3])
+        }
+        false => x,
+    };
+    let q = heads(args.Q, args.q_num_heads);
+    let with_past = |x: Value, past: Option<Value>| {
+        let x = heads(x, args.kv_num_heads);
+        past.map_or(x, |past| cx.concat(&[past, x], 2))
+    };
+    let (key, value) = (with_past(args.K, args.past_key), with_past(args.V, args.past_value));
+    let [k, v] = [key, value].map(|x| {
+        let mut wide = cx.shape(x);
+        let repeats = cx.dim(q, 1).floor_div(&wide[1]);
+        let mut shape = wide.clone();
+        shape[1] = cx.dim(q, 1);
+        wide.insert(2, repeats);
+        cx.reshape(cx.expand(cx.unsqueeze(x, &[2]), &wide), &shape)
+    });
+    let size = || cx.dim(q, 3).as_int().map(|size| 1.0 / (size as f64).sqrt());
+    let scale = args.scale.or_else(size);
+    let scale = scale.ok_or_else(|| LowerError::unsupported("the size of a head is not known"))?;
+    let [q, k] = [q, k].map(|x| cx.mul(x, scale.sqrt()));
+    let product = cx.matmul(q, cx.swap_axes(k, 2, 3));
+    let (dtype, hidden) = (cx.dtype(q), f64::NEG_INFINITY);
+    let mut scores = product;
+    if args.is_causal {
+        let numbers = |axis: i64, x| {
+            cx.range(cx.scalar(0, DType::I64), cx.size(&cx.dim(x, axis)), cx.scalar(1, DType::I64))
+        };
+        let seen = cx.greater_or_equal(cx.unsqueeze(numbers(2, q), &[1]), numbers(2, k));
+        scores = cx.select(seen, scores, hidden);
+    }
+    if let Some(mask) = args.attn_mask {
+        scores = match cx.dtype(mask) {
+            DType::Bool => cx.select(mask, scores, hidden),
+            _ => cx.add(scores, mask),
+        };
+    }
+    let biased = scores;
+    if args.softcap > 0.0 {
+        scores = cx.mul(cx.tanh(cx.div(scores, args.softcap)), args.softcap);
+    }
+    let precision = args.softmax_precision.and_then(schema::dtype).unwrap_or(dtype);
+    let weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
+    let weights = cx.cast(weights, dtype);
+    let mut result = cx.matmul(weights, v);
+    if packed {
+        result = cx.reshape(cx.transpose(result, &[0, 2, 1, 3]), &cx.out_shape()?);
+    }
+    let inner = match args.qk_matmul_output_mode {
+        0 => product,
+        1 => biased,
+        2 => scores,
+        _ => weights,
+    };
+    Ok([result, key, value, inner].into())
 }
 
 #[cfg(test)]
@@ -309,6 +421,69 @@ mod tests {
           val_10 = Mul (val_2, val_5)
           val_11 = Add (val_9, val_10)
           RotaryEmbedding = Concat <axis: int = 3> (val_8, val_11)
+        }
+        ");
+    }
+
+    #[test]
+    fn groups_of_columns() {
+        check!("aten._grouped_mm(x: f32[2, 4, 3], w: f32[3, 8], o: i32[2]) -> f32[4, 8]", @r#"
+        (float[2,4,3] x, float[3,8] w, int32[2] o) => (float[4,8] _grouped_mm)
+        <
+          int64[1] val_0 = {1},
+          float val_1 = {0.0},
+          int64[2] val_2 = {4, 0},
+          int64 val_3 = {2},
+          int64[1] val_4 = {0},
+          int64[1] val_5 = {8}
+        >
+        {
+          val_6 = Cast <to: int = 7> (o)
+          val_18 = Expand (val_1, val_2)
+          val_19, val_20 = Loop <body: graph = body (int64 val_7, bool val_8, int64[1] val_9, float[4,?] val_10) => (bool val_16, int64[1] val_12, float[4,"?1 + ?2"] val_17)
+          {
+            val_11 = Gather <axis: int = 0> (val_6, val_7)
+            val_12 = Reshape (val_11, val_0)
+            val_13 = Gather <axis: int = 0> (x, val_7)
+            val_14 = Slice (w, val_9, val_12, val_0)
+            val_15 = MatMul (val_13, val_14)
+            val_16 = Identity (val_8)
+            val_17 = Concat <axis: int = 1> (val_10, val_15)
+          }> (val_3, "", val_4, val_18)
+          val_21 = Sub (val_5, val_19)
+          val_22 = Concat <axis: int = 0> (val_4, val_21)
+          _grouped_mm = Pad (val_20, val_22, "", val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_mask_before_the_softcap() {
+        check!("onnx.Attention.opset23(q: f32[1, 2, 4, 8], k: f32[1, 2, 6, 8], v: f32[1, 2, 6, 8], m: f32[4, 6], softcap = 2.0) -> (f32[1, 2, 4, 8], f32[1, 2, 6, 8], f32[1, 2, 6, 8], f32[1, 2, 4, 6])", @"
+        (float[1,2,4,8] q, float[1,2,6,8] k, float[1,2,6,8] v, float[4,6] m) => (float[1,2,4,8] Attention_0, float[1,2,6,8] Attention_1, float[1,2,6,8] Attention_2, float[1,2,4,6] Attention_3)
+        <
+          int64[1] val_0 = {2},
+          int64[4] val_1 = {1, 2, 6, 8},
+          float val_2 = {0.59460354},
+          float val_3 = {2.0}
+        >
+        {
+          val_4 = Unsqueeze (k, val_0)
+          val_5 = Reshape (val_4, val_1)
+          val_6 = Unsqueeze (v, val_0)
+          val_7 = Reshape (val_6, val_1)
+          val_8 = Mul (q, val_2)
+          val_9 = Mul (val_5, val_2)
+          val_10 = Transpose <perm: ints = [0, 1, 3, 2]> (val_9)
+          Attention_3 = MatMul (val_8, val_10)
+          val_11 = Add (Attention_3, m)
+          val_12 = Div (val_11, val_3)
+          val_13 = Tanh (val_12)
+          val_14 = Mul (val_13, val_3)
+          val_15 = Softmax (val_14)
+          Attention_0 = MatMul (val_15, val_7)
+          Attention_1 = Identity (k)
+          Attention_2 = Identity (v)
         }
         ");
     }

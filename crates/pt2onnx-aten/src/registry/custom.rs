@@ -4,7 +4,7 @@ use super::{
     Registry,
     translation::{Custom, RegisterError},
 };
-use crate::{Function, Schema, op};
+use crate::{Function, Parameters, Schema, args::Claims};
 use pt2onnx_ir::{Model, ParseError};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Registry {
     ///
     /// # Errors
     /// Returns an error if `schema` cannot be parsed, or if a parameter of the function does not fit it.
-    pub fn register<P>(
+    pub fn register<P: Parameters>(
         &mut self,
         schema: &str,
         function: impl Function<P> + Send + Sync + 'static,
@@ -31,7 +31,7 @@ impl Registry {
     ///
     /// # Errors
     /// Returns an error if `schema` cannot be parsed, or if a parameter of the function does not fit it.
-    pub fn register_complex<P>(
+    pub fn register_complex<P: Parameters>(
         &mut self,
         schema: &str,
         function: impl Function<P> + Send + Sync + 'static,
@@ -39,7 +39,7 @@ impl Registry {
         self.add(schema, true, function)
     }
 
-    fn add<P>(
+    fn add<P: Parameters>(
         &mut self,
         schema: &str,
         complex: bool,
@@ -47,7 +47,8 @@ impl Registry {
     ) -> Result<(), RegisterError> {
         let parsed = Schema::parse(schema).filter(|s| s.name.contains("::"));
         let schema = parsed.ok_or_else(|| RegisterError::Schema(schema.to_owned()))?;
-        op::check(&function, &schema).map_err(RegisterError::Parameters)?;
+        let fits = Claims::new(&schema, &[]).and_then(P::check);
+        fits.map_err(RegisterError::Parameters)?;
         let custom = self.custom.entry(schema.name.clone()).or_default();
         custom.push(Custom::Closure {
             schema: Arc::new(schema),

@@ -12,6 +12,8 @@ pub enum Operand {
     Value(Value),
     /// A number.
     Scalar(Scalar),
+    /// A number that is computed: a 0-d value, which is cast to the type of the other operand.
+    Number(Value),
 }
 
 impl From<Value> for Operand {
@@ -35,7 +37,7 @@ impl Operand {
     fn dtype(self, cx: &Builder) -> Option<DType> {
         match self {
             Operand::Value(v) => Some(cx.dtype(v)),
-            Operand::Scalar(_) => None,
+            Operand::Scalar(_) | Operand::Number(_) => None,
         }
     }
 
@@ -43,6 +45,7 @@ impl Operand {
         match self {
             Operand::Value(v) => v,
             Operand::Scalar(s) => cx.scalar(s, dtype),
+            Operand::Number(v) => cx.cast(v, dtype),
         }
     }
 }

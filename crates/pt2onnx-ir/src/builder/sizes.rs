@@ -105,7 +105,7 @@ impl Builder<'_> {
     }
 
     /// The sizes of `length` dimensions of a value from `axis` on, as a vector.
-    fn shape_slice(&self, value: Value, axis: usize, length: usize) -> Value {
+    pub(super) fn shape_slice(&self, value: Value, axis: usize, length: usize) -> Value {
         // Emitted once per region. The key is a symbol that no program can have.
         let key = Expr::symbol(&format!("?shape {} {axis} {length}", value.index()));
         if let Some(known) = self.state.borrow().sizes.get(&key) {

@@ -60,6 +60,21 @@ impl Builder<'_> {
         result
     }
 
+    /// `x` with the sizes of `like`. Where [`Builder::reshape`] would have to compute sizes, they are read by one `Shape`.
+    pub fn reshape_like(&self, x: Value, like: Value) -> Value {
+        let (from, dims) = (self.shape(x), self.shape(like));
+        if from == dims || self.reshape_target(&from, &dims).is_some() {
+            return self.reshape(x, &dims);
+        }
+        let rank = dims.len();
+        let mut given = crate::Attributes::new();
+        if !dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
+            given = attributes([("allowzero", 1i64.into())]);
+        }
+        let target = self.shape_slice(like, 0, rank);
+        self.emit_typed("Reshape", &[x, target], given, Type::tensor(self.dtype(x), dims))
+    }
+
     /// `x` reshaped by `Squeeze` and `Unsqueeze`, if `from` and `dims` differ only in dimensions of size 1. This needs no
     /// sizes at run time.
     fn ones_only(&self, x: Value, from: &[Expr], dims: &[Expr]) -> Option<Value> {

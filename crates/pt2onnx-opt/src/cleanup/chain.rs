@@ -12,8 +12,38 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
         "Transpose" => transposes(n, x),
         "Cast" => casts(n, x),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
+        op if op.starts_with("Reduce") => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
         _ => None,
     }
+}
+
+const REDUCTIONS: &[&str] = &[
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+];
+
+/// A reduction of transposed dimensions, if those that are left keep their order.
+fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
+    let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
+    let source = inner.node.input(0)?;
+    let perm = attrs::Transpose::read(inner.node).ok()?.perm?;
+    let given = n.ints(1).filter(|a| !a.is_empty())?;
+    let over: Vec<usize> =
+        given.iter().map(|&a| crate::eval::axis(a, perm.len())).collect::<Option<_>>()?;
+    let left = (0..perm.len()).filter(|i| !over.contains(i)).map(|i| perm[i]);
+    // All reductions have these attributes.
+    let keeps = attrs::ReduceSum::read(n.node).ok()?.keepdims;
+    (!keeps && left.is_sorted()).then(|| {
+        let mut axes: Vec<i64> = over.iter().map(|&i| perm[i]).collect();
+        axes.sort_unstable();
+        Action::Reduce(op, source, axes)
+    })
 }
 
 fn transposes(n: &Seen, x: Value) -> Option<Action> {
@@ -133,7 +163,7 @@ fn cancels(n: &Seen, inner: &Seen) -> bool {
 }
 
 /// Sizes for `Reshape` that hold for any operand: at most one is unknown, none is 0.
-fn target(shape: &[Expr]) -> Option<Vec<i64>> {
+pub(super) fn target(shape: &[Expr]) -> Option<Vec<i64>> {
     let sizes: Vec<i64> = shape.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
     let unknown = sizes.iter().filter(|&&s| s < 0).count();
     (unknown <= 1 && !sizes.contains(&0)).then_some(sizes)

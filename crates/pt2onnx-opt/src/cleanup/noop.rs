@@ -1,8 +1,11 @@
-//! Nodes whose output is one of their inputs, bit for bit.
+//! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
-use super::seen::Seen;
+use super::{parts, seen::Seen};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
+
+/// Conditions of up to this many bytes are read.
+const READ: usize = 64 << 10;
 
 /// The input that the node's output equals.
 pub(super) fn rule(n: &Seen) -> Option<Value> {
@@ -24,11 +27,13 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
                 && (n.node.input(4).is_none() || n.ints(4)?.iter().all(|&s| s > 0))
         }
         "Pad" => n.ints(1)?.iter().all(|&p| p == 0),
-        "Concat" | "Sum" | "Min" | "Max" | "Mean" => n.node.inputs().len() == 1,
+        "Concat" | "Sum" | "Min" | "Max" | "Mean" if n.node.inputs().len() == 1 => true,
+        "Concat" => return parts::whole(n),
         "Split" => true,
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
-        // -0.0 + 0.0 is 0.0, so adding 0 changes floats.
-        "Add" => return either_neutral(n, |t| t.dtype().is_int() && is(t, 0.0)),
+        // The sign of a zero may change: -0.0 + 0.0 is 0.0. Sums of Python begin with a 0.
+        "Add" => return either_neutral(n, |t| is(t, 0.0) || is(t, -0.0)),
+        "Where" => return chosen(n),
         "And" => return either_neutral(n, |t| is(t, 1.0)),
         "Or" | "Xor" => return either_neutral(n, |t| is(t, 0.0)),
         "Div" | "Pow" => neutral(n, 1, 0, |t| is(t, 1.0)),
@@ -36,6 +41,15 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         _ => false,
     };
     same.then_some(x)
+}
+
+/// What a `Where` with a condition that is the same for all elements takes.
+fn chosen(n: &Seen) -> Option<Value> {
+    let condition =
+        n.model[n.node.input(0)?].constant().filter(|t| t.nbytes() <= READ)?.to_vec::<bool>()?;
+    let first = *condition.first()?;
+    let taken = n.node.input(if first { 1 } else { 2 })?;
+    (condition.iter().all(|&c| c == first) && n.same_shape(taken, n.output())).then_some(taken)
 }
 
 /// Whether all elements of the second input are 1.

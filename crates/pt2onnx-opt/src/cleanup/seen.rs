@@ -10,6 +10,10 @@ pub(super) enum Action {
     Forward(Value),
     /// Make it this node; its output stays.
     Become(&'static str, Vec<Option<Value>>, Box<Attributes>),
+    /// Make it this reduction of a value along axes.
+    Reduce(&'static str, Value, Vec<i64>),
+    /// Replace an input.
+    Take(usize, Value),
     /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
 }

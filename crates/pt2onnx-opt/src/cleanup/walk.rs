@@ -1,7 +1,7 @@
 //! The walk of the clean-up.
 
 use super::{
-    chain, noop,
+    broadcast, chain, noop, parts,
     seen::{Action, Seen},
 };
 use crate::{
@@ -26,8 +26,12 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             continue;
         }
         let seen = Seen { model, node: &model[id] };
-        if let Some(action) = noop::rule(&seen).map(Action::Forward).or_else(|| chain::rule(&seen))
-        {
+        let action = noop::rule(&seen)
+            .map(Action::Forward)
+            .or_else(|| chain::rule(&seen))
+            .or_else(|| parts::reshaped(&seen))
+            .or_else(|| broadcast::rule(&seen));
+        if let Some(action) = action {
             changed |= apply(model, id, action);
         }
     }
@@ -41,6 +45,13 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
             join_origins(model, id, inputs.first().copied().flatten());
             rewrite::become_node(model, id, op, &inputs, *attributes)
         }
+        Action::Reduce(op, x, axes) => {
+            join_origins(model, id, Some(x));
+            let axes = model.add_constant(Tensor::vector(&axes));
+            let attributes = model[id].attributes.clone();
+            rewrite::become_node(model, id, op, &[Some(x), Some(axes)], attributes);
+        }
+        Action::Take(input, value) => return model.replace_input(id, input, Some(value)),
         Action::Reshape(x, sizes) => {
             join_origins(model, id, Some(x));
             let sizes = model.add_constant(Tensor::vector(&sizes));

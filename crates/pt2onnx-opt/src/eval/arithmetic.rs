@@ -41,6 +41,27 @@ pub(super) static OPS: &[Row] = &[
         "Sigmoid",
         Eval::One(|c| real(c, (|x| 1.0 / (1.0 + (-x).exp()), |x| 1.0 / (1.0 + (-x).exp())))),
     ),
+    ("Softplus", Eval::One(|c| smooth(c, |x| x.max(0.0) + (-x.abs()).exp().ln_1p()))),
+    ("Softsign", Eval::One(|c| smooth(c, |x| x / (1.0 + x.abs())))),
+    ("Sinh", Eval::One(|c| smooth(c, f64::sinh))),
+    ("Cosh", Eval::One(|c| smooth(c, f64::cosh))),
+    ("Asin", Eval::One(|c| smooth(c, f64::asin))),
+    ("Acos", Eval::One(|c| smooth(c, f64::acos))),
+    ("Atan", Eval::One(|c| smooth(c, f64::atan))),
+    (
+        "Elu",
+        Eval::One(|c| {
+            let alpha = f64::from(attrs::Elu::read(c.node).ok()?.alpha);
+            smooth(c, |x| if x < 0.0 { alpha * x.exp_m1() } else { x })
+        }),
+    ),
+    (
+        "LeakyRelu",
+        Eval::One(|c| {
+            let alpha = f64::from(attrs::LeakyRelu::read(c.node).ok()?.alpha);
+            smooth(c, |x| if x < 0.0 { alpha * x } else { x })
+        }),
+    ),
     ("Floor", Eval::One(|c| real(c, (f32::floor, f64::floor)))),
     ("Ceil", Eval::One(|c| real(c, (f32::ceil, f64::ceil)))),
     ("Round", Eval::One(|c| real(c, (f32::round_ties_even, f64::round_ties_even)))),
@@ -92,6 +113,15 @@ fn unary(call: &Call, op: Unary) -> Option<Tensor> {
 fn real(call: &Call, f: Real) -> Option<Tensor> {
     let x = call.input(0)?;
     by_number!(x.dtype(), T => map::<T>(call, x, |v| T::real(f, v)))
+}
+
+/// A function of floats, computed in float64.
+fn smooth(call: &Call, f: impl Fn(f64) -> f64) -> Option<Tensor> {
+    let x = call.input(0)?;
+    by_number!(x.dtype(), T => map::<T>(call, x, |v| match v.whole() {
+        None => T::rounded(f(v.double())),
+        Some(_) => None,
+    }))
 }
 
 /// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined.

@@ -17,8 +17,8 @@ enum Number {
     Float(f64),
 }
 
-/// Integers wrap. Half precision is rounded twice, through float32, as in ONNX Runtime. Floats become integers only within
-/// range.
+/// Integers wrap. Half precision is rounded twice, through float32, as in ONNX Runtime. Floats out of range
+/// become the least int32 or int64; there is no such rule for other integers.
 fn cast(call: &Call, to: DType) -> Option<Tensor> {
     let x = call.input(0)?;
     if x.dtype() == to {
@@ -62,10 +62,15 @@ type Write = fn(Number, &mut Vec<u8>) -> Option<()>;
 fn writer(to: DType) -> Option<Write> {
     macro_rules! int {
         ($t:ty) => {
+            int!($t, None)
+        };
+        ($t:ty, $outside:expr) => {
             |n, to| {
                 let wrapped = match n {
                     Number::Int(i) => i as $t,
-                    Number::Float(f) => <$t>::try_from(whole(f)?).ok()?,
+                    Number::Float(f) => {
+                        whole(f).and_then(|i| <$t>::try_from(i).ok()).or($outside)?
+                    }
                 };
                 wrapped.push_le(to);
                 Some(())
@@ -92,8 +97,8 @@ fn writer(to: DType) -> Option<Write> {
             bf16::from_f32(single(n)).push_le(to);
             Some(())
         },
-        DType::I64 => int!(i64),
-        DType::I32 => int!(i32),
+        DType::I64 => int!(i64, Some(i64::MIN)),
+        DType::I32 => int!(i32, Some(i32::MIN)),
         DType::I16 => int!(i16),
         DType::I8 => int!(i8),
         DType::U64 => int!(u64),

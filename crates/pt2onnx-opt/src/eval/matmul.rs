@@ -1,24 +1,136 @@
-//! `MatMul` of small matrices.
+//! `MatMul`, `Gemm` and `Einsum` of small operands.
 
 use super::{
-    array::array,
+    array::{array, tensor},
     call::{Call, Eval, Row, broadcast, dim},
+    number::Number,
 };
-use ndarray::{Array3, ArrayD, ArrayViewD, Axis};
+use ndarray::{Array3, ArrayD, ArrayViewD, Axis, IxDyn};
 use num_traits::AsPrimitive;
+use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-pub(super) static OPS: &[Row] = &[("MatMul", Eval::One(matmul))];
+pub(super) static OPS: &[Row] =
+    &[("MatMul", Eval::One(matmul)), ("Gemm", Eval::One(gemm)), ("Einsum", Eval::One(einsum))];
 
 /// Larger products are left to the runtime.
-const MAX_WORK: usize = 1 << 22;
+pub(super) const MAX_WORK: usize = 1 << 22;
 
 fn matmul(call: &Call) -> Option<Tensor> {
+    fn of<T: Dot>(call: &Call) -> Option<Tensor> {
+        let (a, b) = (array::<T>(call.input(0)?)?, array::<T>(call.input(1)?)?);
+        tensor(T::DTYPE, &product(call, a, b)?)
+    }
     match call.input(0)?.dtype() {
-        DType::F32 => product::<f32>(call),
-        DType::F64 => product::<f64>(call),
-        DType::I64 => product::<i64>(call),
-        DType::I32 => product::<i32>(call),
+        DType::F32 => of::<f32>(call),
+        DType::F64 => of::<f64>(call),
+        DType::I64 => of::<i64>(call),
+        DType::I32 => of::<i32>(call),
+        _ => None,
+    }
+}
+
+/// `alpha * A B + beta * C`, floats only.
+fn gemm(call: &Call) -> Option<Tensor> {
+    fn of<T: Dot + Number>(call: &Call) -> Option<Tensor> {
+        let options = attrs::Gemm::read(call.node).ok()?;
+        let matrix = |i: usize, turned: bool| {
+            let x = array::<T>(call.input(i)?)?;
+            Some(if turned { x.reversed_axes() } else { x })
+        };
+        let (a, b) = (matrix(0, options.trans_a)?, matrix(1, options.trans_b)?);
+        let ab = product(call, a, b)?;
+        let scaled = |v: T, by: f32| v.double() * f64::from(by);
+        let result = match call.input(2) {
+            None => ab.mapv(|v| T::rounded(scaled(v, options.alpha))),
+            Some(c) => {
+                let c = array::<T>(c)?;
+                let c = c.broadcast(ab.raw_dim())?;
+                let sum = |(&v, &c): (&T, &T)| {
+                    T::rounded(scaled(v, options.alpha) + scaled(c, options.beta))
+                };
+                let elements = ab.iter().zip(c.iter()).map(sum).collect();
+                ArrayD::from_shape_vec(ab.raw_dim(), elements).ok()?
+            }
+        };
+        let elements = result.iter().copied().collect::<Option<Vec<T>>>()?;
+        tensor(T::DTYPE, &ArrayD::from_shape_vec(result.raw_dim(), elements).ok()?)
+    }
+    match call.input(0)?.dtype() {
+        DType::F32 => of::<f32>(call),
+        DType::F64 => of::<f64>(call),
+        _ => None,
+    }
+}
+
+/// Floats only, without an ellipsis. Sums are in float64.
+fn einsum(call: &Call) -> Option<Tensor> {
+    let equation: String = attrs::Einsum::equation(call.node).ok()?.split(' ').collect();
+    let (terms, result) = equation.split_once("->")?;
+    let terms: Vec<Vec<char>> = terms.split(',').map(|t| t.chars().collect()).collect();
+    let operands = call.all()?;
+    if terms.len() != operands.len() || equation.contains('.') {
+        return None;
+    }
+    // Letters of the result come first, then those that are summed over.
+    let mut letters: Vec<char> = result.chars().collect();
+    let kept = letters.len();
+    letters.extend(terms.iter().flatten().copied());
+    let mut seen = Vec::new();
+    letters.retain(|c| {
+        !seen.contains(c) && {
+            seen.push(*c);
+            true
+        }
+    });
+    let mut sizes = vec![None; letters.len()];
+    for (term, t) in terms.iter().zip(&operands) {
+        if term.len() != t.rank() {
+            return None;
+        }
+        for (letter, &size) in term.iter().zip(t.shape()) {
+            let at = letters.iter().position(|c| c == letter)?;
+            if *sizes[at].get_or_insert(size) != size {
+                return None;
+            }
+        }
+    }
+    let sizes = sizes.into_iter().collect::<Option<Vec<usize>>>()?;
+    let dtype = operands.first()?.dtype();
+    let shape = sizes.get(..kept)?;
+    call.room(dtype, shape)?;
+    let work = sizes.iter().try_fold(operands.len(), |n, &s| n.checked_mul(s))?;
+    if work > MAX_WORK || operands.iter().any(|t| t.dtype() != dtype) {
+        return None;
+    }
+    let places = |term: &Vec<char>| -> Option<Vec<usize>> {
+        term.iter().map(|letter| letters.iter().position(|c| c == letter)).collect()
+    };
+    let places = terms.iter().map(places).collect::<Option<Vec<_>>>()?;
+    let numbers = |t: &&Tensor| match dtype {
+        DType::F32 => Some(array::<f32>(t)?.mapv(f64::from)),
+        DType::F64 => array::<f64>(t),
+        _ => None,
+    };
+    let factors = operands.iter().map(numbers).collect::<Option<Vec<_>>>()?;
+    let mut sums = ArrayD::<f64>::zeros(dim(shape));
+    for at in ndarray::indices(dim(&sizes)) {
+        let element = |(places, factor): (&Vec<usize>, &ArrayD<f64>)| {
+            let index: Vec<usize> = places.iter().map(|&p| at[p]).collect();
+            factor.get(IxDyn(&index)).copied()
+        };
+        let product = places.iter().zip(&factors).map(element).product::<Option<f64>>()?;
+        let result: Vec<usize> = (0..kept).map(|i| at[i]).collect();
+        *sums.get_mut(IxDyn(&result))? += product;
+    }
+    floats(dtype, &sums)
+}
+
+/// The tensor of these numbers, rounded to `dtype`.
+pub(super) fn floats(dtype: DType, numbers: &ArrayD<f64>) -> Option<Tensor> {
+    match dtype {
+        DType::F32 => tensor(dtype, &numbers.mapv(|v| v as f32)),
+        DType::F64 => tensor(dtype, numbers),
         _ => None,
     }
 }
@@ -44,8 +156,7 @@ dot!(f32: f64, |s, a, b| s + a * b;
      i64: i64, |s, a, b| s.wrapping_add(a.wrapping_mul(b));
      i32: i64, |s, a, b| s.wrapping_add(a.wrapping_mul(b)));
 
-fn product<T: Dot>(call: &Call) -> Option<Tensor> {
-    let (mut a, mut b) = (array::<T>(call.input(0)?)?, array::<T>(call.input(1)?)?);
+fn product<T: Dot>(call: &Call, mut a: ArrayD<T>, mut b: ArrayD<T>) -> Option<ArrayD<T>> {
     let (vector_a, vector_b) = (a.ndim() == 1, b.ndim() == 1);
     if vector_a {
         a = a.insert_axis(Axis(0));
@@ -83,5 +194,5 @@ fn product<T: Dot>(call: &Call) -> Option<Tensor> {
     if vector_a {
         result.remove(lead.len());
     }
-    super::array::tensor(T::DTYPE, &ArrayD::from_shape_vec(dim(&result), elements).ok()?)
+    ArrayD::from_shape_vec(dim(&result), elements).ok()
 }

@@ -2,18 +2,22 @@
 //!
 //! Integers wrap as in C; `float16` and `bfloat16` are computed in `float` and rounded after each node; transcendental
 //! functions are those of the platform's math library. Where the standard leaves a result open, or runtimes differ
-//! (division of integers by zero, casts out of range, a maximum of NaN, indices out of bounds), nothing is returned.
+//! (division of integers by zero, a maximum of NaN, indices out of bounds), nothing is returned. NaN and floats out of range
+//! become the least int32 or int64, which is what PyTorch and ONNX Runtime give on x86-64.
 
 mod arithmetic;
 mod array;
 mod call;
 mod cast;
+mod convolution;
 mod logic;
 mod matmul;
 mod number;
 mod reduce;
+mod scatter;
 mod select;
 mod shape;
+mod signal;
 
 pub(crate) use call::axis;
 pub(crate) use shape::shape_range;
@@ -25,8 +29,18 @@ use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
 static TABLE: LazyLock<FxHashMap<&'static str, &'static Eval>> = LazyLock::new(|| {
-    let families =
-        [arithmetic::OPS, cast::OPS, logic::OPS, matmul::OPS, reduce::OPS, select::OPS, shape::OPS];
+    let families = [
+        arithmetic::OPS,
+        cast::OPS,
+        convolution::OPS,
+        logic::OPS,
+        matmul::OPS,
+        reduce::OPS,
+        scatter::OPS,
+        select::OPS,
+        shape::OPS,
+        signal::OPS,
+    ];
     families.into_iter().flatten().map(|(name, eval)| (*name, eval)).collect()
 });
 

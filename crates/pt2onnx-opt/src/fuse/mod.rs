@@ -11,6 +11,7 @@ mod multi_head;
 mod normalization;
 mod padding;
 mod rotary;
+mod squares;
 
 pub(crate) use activation::{clip_fusions, gelu_fusions, hard_swish_fusions};
 pub(crate) use attention::attention_fusions;
@@ -21,3 +22,4 @@ pub(crate) use multi_head::multi_head_fusions;
 pub(crate) use normalization::{instance_norm_fusions, layer_norm_fusions, rms_norm_fusions};
 pub(crate) use padding::pad_fusions;
 pub(crate) use rotary::rotary_fusions;
+pub(crate) use squares::square_fusions;

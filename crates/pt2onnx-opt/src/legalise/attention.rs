@@ -10,13 +10,6 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) fn attention(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let node = &model[id];
-    if attrs::Attention::read(node)?.softcap != 0.0 {
-        return Err("Attention with a softcap needs a newer opset".into());
-    }
-    if node.outputs().len() > 3 {
-        return Err("the output `qk_matmul_output` of Attention needs a newer opset".into());
-    }
     replace(model, id, emit)
 }
 
@@ -54,6 +47,15 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     // Both factors are scaled, so that half precision does not overflow.
     let root = scale.sqrt();
     let mut scores = cx.matmul(cx.mul(q, root), cx.mul(cx.swap_axes(k, 2, 3), root));
+    // The fourth output is one of the steps.
+    let (mode, mut inner) = (options.qk_matmul_output_mode, scores);
+    if options.softcap > 0.0 {
+        let most = f64::from(options.softcap);
+        scores = cx.mul(cx.tanh(cx.div(scores, most)), most);
+    }
+    if mode == 1 {
+        inner = scores;
+    }
     let infinity = Scalar::Float(f64::NEG_INFINITY);
     let mask = node.input(3);
     if let Some(mask) = mask {
@@ -66,18 +68,25 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     if options.is_causal {
         scores = cx.select(causal(cx, q, k, past.map(|(key, _)| key)), scores, infinity);
     }
+    if mode == 2 {
+        inner = scores;
+    }
     let precision = options.softmax_precision.and_then(schema::dtype).unwrap_or(dtype);
     let mut weights = cx.softmax(cx.cast(scores, precision), attrs::Softmax { axis: -1 });
     if mask.is_some() {
         // A row of -inf becomes NaN: such a query attends to nothing.
         weights = cx.select(cx.is_nan(weights), cx.scalar(0.0, precision), weights);
     }
-    let mut y = cx.matmul(cx.cast(weights, dtype), v);
+    let weights = cx.cast(weights, dtype);
+    if mode == 3 {
+        inner = weights;
+    }
+    let mut y = cx.matmul(weights, v);
     if packed {
         let flat = cx.ints(&[0, 0, -1]);
         y = cx.reshape_op(cx.transpose(y, &[0, 2, 1, 3]), flat, attrs::Reshape::default());
     }
-    Ok(vec![y, present_key, present_value])
+    Ok(vec![y, present_key, present_value, inner])
 }
 
 /// From `[batch, length, heads * size]` to `[batch, heads, length, size]`.

@@ -53,12 +53,8 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
         };
     }
     if target == Target::Standard {
-        let lacking = kernels::lacking(model);
-        let warning = || {
-            let what = lacking.join(", ");
-            format!("ONNX Runtime has no CPU kernel for {what}; --target ort-cpu inserts casts")
-        };
-        return Ok((!lacking.is_empty()).then(warning).into_iter().collect());
+        return Ok(kernels::warnings(model));
     }
-    Ok(kernels::bridge_all(model).into_iter().collect())
+    let warning = kernels::bridge_all(model);
+    Ok(warning.map_err(|failures| TargetError::Nodes { target, failures })?.into_iter().collect())
 }

@@ -1,6 +1,7 @@
 //! Kernels of ONNX Runtime's CPU provider. Where it has none for an element type, casts are inserted around the node. The
 //! kernel table was measured on the pinned release.
 
+use super::{error::Unrunnable, runtime::types};
 use crate::{
     casts::{bound, cast_around},
     generated::ort_cpu,
@@ -14,12 +15,24 @@ use std::collections::BTreeSet;
 
 /// Inserts casts around each node without a kernel at the model's opset. Returns a warning if a type computed in does not hold
 /// all values. The model must be legal.
-pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
-    let mut narrower = BTreeSet::new();
+///
+/// # Errors
+/// The nodes whose operator has no kernel at all.
+pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunnable>> {
+    let (mut narrower, mut failures) = (BTreeSet::new(), Vec::new());
     for id in model.nodes_in(&[Model::MAIN]) {
         for (variable, from, to) in gaps(model, id) {
             let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
                 continue;
+            };
+            let Some(to) = to else {
+                let newest = schema.since - 1;
+                let reason = format!(
+                    "ONNX Runtime has no CPU kernel for {} of opset {}: give an opset up to {newest}",
+                    schema.name, schema.since
+                );
+                failures.push(Unrunnable { place: model.describe(id), reason });
+                break;
             };
             if narrows(from, to) {
                 narrower.insert(format!("{} of {from} (computed in {to})", model[id].op()));
@@ -27,9 +40,12 @@ pub(super) fn bridge_all(model: &mut Model) -> Option<String> {
             cast_around(model, id, schema, variable, from, to);
         }
     }
+    if !failures.is_empty() {
+        return Err(failures);
+    }
     let list = Vec::from_iter(narrower).join(", ");
-    (!list.is_empty())
-        .then(|| format!("ONNX Runtime has no CPU kernel for {list}: the results are less exact"))
+    Ok((!list.is_empty())
+        .then(|| format!("ONNX Runtime has no CPU kernel for {list}: the results are less exact")))
 }
 
 /// Whether type `to` does not hold all values of type `from`.
@@ -38,20 +54,31 @@ fn narrows(from: DType, to: DType) -> bool {
     matches!((from, to), (F64, F32) | (I64 | U64, F64 | F32) | (I32 | U32, F32) | (U64, I64))
 }
 
-/// Nodes without a kernel, such as `Conv of float64`.
-pub(super) fn lacking(model: &Model) -> Vec<String> {
-    let mut found = BTreeSet::new();
+/// Warns of nodes without a kernel, such as `Conv of float64`.
+pub(super) fn warnings(model: &Model) -> Vec<String> {
+    let (mut casts, mut newer) = (BTreeSet::new(), BTreeSet::new());
     for id in model.nodes_in(&[Model::MAIN]) {
-        found.extend(
-            gaps(model, id).iter().map(|(_, from, _)| format!("{} of {from}", model[id].op())),
-        );
+        let op = model[id].op();
+        for (_, from, to) in gaps(model, id) {
+            match to {
+                Some(_) => casts.insert(format!("{op} of {from}")),
+                None => newer.insert(format!("{op} of opset {}", model.opset)),
+            };
+        }
     }
-    found.into_iter().collect()
+    let kinds = [(casts, "--target ort-cpu inserts casts"), (newer, "give an older opset")];
+    let kinds = kinds.into_iter().filter(|(what, _)| !what.is_empty());
+    let texts = kinds.map(|(what, help)| {
+        let what = Vec::from_iter(what).join(", ");
+        format!("ONNX Runtime has no CPU kernel for {what}; {help}")
+    });
+    texts.collect()
 }
 
-type Gap = (&'static str, DType, DType);
+type Gap = (&'static str, DType, Option<DType>);
 
-/// The type variables of a node whose type has no kernel: variable, its type, the type to compute in.
+/// The type variables of a node whose type has no kernel: variable, its type, the type to compute in, `None` if the operator has no
+/// kernel at all.
 fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let node = &model[id];
     let Some(schema) = schema::lookup(node.op(), model.opset).filter(|_| node.domain.is_empty())
@@ -70,12 +97,23 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
         let from = bound(model, id, schema, variable)?;
         let allowed = schema.type_set(variable)?;
         let kernels = TypeSet { tensor: allowed.tensor & !lacking, ..*allowed };
-        let to = (!kernels.has_tensor(from)).then(|| kernels.widened(from))??;
-        Some((variable, from, to))
+        if kernels.has_tensor(from) {
+            return None;
+        }
+        match kernels.tensor & PROBED {
+            0 => Some((variable, from, None)),
+            _ => Some((variable, from, Some(kernels.widened(from)?))),
+        }
     };
     let reducing = reduces(node).then_some((schema.name, schema.since, "T", REDUCING_LACKING));
     rows.chain(reducing.as_ref()).filter_map(gap).collect()
 }
+
+/// The element types that `regen-kernels` probes.
+const PROBED: u32 = {
+    use DType::*;
+    types(&[F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool])
+};
 
 /// The table is for default attributes. `ScatterElements` and `ScatterND` with a reduction have fewer kernels.
 const REDUCING_LACKING: u32 =

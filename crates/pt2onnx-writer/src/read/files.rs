@@ -4,7 +4,7 @@ use super::{
     error::{Invalid, ReadError, Result},
     reading::ExternalData,
 };
-use crate::Inputs;
+use crate::inputs::Inputs;
 use bytes::Bytes;
 use pt2onnx_proto::StringStringEntryProto;
 use pt2onnx_tensor::Storage;

@@ -1,6 +1,6 @@
 //! How a model is read, and what reading gives.
 
-use crate::Inputs;
+use crate::inputs::Inputs;
 use pt2onnx_ir::Model;
 
 /// What to do about data in other files than the model's.

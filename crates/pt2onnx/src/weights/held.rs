@@ -1,7 +1,7 @@
 //! Weights that an export leaves out of the program, so that nothing is computed from them.
 
 use super::notes::Notes;
-use crate::{Options, Weights, diff::fingerprint, naming::target};
+use crate::{Error, Options, Weights, diff::fingerprint, naming::target};
 use pt2onnx_fx::{ExportedProgram, InputSpec, graph::Constant};
 use pt2onnx_ir::{Def, Model, Value, ValueData};
 use pt2onnx_tensor::Tensor;
@@ -29,10 +29,17 @@ pub(crate) struct HeldWeights {
 }
 
 impl HeldWeights {
-    /// Takes values out of the program, if the options or the archive ask for it. Passes over the program come first, as they
-    /// look at what memory weights share.
-    pub(crate) fn take(program: &mut ExportedProgram, options: &Options) -> Self {
-        let fake = without_values(program);
+    /// Takes values out of the program, if the options ask for it or the archive has none. Passes over the program come first, as
+    /// they look at what memory weights share.
+    ///
+    /// # Errors
+    /// The program reads some tensors with values and others without.
+    pub(crate) fn take(program: &mut ExportedProgram, options: &Options) -> Result<Self, Error> {
+        let (fake, all) = without_values(program);
+        if options.weights != Weights::None && !fake.is_empty() && fake.len() < all {
+            return Err(Error::Write(pt2onnx_writer::Error::NoData(fake)));
+        }
+        let fake = (fake.len(), all);
         let hollow = options.weights == Weights::None || fake.0 > 0;
         let as_inputs = options.keep_initializers_as_inputs;
         let values = match hollow || as_inputs {
@@ -41,7 +48,7 @@ impl HeldWeights {
         };
         let tensors = if hollow { tensors(program) } else { Vec::new() };
         let LeftOut { values, tied } = values;
-        Self { values, fake, hollow, as_inputs, tensors, tied, ..Self::default() }
+        Ok(Self { values, fake, hollow, as_inputs, tensors, tied, ..Self::default() })
     }
 
     /// Finds the constants of a model that was just lowered, before they are renamed.
@@ -126,15 +133,26 @@ pub(crate) fn are_copied(program: &ExportedProgram, options: &Options) -> bool {
         || pt2onnx_writer::goes_external(&options.saving(), bytes).is_ok_and(|external| external)
 }
 
-/// How many of a program's tensors have no values, and how many there are.
-fn without_values(program: &ExportedProgram) -> (usize, usize) {
-    let constants = program.constants.values().filter_map(|c| match c {
-        Constant::Tensor(tensor) => Some(tensor),
-        Constant::Opaque { .. } => None,
-    });
-    let (mut fake, mut all) = (0, 0);
-    for tensor in program.state.values().chain(constants) {
-        fake += usize::from(!tensor.has_data());
+/// Of the tensors that a program reads: those without values, and how many there are. A program may write into others, such as
+/// `parameter.data` in a program that was captured under `strict=True`.
+fn without_values(program: &ExportedProgram) -> (Vec<String>, usize) {
+    let mut read = FxHashSet::default();
+    let args = program.graph.nodes.iter().flat_map(|node| node.args.iter().map(|a| &a.value));
+    for arg in args.chain(&program.graph.outputs) {
+        arg.for_each_name(&mut |name| _ = read.insert(name.clone()));
+    }
+    let inputs = program.signature.inputs.iter();
+    let targets = inputs.filter(|i| i.name().is_some_and(|name| read.contains(name)));
+    let (mut fake, mut all) = (Vec::new(), 0);
+    for target in targets.filter_map(InputSpec::target) {
+        let constant = || match program.constants.get(&**target)? {
+            Constant::Tensor(tensor) => Some(tensor),
+            Constant::Opaque { .. } => None,
+        };
+        let Some(tensor) = program.state.get(&**target).or_else(constant) else {
+            continue;
+        };
+        fake.extend((!tensor.has_data()).then(|| target.to_string()));
         all += 1;
     }
     (fake, all)

@@ -2,6 +2,7 @@
 
 use crate::math::control::fold;
 use crate::math::elementary::spaced;
+use crate::math::shape::counted;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode,
     op::op,
@@ -11,6 +12,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_dim_arange, dim_arange),
     op!(aten::arange, arange, parts, start = 0, step = 1),
     op!(aten::arange_start, arange, parts, step = 1),
     op!(aten::arange_start_step, arange, parts),
@@ -354,6 +356,12 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
     Ok(cx.pairs(Complex::new(re, im)))
 }
 
+/// `0, 1, ..` along `dim` of `like`, int64.
+fn dim_arange(cx: &Cx, like: Value, dim: i64) -> Lowered {
+    let axis = cx.axis(like, dim)?;
+    Ok(counted(cx, &Expr::int(0), &cx.dim(like, axis as i64), 1))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
@@ -406,6 +414,18 @@ mod tests {
           val_5 = Range (val_0, n, val_1)
           val_6 = Equal (val_4, val_5)
           eye = Cast <to: int = 1> (val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn numbers_along_a_dimension() {
+        check!("aten._dim_arange(x: f32[2, 3], -1) -> i64[3]", @"
+        (float[2,3] x) => (int64[3] _dim_arange)
+        <
+          int64[3] _dim_arange = {0, 1, 2}
+        >
+        {
         }
         ");
     }

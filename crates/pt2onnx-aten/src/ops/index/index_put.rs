@@ -191,4 +191,31 @@ mod tests {
         }
         "#);
     }
+
+    #[test]
+    fn several_masks_count_the_same() {
+        check!("aten.index_put(x: f32[3, 4], [a: b8[3], b: b8[4]], v: f32[]) -> f32[3, 4]", @"
+        (float[3,4] x, bool[3] a, bool[4] b, float v) => (float[3,4] index_put)
+        <
+          int64 val_0 = {0},
+          int64[1] val_1 = {1}
+        >
+        {
+          val_2 = NonZero (a)
+          val_3 = Gather <axis: int = 0> (val_2, val_0)
+          val_4 = NonZero (b)
+          val_5 = Gather <axis: int = 0> (val_4, val_0)
+          val_6 = Add (val_3, val_5)
+          val_7 = Shape (val_6)
+          val_8 = Expand (val_3, val_7)
+          val_9 = Expand (val_5, val_7)
+          val_10 = Unsqueeze (val_8, val_1)
+          val_11 = Unsqueeze (val_9, val_1)
+          val_12 = Concat <axis: int = 1> (val_10, val_11)
+          val_13 = Shape <start: int = 0, end: int = 1> (val_8)
+          val_14 = Expand (v, val_13)
+          index_put = ScatterND (x, val_12, val_14)
+        }
+        ");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -332,13 +332,13 @@ fn slices_onto(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, how: Ho
 }
 
 /// `x[index[i]] += alpha * source[i]`, for slices along `dim`.
-fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Scalar) -> Lowered {
-    if let Scalar::Complex(..) = alpha {
+fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Number) -> Lowered {
+    if alpha.is_complex() {
         return Err(LowerError::unsupported("a complex `alpha` is not supported"));
     }
     let scaled = match cx.dtype(source) {
-        DType::Bool if alpha.to_bool() => source,
-        DType::Bool => return Ok(x),
+        DType::Bool if alpha.known().is_some_and(Scalar::to_bool) => source,
+        DType::Bool => cx.and(source, alpha.tensor(cx, DType::Bool)),
         _ => cx.mul(source, alpha),
     };
     slices_onto(cx, x, dim, index, scaled, How::ADD)

@@ -1,6 +1,6 @@
 //! Products of matrices and vectors.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -48,20 +48,23 @@ fn int_mm(cx: &Cx, a: Value, b: Value) -> Lowered {
 }
 
 /// `beta * c + alpha * product`. As in PyTorch, `c` does not count where `beta` is 0, whatever it holds.
-fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number) -> Lowered {
     let product = product.scale(cx, alpha);
-    let sum = match beta.to_f64() == 0.0 && !matches!(beta, Scalar::Complex(..)) {
-        true => product,
-        false => c.scale(cx, beta).add(cx, product),
+    let sum = match beta {
+        _ if beta.is(0.0) => product,
+        Number::Known(_) => c.scale(cx, beta).add(cx, product),
+        Number::Computed(factor) => {
+            let counts = cx.cast(factor, DType::Bool);
+            c.keep(cx, counts).scale(cx, beta).add(cx, product)
+        }
     };
     Ok(sum.value(cx))
 }
 
 /// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold.
-fn without_product(cx: &Cx, c: Complex, beta: Scalar, alpha: Scalar) -> Lowered<Option<Value>> {
-    let zero = |s: Scalar| s.to_f64() == 0.0 && !matches!(s, Scalar::Complex(..));
+fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
     let shape = cx.out_shape()?;
-    Ok(match (zero(alpha), zero(beta)) {
+    Ok(match (alpha.is(0.0), beta.is(0.0)) {
         (false, _) => None,
         (true, true) => Some(c.map(|part| cx.full(&shape, 0, cx.dtype(part))).value(cx)),
         (true, false) => Some(c.scale(cx, beta).map(|part| cx.expand(part, &shape)).value(cx)),
@@ -69,16 +72,19 @@ fn without_product(cx: &Cx, c: Complex, beta: Scalar, alpha: Scalar) -> Lowered<
 }
 
 /// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which not every double is.
-fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if let Some(c) = without_product(cx, c, beta, alpha)? {
         return Ok(c);
     }
-    let factors = [alpha, beta].map(Scalar::to_f64);
+    let (Number::Known(known_alpha), Number::Known(known_beta)) = (alpha, beta) else {
+        return accumulate(cx, c, a.matmul(cx, b), beta, alpha);
+    };
+    let factors = [known_alpha, known_beta].map(Scalar::to_f64);
     let exact = cx.dtype(a.re) != DType::F64 || factors.iter().all(|&f| f64::from(f as f32) == f);
     let real = c.im.or(a.im).or(b.im).is_none() && cx.dtype(a.re).is_float();
     // ONNX Runtime's Gemm forgets beta where there is nothing to sum.
     let something = cx.dim(b.re, 0).as_int() != Some(0);
-    if !real || !exact || !something || matches!(alpha, Scalar::Complex(..)) {
+    if !real || !exact || !something || alpha.is_complex() {
         return accumulate(cx, c, a.matmul(cx, b), beta, alpha);
     }
     let [alpha, beta] = factors.map(|f| f as f32);
@@ -92,29 +98,29 @@ fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scala
     Ok(cx.gemm(a.re, b.re, c, options))
 }
 
-fn addmv(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addmv(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if let Some(c) = without_product(cx, c, beta, alpha)? {
         return Ok(c);
     }
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
 }
 
-fn baddbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+fn baddbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     accumulate(cx, c, a.matmul(cx, b), beta, alpha)
 }
 
 /// The products of all batches added up.
-fn addbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     let sum = a.matmul(cx, b).map(|x| cx.reduce(Reduction::Sum, x, &[0], false));
     accumulate(cx, c, sum, beta, alpha)
 }
 
 /// `beta * c + alpha * outer(a, b)`; of bools, disjunction and conjunction.
-fn addr(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Scalar, alpha: Scalar) -> Lowered {
+fn addr(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if cx.out_dtype()? == DType::Bool {
-        let holds = |x: Value, factor: Scalar| match factor.to_bool() {
+        let holds = |x: Value, factor: Number| match factor.known().is_some_and(Scalar::to_bool) {
             true => x,
-            false => cx.and(x, cx.scalar(false, DType::Bool)),
+            false => cx.and(x, factor.tensor(cx, DType::Bool)),
         };
         let outer = cx.and(cx.unsqueeze(a.re, &[1]), b.re);
         return Ok(cx.or(holds(c.re, beta), holds(outer, alpha)));
@@ -341,6 +347,27 @@ mod tests {
         {
           val_0 = MatMul (b, c)
           linalg_multi_dot = MatMul (a, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn factors_may_be_computed() {
+        check!("aten.baddbmm(c: f32[2, 3, 4], a: f32[2, 3, s0], b: f32[2, s0, 4], beta = n: Sym(s0)) -> f32[2, 3, 4]", @"
+        (float[2,3,4] c, float[2,3,s0] a, float[2,s0,4] b, int64 n) => (float[2,3,4] baddbmm)
+        <
+          int64[0] val_0 = {},
+          float val_1 = {0.0}
+        >
+        {
+          val_2 = Shape <start: int = 2, end: int = 3> (a)
+          val_3 = Reshape (val_2, val_0)
+          val_4 = MatMul (a, b)
+          val_5 = Cast <to: int = 9> (val_3)
+          val_6 = Where (val_5, c, val_1)
+          val_7 = Cast <to: int = 1> (val_3)
+          val_8 = Mul (val_6, val_7)
+          baddbmm = Add (val_8, val_4)
         }
         ");
     }

@@ -44,7 +44,7 @@ arguments! {
         dilation: Option<Vec<i64>>,
         transposed: Option<bool>,
         output_padding: Option<Vec<i64>>,
-        groups: Option<i64>,
+        groups: Option<Expr>,
         benchmark: Ignored,
         deterministic: Ignored,
         allow_tf32: Ignored,
@@ -58,7 +58,7 @@ arguments! {
         stride: Vec<i64>,
         padding: String,
         dilation: Vec<i64>,
-        groups: i64,
+        groups: Expr,
     }
 }
 
@@ -74,7 +74,7 @@ struct Tensors<T> {
 struct Options {
     stride: Vec<i64>,
     dilation: Vec<i64>,
-    groups: i64,
+    groups: Expr,
     padding: Padding,
     /// Of a transposed convolution: how much longer its result is at the end.
     output_padding: Option<Vec<i64>>,
@@ -102,7 +102,7 @@ fn convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     let options = Options {
         stride: per_dim(&args.stride, n),
         dilation: each(args.dilation, 1),
-        groups: args.groups.unwrap_or(1),
+        groups: args.groups.unwrap_or(Expr::int(1)),
         padding: Padding::Known(per_dim(&args.padding, n).iter().map(|&p| (p, p)).collect()),
         output_padding: transposed.then(|| each(args.output_padding, 0)),
     };
@@ -162,9 +162,12 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         Padding::Known(pads) => pads.clone(),
         Padding::Same => vec![(0, 0); n],
     };
+    let Some(group) = group_count(cx, x, weight, options) else {
+        return grouped(cx, tensors, options, &known);
+    };
     let Some(output_padding) = &options.output_padding else {
         let given = attrs::Conv {
-            group: options.groups,
+            group,
             strides: Some(options.stride.clone()),
             dilations: Some(options.dilation.clone()),
             pads: Some(pads_attribute(&known)),
@@ -176,7 +179,8 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         };
         return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
-    // Output padding reduces the padding at the end; only what exceeds it needs the attribute.
+    // Output padding reduces the padding at the end; only what exceeds it needs the attribute. Where that is a stride or more,
+    // ONNX Runtime refuses the attribute, and nothing but the bias reaches the positions beyond.
     let pads: Vec<(i64, i64)> = known
         .iter()
         .zip(output_padding)
@@ -187,15 +191,101 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         .zip(output_padding)
         .map(|(&(_, end), &longer)| (longer - end).max(0))
         .collect();
+    let far = beyond.iter().zip(&options.stride).any(|(beyond, stride)| beyond >= stride);
+    let near = (!far && beyond.iter().any(|&b| b != 0)).then(|| beyond.clone());
     let given = attrs::ConvTranspose {
-        group: options.groups,
+        group,
         strides: Some(options.stride.clone()),
         dilations: Some(options.dilation.clone()),
         pads: Some(pads_attribute(&pads)),
-        output_padding: beyond.iter().any(|&b| b != 0).then_some(beyond),
+        output_padding: near,
         ..Default::default()
     };
-    Ok(batched(cx, x, n, |x| cx.conv_transpose(x, weight, bias, given.clone())))
+    Ok(batched(cx, x, n, |x| {
+        if !far {
+            return cx.conv_transpose(x, weight, bias, given.clone());
+        }
+        let result = cx.conv_transpose(x, weight, None, given.clone());
+        let ends: Vec<(i64, i64)> = beyond.iter().map(|&b| (0, b)).collect();
+        let axes: Vec<i64> = (2..).take(n).collect();
+        let mode = attrs::Pad { mode: "constant" };
+        let pads = cx.ints(&pads_attribute(&ends));
+        let result = cx.pad(result, pads, None, cx.ints(&axes), mode);
+        let spatial: Vec<usize> = (1..=n).collect();
+        bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &spatial)))
+    }))
+}
+
+/// The number of groups, if it is known, or follows from the numbers of channels.
+fn group_count(cx: &Cx, x: Value, weight: Value, options: &Options) -> Option<i64> {
+    let behind = kernel(cx, weight).len() as i64;
+    let channels = match options.output_padding {
+        None => cx.dim(x, -1 - behind),
+        Some(_) => {
+            let shape = cx.out_shape().ok()?;
+            shape.into_iter().rev().nth(behind as usize)?
+        }
+    };
+    let counted = || channels.as_int()?.checked_div(cx.dim(weight, 1).as_int()?);
+    options.groups.as_int().or_else(counted)
+}
+
+/// A convolution with a number of groups that only the runtime knows: the windows as columns, and for each group a product with its
+/// rows of the weight.
+fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i64)]) -> Lowered {
+    let Tensors { input: x, weight, bias } = tensors;
+    let sizes = kernel(cx, weight);
+    let known: Option<Vec<i64>> = sizes.iter().map(Expr::as_int).collect();
+    let (Some(known), None) = (known, &options.output_padding) else {
+        return Err(LowerError::unsupported(
+            "the number of groups is known only at run time: that is supported if the kernel's sizes are known and the convolution is not transposed",
+        ));
+    };
+    let n = sizes.len();
+    let shape = cx.out_shape()?;
+    let lengths = shape[shape.len() - n..].to_vec();
+    let result = batched(cx, x, n, |x| {
+        let columns = columns(cx, padded(cx, x, pads), &known, &lengths, options);
+        let (batch, groups) = (cx.dim(x, 0), &options.groups);
+        let (out, depth) = (cx.dim(weight, 0), Expr::product(cx.shape(weight)[1..].to_vec()));
+        let positions = Expr::product(lengths.clone());
+        let columns =
+            cx.reshape(columns, &[batch.clone(), groups.clone(), depth.clone(), positions]);
+        let rows = cx.reshape(weight, &[groups.clone(), out.floor_div(groups), depth]);
+        let whole = [&[batch, out], &lengths[..]].concat();
+        cx.reshape(cx.matmul(rows, columns), &whole)
+    });
+    Ok(bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &(1..=n).collect::<Vec<_>>()))))
+}
+
+/// `x` with zeros around its last dimensions.
+fn padded(cx: &Cx, x: Value, pads: &[(i64, i64)]) -> Value {
+    if pads.iter().all(|&pad| pad == (0, 0)) {
+        return x;
+    }
+    let axes: Vec<i64> = (2..2 + pads.len() as i64).collect();
+    let mode = attrs::Pad { mode: "constant" };
+    cx.pad(x, cx.ints(&pads_attribute(pads)), None, cx.ints(&axes), mode)
+}
+
+/// For each element of the kernel, the elements of `x` that it meets, along a new dimension 2.
+fn columns(cx: &Cx, x: Value, kernel: &[i64], lengths: &[Expr], options: &Options) -> Value {
+    let mut met = vec![x];
+    for (i, (&size, length)) in kernel.iter().zip(lengths).enumerate() {
+        let (stride, dilation) = (options.stride[i], options.dilation[i]);
+        let along = |x: Value, at: i64| {
+            let start = Expr::int(at * dilation);
+            let end = &start + (length - 1) * stride + 1;
+            cx.slice(x, i + 2, &start, &end, stride)
+        };
+        met = met
+            .iter()
+            .flat_map(|&x| (0..size).map(move |at| (x, at)))
+            .map(|(x, at)| along(x, at))
+            .collect();
+    }
+    let met: Vec<Value> = met.iter().map(|&x| cx.unsqueeze(x, &[2])).collect();
+    cx.concat(&met, 2)
 }
 
 /// Pads as ONNX lists them: all begins, then all ends.
@@ -264,6 +354,47 @@ mod tests {
           val_1 = Unsqueeze (x, val_0)
           val_2 = ConvTranspose <dilations: ints = [1], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
           conv_transpose1d = Squeeze (val_2, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn as_many_groups_as_channels() {
+        check!("aten.conv1d(x: f32[2, s0, 16], w: f32[s0, 1, 2], None, [1], [0], [1], n: Sym(s0)) -> f32[2, s0, 15]", @"
+        (float[2,s0,16] x, float[s0,1,2] w, int64 n) => (float[2,s0,15] conv1d)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {15},
+          int64[1] val_2 = {2},
+          int64[1] val_3 = {1},
+          int64[1] val_4 = {16},
+          int64[3] val_5 = {2, 0, 15}
+        >
+        {
+          val_6 = Slice (x, val_0, val_1, val_2)
+          val_7 = Slice (x, val_3, val_4, val_2)
+          val_8 = Unsqueeze (val_6, val_2)
+          val_9 = Unsqueeze (val_7, val_2)
+          val_10 = Concat <axis: int = 2> (val_8, val_9)
+          val_11 = MatMul (w, val_10)
+          conv1d = Reshape (val_11, val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn output_padding_of_a_stride_is_zeros() {
+        check!("aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]", @"
+        (float[1,3,6] x, float[3,4,3] w, float[4] b) => (float[1,4,11] conv_transpose1d)
+        <
+          int64[6] val_0 = {0, 0, 0, 0, 0, 1},
+          int64[1] val_1 = {1}
+        >
+        {
+          val_2 = ConvTranspose <dilations: ints = [2], pads: ints = [0, 0], strides: ints = [1]> (x, w)
+          val_3 = Pad (val_2, val_0)
+          val_4 = Unsqueeze (b, val_1)
+          conv_transpose1d = Add (val_3, val_4)
         }
         ");
     }

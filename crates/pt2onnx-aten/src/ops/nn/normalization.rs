@@ -324,8 +324,8 @@ fn group_norm(
     );
     let options = attrs::InstanceNormalization { epsilon: eps as f32 };
     let given = cx.dtype(x);
-    let mut result =
-        cx.reshape(cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options), &shape);
+    let normal = cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options);
+    let mut result = cx.reshape_like(normal, x);
     let per_channel: Vec<Expr> =
         [channels.clone()].into_iter().chain(spatial.iter().map(|_| Expr::int(1))).collect();
     if let Some(weight) = weight {
@@ -403,6 +403,27 @@ fn complex_rms_norm(
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn sizes_of_groups_are_read_at_once() {
+        check!("aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]", @"
+        (float[1,4,s0,s1] x) => (float[1,4,s0,s1] group_norm)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {2},
+          float val_2 = {0.0},
+          int64[3] val_3 = {1, 2, -1}
+        >
+        {
+          val_4 = Expand (val_0, val_1)
+          val_5 = Expand (val_2, val_1)
+          val_6 = Reshape (x, val_3)
+          val_7 = InstanceNormalization (val_6, val_4, val_5)
+          val_8 = Shape <start: int = 0, end: int = 4> (x)
+          group_norm = Reshape <allowzero: int = 1> (val_7, val_8)
+        }
+        ");
+    }
 
     #[test]
     fn statistics_of_the_batch() {

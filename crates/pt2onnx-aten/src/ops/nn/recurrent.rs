@@ -5,7 +5,7 @@ use crate::{
     math::dropout::dropout, op::op,
 };
 use pt2onnx_fx::graph::Argument;
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -156,12 +156,16 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
     let (start, layers, batch_first) = (args.hx.0, args.num_layers, args.batch_first);
     let directions = 1 + usize::from(bidirectional);
     let direction = if bidirectional { "bidirectional" } else { "forward" };
-    let each = if has_biases { 4 } else { 2 };
     let layers = usize::try_from(layers).unwrap_or(0);
+    let each = if has_biases { 4 } else { 2 };
+    // An LSTM's hidden state may be projected: then each direction has one more weight.
+    let projects = weights.len() == layers * directions * (each + 1);
+    let each = each + usize::from(projects);
     if layers == 0 || weights.len() != layers * directions * each {
-        return Err(LowerError::unsupported(
-            "recurrent layers with projections (`proj_size`) have no ONNX operator",
-        ));
+        return Err(LowerError::unsupported(format!(
+            "{layers} recurrent layers cannot have {} weights",
+            weights.len()
+        )));
     }
     if cx.rank(x) != 3 {
         return Err(LowerError::unsupported(
@@ -178,7 +182,11 @@ fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
             _ => x,
         };
         let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
-        let outputs = one_layer(cx, x, &Layer { kind, start: &start, weights, each, direction })?;
+        let layer = Layer { kind, start: &start, weights, each, direction };
+        let outputs = match projects {
+            true => projected(cx, x, &layer)?,
+            false => one_layer(cx, x, &layer)?,
+        };
         let all = outputs[0];
         x = if bidirectional {
             let [time, _, batch, hidden] =
@@ -255,6 +263,52 @@ fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
         }
     };
     Ok(outputs.to_vec())
+}
+
+/// [`one_layer`] of an LSTM whose hidden state is multiplied by one more weight after each step, which ONNX's `LSTM` does not have: a
+/// `Scan` for each direction.
+fn projected(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
+    let &[h, c] = layer.start else {
+        return Err(LowerError::unsupported("only the hidden state of an LSTM can be projected"));
+    };
+    let mut results: [Vec<Value>; 3] = Default::default();
+    for (i, weights) in layer.weights.chunks(layer.each).enumerate() {
+        let [w_ih, w_hh, biases @ .., projection] = weights else {
+            return Err(LowerError::unsupported("an LSTM needs weights"));
+        };
+        let bias = match biases {
+            &[ih, hh] => Some(cx.add(ih, hh)),
+            _ => None,
+        };
+        // The input's part of the gates, of all steps at once.
+        let inputs = linear(cx, x, *w_ih, bias);
+        let of_direction = |state: Value| cx.take(state, 0, &Expr::int(i as i64));
+        let given = [of_direction(h), of_direction(c), inputs];
+        let (dtype, mut sizes) = (cx.dtype(inputs), cx.shape(inputs));
+        let [state, cell] = [given[0], given[1]].map(|s| Type::tensor(dtype, cx.shape(s)));
+        let time = sizes.remove(0);
+        let body =
+            cx.region(&[state.clone(), cell.clone(), Type::tensor(dtype, sizes)], |values| {
+                let hidden = linear(cx, values[0], *w_hh, None);
+                let [h, c] = lstm_gates(cx, cx.add(values[2], hidden), values[1]);
+                let h = linear(cx, h, *projection, None);
+                vec![h, c, cx.identity(h)]
+            });
+        let reverse = Some(vec![i as i64]);
+        let options = attrs::Scan {
+            scan_input_directions: reverse.clone(),
+            scan_output_directions: reverse,
+            ..Default::default()
+        };
+        let found = cx.scan_op(3, &given, body, 1, options);
+        let all = Type::tensor(dtype, [&[time], &cx.shape(given[0])[..]].concat());
+        for (i, ty) in [state, cell, all].into_iter().enumerate() {
+            cx.set_type(found[i], ty);
+            results[i].push(cx.unsqueeze(found[i], &[usize::from(i == 2)]));
+        }
+    }
+    let [h, c, all] = results;
+    Ok(vec![cx.concat(&all, 1), cx.concat(&h, 0), cx.concat(&c, 0)])
 }
 
 /// An LSTM of one layer and direction, as PyTorch decomposes `lstm`. The last output is only for gradients.
@@ -432,6 +486,46 @@ mod tests {
           lstm_cell_1 = Add (val_11, val_13)
           val_14 = Tanh (lstm_cell_1)
           lstm_cell_0 = Mul (val_10, val_14)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_projected_state_is_a_scan() {
+        check!("aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])", @"
+        (float[s0,1,3] x, float[1,1,2] h, float[1,1,5] c, float[20,3] wi, float[20,2] wh, float[2,5] wr) => (float[s0,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,5] lstm_2)
+        <
+          int64 val_0 = {0},
+          int64[4] val_1 = {5, 5, 5, 5},
+          int64[1] val_2 = {0},
+          int64[1] val_3 = {1}
+        >
+        {
+          val_4 = Transpose <perm: ints = [1, 0]> (wi)
+          val_5 = MatMul (x, val_4)
+          val_6 = Gather <axis: int = 0> (h, val_0)
+          val_7 = Gather <axis: int = 0> (c, val_0)
+          val_28, val_29, val_30 = Scan <body: graph = body (float[1,2] val_8, float[1,5] val_9, float[1,20] val_10) => (float[1,2] val_26, float[1,5] val_23, float[1,2] val_27)
+          {
+            val_11 = Gemm <transB: int = 1> (val_8, wh)
+            val_12 = Add (val_10, val_11)
+            val_13, val_14, val_15, val_16 = Split <axis: int = 1> (val_12, val_1)
+            val_17 = Sigmoid (val_13)
+            val_18 = Sigmoid (val_14)
+            val_19 = Sigmoid (val_16)
+            val_20 = Mul (val_18, val_9)
+            val_21 = Tanh (val_15)
+            val_22 = Mul (val_17, val_21)
+            val_23 = Add (val_20, val_22)
+            val_24 = Tanh (val_23)
+            val_25 = Mul (val_19, val_24)
+            val_26 = Gemm <transB: int = 1> (val_25, wr)
+            val_27 = Identity (val_26)
+          }, num_scan_inputs: int = 1, scan_input_directions: ints = [0], scan_output_directions: ints = [0]> (val_6, val_7, val_5)
+          lstm_1 = Unsqueeze (val_28, val_2)
+          lstm_2 = Unsqueeze (val_29, val_2)
+          val_31 = Unsqueeze (val_30, val_3)
+          lstm_0 = Squeeze (val_31, val_3)
         }
         ");
     }

@@ -3,7 +3,7 @@
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
@@ -85,7 +85,10 @@ fn hardsigmoid(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.hard_sigmoid(x, attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 }))
 }
 
-fn hardtanh(cx: &Cx, x: Value, min: Scalar, max: Scalar) -> Lowered {
+fn hardtanh(cx: &Cx, x: Value, min: Number, max: Number) -> Lowered {
+    let (Number::Known(min), Number::Known(max)) = (min, max) else {
+        return Ok(cx.minimum(cx.maximum(x, min), max));
+    };
     let [min, max] = [min, max].map(|b| Some(in_range(b, cx.dtype(x))));
     Ok(cx.clamp(x, min, max))
 }
@@ -101,10 +104,12 @@ fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
 
 /// `scale * x` of positive `x`, otherwise `scale * alpha * (exp(input_scale * x) - 1)`. The attributes of `Elu` are
 /// float32, so float64 is computed by the formula.
-fn elu(cx: &Cx, x: Value, alpha: Scalar, scale: Scalar, input_scale: Scalar) -> Lowered {
-    let (alpha, scale, input_scale) = (alpha.to_f64(), scale.to_f64(), input_scale.to_f64());
-    if input_scale == 1.0 && cx.dtype(x) != DType::F64 {
-        let elu = cx.elu(x, attrs::Elu { alpha: alpha as f32 });
+fn elu(cx: &Cx, x: Value, alpha: Number, scale: Number, input_scale: Number) -> Lowered {
+    if let Some(alpha) = alpha.known()
+        && input_scale.is(1.0)
+        && cx.dtype(x) != DType::F64
+    {
+        let elu = cx.elu(x, attrs::Elu { alpha: alpha.to_f64() as f32 });
         return Ok(cx.mul(elu, scale));
     }
     let curve = cx.mul(expm1_of(cx, cx.mul(x, input_scale)), alpha);
@@ -115,19 +120,21 @@ fn selu(cx: &Cx, x: Value) -> Lowered {
     const ALPHA: Scalar = Scalar::Float(1.673_263_242_354_377_2);
     const SCALE: Scalar = Scalar::Float(1.050_700_987_355_480_5);
     match cx.dtype(x) {
-        DType::F64 => elu(cx, x, ALPHA, SCALE, Scalar::Int(1)),
+        DType::F64 => elu(cx, x, ALPHA.into(), SCALE.into(), 1.into()),
         _ => Ok(cx.selu(x, attrs::Selu::default())),
     }
 }
 
 /// `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
-fn celu(cx: &Cx, x: Value, alpha: Scalar) -> Lowered {
-    if cx.dtype(x) == DType::F64 {
-        let inverse = Scalar::Float(1.0 / alpha.to_f64());
-        return elu(cx, x, alpha, Scalar::Int(1), inverse);
-    }
-    let alpha = alpha.to_f64() as f32;
-    Ok(cx.celu(x, attrs::Celu { alpha }))
+fn celu(cx: &Cx, x: Value, alpha: Number) -> Lowered {
+    let inverse = match alpha {
+        Number::Known(alpha) if cx.dtype(x) != DType::F64 => {
+            return Ok(cx.celu(x, attrs::Celu { alpha: alpha.to_f64() as f32 }));
+        }
+        Number::Known(alpha) => (1.0 / alpha.to_f64()).into(),
+        Number::Computed(alpha) => Number::Computed(cx.reciprocal(cx.cast(alpha, DType::F64))),
+    };
+    elu(cx, x, alpha, 1.into(), inverse)
 }
 
 /// The first half of `x` along `dim`, times the sigmoid of the second half.
@@ -138,22 +145,31 @@ fn glu(cx: &Cx, x: Value, dim: i64) -> Lowered {
 }
 
 /// `x`, and 0 where `|x| <= lambd`. NaN stays NaN.
-fn hardshrink(cx: &Cx, x: Value, lambd: Scalar) -> Lowered {
+fn hardshrink(cx: &Cx, x: Value, lambd: Number) -> Lowered {
     let inside = cx.less_or_equal(cx.abs(x), lambd);
     Ok(cx.select(inside, 0.0, x))
 }
 
 /// `x - lambd` above `lambd`, `x + lambd` below `-lambd`, 0 between.
-fn softshrink(cx: &Cx, x: Value, lambd: Scalar) -> Lowered {
-    let lambd = lambd.to_f64();
-    let bound = |b: f64| Some(Scalar::Float(b));
-    let inside = cx.clamp(x, bound(-lambd), bound(lambd));
+fn softshrink(cx: &Cx, x: Value, lambd: Number) -> Lowered {
+    let inside = match lambd {
+        Number::Known(lambd) => {
+            let bound = |b: f64| Some(Scalar::Float(b));
+            cx.clamp(x, bound(-lambd.to_f64()), bound(lambd.to_f64()))
+        }
+        Number::Computed(_) => {
+            let bound = lambd.tensor(cx, cx.dtype(x));
+            cx.minimum(cx.maximum(x, cx.neg(bound)), bound)
+        }
+    };
     Ok(cx.sub(x, inside))
 }
 
-fn leaky_relu(cx: &Cx, x: Value, slope: Scalar) -> Lowered {
-    let alpha = slope.to_f64() as f32;
-    Ok(cx.leaky_relu(x, attrs::LeakyRelu { alpha }))
+fn leaky_relu(cx: &Cx, x: Value, slope: Number) -> Lowered {
+    Ok(match slope {
+        Number::Known(slope) => cx.leaky_relu(x, attrs::LeakyRelu { alpha: slope.to_f64() as f32 }),
+        Number::Computed(_) => cx.select(cx.greater(x, 0), x, cx.mul(x, slope)),
+    })
 }
 
 /// `x`, times `weight` where negative. `weight` is one number, or one for each channel (dimension 1).
@@ -216,21 +232,19 @@ fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
 
 /// `log(1 + e^(beta * x)) / beta`, and `x` where `beta * x` is above the threshold. A threshold of 20 or more is left
 /// out: it changes the last digit at most.
-fn softplus(cx: &Cx, x: Value, beta: Scalar, threshold: Scalar) -> Lowered {
+fn softplus(cx: &Cx, x: Value, beta: Number, threshold: Number) -> Lowered {
     let scaled = cx.mul(x, beta);
-    let curve = cx.softplus(scaled);
-    let curve = if beta.to_f64() == 1.0 { curve } else { cx.div(curve, beta) };
-    Ok(match threshold.to_f64() {
-        20.0.. => curve,
-        threshold => cx.select(cx.greater(scaled, threshold), x, curve),
+    let curve = cx.div(cx.softplus(scaled), beta);
+    Ok(match threshold.known().map(Scalar::to_f64) {
+        Some(20.0..) => curve,
+        _ => cx.select(cx.greater(scaled, threshold), x, curve),
     })
 }
 
 /// `x` where it is above the threshold, otherwise `value`.
-fn threshold(cx: &Cx, x: Value, threshold: Scalar, value: Scalar) -> Lowered {
-    let dtype = cx.dtype(x);
+fn threshold(cx: &Cx, x: Value, threshold: Number, value: Number) -> Lowered {
     // Written so that NaN stays.
-    let below = cx.less_or_equal(x, cx.scalar(threshold, dtype));
+    let below = cx.less_or_equal(x, threshold);
     Ok(cx.select(below, value, x))
 }
 
@@ -355,6 +369,25 @@ mod tests {
           val_2 = Unsqueeze (val_1, val_0)
           val_3 = Softmax <axis: int = 0> (val_2)
           softmax = Squeeze (val_3, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_slope_may_be_computed() {
+        check!("aten.leaky_relu(x: f32[s0], n: Sym(s0)) -> f32[s0]", @"
+        (float[s0] x, int64 n) => (float[s0] leaky_relu)
+        <
+          int64[0] val_0 = {},
+          float val_1 = {0.0}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (x)
+          val_3 = Reshape (val_2, val_0)
+          val_4 = Greater (x, val_1)
+          val_5 = Cast <to: int = 1> (val_3)
+          val_6 = Mul (x, val_5)
+          leaky_relu = Where (val_4, x, val_6)
         }
         ");
     }

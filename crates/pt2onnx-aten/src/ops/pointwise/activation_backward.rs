@@ -1,9 +1,9 @@
 //! Gradients of activations, which programs of training have as ops.
 
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, arguments, op::op};
+use crate::{AtenOp, Cx, Lowered, Number, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::DType;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -37,18 +37,18 @@ fn pass(cx: &Cx, condition: Value, grad: Value) -> Lowered {
     Ok(cx.select(condition, grad, 0))
 }
 
-fn threshold_backward(cx: &Cx, grad: Value, x: Value, threshold: Scalar) -> Lowered {
+fn threshold_backward(cx: &Cx, grad: Value, x: Value, threshold: Number) -> Lowered {
     let below = cx.less_or_equal(x, threshold);
     Ok(cx.select(below, 0, grad))
 }
 
-fn hardtanh_backward(cx: &Cx, grad: Value, x: Value, min: Scalar, max: Scalar) -> Lowered {
+fn hardtanh_backward(cx: &Cx, grad: Value, x: Value, min: Number, max: Number) -> Lowered {
     let inside = cx.and(cx.greater(x, min), cx.less(x, max));
     pass(cx, inside, grad)
 }
 
 /// `grad`, and 0 where `|x| <= lambd`.
-fn shrink_backward(cx: &Cx, grad: Value, x: Value, lambd: Scalar) -> Lowered {
+fn shrink_backward(cx: &Cx, grad: Value, x: Value, lambd: Number) -> Lowered {
     let inside = cx.less_or_equal(cx.abs(x), lambd);
     Ok(cx.select(inside, 0, grad))
 }
@@ -68,7 +68,7 @@ fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
 
 /// The slope is 1 of positive `x`, otherwise `slope`. The flag tells that `x` is the op's output, which has the same
 /// sign.
-fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Scalar, _: bool) -> Lowered {
+fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Number, _: bool) -> Lowered {
     Ok(cx.select(cx.greater(x, 0.0), grad, cx.mul(grad, slope)))
 }
 
@@ -142,7 +142,7 @@ fn log_sigmoid_backward(cx: &Cx, grad: Value, x: Value, _buffer: Value) -> Lower
     Ok(cx.mul(grad, cx.sigmoid(cx.neg(x))))
 }
 
-fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Scalar, threshold: Scalar) -> Lowered {
+fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Number, threshold: Number) -> Lowered {
     let scaled = cx.mul(x, beta);
     let slope = cx.mul(grad, cx.sigmoid(scaled));
     Ok(cx.select(cx.greater(scaled, threshold), grad, slope))

@@ -3,7 +3,7 @@
 use crate::math::division::{floored, truncated};
 use crate::math::elementary::{self, pow, power};
 use crate::math::precision::wide2;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::LN_2;
@@ -65,7 +65,7 @@ fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex
 }
 
 /// `a + alpha * b`: one sum of real/imaginary pairs if both operands came as pairs, otherwise part by part.
-fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered {
     if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
         return Ok(cx.add(a, b));
     }
@@ -74,7 +74,7 @@ fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
 }
 
 /// `a - alpha * b`, as [`add_complex`].
-fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered {
     if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
         return Ok(cx.sub(a, b));
     }
@@ -83,14 +83,14 @@ fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
 }
 
 /// `b - alpha * a`.
-fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered {
+fn rsub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered {
     sub_complex(cx, b, a, alpha)
 }
 
 /// `a` and `alpha * b` as real/imaginary pairs, if both came as such and `alpha` is real.
-fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Scalar) -> Lowered<Option<(Value, Value)>> {
+fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered<Option<(Value, Value)>> {
     let pairs = a.given_pairs().zip(b.given_pairs());
-    let Some((a, b)) = pairs.filter(|_| !matches!(alpha, Scalar::Complex(..))) else {
+    let Some((a, b)) = pairs.filter(|_| !alpha.is_complex()) else {
         return Ok(None);
     };
     let dtype = cx.out_dtype()?;
@@ -134,27 +134,27 @@ fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 }
 
 /// `a + alpha * b`; of bools, `a or (alpha and b)`.
-fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered {
     let (a, b) = cx.promote(a, b);
     match cx.dtype(a) {
-        DType::Bool if alpha.to_bool() => Ok(cx.or(a, b)),
-        DType::Bool => Ok(cx.or(a, cx.and(b, cx.scalar(false, DType::Bool)))),
+        DType::Bool if alpha.known().is_some_and(Scalar::to_bool) => Ok(cx.or(a, b)),
+        DType::Bool => Ok(cx.or(a, cx.and(b, alpha.tensor(cx, DType::Bool)))),
         _ => Ok(cx.add(a, cx.mul(b, alpha))),
     }
 }
 
-fn add_relu(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+fn add_relu(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered {
     Ok(cx.relu(add(cx, a, b, alpha)?))
 }
 
 /// `a - alpha * b`.
-fn sub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+fn sub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(cx.sub(a, cx.mul(b, alpha)))
 }
 
 /// `b - alpha * a`.
-fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Scalar) -> Lowered {
+fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered {
     sub(cx, b, a, alpha)
 }
 
@@ -303,7 +303,7 @@ fn promote3(cx: &Cx, x: Value, a: Value, b: Value) -> [Value; 3] {
 }
 
 /// `x + value * a * b`.
-fn addcmul(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
+fn addcmul(cx: &Cx, x: Value, a: Value, b: Value, value: Number) -> Lowered {
     let [x, a, b] = promote3(cx, x, a, b);
     if cx.dtype(x) == DType::Bool {
         return Ok(cx.or(x, cx.and(a, b)));
@@ -312,18 +312,18 @@ fn addcmul(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
 }
 
 /// `x + value * a / b`.
-fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Scalar) -> Lowered {
+fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Number) -> Lowered {
     let [x, a, b] = promote3(cx, x, a, b);
     Ok(cx.add(x, cx.div(cx.mul(a, value), b)))
 }
 
-fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
+fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Number) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
     Ok(cx.pairs(x.add(cx, a.mul(cx, b))))
 }
 
-fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Scalar) -> Lowered {
+fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Number) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
     let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
     Ok(cx.pairs(x.add(cx, a.div(cx, b))))
@@ -412,6 +412,25 @@ mod tests {
           val_5 = Not (val_3)
           val_6 = Cast <to: int = 6> (val_5)
           floor_divide = Sub (val_4, val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn powers_of_a_known_even_integer_are_read_from_a_table() {
+        check!("aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] pow)
+        <
+          int64[65] val_0 = {...},
+          int64 val_1 = {-1},
+          int64 val_2 = {64}
+        >
+        {
+          val_3 = Cast <to: int = 6> (val_0)
+          val_4 = Cast <to: int = 7> (x)
+          val_5 = Max (val_4, val_1)
+          val_6 = Min (val_5, val_2)
+          pow = Gather <axis: int = 0> (val_3, val_6)
         }
         ");
     }

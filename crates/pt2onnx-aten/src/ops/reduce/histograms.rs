@@ -89,8 +89,13 @@ fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
         _ => DType::F64,
     };
     let x = cx.cast(flat(cx, x), wide);
+    // As in PyTorch, every step of the formula is rounded to halves.
+    let kept = if dtype.is_float() { dtype } else { wide };
+    let step = |v: Value| cx.cast(cx.cast(v, kept), wide);
     let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;
-    let place = cx.div(cx.mul(cx.sub(x, low), bins as f64), cx.sub(high, low));
+    let (low, high) = (step(low), step(high));
+    let part = step(cx.div(step(cx.sub(x, low)), step(cx.sub(high, low))));
+    let place = step(cx.mul(part, step(cx.scalar(bins, wide))));
     let inside = cx.and(cx.greater_or_equal(x, low), cx.less_or_equal(x, high));
     // The last bin has its upper edge, too; what lies outside is counted as nothing in the first.
     let place = cx.minimum(cx.floor(place), (bins - 1) as f64);
@@ -281,9 +286,9 @@ mod tests {
         >
         {
           val_5 = Sub (x, val_0)
-          val_6 = Mul (val_5, val_2)
-          val_7 = Sub (val_1, val_0)
-          val_8 = Div (val_6, val_7)
+          val_6 = Sub (val_1, val_0)
+          val_7 = Div (val_5, val_6)
+          val_8 = Mul (val_7, val_2)
           val_9 = GreaterOrEqual (x, val_0)
           val_10 = LessOrEqual (x, val_1)
           val_11 = And (val_9, val_10)

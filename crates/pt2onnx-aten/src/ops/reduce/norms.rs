@@ -4,7 +4,7 @@ use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_dist
 use crate::math::matrix::svd::singular_values;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
 use crate::{
-    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments,
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, Number, ParamType, args::Ignored, arguments,
     cx::axis_of, op::op,
 };
 use pt2onnx_fx::graph::Argument;
@@ -245,11 +245,11 @@ fn cosine_similarity(cx: &Cx, a: Value, b: Value, dim: i64, eps: f64) -> Lowered
 }
 
 /// The slices along `dim`; those whose norm is above `most` are scaled to it.
-fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: f64) -> Lowered {
+fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: Number) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
     let others: Vec<usize> = (0..cx.rank(x.re)).filter(|&a| a != axis).collect();
     let length = complex_norm(cx, x, p, &others, true);
-    let most = cx.scalar(most, cx.dtype(length));
+    let most = most.tensor(cx, cx.dtype(length));
     let scale = cx.div(most, cx.add(length, 1e-7));
     let scale = cx.select(cx.greater(length, most), scale, 1.0);
     Ok(x.times(cx, scale).value(cx))

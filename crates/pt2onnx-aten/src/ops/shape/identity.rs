@@ -19,6 +19,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::lift_fresh_copy, identity, complex = identity),
     op!(aten::resize, resize, parts),
     op!(aten::resize_as, resize, parts),
+    op!(prims::copy_strided, copy_strided, parts),
 ];
 
 /// The input itself, whatever the level of forward-mode differentiation.
@@ -33,6 +34,11 @@ fn identities(_: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {
 
 /// The input itself.
 fn identity(_: &Cx, x: Value) -> Lowered {
+    Ok(x)
+}
+
+/// The input itself, whatever its strides.
+fn copy_strided(_: &Cx, x: Value, _stride: Ignored) -> Lowered {
     Ok(x)
 }
 
@@ -67,6 +73,16 @@ mod tests {
           val_3 = Reshape (x, val_0)
           val_4 = Pad (val_3, val_1)
           resize = Reshape (val_4, val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn strides_mean_nothing() {
+        check!("prims.copy_strided(x: f32[2, 3], [1, 2]) -> f32[2, 3]", @"
+        (float[2,3] x) => (float[2,3] copy_strided)
+        {
+          copy_strided = Identity (x)
         }
         ");
     }

@@ -34,7 +34,7 @@ impl Frames {
         let window = match window {
             Some(window) => cx.cast(window, dtype),
             None if length == self.length => cx.full(&[Expr::int(length)], 1, dtype),
-            None => cx.cast(cx.constant(ones(length)?), dtype),
+            None => ones(cx, length, dtype)?,
         };
         let left = (self.length - length) / 2;
         let right = self.length - length - left;
@@ -44,29 +44,93 @@ impl Frames {
         })
     }
 
-    /// Cosines and sines: row `c * bins + k` holds part `c` of `exp(-2 pi i k n / length)` for all `n`.
-    fn basis(&self, factor: impl Fn(i64) -> f64) -> Lowered<Tensor> {
-        let n = self.length;
-        let mut rows = Vec::new();
+    /// Kernels of convolutions: `[c * bins + k, 0, n]` is part `c` of `exp(-2 pi i k n / length)`, times `factor(k)`, times the
+    /// window. `factor` has one value for bins 0 and `length / 2` and one for the others.
+    fn kernels(
+        &self,
+        cx: &Cx,
+        factor: impl Fn(i64) -> f64,
+        window: Option<Value>,
+        dtype: DType,
+    ) -> Lowered {
+        let (n, bins) = (self.length, self.bins());
+        let [edge, inner] = [factor(0), factor(1)];
+        let kinds = if edge == inner { vec![edge] } else { vec![edge, inner] };
+        // All that occurs: part `c` of turn `t` with the factor of kind `j` is at `[c, kinds * t + j]`.
+        let mut table = Vec::new();
         for part in 0..2 {
-            for k in 0..self.bins() {
-                let scale = factor(k);
-                rows.extend((0..n).map(|i| {
-                    // The product modulo n keeps the angle small and exact.
-                    let angle = TAU * ((k * i) % n) as f64 / n as f64;
-                    (scale * if part == 0 { angle.cos() } else { -angle.sin() }) as f32
-                }));
+            for turn in 0..n {
+                let angle = TAU * turn as f64 / n as f64;
+                let value = if part == 0 { angle.cos() } else { -angle.sin() };
+                table.extend(kinds.iter().map(|factor| factor * value));
             }
         }
-        let shape = vec![2 * self.bins() as usize, 1, n as usize];
-        Tensor::from_slice(shape, &rows).map_err(|e| LowerError::unsupported(e.to_string()))
+        let kinds = kinds.len() as i64;
+        let kind = |k: i64| (kinds - 1).min(i64::from(k > 0 && 2 * k != n));
+        let shape = [2 * bins, 1, n];
+        let basis = match 2 * bins * n <= SMALL {
+            true => {
+                let at =
+                    |part: i64, k: i64, i: i64| part * kinds * n + kinds * (k * i % n) + kind(k);
+                let rows = (0..2 * bins).flat_map(|row| (0..n).map(move |i| (row, i)));
+                let all = rows.map(|(row, i)| table[at(row / bins, row % bins, i) as usize]);
+                constant(cx, &shape, &all.collect::<Vec<_>>(), dtype)?
+            }
+            // Gathered at run time, so that the file has the table only, and all transforms of a length share it.
+            false => {
+                let table = constant(cx, &[2, kinds * n], &table, dtype)?;
+                // Products of these sizes are exact in int32.
+                let index = if n < 1 << 14 { DType::I32 } else { DType::I64 };
+                let column = |f: &dyn Fn(i64) -> i64| {
+                    integers(cx, &[bins, 1], (0..bins).map(f).collect(), index)
+                };
+                let mut turns =
+                    cx.mul(column(&|k| kinds * k)?, integers(cx, &[n], (0..n).collect(), index)?);
+                if kinds > 1 {
+                    turns = cx.add(turns, column(&kind)?);
+                }
+                let whole = cx.scalar(kinds * n, index);
+                let turns = cx.mod_(turns, whole, attrs::Mod::default());
+                cx.reshape(cx.gather(table, turns, 1), &shape.map(Expr::int))
+            }
+        };
+        Ok(window.map_or(basis, |window| cx.mul(basis, window)))
     }
 }
 
-/// `n` ones, float32.
-fn ones(n: i64) -> Lowered<Tensor> {
-    let n = n.max(0) as usize;
-    Tensor::from_slice(vec![n], &vec![1f32; n]).map_err(|e| LowerError::unsupported(e.to_string()))
+/// Kernels of up to this many elements are constants.
+const SMALL: i64 = 2 << 10;
+
+/// A constant of these numbers. They are rounded once, to float32 or float64.
+fn constant(cx: &Cx, shape: &[i64], elements: &[f64], dtype: DType) -> Lowered {
+    let shape: Vec<usize> = shape.iter().map(|&s| s as usize).collect();
+    let tensor = match dtype {
+        DType::F64 => Tensor::from_slice(shape, elements),
+        _ => {
+            let single: Vec<f32> = elements.iter().map(|&e| e as f32).collect();
+            Tensor::from_slice(shape, &single)
+        }
+    };
+    let tensor = tensor.map_err(|e| LowerError::unsupported(e.to_string()))?;
+    Ok(cx.cast(cx.constant(tensor), dtype))
+}
+
+/// A constant of these integers.
+fn integers(cx: &Cx, shape: &[i64], elements: Vec<i64>, dtype: DType) -> Lowered {
+    let shape: Vec<usize> = shape.iter().map(|&s| s as usize).collect();
+    let tensor = match dtype {
+        DType::I32 => {
+            let narrow: Vec<i32> = elements.iter().map(|&e| e as i32).collect();
+            Tensor::from_slice(shape, &narrow)
+        }
+        _ => Tensor::from_slice(shape, &elements),
+    };
+    Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?))
+}
+
+/// `n` ones.
+fn ones(cx: &Cx, n: i64, dtype: DType) -> Lowered {
+    constant(cx, &[n.max(0)], &vec![1.0; n.max(0) as usize], dtype)
 }
 
 arguments! {
@@ -109,8 +173,12 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     };
     let dtype = cx.dtype(x.re);
     let win_length = win_length.unwrap_or(n_fft);
-    let plain = window.is_none() && win_length == n_fft;
-    let window = frames.window(cx, window, win_length, dtype)?;
+    let plain = window.is_none() && win_length == n_fft && !args.normalized;
+    let mut window = frames.window(cx, window, win_length, dtype)?;
+    if args.normalized {
+        // Smaller than the result, and often constant.
+        window = cx.mul(window, (n_fft as f64).powf(-0.5));
+    }
     let single = cx.rank(x.re) == 1;
     let x = match single {
         true => x.map(|x| cx.unsqueeze(x, &[0])),
@@ -118,21 +186,17 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     };
     // ONNX Runtime's transforms of lengths that are no powers of two are far less exact than convolutions.
     let convolve = x.im.is_none() && dtype == DType::F32 && n_fft.count_ones() > 1 && n_fft < 4096;
-    let mut result = match convolve {
+    let result = match convolve {
         true => {
-            let basis = cx.constant(frames.basis(|_| 1.0)?);
-            let kernels = if plain { basis } else { cx.mul(basis, window) };
+            let kernels = frames.kernels(cx, |_| 1.0, (!plain).then_some(window), dtype)?;
             by_convolution(cx, x.re, kernels, &frames)
         }
         false => by_operator(cx, x, window, &frames),
     };
-    if args.normalized {
-        result = cx.mul(result, (n_fft as f64).powf(-0.5));
-    }
     Ok(if single { cx.squeeze(result, &[0]) } else { result })
 }
 
-/// `Conv` of the signal (batch, length) with [`Frames::basis`]: (batch, bins, frames, 2).
+/// `Conv` of the signal (batch, length) with [`Frames::kernels`]: (batch, bins, frames, 2).
 fn by_convolution(cx: &Cx, x: Value, kernels: Value, frames: &Frames) -> Value {
     let options = attrs::Conv { strides: Some(vec![frames.hop]), ..Default::default() };
     let parts = cx.conv(cx.unsqueeze(x, &[1]), kernels, None, options);
@@ -221,8 +285,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         true => 2.0 * scale,
         false => scale,
     };
-    let basis = cx.cast(cx.constant(frames.basis(twice)?), dtype);
-    let kernels = cx.mul(basis, window);
+    let kernels = frames.kernels(cx, twice, Some(window), dtype)?;
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
     let options = || attrs::ConvTranspose { strides: Some(vec![frames.hop]), ..Default::default() };
@@ -280,6 +343,41 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn large_kernels_are_gathered_from_a_table() {
+        check!("aten.stft(x: f32[s0], 130, 26, normalized = True, return_complex = True) -> c64[66, (s0 - 130) // 26 + 1]", @r#"
+        (float[s0] x) => (float[66,"((s0//26)) - 4",2] stft)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {130},
+          float val_2 = {0.0877058},
+          int64[1] val_3 = {0},
+          float[2,130] val_4 = {...},
+          int32[66,1] val_5 = {...},
+          int32[130] val_6 = {...},
+          int32 val_7 = {130},
+          int64[3] val_8 = {132, 1, 130},
+          int64[1] val_9 = {1},
+          int64[4] val_10 = {1, 2, 66, -1}
+        >
+        {
+          val_11 = Expand (val_0, val_1)
+          val_12 = Mul (val_11, val_2)
+          val_13 = Unsqueeze (x, val_3)
+          val_14 = Mul (val_5, val_6)
+          val_15 = Mod (val_14, val_7)
+          val_16 = Gather <axis: int = 1> (val_4, val_15)
+          val_17 = Reshape (val_16, val_8)
+          val_18 = Mul (val_17, val_12)
+          val_19 = Unsqueeze (val_13, val_9)
+          val_20 = Conv <strides: ints = [26]> (val_19, val_18)
+          val_21 = Reshape (val_20, val_10)
+          val_22 = Transpose <perm: ints = [0, 2, 3, 1]> (val_21)
+          stft = Squeeze (val_22, val_3)
+        }
+        "#);
+    }
 
     #[test]
     fn frames_of_other_lengths_than_powers_of_two_are_convolutions() {

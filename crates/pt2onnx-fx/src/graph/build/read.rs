@@ -6,6 +6,7 @@ use crate::{
     graph::ExportedProgram,
     schema::{self as s, upgrade},
 };
+use serde::Deserialize;
 use std::borrow::Cow;
 
 /// A program without its tensors.
@@ -18,7 +19,7 @@ pub(crate) struct Parsed {
 /// Reads a program's JSON, without the tensors.
 pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
     // A program of a newer schema is read in one go.
-    match serde_json::from_slice::<s::ExportedProgram>(json) {
+    match from_json::<s::ExportedProgram>(json) {
         Ok(program) if is_current(program.schema_version) => build(&program, Vec::new(), place),
         _ => upgraded(json, place),
     }
@@ -41,10 +42,58 @@ fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
         });
     }
     let upgraded = upgrade::upgrade(json, version.major).map_err(in_json)?;
-    let mut program: s::ExportedProgram =
-        serde_json::from_slice(&upgraded.json).map_err(in_json)?;
+    let mut program: s::ExportedProgram = from_json(&upgraded.json).map_err(in_json)?;
     program.schema_version = version;
     build(&program, upgraded.constants, place)
+}
+
+/// Objects and lists within each other that are read. That is about as deep as the readers of ONNX models follow: they take 100
+/// messages within each other, which are 32 graphs.
+const MAX_NESTING: usize = 360;
+
+/// Stack for reading [`MAX_NESTING`] levels.
+const STACK: usize = 64 << 20;
+
+/// What `json` says. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
+fn from_json<'a, T: Deserialize<'a> + Send>(json: &'a [u8]) -> serde_json::Result<T> {
+    match serde_json::from_slice(json) {
+        Err(error) if is_deep(&error) && nesting(json) <= MAX_NESTING => {
+            let reader = std::thread::Builder::new().stack_size(STACK);
+            std::thread::scope(|scope| {
+                let read = reader.spawn_scoped(scope, || {
+                    let mut json = serde_json::Deserializer::from_slice(json);
+                    json.disable_recursion_limit();
+                    let read = T::deserialize(&mut json)?;
+                    json.end().map(|()| read)
+                });
+                read.ok().and_then(|read| read.join().ok()).unwrap_or(Err(error))
+            })
+        }
+        read => read,
+    }
+}
+
+fn is_deep(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("recursion limit exceeded")
+}
+
+/// How many objects and lists are within each other.
+fn nesting(json: &[u8]) -> usize {
+    let (mut depth, mut most, mut in_text, mut escaped) = (0usize, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
 }
 
 fn build(

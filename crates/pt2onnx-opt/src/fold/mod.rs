@@ -1,10 +1,14 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
+mod cone;
+mod memory;
+
 use crate::{
     eval,
     graph::{Changed, GraphMut},
     pass::Options,
 };
+use memory::{Memory, memory, sharers};
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,7 +18,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    for node in nodes {
+    for &node in &nodes {
         if !model.contains(node) {
             continue;
         }
@@ -29,7 +33,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             changed |= model.erase(node);
         }
     }
-    changed
+    changed | cone::run(model, &nodes, options)
 }
 
 struct Fold<'a> {
@@ -37,9 +41,6 @@ struct Fold<'a> {
     /// How many used constants are views of each storage; computed when first needed.
     sharers: Option<FxHashMap<Memory, u32>>,
 }
-
-/// Address and length of a storage.
-type Memory = (usize, usize);
 
 impl Fold<'_> {
     /// The node's outputs, if they are known and may become constants.
@@ -94,27 +95,13 @@ impl Fold<'_> {
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
-            let sharers = self.sharers.get_or_insert_with(|| count(model));
-            if memory(tensor).is_none_or(|m| sharers.get(&m).is_none_or(|&n| n <= 1)) {
+            let counted = self.sharers.get_or_insert_with(|| sharers(model));
+            if memory(tensor).is_none_or(|m| counted.get(&m).is_none_or(|&n| n <= 1)) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }
         }
         bytes
     }
-}
-
-fn memory(tensor: &Tensor) -> Option<Memory> {
-    let bytes = tensor.storage()?.bytes();
-    Some((bytes.as_ptr().addr(), bytes.len()))
-}
-
-fn count(model: &Model) -> FxHashMap<Memory, u32> {
-    let mut sharers = FxHashMap::default();
-    let used = model.values().filter(|(_, d)| d.uses().len() > 0);
-    for memory in used.filter_map(|(_, d)| memory(d.constant()?)) {
-        *sharers.entry(memory).or_default() += 1;
-    }
-    sharers
 }
 
 /// The value of a `Constant` node.

@@ -1,0 +1,55 @@
+//! `Expand` before an operator that broadcasts by itself.
+
+use super::seen::{Action, Seen};
+use crate::facts::known;
+use pt2onnx_ir::{Shape, Value};
+
+/// The operator takes the operand of `Expand`, if the result has the same sizes then.
+pub(super) fn rule(n: &Seen) -> Option<Action> {
+    let broadcasts = matches!(
+        n.node.op(),
+        "Add"
+            | "And"
+            | "BitwiseAnd"
+            | "BitwiseOr"
+            | "BitwiseXor"
+            | "Div"
+            | "Equal"
+            | "Greater"
+            | "GreaterOrEqual"
+            | "Less"
+            | "LessOrEqual"
+            | "Max"
+            | "Min"
+            | "Mod"
+            | "Mul"
+            | "Or"
+            | "Pow"
+            | "Sub"
+            | "Where"
+            | "Xor"
+    );
+    let expand = |v: Value| n.producer(v).filter(|p| p.node.is("Expand"))?.node.input(0);
+    if !broadcasts {
+        return None;
+    }
+    n.node.inputs().iter().enumerate().find_map(|(i, v)| {
+        let narrow = expand((*v)?)?;
+        let mut taken = n.node.inputs().to_vec();
+        taken[i] = Some(narrow);
+        let shapes = taken.iter().map(|v| n.shape((*v)?)).collect::<Option<Vec<_>>>()?;
+        covers(&shapes, n.shape(n.output())?).then_some(Action::Take(i, narrow))
+    })
+}
+
+/// Whether shapes that broadcast to `whole` or to smaller sizes reach all of it.
+fn covers(shapes: &[&Shape], whole: &Shape) -> bool {
+    (0..whole.len()).all(|from_end| {
+        let dim = |s: &Shape| s.len().checked_sub(from_end + 1).and_then(|i| s.get(i).cloned());
+        let Some(wanted) = dim(whole) else {
+            return false;
+        };
+        wanted.as_int() == Some(1)
+            || known(&wanted) && shapes.iter().any(|s| dim(s).as_ref() == Some(&wanted))
+    }) && shapes.iter().any(|s| s.len() == whole.len())
+}

@@ -1,0 +1,114 @@
+//! `Concat` of all parts of one tensor, in order: real and imaginary parts that were taken out of pairs and are packed again.
+
+use super::seen::{Action, Seen};
+use crate::facts::known;
+use pt2onnx_ir::{Value, attrs};
+
+/// The tensor, if the parts are its slices or elements as they are.
+pub(super) fn whole(n: &Seen) -> Option<Value> {
+    let axis = axis(n, attrs::Concat::axis(n.node).ok()?, n.output())?;
+    let source = all(n, |piece, index| {
+        let taken = taken(n, piece)?;
+        (taken.axis == axis && taken.index == index).then_some(taken.source)
+    })?;
+    n.same_shape(source, n.output()).then_some(source)
+}
+
+/// A `Reshape` of pairs, if it was applied to each element of them: `Concat(Reshape(Gather(x, 0)), Reshape(Gather(x, 1)))` along
+/// the last dimensions.
+pub(super) fn reshaped(n: &Seen) -> Option<Action> {
+    if !n.node.is("Concat") {
+        return None;
+    }
+    let shape = n.shape(n.output())?;
+    let last = shape.len().checked_sub(1)?;
+    if axis(n, attrs::Concat::axis(n.node).ok()?, n.output())? != last {
+        return None;
+    }
+    let source = all(n, |piece, index| {
+        let view = n
+            .producer(piece)
+            .filter(|p| matches!(p.node.op(), "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten"))?;
+        let gather = n.producer(view.node.input(0)?)?;
+        let taken = element(n, &gather)?;
+        let from = n.shape(taken.source)?.len();
+        let alone = n.shape(piece)?.last()?.as_int() == Some(1);
+        (alone && taken.axis + 1 == from && taken.index == index).then_some(taken.source)
+    })?;
+    let count = n.node.inputs().len() as i64;
+    (n.shape(source)?.last()?.as_int() == Some(count))
+        .then(|| super::chain::target(shape).map(|sizes| Action::Reshape(source, sizes)))?
+}
+
+/// The tensor that all inputs were taken from, where `taken` says from which for an input and its position.
+fn all(n: &Seen, taken: impl Fn(Value, i64) -> Option<Value>) -> Option<Value> {
+    let mut source = None;
+    for (index, piece) in n.node.inputs().iter().enumerate() {
+        let from = taken((*piece)?, index as i64)?;
+        if *source.get_or_insert(from) != from {
+            return None;
+        }
+    }
+    source
+}
+
+/// A part of size 1 of a tensor.
+struct Part {
+    source: Value,
+    axis: usize,
+    index: i64,
+}
+
+/// The part that a value with as many dimensions is: `Unsqueeze(Gather(x, i))`, `Gather(x, [i])` or `Slice(x, i, i + 1)`.
+fn taken(n: &Seen, piece: Value) -> Option<Part> {
+    let made = n.producer(piece)?;
+    let rank = n.shape(piece)?.len();
+    match made.node.op() {
+        "Unsqueeze" | "Reshape" => {
+            let gather = n.producer(made.node.input(0)?)?;
+            let part = element(n, &gather)?;
+            let [before, after] = [n.shape(made.node.input(0)?)?, n.shape(piece)?];
+            // The new dimension stands where the old one was.
+            let same = before.len() + 1 == rank
+                && after.get(part.axis)?.as_int() == Some(1)
+                && before[..part.axis] == after[..part.axis]
+                && before[part.axis..] == after[part.axis + 1..]
+                && after.iter().all(known);
+            same.then_some(part)
+        }
+        "Slice" => {
+            let one = |i: usize| made.ints(i).filter(|v| v.len() == 1).map(|v| v[0]);
+            let (source, index) = (made.node.input(0)?, one(1)?);
+            let step = made.node.input(4).map_or(Some(1), |_| one(4))?;
+            let axis = axis(n, made.node.input(3).map_or(Some(0), |_| one(3))?, source)?;
+            (step == 1 && index >= 0 && one(2)? == index + 1).then_some(Part {
+                source,
+                axis,
+                index,
+            })
+        }
+        "Gather" => {
+            let source = made.node.input(0)?;
+            let index = made.ints(1).filter(|v| v.len() == 1)?[0];
+            let axis = axis(n, attrs::Gather::read(made.node).ok()?.axis, source)?;
+            (n.shape(made.node.input(1)?)?.len() == 1).then_some(Part { source, axis, index })
+        }
+        _ => None,
+    }
+}
+
+/// The element that a `Gather` with a 0-d index takes.
+fn element(n: &Seen, gather: &Seen) -> Option<Part> {
+    if !gather.node.is("Gather") || !n.shape(gather.node.input(1)?)?.is_empty() {
+        return None;
+    }
+    let source = gather.node.input(0)?;
+    let index = *gather.ints(1)?.first()?;
+    let axis = axis(n, attrs::Gather::read(gather.node).ok()?.axis, source)?;
+    Some(Part { source, axis, index })
+}
+
+/// An axis of a value, counted from the front.
+fn axis(n: &Seen, axis: i64, value: Value) -> Option<usize> {
+    crate::eval::axis(axis, n.shape(value)?.len())
+}

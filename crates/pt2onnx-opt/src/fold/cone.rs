@@ -1,0 +1,195 @@
+//! Folds several nodes at once: what is in between may be large, as long as the result is small or replaces more than it costs.
+//!
+//! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
+//! it is clear that the result may become a constant.
+
+use super::memory::{Memory, memory, sharers};
+use crate::{eval, facts::tensor_type, graph::Changed, pass::Options};
+use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// At most this many nodes are looked at for one result.
+const MAX_NODES: usize = 64;
+
+/// At most this many bytes are computed in one run of the pass.
+const MAX_COMPUTED: usize = 64 << 20;
+
+/// A node, with its name, origins and metadata, takes 1 to 3 kB of a file. So a constant instead of several nodes may take this
+/// part of [`Options::max_folded_bytes`] (4 of 8 KiB) for each of them.
+const NODE_SHARE: usize = 2;
+
+/// Folds known nodes, from the last to the first.
+pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Changed {
+    let mut cones = Cones {
+        options,
+        known: FxHashMap::default(),
+        done: FxHashMap::default(),
+        bytes: 0,
+        sharers: FxHashMap::default(),
+    };
+    let mut order = Vec::new();
+    for &id in nodes {
+        if model.contains(id) && !model.is_unused(id) && cones.is_known(model, id) {
+            cones.known.insert(id, order.len());
+            order.push(id);
+        }
+    }
+    if !order.is_empty() {
+        cones.sharers = sharers(model);
+    }
+    let mut gone = FxHashSet::default();
+    let mut changed = false;
+    for &id in order.iter().rev() {
+        if gone.contains(&id) {
+            continue;
+        }
+        let Some((cone, results)) = cones.fold(model, id) else {
+            continue;
+        };
+        let outputs = model[id].outputs().to_vec();
+        for (output, tensor) in outputs.into_iter().zip(results) {
+            if model[output].uses().len() > 0 {
+                let constant = model.add_constant(tensor);
+                model.replace_all_uses(output, constant);
+            }
+        }
+        changed |= model.erase(id);
+        gone.extend(cone);
+    }
+    changed
+}
+
+struct Cones<'a> {
+    options: &'a Options,
+    /// Known nodes, and their positions.
+    known: FxHashMap<NodeId, usize>,
+    /// What was computed; `None` if it cannot be.
+    done: FxHashMap<NodeId, Option<Vec<Tensor>>>,
+    bytes: usize,
+    /// How many used constants are views of each storage.
+    sharers: FxHashMap<Memory, u32>,
+}
+
+impl Cones<'_> {
+    fn is_known(&self, model: &Model, id: NodeId) -> bool {
+        let node = &model[id];
+        let inputs = node.inputs().iter().flatten();
+        let given = |&v: &Value| match model[v].def() {
+            Def::Constant(t) => t.has_data() && t.nbytes() <= self.options.max_read_bytes,
+            _ => model.producer(v).is_some_and(|p| self.known.contains_key(&p)),
+        };
+        node.domain.is_empty()
+            && node.op() != "Identity"
+            && eval::knows(node.op())
+            && inputs.clone().all(given)
+            && self.result_bytes(model, id).is_some_and(|n| n <= self.options.max_read_bytes)
+            && schema::lookup(node.op(), schema::CANONICAL_OPSET)
+                .is_some_and(|formal| conforms(model, node, formal).is_ok())
+    }
+
+    /// Bytes of all outputs, if their sizes are known.
+    fn result_bytes(&self, model: &Model, id: NodeId) -> Option<usize> {
+        model[id].outputs().iter().try_fold(0usize, |sum, &v| {
+            let (dtype, shape) = tensor_type(model, v)?;
+            let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
+            let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;
+            sum.checked_add(bits.div_ceil(8))
+        })
+    }
+
+    /// The nodes that only `id` needs, with it, and its outputs, if they are worth their bytes.
+    fn fold(&mut self, model: &Model, id: NodeId) -> Option<(Vec<NodeId>, Vec<Tensor>)> {
+        let bytes = self.result_bytes(model, id)?;
+        let (cone, freed) = self.cone(model, id);
+        let small = self.options.max_folded_bytes;
+        let freed = if self.options.replace_weights { freed } else { 0 };
+        let allowed = small.max(freed).max(cone.len() * (small / NODE_SHARE));
+        // A node alone was tried before.
+        if bytes > allowed || cone.len() + self.inputs(model, id).count() < 2 {
+            return None;
+        }
+        let results = self.evaluate(model, id)?;
+        let total = results.iter().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
+        (total <= allowed).then_some((cone, results))
+    }
+
+    /// The known nodes that compute a node's inputs.
+    fn inputs<'m>(&'m self, model: &'m Model, id: NodeId) -> impl Iterator<Item = NodeId> + 'm {
+        let producers = model[id].inputs().iter().flatten().filter_map(|&v| model.producer(v));
+        producers.filter(|p| self.known.contains_key(p))
+    }
+
+    /// The node and the known nodes that only it needs, and the bytes of the constants that only they use.
+    fn cone(&self, model: &Model, id: NodeId) -> (Vec<NodeId>, usize) {
+        let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([id]);
+        let (mut cone, mut next) = (vec![id], 0);
+        let only_inside = |v: Value, inside: &FxHashSet<NodeId>| {
+            model[v].uses().all(|u| matches!(u, Use::Input(user, _) if inside.contains(&user)))
+        };
+        while next < cone.len() && cone.len() < MAX_NODES {
+            for producer in self.inputs(model, cone[next]).collect::<Vec<_>>() {
+                let outputs = model[producer].outputs();
+                if outputs.iter().all(|&v| only_inside(v, &inside)) && inside.insert(producer) {
+                    cone.push(producer);
+                }
+            }
+            next += 1;
+        }
+        let mut constants: FxHashSet<Value> = FxHashSet::default();
+        for value in cone.iter().flat_map(|&n| model[n].inputs()).flatten() {
+            let alone =
+                |t: &Tensor| memory(t).is_none_or(|m| self.sharers.get(&m).is_none_or(|&n| n <= 1));
+            if model[*value].constant().is_some_and(alone) && only_inside(*value, &inside) {
+                constants.insert(*value);
+            }
+        }
+        let bytes = constants.iter().filter_map(|&v| Some(model[v].constant()?.nbytes()));
+        (cone, bytes.fold(0, usize::saturating_add))
+    }
+
+    /// The outputs of a known node, after those of the nodes before it.
+    fn evaluate(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
+        let mut needed = vec![id];
+        let mut seen = FxHashSet::from_iter([id]);
+        let mut next = 0;
+        while let Some(&node) = needed.get(next) {
+            let new: Vec<NodeId> = { self.inputs(model, node) }
+                .filter(|p| !self.done.contains_key(p) && seen.insert(*p))
+                .collect();
+            needed.extend(new);
+            next += 1;
+            if next > 4 * MAX_NODES {
+                return None;
+            }
+        }
+        needed.sort_by_key(|n| self.known.get(n));
+        for node in needed {
+            let result = self.one(model, node);
+            let bytes = result.iter().flatten().map(Tensor::nbytes).sum::<usize>();
+            self.bytes = self.bytes.saturating_add(bytes);
+            let failed = result.is_none();
+            self.done.insert(node, result);
+            if failed || self.bytes > MAX_COMPUTED {
+                return None;
+            }
+        }
+        self.done.get(&id)?.clone()
+    }
+
+    fn one(&self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
+        let node = &model[id];
+        let tensor = |v: Value| match model[v].constant() {
+            Some(t) => Some(t),
+            None => {
+                let producer = model.producer(v)?;
+                let at = model[producer].outputs().iter().position(|&o| o == v)?;
+                self.done.get(&producer)?.as_ref()?.get(at)
+            }
+        };
+        let inputs: Vec<Option<&Tensor>> = { node.inputs().iter() }
+            .map(|v| v.map_or(Some(None), |v| tensor(v).map(Some)))
+            .collect::<Option<_>>()?;
+        eval::evaluate(node, &inputs, self.options.max_read_bytes)
+    }
+}
