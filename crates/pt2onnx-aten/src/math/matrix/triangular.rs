@@ -35,7 +35,8 @@ pub(crate) fn triangular(cx: &Cx, a: Complex, b: Complex, upper: bool, unit: boo
             true => cx.less(rows, k),
             false => cx.greater(rows, k),
         };
-        let rest = state[0].sub(cx, column.keep(cx, open).mul(cx, known));
+        // NaN and infinities of other rows do not count.
+        let rest = state[0].sub(cx, column.mul(cx, known).keep(cx, open));
         Step::state(vec![known.select(cx, cx.equal(rows, k), rest)])
     });
     state[0]

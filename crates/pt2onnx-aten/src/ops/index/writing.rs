@@ -103,7 +103,7 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
 
 /// A range of a dimension.
 struct Range {
-    /// Counted as given: what comes before it is `x[:start]`.
+    /// With steps of 1 counted as given: what comes before it is `x[:start]`.
     start: Expr,
     /// With steps of 1, what comes after it is `x[end:]`.
     end: Expr,
@@ -139,9 +139,9 @@ impl Range {
             1 => span,
             _ => (span + (step - 1)).floor_div(&Expr::int(step)),
         };
-        // `Slice` clamps bounds in the same way: given ones can stay if end is not before start.
+        // `Slice` clamps bounds in the same way: given ones can stay if end is not before start. Indices of steps are not clamped.
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
-        match ordered && to != *size {
+        match step == 1 && ordered && to != *size {
             true => Range { start, end, length },
             false => Range { start: from, end: to, length },
         }
@@ -203,6 +203,21 @@ mod tests {
         {
           val_2 = Unsqueeze (y, val_0)
           select_scatter = Where (val_1, val_2, x)
+        }
+        ");
+    }
+
+    #[test]
+    fn steps_begin_inside() {
+        check!("aten.slice_scatter(x: f32[2, 5], y: f32[2, 2], 1, -100, -1, 2) -> f32[2, 5]", @"
+        (float[2,5] x, float[2,2] y) => (float[2,5] slice_scatter)
+        <
+          int64[2] val_0 = {0, 2},
+          int64[2] val_1 = {2, 1}
+        >
+        {
+          val_2 = Expand (val_0, val_1)
+          slice_scatter = ScatterElements <axis: int = 1> (x, val_2, y)
         }
         ");
     }
