@@ -65,6 +65,9 @@ impl TrainingOps {
     /// Leaves out what only computes state that the model does not keep, and warns of it. With [`Training::Eval`], statistics do
     /// not change.
     pub(crate) fn drop_state(&self, program: &mut ExportedProgram, state: State) -> Option<String> {
+        if program.mutations.is_empty() {
+            return None;
+        }
         let statistics = training::statistics(program, &self.ops);
         if self.training == Training::Eval {
             program.mutations.retain(|m| !statistics.contains(&m.target));

@@ -3,7 +3,7 @@
 //! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
 //! it is clear that the result may become a constant.
 
-use super::sharers::Sharers;
+use super::{replace, sharers::Sharers};
 use crate::{eval, facts::tensor_type, graph::Changed, pass::Options};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
@@ -47,14 +47,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         let Some((cone, results)) = cones.fold(model, id) else {
             continue;
         };
-        let outputs = model[id].outputs().to_vec();
-        for (output, tensor) in outputs.into_iter().zip(results) {
-            if model[output].uses().len() > 0 {
-                let constant = model.add_constant(tensor);
-                model.replace_all_uses(output, constant);
-            }
-        }
-        changed |= model.erase(id);
+        changed |= replace::by_constants(model, id, results);
         gone.extend(cone);
     }
     changed

@@ -1,6 +1,7 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
 mod cone;
+mod replace;
 mod sharers;
 
 use crate::{
@@ -23,14 +24,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             continue;
         }
         if let Some(results) = fold.results(model, node) {
-            let outputs = model[node].outputs().to_vec();
-            for (output, tensor) in outputs.into_iter().zip(results) {
-                if model[output].uses().len() > 0 {
-                    let constant = model.add_constant(tensor);
-                    model.replace_all_uses(output, constant);
-                }
-            }
-            changed |= model.erase(node);
+            changed |= replace::by_constants(model, node, results);
         }
     }
     changed | cone::run(model, &nodes, options)

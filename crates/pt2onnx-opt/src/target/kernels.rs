@@ -116,8 +116,7 @@ const PROBED: u32 = {
 };
 
 /// The table is for default attributes. `ScatterElements` and `ScatterND` with a reduction have fewer kernels.
-const REDUCING_LACKING: u32 =
-    1 << DType::F16 as u32 | 1 << DType::BF16 as u32 | 1 << DType::Bool as u32;
+const REDUCING_LACKING: u32 = types(&[DType::F16, DType::BF16, DType::Bool]);
 
 fn reduces(node: &pt2onnx_ir::Node) -> bool {
     matches!(node.op(), "ScatterElements" | "ScatterND")
