@@ -50,6 +50,7 @@ def capture(
             failures[strategy] = error
         else:
             say(f"{step} ✅")
+            _drop_assertions(program)
             return Captured(program, strategy, failures)
     first = next(iter(failures.values()))
     text = "".join(f"\n  {strategy}: {_brief(error)}" for strategy, error in failures.items())
@@ -61,6 +62,29 @@ def capture(
     assert isinstance(made, _errors.TorchExportError)
     made.failures_by_strategy = failures
     raise made from first
+
+
+#: Ops that only check their arguments while the program runs.
+_ASSERTIONS = (
+    "_assert_async.default", "_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default",
+    "sym_constrain_range.default", "sym_constrain_range_for_size.default",
+)  # fmt: skip
+
+
+def _drop_assertions(program: torch.export.ExportedProgram) -> None:
+    """Takes assertions out of a program that is ours, as torch.onnx.export does. ONNX has none, and some exclude sizes that the model
+    takes: 0 and 1."""
+    import torch
+
+    found = [name.split(".") for name in _ASSERTIONS]
+    ops = {getattr(getattr(torch.ops.aten, op, None), overload, None) for op, overload in found} - {None}
+    for module in program.graph_module.modules():
+        graph = getattr(module, "graph", None)
+        nodes = [node for node in graph.nodes if node.target in ops] if isinstance(graph, torch.fx.Graph) else []
+        for node in nodes:
+            graph.erase_node(node)
+        if nodes:
+            module.recompile()
 
 
 def _brief(error: BaseException) -> str:

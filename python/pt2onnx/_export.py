@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _errors, _options
 from ._program import ONNXProgram, _raised
 from ._pt2onnx import convert_bytes, convert_path, convert_program
+from ._translate import translations
 
 if TYPE_CHECKING:
     import torch
@@ -38,9 +39,9 @@ def convert(source: str | os.PathLike[str] | bytes, f: str | os.PathLike[str] | 
     """
     with _raised():
         if isinstance(source, (bytes, bytearray, memoryview)):
-            native = convert_bytes(bytes(source), _options.as_json(options))
+            native = convert_bytes(bytes(source), _options.as_json(options), translations())
         else:
-            native = convert_path(os.fspath(source), _options.as_json(options))
+            native = convert_path(os.fspath(source), _options.as_json(options), translations())
     program = ONNXProgram(native)
     _warn(program)
     if f is not None:
@@ -130,7 +131,7 @@ def export(
 
     import torch
 
-    from . import _capture, _handover, _report, _shapes, _translate
+    from . import _capture, _handover, _report, _shapes
 
     if isinstance(args, torch.Tensor):
         args = (args,)
@@ -157,6 +158,7 @@ def export(
         if dynamic_shapes is None and dynamic_axes is not None:
             dynamic_shapes, args = _from_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
             kwargs = {}
+        dynamic_shapes = _shapes.by_parameter(model, dynamic_shapes, input_names)
         with files.failing("pt_export"), steps.timed("capture"):
             captured = _capture.capture(model, args, kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
         program = captured.program
@@ -187,13 +189,13 @@ def export(
     }
     if export_modules_as_functions:
         warnings.warn("export_modules_as_functions has no effect: the model is flat.", _errors.warning_class(), stacklevel=2)
-    text = _options.as_json(options)
+    text, table = _options.as_json(options), translations(custom_translation_table)
     with files.failing("conversion"):
         steps.say("Translate the graph into ONNX...")
         with steps.timed("hand over"):
             json_, storages, state, constants = _handover.parts(program)
-        with steps.timed("translate"), _translate.translating(custom_translation_table) as translations, _raised():
-            native = convert_program(json_, storages, state, constants, text)
+        with steps.timed("translate"), _raised():
+            native = convert_program(json_, storages, state, constants, text, table)
         steps.say("Translate the graph into ONNX... ✅")
     made = ONNXProgram(native, program)
     made._capture_strategy = captured.strategy if captured else None

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Weights of as many bytes stand beside the model where it is handed over in memory.
 _LARGE = 1024
+
+#: Names within the expression of a dimension.
+_WORD = re.compile(r"[^\W\d]\w*")
 
 #: A model of this many bytes is no longer one message of protobuf.
 _TOO_LARGE = 1536 << 20
@@ -137,16 +141,15 @@ class ONNXProgram:
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
         """Renames dynamic dimensions: names or ``onnx_ir.SymbolicDim`` to names. Names that the model does not have are ignored."""
-        import re
-
         self.release()
-        native = self._current()
-        ends = [dims for _, _, dims in (*native.inputs(), *native.outputs())]
-        known = {word for dims in ends for dim in dims or () for word in re.findall(r"[^\W\d]\w*", dim)}
-        pairs = [(old if isinstance(old, str) else str(old.value), new) for old, new in rename_mapping.items()]
+        names = {old if isinstance(old, str) else str(old.value): new for old, new in rename_mapping.items()}
+        if self._ir is not None:
+            _rename_ir(self._ir, names)
+            return
+        ends = [dims for _, _, dims in (*self._native.inputs(), *self._native.outputs())]
+        known = {word for dims in ends for dim in dims or () for word in _WORD.findall(dim)}
         with _raised():
-            native.rename_axes([(old, new) for old, new in pairs if old in known])
-        self._native, self._ir = native, None
+            self._native.rename_axes([(old, new) for old, new in names.items() if old in known])
 
     def apply_weights(self, state_dict: Mapping[str, torch.Tensor]) -> None:
         """Replaces weights, or gives values to those that have none. Warns of names that the model does not have.
@@ -377,6 +380,21 @@ def _to_ir(native: Program) -> onnx_ir.Model:
             tensor = ir.Tensor(array, dtype=dtype, shape=shape, name=name)
         model.graph.initializers[name].const_value = tensor
     return model
+
+
+def _rename_ir(model: onnx_ir.Model, names: Mapping[str, str]) -> None:
+    """Renames dimensions of a model of onnx_ir, also where they stand in expressions."""
+    import onnx_ir as ir
+
+    graphs = (model.graph, *(function.graph for function in model.functions.values()))
+    for graph in graphs:
+        nodes = ir.traversal.RecursiveGraphIterator(graph)
+        values = [*graph.inputs, *graph.initializers.values(), *(value for node in nodes for value in node.outputs)]
+        for value in values:
+            for axis, dim in enumerate(value.shape or ()):
+                old = getattr(dim, "value", None)
+                if isinstance(old, str) and value.shape is not None and not value.shape.frozen:
+                    value.shape[axis] = names.get(old) or _WORD.sub(lambda word: names.get(word[0], word[0]), old)
 
 
 def _ir_parts(model: onnx_ir.Model) -> tuple[bytes, list[Any]]:

@@ -36,6 +36,16 @@ def for_torch(shapes: Any) -> Any:
     return _pytree.tree_unflatten([axes(leaf) for leaf in leaves], tree)
 
 
+def by_parameter(model: Any, shapes: Any, input_names: Any) -> Any:
+    """Dynamic shapes whose keys are ``input_names``, with the names of the model's parameters instead."""
+    if not isinstance(shapes, dict) or not input_names or not shapes.keys() <= set(input_names):
+        return shapes
+    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
+    if shapes.keys() <= set(parameters):
+        return shapes
+    return {parameters[list(input_names).index(name)]: axes for name, axes in shapes.items()}
+
+
 def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
     """The names that the dynamic shapes give to symbols of the program. Warns of names that cannot be used."""
     found: dict[str, str] = {}

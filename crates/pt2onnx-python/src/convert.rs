@@ -5,6 +5,7 @@ use crate::{
     memory::{self, Lent, Row},
     options,
     program::Program,
+    translate::{self, Translation},
 };
 use pt2onnx::{Exporter, Failed, OnnxProgram, fx::Constant, tensor::Storage};
 use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes};
@@ -12,15 +13,25 @@ use std::path::PathBuf;
 
 /// Converts the archive at a path.
 #[pyfunction]
-pub fn convert_path(py: Python<'_>, path: PathBuf, options: &str) -> PyResult<Program> {
-    let exporter = exporter(options)?;
+pub fn convert_path(
+    py: Python<'_>,
+    path: PathBuf,
+    options: &str,
+    translations: Vec<Translation>,
+) -> PyResult<Program> {
+    let exporter = exporter(options, translations)?;
     program(py, || exporter.attempt(path))
 }
 
 /// Converts an archive in memory. Weights are views of the bytes.
 #[pyfunction]
-pub fn convert_bytes(py: Python<'_>, archive: PyBackedBytes, options: &str) -> PyResult<Program> {
-    let exporter = exporter(options)?;
+pub fn convert_bytes(
+    py: Python<'_>,
+    archive: PyBackedBytes,
+    options: &str,
+    translations: Vec<Translation>,
+) -> PyResult<Program> {
+    let exporter = exporter(options, translations)?;
     let bytes = bytes::Bytes::from_owner(archive);
     program(py, || exporter.attempt_bytes(bytes))
 }
@@ -34,8 +45,9 @@ pub fn convert_program(
     state: Vec<Row>,
     constants: Vec<Row>,
     options: &str,
+    translations: Vec<Translation>,
 ) -> PyResult<Program> {
-    let exporter = exporter(options)?;
+    let exporter = exporter(options, translations)?;
     let storages: Vec<_> = storages.into_iter().map(|s| Storage::new(memory::lent(s))).collect();
     let state = memory::tensors(state, &storages)?;
     let constants = memory::tensors(constants, &storages)?.into_iter();
@@ -43,9 +55,11 @@ pub fn convert_program(
     program(py, || exporter.attempt_parts(&json, state, constants))
 }
 
-fn exporter(options: &str) -> PyResult<Exporter> {
+fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter> {
     let exporter = Exporter::with_options(options::read(options)?);
-    exporter.map_err(|e| PyValueError::new_err(e.to_string()))
+    let mut exporter = exporter.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    translate::register(exporter.registry_mut(), translations);
+    Ok(exporter)
 }
 
 /// Runs a conversion, while other threads of Python go on.

@@ -6,7 +6,7 @@ use crate::{
     options,
     program::Program,
 };
-use pt2onnx::{Exporter, OnnxProgram, Report};
+use pt2onnx::{Exporter, OnnxProgram, Registry, Report};
 use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes};
 use std::path::PathBuf;
 
@@ -50,6 +50,12 @@ fn report(exporter: &Exporter, path: PathBuf) -> Report {
         }
         Err(failed) => *failed.report,
     }
+}
+
+/// Names of the ops that have a translation.
+#[pyfunction]
+pub fn supported_ops() -> Vec<String> {
+    Registry::default().ops().iter().map(|op| op.name().to_owned()).collect()
 }
 
 /// Runs the command `pt2onnx` with these words, the first of which is the program's name. Returns its exit code.
