@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_transposed_convolution_of_groups_that_the_runtime_counts() {
-        check!("aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]", @"
+        check!("aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]", @r#"
         (float[2,"2*s0",s1] x, float["2*s0",3,4] w, int64 n) => (float[2,"3*s0","2*s1 + 1"] conv_transpose1d)
         <
           int64[3] val_0 = {-1, 2, 12},
@@ -431,7 +431,7 @@ mod tests {
           val_18 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_15, val_17, val_4)
           conv_transpose1d = Pad (val_18, val_5)
         }
-        ");
+        "#);
     }
 
     #[test]
