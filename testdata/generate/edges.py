@@ -41,9 +41,13 @@ PROGRAMS = [
     ("sums", "i16", [[30000, 30000, -7], [1, 2, 3], [4, 5, 6], [7, 8, 9]], "torch.einsum('ij->',x) torch.einsum('ij,ij->i',x,x) torch.einsum('ij->j',x)"),
     ("bags", "f32", ROWS, "F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max') F.embedding_bag(torch.tensor([[0,1,2,3],[3,2,0,0],[3,3,2,2]]),x,mode='max',padding_idx=0) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='sum',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='max',include_last_offset=True) F.embedding_bag(torch.tensor([0,1,2,3,3,2]),x,torch.tensor([0,2,2,4]),mode='mean',include_last_offset=True)"),
     ("products", REAL, ROWS, "x[2:].T[:3].mv(x[2:5,3]) x[3:].T@x[3:,5] torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.solve_triangular(x[:3,1:4].triu(),x[:3,:3],upper=True) torch.linalg.solve_triangular((x[2:5,1:4].tril()+torch.eye(3,dtype=x.dtype)),x[2:5,:3],upper=False) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
+    ("factors", REAL, ROWS, "torch.linalg.lu_factor(x[:3,:3]) torch.linalg.lu_factor(x[2:5,:3]) torch.linalg.lu_factor(x[1:,4:]) torch.linalg.lu_factor(x[:,4:7]) torch.linalg.lu_factor(torch.stack([x[2:4,3:5],x[3:,6:]])) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[2:5,3:6]),x[2:5,:2]) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[3:,2:4]),x[3:,:2]) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[3:,2:4]),x[3:,:2],adjoint=True) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[3:,2:4]),x[:,:2],left=False) torch.linalg.slogdet(x[2:4,3:5]) torch.linalg.slogdet(x[3:,2:4])"),
+    ("attention", REAL, ROWS, "F.scaled_dot_product_attention(x[None,None,:,:4],x[None,None,:,4:],x[None,None,:,2:6]) F.scaled_dot_product_attention(x[None,None,:,3:6],x[None,None,:,3:6],x[None,None,:,2:5],is_causal=True) F.scaled_dot_product_attention(x[None,None,:,:4],x[None,None,:,4:],x[None,None,:,3:6]) F.scaled_dot_product_attention(x[:,None,3:6],x[3,None,3:6].expand(5,20,3),x[3,None,3:6].expand(5,20,3))"),
+    ("areas", REAL, ROWS, "torch.trapezoid(x,dim=1) torch.trapezoid(x[:,:1],dim=1) torch.trapezoid(x[:,2:],dx=2.,dim=1) torch.trapezoid(x[x[:,7]>99],dim=0) torch.cumulative_trapezoid(x,dim=1)"),
+    ("nothing", "i64 i16 f32", [[1.0], [2.0], [3.0], [4.0]], "x[:0].median() x[:0].nanmedian() x[:0].int().median()"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags")
+FIXED = ("products", "pools", "bags", "factors", "attention")
 
 
 def program(expressions, names):
