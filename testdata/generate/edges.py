@@ -43,11 +43,12 @@ PROGRAMS = [
     ("products", REAL, ROWS, "x[2:].T[:3].mv(x[2:5,3]) x[3:].T@x[3:,5] torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[:4,:4],x[:4],x[:4].T,beta=0) torch.addmv(x[:4,0],x[:4],x[0],alpha=0) torch.linalg.solve_triangular(x[:3,1:4].triu(),x[:3,:3],upper=True) torch.linalg.solve_triangular((x[2:5,1:4].tril()+torch.eye(3,dtype=x.dtype)),x[2:5,:3],upper=False) torch.linalg.inv(x[2:4,2:4]) torch.linalg.det(x[2:4,2:4]) torch.linalg.solve(x[2:4,2:4],x[2:4])"),
     ("factors", REAL, ROWS, "torch.linalg.lu_factor(x[:3,:3]) torch.linalg.lu_factor(x[2:5,:3]) torch.linalg.lu_factor(x[1:,4:]) torch.linalg.lu_factor(x[:,4:7]) torch.linalg.lu_factor(torch.stack([x[2:4,3:5],x[3:,6:]])) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[2:5,3:6]),x[2:5,:2]) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[3:,2:4]),x[3:,:2]) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[3:,2:4]),x[3:,:2],adjoint=True) torch.linalg.lu_solve(*torch.linalg.lu_factor(x[3:,2:4]),x[:,:2],left=False) torch.linalg.slogdet(x[2:4,3:5]) torch.linalg.slogdet(x[3:,2:4])"),
     ("attention", REAL, ROWS, "F.scaled_dot_product_attention(x[None,None,:,:4],x[None,None,:,4:],x[None,None,:,2:6]) F.scaled_dot_product_attention(x[None,None,:,3:6],x[None,None,:,3:6],x[None,None,:,2:5],is_causal=True) F.scaled_dot_product_attention(x[None,None,:,:4],x[None,None,:,4:],x[None,None,:,3:6]) F.scaled_dot_product_attention(x[:,None,3:6],x[3,None,3:6].expand(5,20,3),x[3,None,3:6].expand(5,20,3))"),
-    ("areas", REAL, ROWS, "torch.trapezoid(x,dim=1) torch.trapezoid(x[:,:1],dim=1) torch.trapezoid(x[:,2:],dx=2.,dim=1) torch.trapezoid(x[x[:,7]>99],dim=0) torch.cumulative_trapezoid(x,dim=1)"),
+    ("transforms", REAL, ROWS, "torch.view_as_real(torch.fft.rfft(x)) torch.view_as_real(torch.fft.fft(x[:,3:6])) torch.view_as_real(torch.fft.fft(x,n=5,dim=1)) torch.view_as_real(torch.fft.fft(x,n=4,dim=0)) torch.view_as_real(torch.fft.ifft(torch.complex(x[:,:7],x[:,1:]))) torch.fft.irfft(torch.complex(x[:,4:],x[:,:4])) torch.fft.irfft(torch.complex(x[:,4:],x[:,:4]),n=5) torch.fft.hfft(torch.complex(x[:,4:],x[:,:4])) torch.view_as_real(torch.fft.rfft(x,n=11,norm='ortho')) torch.angle(torch.fft.fft(x.nan_to_num(0.5,-1,-2)[:,:2])) torch.view_as_real(torch.stft(x,4,2,window=torch.ones(4,dtype=x.dtype),return_complex=True)) torch.view_as_real(torch.stft(x,4,2,window=torch.ones(4,dtype=x.dtype),onesided=False,return_complex=True))"),
+    ("areas", REAL, ROWS, "torch.trapezoid(x,dim=1) torch.trapezoid(x[:,:1],dim=1) torch.trapezoid(x[:,2:],dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=1)"),
     ("nothing", "i64 i16 f32", [[1.0], [2.0], [3.0], [4.0]], "x[:0].median() x[:0].nanmedian() x[:0].int().median()"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags", "factors", "attention")
+FIXED = ("products", "pools", "bags", "factors", "attention", "transforms")
 
 
 def program(expressions, names):

@@ -22,22 +22,31 @@ pub(crate) struct Windows {
 impl Windows {
     /// The padding at all begins, then at all ends, and ONNX's `ceil_mode`, for windows over dimensions of the sizes `from` that
     /// give the sizes `to`. PyTorch leaves out a last window that starts in the padding, which some opsets of ONNX count: where
-    /// sizes are known, such a dimension gets less padding at the end.
-    pub(crate) fn pads(&self, from: &[Expr], to: &[Expr]) -> (Vec<i64>, bool) {
+    /// sizes are all known, such a dimension gets less padding at the end. If elements lie behind its last window, the other
+    /// dimensions get more instead of `ceil_mode`, unless the padding is `counted`.
+    pub(crate) fn pads(&self, from: &[Expr], to: &[Expr], counted: bool) -> (Vec<i64>, bool) {
         let mut end = self.padding.clone();
-        let mut ceil = false;
+        if !self.ceil_mode {
+            return ([&end[..], &end[..]].concat(), false);
+        }
+        let mut needed = end.clone();
+        let (mut ceil, mut short) = (false, false);
         for (i, (from, to)) in from.iter().zip(to).enumerate() {
             let (Some(from), Some(to)) = (from.as_int(), to.as_int()) else {
-                ceil = self.ceil_mode;
-                continue;
+                return ([&self.padding[..], &self.padding[..]].concat(), true);
             };
             let reach = (to - 1) * self.stride[i] + self.dilation[i] * (self.kernel[i] - 1) + 1;
             let rest = reach - from - self.padding[i];
-            // Fewer windows than `ceil_mode` gives; `rest` is below 0 if there are elements behind them.
-            if to * self.stride[i] >= from + self.padding[i] && (0..end[i]).contains(&rest) {
-                end[i] = rest;
+            if to * self.stride[i] >= from + self.padding[i] {
+                // Fewer windows than `ceil_mode` gives.
+                short |= rest < 0;
+                end[i] = end[i].min(rest.max(0));
             }
-            ceil |= self.ceil_mode && rest > end[i];
+            needed[i] = end[i].max(rest);
+            ceil |= rest > end[i];
+        }
+        if ceil && short && !counted {
+            (end, ceil) = (needed, false);
         }
         ([&self.padding[..], &end[..]].concat(), ceil)
     }
@@ -52,7 +61,7 @@ pub(crate) fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
 pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let n = windows.kernel.len();
     let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
-    let (pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n));
+    let (pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n), false);
     let options = attrs::MaxPool {
         strides: Some(windows.stride.clone()),
         pads: Some(pads),
