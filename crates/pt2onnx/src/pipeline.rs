@@ -1,8 +1,8 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, dims, domains, error, ir_version, metadata, naming,
-    random, report,
+    Error, Failure, Options, Registry, Report, State, dims, domains, error, ir_version, lost_state,
+    metadata, naming, random, report,
     training::TrainingOps,
     weights::{self, HeldWeights},
 };
@@ -36,7 +36,11 @@ pub(crate) fn translate(
     let training = TrainingOps::find(&mut program, options.training);
     let mut program = run_passes(program, &source, &training, options, registry, report)?;
     let copied = weights::are_copied(&program, options);
-    let lost = report.stage("drop state", || training.drop_state(&mut program, options.state));
+    let lost = report.stage("drop state", || {
+        let statistics = training.statistics(&mut program);
+        let drops = options.state == State::Drop;
+        drops.then(|| lost_state::drop_state(&mut program, &statistics)).flatten()
+    });
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.

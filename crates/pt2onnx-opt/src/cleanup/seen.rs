@@ -66,10 +66,12 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether it is a `Reshape` whose sizes are chosen at run time: a model fails there if a size is not what the program says.
+    /// Whether it is a `Reshape` whose sizes are chosen at run time: the model fails there, or leaves out dimensions, if a size
+    /// is not what the type says.
     pub fn checks_sizes(&self) -> bool {
         let sizes = self.node.input(1).filter(|_| self.node.is("Reshape"));
-        sizes.and_then(|sizes| self.producer(sizes)).is_some_and(|chosen| chosen.node.is("Where"))
+        let chosen = sizes.and_then(|sizes| self.producer(sizes));
+        chosen.is_some_and(|chosen| matches!(chosen.node.op(), "Where" | "Compress"))
     }
 
     /// The elements of an integer constant.
