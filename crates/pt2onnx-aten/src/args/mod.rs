@@ -3,6 +3,7 @@
 mod bind;
 mod claims;
 mod from_arg;
+mod given;
 mod operand;
 mod scalars;
 mod tensors;
@@ -10,5 +11,6 @@ mod tensors;
 pub use bind::Args;
 pub use claims::Claims;
 pub use from_arg::FromArg;
+pub use given::{Given, GivenArg};
 pub(crate) use from_arg::{Ignored, brief, wanted};
 pub(crate) use operand::number;
