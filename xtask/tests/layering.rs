@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["pt2onnx-aten", "pt2onnx-opt", "pt2onnx-writer"],
     &["pt2onnx"],
     &["pt2onnx-cli"],
+    &["pt2onnx-python"],
 ];
 
 /// Dependencies on lower layers that are forbidden too: only one crate knows both PyTorch and ONNX, and only one knows protobuf.
@@ -23,6 +24,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("pt2onnx-writer", "pt2onnx-fx"),
     ("pt2onnx", "pt2onnx-proto"),
     ("pt2onnx-cli", "pt2onnx-proto"),
+    ("pt2onnx-python", "pt2onnx-proto"),
 ];
 
 #[test]

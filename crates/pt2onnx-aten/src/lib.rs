@@ -28,7 +28,7 @@ mod schema;
 #[cfg(test)]
 mod testing;
 
-pub use args::{Args, FromArg};
+pub use args::{Args, FromArg, Given, GivenArg};
 pub use cx::{Cx, Number, Outputs, TensorOrScalar};
 pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used};
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};

@@ -34,13 +34,58 @@ const TENSOR_RAW_DATA: u8 = 9 << 3 | 2;
 pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
     let stream = Stream::new(model, &SaveOptions::default())?;
     stream.complete()?;
-    let size = stream.size();
-    if size > MAX_MODEL {
-        return Err(Error::TooLarge(size));
+    stream.into_bytes()
+}
+
+/// A model whose larger weights stand beside it: what a runtime takes that can be given weights in memory.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InParts {
+    /// The model file. Each of the weights below is external data there.
+    pub model: Bytes,
+    /// The weights, in the order of the initialisers. Their elements are where they were.
+    pub weights: Vec<Apart>,
+}
+
+/// A weight that stands beside its model.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Apart {
+    /// The name of the initialiser.
+    pub name: String,
+    /// The `location` of its external data in the model: `pt2onnx:0`. All of it is this weight, in row-major order.
+    pub location: String,
+    /// The weight.
+    pub tensor: Tensor,
+}
+
+/// The model, and its weights of at least `threshold` bytes beside it. Nothing of these is copied.
+///
+/// ```
+/// use pt2onnx_ir::Model;
+///
+/// let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+/// main_graph (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Add (x, w) }"#;
+/// let parts = pt2onnx_writer::to_parts(&text.parse::<Model>()?, 8)?;
+/// assert_eq!((parts.weights[0].name.as_str(), parts.weights[0].tensor.nbytes()), ("w", 8));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::TooLarge`] if what is left exceeds 2 GiB, and other errors that do not concern files.
+pub fn to_parts(model: &Model, threshold: u64) -> Result<InParts, Error> {
+    let mut stream = Stream::new(model, &SaveOptions::default())?;
+    stream.complete()?;
+    let mut weights = Vec::new();
+    for Initialiser { proto, tensor } in &mut stream.parts.initialisers {
+        if let Some(length) = external_length(tensor, threshold) {
+            let location = format!("pt2onnx:{}", weights.len());
+            refer(proto, &location, 0, length);
+            let name = proto.name().to_owned();
+            weights.push(Apart { name, location, tensor: tensor.clone() });
+        }
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    stream.write(&mut bytes).map_err(Error::Weight)?;
-    Ok(bytes.into())
+    Ok(InParts { model: stream.into_bytes()?, weights })
 }
 
 /// A model ready to be written.
@@ -149,6 +194,17 @@ impl<'a> Stream<'a> {
     fn graph_size(&self) -> u64 {
         let initialisers = self.parts.initialisers.iter().map(|i| framed(i.size()));
         wide(self.parts.graph.len()) + initialisers.sum::<u64>()
+    }
+
+    /// The model file.
+    fn into_bytes(self) -> Result<Bytes, Error> {
+        let size = self.size();
+        if size > MAX_MODEL {
+            return Err(Error::TooLarge(size));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+        self.write(&mut bytes).map_err(Error::Weight)?;
+        Ok(bytes.into())
     }
 
     /// Writes the model file. Each part is dropped after it is written.

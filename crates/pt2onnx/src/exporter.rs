@@ -5,9 +5,12 @@ use crate::{
     Registry, Report, SaveOptions, State, Target, Training, Weights,
     pipeline::{Translated, translate},
 };
-use pt2onnx_fx::{ExportedProgram, archive};
+use bytes::Bytes;
+use indexmap::IndexMap;
+use pt2onnx_fx::{Constant, ExportedProgram, archive};
 use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{Level, Pass};
+use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::Inputs;
 use std::{fmt, fs, path::Path};
 
@@ -165,6 +168,11 @@ impl Exporter {
         self
     }
 
+    /// The translations, to be extended.
+    pub fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
     /// Adds functions in ONNX's textual syntax, as translations of the ops that they are named after
     /// ([`Registry::add_functions`]). Can be called several times.
     ///
@@ -285,6 +293,14 @@ impl Exporter {
         self.attempt(archive).map_err(|failed| failed.error)
     }
 
+    /// Does the same as [`export`](Self::export) with an archive in memory. Weights are views of the bytes.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn export_bytes(&self, archive: impl Into<Bytes>) -> Result<OnnxProgram, Error> {
+        self.attempt_bytes(archive).map_err(|failed| failed.error)
+    }
+
     /// Translates a program that was read before.
     ///
     /// # Errors
@@ -310,11 +326,16 @@ impl Exporter {
         let path = archive.as_ref();
         let mut report = Report::new(Some(self.options.clone()));
         report.read(path);
-        let program = report.stage("read", || archive::read(path));
-        let made = program
-            .map_err(Error::Archive)
-            .and_then(|program| translate(program, &self.options, &self.registry, &mut report));
-        self.close(made, report, self.inputs(Some(path)))
+        self.translated(report, self.inputs(Some(path)), || archive::read(path))
+    }
+
+    /// Does the same as [`export_bytes`](Self::export_bytes), but an error comes with a [`Report`]. A program has one, too.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn attempt_bytes(&self, archive: impl Into<Bytes>) -> Result<OnnxProgram, Failed> {
+        let report = Report::new(Some(self.options.clone()));
+        self.translated(report, self.inputs(None), || archive::read_bytes(archive))
     }
 
     /// Does the same as [`export_program`](Self::export_program), but an error comes with a [`Report`]. A program has one, too.
@@ -322,9 +343,34 @@ impl Exporter {
     /// # Errors
     /// See [`Error`].
     pub fn attempt_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Failed> {
-        let mut report = Report::new(Some(self.options.clone()));
-        let made = translate(program, &self.options, &self.registry, &mut report);
-        self.close(made, report, self.inputs(None))
+        let report = Report::new(Some(self.options.clone()));
+        self.translated(report, self.inputs(None), || Ok(program))
+    }
+
+    /// Translates a program in parts: its JSON, as archives hold it, and its tensors ([`archive::from_json`]).
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn attempt_parts(
+        &self,
+        json: &[u8],
+        state: IndexMap<String, Tensor>,
+        constants: IndexMap<String, Constant>,
+    ) -> Result<OnnxProgram, Failed> {
+        let report = Report::new(Some(self.options.clone()));
+        self.translated(report, self.inputs(None), || archive::from_json(json, state, constants))
+    }
+
+    fn translated(
+        &self,
+        mut report: Report,
+        inputs: Inputs,
+        read: impl FnOnce() -> pt2onnx_fx::Result<ExportedProgram>,
+    ) -> Result<OnnxProgram, Failed> {
+        let program = report.stage("read", read).map_err(Error::Archive);
+        let made = program
+            .and_then(|program| translate(program, &self.options, &self.registry, &mut report));
+        self.close(made, report, inputs)
     }
 
     /// The files that an export reads.

@@ -11,7 +11,7 @@ use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Model, Value, ValueData, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
-use pt2onnx_writer::{Batch, Inputs, Output};
+use pt2onnx_writer::{Batch, InParts, Inputs, Output, Reading};
 use rustc_hash::FxHashSet;
 use std::{fmt, path::Path};
 
@@ -87,9 +87,26 @@ impl OnnxProgram {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let mut report = Report::new(None);
         report.read(path.as_ref());
-        let reading = report.stage("read", || {
-            pt2onnx_writer::read_with(path, pt2onnx_writer::ExternalData::Mapped)
-        })?;
+        let mapped = pt2onnx_writer::ExternalData::Mapped;
+        let reading = report.stage("read", || pt2onnx_writer::read_with(path, mapped))?;
+        Self::of_reading(reading, report)
+    }
+
+    /// Does the same as [`open`](Self::open) with a model in memory. Its external data are `data`, by location
+    /// ([`InParts::weights`]). Nothing of these is copied.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn from_bytes(
+        bytes: impl Into<Bytes>,
+        data: impl IntoIterator<Item = (String, Bytes)>,
+    ) -> Result<Self, Error> {
+        let mut report = Report::new(None);
+        let reading = report.stage("read", || pt2onnx_writer::read_parts(bytes, data))?;
+        Self::of_reading(reading, report)
+    }
+
+    fn of_reading(reading: Reading, mut report: Report) -> Result<Self, Error> {
         let mut model = reading.model;
         // Names of nodes may clash in files, and those of values in bodies that do not see each other.
         model.assign_names();
@@ -240,6 +257,17 @@ impl OnnxProgram {
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
         Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model)).0?)
+    }
+
+    /// The model as the bytes of one file without its weights of at least `threshold` bytes, and these: for runtimes that can be given
+    /// weights in memory. Nothing of these is copied.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if the rest exceeds 2 GiB, and if weights have no values; [`Error::Verify`] if the model was
+    /// changed and is not valid.
+    pub fn to_parts(&self, threshold: u64) -> Result<InParts, Error> {
+        self.verified()?;
+        Ok(stage("write", || pt2onnx_writer::to_parts(&self.model, threshold)).0?)
     }
 
     /// Writes the model to `path`, and weights to `PATH.data` if the exporter's [`Weights`](crate::Weights) say so.

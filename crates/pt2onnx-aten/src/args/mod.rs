@@ -3,6 +3,7 @@
 mod bind;
 mod claims;
 mod from_arg;
+mod given;
 mod operand;
 mod scalars;
 mod tensors;
@@ -11,4 +12,5 @@ pub use bind::Args;
 pub use claims::Claims;
 pub use from_arg::FromArg;
 pub(crate) use from_arg::{Ignored, brief, wanted};
+pub use given::{Given, GivenArg};
 pub(crate) use operand::number;

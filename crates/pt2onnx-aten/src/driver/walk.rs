@@ -7,7 +7,7 @@ use super::{
     types::onnx_type,
 };
 use crate::{
-    Complex, Cx, Error, LowerError, Lowered, NodeError, Registry, Schema,
+    Complex, Cx, Error, GivenArg, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
     cx::{Call, Mode, Outputs, Parts, Recorded, Scope},
     op::{AtenOp, Complexity, Lower, Row},
@@ -168,6 +168,10 @@ impl<'a> Driver<'a> {
             Custom::Closure { schema, lower, complex } => {
                 let mode = if *complex { Mode::Complex } else { Mode::Real };
                 self.run(schema, lower, node, Call { outputs: recorded, mode })?
+            }
+            Custom::Untyped(lower) => {
+                let cx = self.cx(Call { outputs: recorded, mode: Mode::Real });
+                lower(&cx, GivenArg::all(&cx, &node.args)?)?
             }
             Custom::Function(library, i) => {
                 let function = self.registry.function(*library, *i);

@@ -4,7 +4,7 @@ use super::{
     Registry,
     translation::{Custom, RegisterError},
 };
-use crate::{Function, Parameters, Schema, args::Claims};
+use crate::{Cx, Function, GivenArg, Lowered, Outputs, Parameters, Schema, args::Claims};
 use pt2onnx_ir::{Model, ParseError};
 use std::sync::Arc;
 
@@ -37,6 +37,17 @@ impl Registry {
         function: impl Function<P> + Send + Sync + 'static,
     ) -> Result<(), RegisterError> {
         self.add(schema, true, function)
+    }
+
+    /// Registers a lowering of an op for real tensors without a schema. It gets the arguments that the node has, so defaults are its own
+    /// matter. It replaces other translations of the op.
+    pub fn register_untyped(
+        &mut self,
+        op: impl Into<String>,
+        lowering: impl Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync + 'static,
+    ) {
+        let custom = self.custom.entry(op.into()).or_default();
+        custom.push(Custom::Untyped(Box::new(lowering)));
     }
 
     fn add<P: Parameters>(
@@ -99,7 +110,6 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cx, Lowered};
     use pt2onnx_ir::Value;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Translations of ops, and why one cannot be registered.
 
-use crate::{Args, AtenOp, Cx, Lowered, Outputs, Schema};
+use crate::{Args, AtenOp, Cx, GivenArg, Lowered, Outputs, Schema};
 use std::sync::Arc;
 
 /// A translation of an op: a lowering or an ONNX function.
@@ -16,16 +16,21 @@ pub enum Translation<'a> {
         /// Whether it is for complex tensors.
         is_complex: bool,
     },
+    /// A lowering that was registered without a schema.
+    Untyped,
     /// An ONNX function. The op's nodes become calls of it.
     Function(&'a pt2onnx_ir::Function),
 }
 
 pub(super) type Closure = Box<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>;
+pub(super) type Untyped = Box<dyn Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync>;
 
 /// A translation that was registered at run time.
 pub(crate) enum Custom {
     /// A lowering.
     Closure { schema: Arc<Schema>, lower: Closure, complex: bool },
+    /// A lowering that takes whatever a node is given.
+    Untyped(Untyped),
     /// An ONNX function: the number of its model in the registry, and its number in that model.
     Function(usize, usize),
 }

@@ -3,7 +3,7 @@
 use super::{choices::Place, options::Options, passes::Passes, saving::Saving, values};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
 
 const AFTER: &str = "\
 Examples:
@@ -203,9 +203,11 @@ pub struct Convert {
 }
 
 impl Cli {
-    /// Reads the command line.
-    pub fn read() -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&command().try_get_matches()?)
+    /// Reads a command line.
+    pub fn read(
+        args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&command().try_get_matches_from(args)?)
     }
 }
 

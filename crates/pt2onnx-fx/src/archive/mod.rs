@@ -10,5 +10,5 @@ mod torch_save;
 mod torch_types;
 
 pub use open::Archive;
-pub use program::{from_json, read};
+pub use program::{from_json, read, read_bytes};
 pub use torch_save::state_dict;

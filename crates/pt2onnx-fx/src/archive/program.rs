@@ -10,6 +10,7 @@ use crate::{
     graph::{Constant, ExportedProgram, InputSpec, TensorMeta, ValueMeta, build},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
 use indexmap::IndexMap;
 use pt2onnx_tensor::{Storage, Tensor};
 use rustc_hash::FxHashSet;
@@ -23,6 +24,14 @@ use std::path::Path;
 /// If the file cannot be read, is not an archive, or is damaged.
 pub fn read(path: impl AsRef<Path>) -> Result<ExportedProgram> {
     Archive::open(path)?.program(None)
+}
+
+/// Reads the program of an archive in memory, as [`read`] does. Its tensors are views of the bytes.
+///
+/// # Errors
+/// If the bytes are not an archive, or a damaged one.
+pub fn read_bytes(bytes: impl Into<Bytes>) -> Result<ExportedProgram> {
+    Archive::from_bytes(bytes)?.program(None)
 }
 
 /// Reads a program from its JSON (`models/NAME.json` of an archive) and tensors that are already in memory:

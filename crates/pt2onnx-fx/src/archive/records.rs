@@ -39,6 +39,11 @@ impl Records {
         Self::new(Place::File(path), bytes)
     }
 
+    /// Those of a zip in memory. Messages name it `<bytes>`.
+    pub(super) fn from_bytes(bytes: Bytes) -> Result<Self> {
+        Self::new(Place::File(Arc::new("<bytes>".into())), Storage::new(bytes))
+    }
+
     /// Finds the records of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
         let entries = entries(&place, bytes.bytes())?;

@@ -51,6 +51,8 @@ pub(super) struct Files {
     model: Option<Mapped>,
     /// By location, as it is written in the model.
     external: FxHashMap<String, Mapped>,
+    /// External data in memory, by location.
+    memory: FxHashMap<String, Storage>,
     ignored: bool,
 }
 
@@ -61,10 +63,16 @@ impl Files {
         let bytes = model.whole.bytes().clone();
         let files = Self {
             model: Some(model),
-            external: FxHashMap::default(),
             ignored: external == ExternalData::Ignored,
+            ..Self::default()
         };
         Ok((files, bytes))
+    }
+
+    /// The external data of a model in memory, by location.
+    pub fn in_memory(data: impl IntoIterator<Item = (String, Bytes)>) -> Self {
+        let memory = data.into_iter().map(|(location, bytes)| (location, Storage::new(bytes)));
+        Self { memory: memory.collect(), ..Self::default() }
     }
 
     /// The files that were read.
@@ -111,16 +119,19 @@ impl Files {
         let location = get("location").ok_or_else(|| Invalid::NoLocation.at(place))?;
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
         let (start, length) = (number("offset")?.unwrap_or(0), number("length")?.unwrap_or(needed));
-        let mapped = self.mapped(location, place)?;
+        let whole = match self.memory.get(location) {
+            Some(storage) => storage,
+            None => &self.mapped(location, place)?.whole,
+        };
         let end = start.saturating_add(length);
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        let part = range.and_then(|(start, end)| mapped.whole.slice(start..end));
+        let part = range.and_then(|(start, end)| whole.slice(start..end));
         part.ok_or_else(|| {
             Invalid::OutOfFile {
                 location: location.to_owned(),
                 start,
                 end,
-                length: mapped.whole.bytes().len(),
+                length: whole.bytes().len(),
             }
             .at(place)
         })

@@ -9,5 +9,5 @@ mod tensor;
 mod types;
 
 pub use error::{Invalid, ReadError};
-pub use open::{from_bytes, read, read_with};
+pub use open::{from_bytes, read, read_parts, read_with};
 pub use reading::{ExternalData, Reading};

@@ -46,6 +46,18 @@ pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model> {
     Ok(warned(model(Files::default(), bytes.into())?))
 }
 
+/// Reads a model from memory, whose external data are `data`, by location: what [`to_parts`](crate::to_parts) gives. Nothing of these is
+/// copied.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_parts(
+    bytes: impl Into<Bytes>,
+    data: impl IntoIterator<Item = (String, Bytes)>,
+) -> Result<Reading> {
+    model(Files::in_memory(data), bytes.into())
+}
+
 fn warned(reading: Reading) -> Model {
     for lost in &reading.lost {
         tracing::warn!("the model has {lost}, which are not kept");

@@ -172,8 +172,10 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         // Each query sees at least the first key.
         (Some(_), None) | (None, None) => softmax(scores),
         (None, Some(_)) => {
-            let largest = cx.reduce(Reduction::Max, scores, &[cx.rank(scores) - 1], true);
-            cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, softmax(scores))
+            // A row has zeros where its scores are -inf in any case, but for one with NaN or infinity, of which the product is NaN.
+            let rows = |s| cx.reduce(Reduction::Max, s, &[cx.rank(s) - 1], true);
+            let hidden = if cx.is_used(1) { rows(scores) } else { scores };
+            cx.select(cx.equal(hidden, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
     let mut weights = cx.cast(weights, given);

@@ -165,9 +165,11 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
     let Some(group) = group_count(cx, x, weight, options) else {
         return grouped(cx, tensors, options, &known);
     };
+    let sizes: Option<Vec<i64>> = kernel(cx, weight).iter().map(Expr::as_int).collect();
     let Some(output_padding) = &options.output_padding else {
         let given = attrs::Conv {
             group,
+            kernel_shape: sizes,
             strides: Some(options.stride.clone()),
             dilations: Some(options.dilation.clone()),
             pads: Some(pads_attribute(&known)),
@@ -195,6 +197,7 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
     let near = (!far && beyond.iter().any(|&b| b != 0)).then(|| beyond.clone());
     let given = attrs::ConvTranspose {
         group,
+        kernel_shape: sizes,
         strides: Some(options.stride.clone()),
         dilations: Some(options.dilation.clone()),
         pads: Some(pads_attribute(&pads)),
@@ -397,7 +400,7 @@ mod tests {
         >
         {
           val_1 = Unsqueeze (x, val_0)
-          val_2 = ConvTranspose <dilations: ints = [1], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
+          val_2 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
           conv_transpose1d = Squeeze (val_2, val_0)
         }
         ");
@@ -467,7 +470,7 @@ mod tests {
           int64[1] val_1 = {1}
         >
         {
-          val_2 = ConvTranspose <dilations: ints = [2], pads: ints = [0, 0], strides: ints = [1]> (x, w)
+          val_2 = ConvTranspose <dilations: ints = [2], kernel_shape: ints = [3], pads: ints = [0, 0], strides: ints = [1]> (x, w)
           val_3 = Pad (val_2, val_0)
           val_4 = Unsqueeze (b, val_1)
           conv_transpose1d = Add (val_3, val_4)

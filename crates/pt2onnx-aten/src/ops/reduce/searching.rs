@@ -277,7 +277,7 @@ fn unique_consecutive(
     // Of no elements there is no first one.
     let start = match cx.constraints().prove_ge(&n, &Expr::int(1)) {
         true => cx.vector(&[true]),
-        false => cx.full(&[n.min(&Expr::int(1))], true, DType::Bool),
+        false => cx.full(&[Expr::min(&n, &Expr::int(1))], true, DType::Bool),
     };
     let first = cx.concat(&[start, differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };

@@ -1,0 +1,79 @@
+//! The `pt2onnx` command: converts `.pt2` archives to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
+//! command.
+//!
+//! Layer 4, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
+//! `passes`). Everything else goes to standard error.
+
+mod apply;
+mod args;
+mod check;
+mod convert;
+mod diff;
+mod error;
+mod files;
+mod inspect;
+mod log;
+mod ops;
+mod optimize;
+mod options_file;
+mod output;
+mod passes;
+mod progress;
+mod reports;
+mod show;
+
+use args::{Cli, Command};
+use error::{Code, CommandError};
+use output::print;
+use std::{ffi::OsString, panic::catch_unwind};
+
+/// Runs the command line `args`, whose first word is the name of the program. Returns the exit code, which
+/// `pt2onnx --help` explains.
+pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
+    let code = match Cli::read(args) {
+        Ok(cli) => match catch_unwind(|| run(cli)) {
+            Ok(Ok(None)) => return 0,
+            Ok(Ok(Some(code))) => code,
+            Ok(Err(report)) => {
+                report.print();
+                report.code
+            }
+            Err(_) => {
+                CommandError::new(Code::Internal, "pt2onnx ended unexpectedly")
+                    .help(error::REPORT_IT)
+                    .print();
+                Code::Internal
+            }
+        },
+        // Also `--help` and `--version`, which are no errors.
+        Err(e) => {
+            let printed = output::printed(e.print());
+            match (e.exit_code(), printed) {
+                (0, Ok(())) => return 0,
+                (0, Err(error)) => {
+                    error.print();
+                    error.code
+                }
+                _ => Code::Usage,
+            }
+        }
+    };
+    code as u8
+}
+
+/// Runs the command. Returns an exit code if it is not success and everything was printed.
+fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
+    let done = match cli.command {
+        Some(Command::Check(args)) => return check::check(args),
+        Some(Command::Diff(args)) => return diff::compare(&args),
+        Some(Command::Inspect { model, json }) => inspect::inspect(&model, json),
+        Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
+        Some(Command::Optimize(args)) => optimize::optimize(*args),
+        Some(Command::ApplyWeights(args)) => apply::apply(args),
+        Some(Command::Ops { json }) => ops::list(json),
+        Some(Command::Passes) => print(&passes::list()),
+        Some(Command::Explain { op }) => print(&ops::explain(&op)?),
+        None => convert::convert(cli.convert),
+    };
+    done.map(|()| None)
+}

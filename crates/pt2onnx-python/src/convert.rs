@@ -1,0 +1,72 @@
+//! Conversion: of archives, and of programs that are in memory.
+
+use crate::{
+    errors,
+    memory::{self, Lent, Row},
+    options,
+    program::Program,
+    translate::{self, Translation},
+};
+use pt2onnx::{Exporter, Failed, OnnxProgram, fx::Constant, tensor::Storage};
+use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes};
+use std::path::PathBuf;
+
+/// Converts the archive at a path.
+#[pyfunction]
+pub fn convert_path(
+    py: Python<'_>,
+    path: PathBuf,
+    options: &str,
+    translations: Vec<Translation>,
+) -> PyResult<Program> {
+    let exporter = exporter(options, translations)?;
+    program(py, || exporter.attempt(path))
+}
+
+/// Converts an archive in memory. Weights are views of the bytes.
+#[pyfunction]
+pub fn convert_bytes(
+    py: Python<'_>,
+    archive: PyBackedBytes,
+    options: &str,
+    translations: Vec<Translation>,
+) -> PyResult<Program> {
+    let exporter = exporter(options, translations)?;
+    let bytes = bytes::Bytes::from_owner(archive);
+    program(py, || exporter.attempt_bytes(bytes))
+}
+
+/// Converts a program: its JSON, as archives hold it, and its tensors, which are views of `storages`.
+#[pyfunction]
+pub fn convert_program(
+    py: Python<'_>,
+    json: PyBackedBytes,
+    storages: Vec<Lent>,
+    state: Vec<Row>,
+    constants: Vec<Row>,
+    options: &str,
+    translations: Vec<Translation>,
+) -> PyResult<Program> {
+    let exporter = exporter(options, translations)?;
+    let storages: Vec<_> = storages.into_iter().map(|s| Storage::new(memory::lent(s))).collect();
+    let state = memory::tensors(state, &storages)?;
+    let constants = memory::tensors(constants, &storages)?.into_iter();
+    let constants = constants.map(|(name, tensor)| (name, Constant::Tensor(tensor))).collect();
+    program(py, || exporter.attempt_parts(&json, state, constants))
+}
+
+fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter> {
+    let exporter = Exporter::with_options(options::read(options)?);
+    let mut exporter = exporter.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    translate::register(exporter.registry_mut(), translations);
+    Ok(exporter)
+}
+
+/// Runs a conversion, while other threads of Python go on.
+fn program(
+    py: Python<'_>,
+    convert: impl FnOnce() -> Result<OnnxProgram, Failed> + Send,
+) -> PyResult<Program> {
+    let made = py.detach(convert);
+    made.map(Program::from).map_err(|failed| errors::failed(py, failed))
+}

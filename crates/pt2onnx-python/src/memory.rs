@@ -1,0 +1,117 @@
+//! Memory that Python lends to Rust, and Rust to Python. Nothing is copied either way.
+#![expect(unsafe_code, reason = "memory changes hands")]
+
+use bytes::Bytes;
+use indexmap::IndexMap;
+use pt2onnx::tensor::{DType, Storage, Tensor};
+use pyo3::{exceptions::PyValueError, ffi, prelude::*};
+use std::ffi::c_int;
+
+/// Memory of Python: its address, its size in bytes, and the object that owns it.
+pub type Lent = (usize, usize, Py<PyAny>);
+
+/// A tensor in Python's memory: its name, its element type as [`dtype`] numbers it, sizes, strides and offset in elements, and the number of
+/// its storage; `None` if it has no data.
+pub type Row = (String, u8, Vec<usize>, Vec<usize>, usize, Option<usize>);
+
+struct Owned {
+    address: usize,
+    size: usize,
+    _owner: Py<PyAny>,
+}
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the Python side passes address and size of memory that `_owner` keeps; `pt2onnx.export` documents that weights
+        // must not be resized while the result lives.
+        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) }
+    }
+}
+
+/// The bytes that Python lends.
+pub fn lent((address, size, owner): Lent) -> Bytes {
+    match address == 0 || size == 0 {
+        true => Bytes::new(),
+        false => Bytes::from_owner(Owned { address, size, _owner: owner }),
+    }
+}
+
+/// The tensors, by name.
+pub fn tensors(rows: Vec<Row>, storages: &[Storage]) -> PyResult<IndexMap<String, Tensor>> {
+    let tensor = |(name, code, sizes, strides, offset, storage): Row| {
+        let wrong = |what: String| PyValueError::new_err(format!("{name}: {what}"));
+        let dtype = dtype(code).ok_or_else(|| wrong(format!("there is no element type {code}")))?;
+        let made = match storage.and_then(|i| storages.get(i)) {
+            Some(storage) => Tensor::strided(dtype, sizes, strides, offset, storage.clone()),
+            None => Tensor::absent(dtype, sizes),
+        };
+        let tensor = made.map_err(|e| wrong(e.to_string()))?;
+        Ok((name, tensor))
+    };
+    rows.into_iter().map(tensor).collect()
+}
+
+/// The element type that PyTorch's archives give this number (`ScalarType` of torch/_export/serde/schema.py).
+fn dtype(code: u8) -> Option<DType> {
+    use DType::*;
+    Some(match code {
+        1 => U8,
+        2 => I8,
+        3 => I16,
+        4 => I32,
+        5 => I64,
+        6 => F16,
+        7 => F32,
+        8 => F64,
+        9 => C32,
+        10 => C64,
+        11 => C128,
+        12 => Bool,
+        13 => BF16,
+        28 => U16,
+        29 => F8E4M3FN,
+        30 => F8E5M2,
+        31 => F8E4M3FNUZ,
+        32 => F8E5M2FNUZ,
+        33 => F8E8M0,
+        34 => U32,
+        35 => U64,
+        _ => return None,
+    })
+}
+
+/// The elements of a weight, in row-major order: a read-only buffer (`memoryview(buffer)`, `numpy.frombuffer(buffer, ...)`).
+#[pyclass(frozen, module = "pt2onnx._pt2onnx")]
+pub struct Buffer {
+    bytes: Bytes,
+}
+
+impl Buffer {
+    /// The elements of a tensor. They are copied only if they are not contiguous.
+    pub fn of(tensor: &Tensor) -> Self {
+        let start = tensor.offset() * tensor.dtype().bits() / 8;
+        let own = tensor.storage().filter(|_| tensor.is_contiguous());
+        let bytes = own.map(|storage| storage.bytes().slice(start..start + tensor.nbytes()));
+        Self { bytes: bytes.unwrap_or_else(|| tensor.to_bytes().into_owned().into()) }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    fn __len__(&self) -> usize {
+        self.bytes.len()
+    }
+
+    unsafe fn __getbuffer__(
+        this: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let bytes = &this.get().bytes;
+        let start = bytes.as_ptr().cast_mut().cast();
+        let size = ffi::Py_ssize_t::try_from(bytes.len())?;
+        // SAFETY: Python passes a view to be filled. The bytes live as long as `this`, which the view keeps; the view is read-only.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, this.as_ptr(), start, size, 1, flags) };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(this.py())) }
+    }
+}

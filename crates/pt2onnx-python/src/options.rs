@@ -1,0 +1,16 @@
+//! Options as Python gives them: JSON with the keys of the command's flags.
+
+use pt2onnx::{Options, SaveOptions};
+use pyo3::{exceptions::PyValueError, prelude::*};
+
+/// Reads options. What they do not hold has its default.
+pub fn read(json: &str) -> PyResult<Options> {
+    serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("options: {e}")))
+}
+
+/// How to save a model.
+pub fn saving(json: &str) -> PyResult<SaveOptions> {
+    let options = read(json)?;
+    let keep = options.keep_initializers_as_inputs;
+    Ok(SaveOptions { keep_initializers_as_inputs: keep, ..options.saving() })
+}

@@ -1,0 +1,169 @@
+//! A model, for Python.
+
+use crate::{
+    errors,
+    memory::{self, Buffer, Lent, Row},
+    options,
+};
+use pt2onnx::{
+    DiffOptions, Error, OnnxProgram, Unused,
+    ir::{Model, Value},
+    tensor::Storage,
+};
+use pyo3::{prelude::*, types::PyBytes};
+use std::{
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// An ONNX model in Rust's memory. Its methods may be called from several threads.
+#[pyclass(frozen, module = "pt2onnx._pt2onnx")]
+pub struct Program(Mutex<OnnxProgram>);
+
+impl From<OnnxProgram> for Program {
+    fn from(program: OnnxProgram) -> Self {
+        Self(Mutex::new(program))
+    }
+}
+
+/// Name, element type and dimensions of an input or output; no type if it is not a tensor, no dimensions if their number is unknown.
+type End = (String, Option<String>, Option<Vec<String>>);
+
+/// The model file without large weights, and these: name, element type (of `TensorProto.DataType`), dimensions, elements.
+type Parts<'py> = (Bound<'py, PyBytes>, Vec<(String, i64, Vec<usize>, Buffer)>);
+
+impl Program {
+    fn lock(&self) -> MutexGuard<'_, OnnxProgram> {
+        // A panic in another thread left a whole program.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work`, while other threads of Python go on.
+    fn work<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut OnnxProgram) -> Result<R, Error> + Send,
+    ) -> PyResult<R> {
+        py.detach(|| work(&mut self.lock())).map_err(|e| errors::error(py, e))
+    }
+}
+
+#[pymethods]
+impl Program {
+    /// Writes the model; without options, with those of the export. Returns the number of bytes.
+    #[pyo3(signature = (path, options=None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, options: Option<&str>) -> PyResult<u64> {
+        let options = options.map(options::saving).transpose()?;
+        let saved = self.work(py, |program| match options {
+            Some(options) => program.save_with(path, options),
+            None => program.save(path),
+        });
+        Ok(saved?.bytes)
+    }
+
+    /// The model as the bytes of one file, with all weights.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.work(py, |program| program.to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The model file without its weights of at least `threshold` bytes, and these. In the file they are external data `pt2onnx:0`,
+    /// `pt2onnx:1`, ...
+    fn to_parts<'py>(&self, py: Python<'py>, threshold: u64) -> PyResult<Parts<'py>> {
+        let parts = self.work(py, |program| program.to_parts(threshold))?;
+        let weights = parts.weights.into_iter().map(|weight| {
+            let (tensor, name) = (weight.tensor, weight.name);
+            let dtype = pt2onnx::ir::schema::data_type(tensor.dtype());
+            (name, dtype, tensor.shape().to_vec(), Buffer::of(&tensor))
+        });
+        Ok((PyBytes::new(py, &parts.model), weights.collect()))
+    }
+
+    /// The inputs.
+    fn inputs(&self) -> Vec<End> {
+        let program = self.lock();
+        let model = program.model();
+        model.inputs().iter().map(|input| end(model, *input)).collect()
+    }
+
+    /// The outputs.
+    fn outputs(&self) -> Vec<End> {
+        let program = self.lock();
+        let model = program.model();
+        let outputs = model.outputs().iter().zip(model.output_values());
+        outputs
+            .map(|(output, value)| {
+                let (name, dtype, dims) = end(model, value);
+                (output.name.as_ref().map_or(name, ToString::to_string), dtype, dims)
+            })
+            .collect()
+    }
+
+    /// The opset of ONNX's own operators.
+    fn opset(&self) -> u32 {
+        self.lock().model().opset
+    }
+
+    /// Gives values to weights. Returns the names of those that the model has no use for.
+    fn apply_weights(
+        &self,
+        py: Python<'_>,
+        storages: Vec<Lent>,
+        state: Vec<Row>,
+    ) -> PyResult<Vec<String>> {
+        let storages: Vec<_> =
+            storages.into_iter().map(|s| Storage::new(memory::lent(s))).collect();
+        let state = memory::tensors(state, &storages)?;
+        self.work(py, |program| program.apply_weights_with(&state, Unused::Allow))
+    }
+
+    /// Renames dynamic dimensions: pairs of a symbol or an axis (`x.0`) and a name.
+    fn rename_axes(&self, py: Python<'_>, names: Vec<(String, String)>) -> PyResult<()> {
+        self.work(py, |program| program.rename_axes(names))
+    }
+
+    /// Folds, simplifies and fuses, with the passes that `options` allow.
+    fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {
+        let options = options::read(options)?;
+        self.work(py, |program| {
+            program.optimize(options.passes()?);
+            Ok(())
+        })
+    }
+
+    /// The model in ONNX's textual syntax.
+    fn to_text(&self, py: Python<'_>) -> String {
+        py.detach(|| self.lock().to_text())
+    }
+
+    /// How another model differs from this one, as text; empty if it does not.
+    fn diff(&self, py: Python<'_>, other: &Self) -> String {
+        // One lock after the other: two threads may compare the same models in both orders.
+        py.detach(|| {
+            let other = other.lock().model().clone();
+            pt2onnx::diff(self.lock().model(), &other, &DiffOptions::default()).to_string()
+        })
+    }
+
+    /// The warnings.
+    fn warnings(&self) -> Vec<String> {
+        self.lock().warnings().to_vec()
+    }
+
+    /// The report, as JSON or in Markdown.
+    fn report(&self, markdown: bool) -> String {
+        let program = self.lock();
+        if markdown { program.report().to_markdown() } else { program.report().to_json() }
+    }
+}
+
+fn end(model: &Model, value: Value) -> End {
+    let data = &model[value];
+    let tensor = data.ty.as_ref().and_then(|ty| ty.as_tensor());
+    let dims = tensor.and_then(|t| t.shape.as_ref());
+    (
+        data.name.as_ref().map(ToString::to_string).unwrap_or_default(),
+        tensor.map(|t| t.dtype.to_string()),
+        dims.map(|dims| dims.iter().map(ToString::to_string).collect()),
+    )
+}

@@ -1,0 +1,212 @@
+//! Translations that are written in Python: functions that emit operators, called while a program is translated.
+#![expect(unsafe_code, reason = "Python cannot hold a borrow")]
+
+use crate::emit;
+use pt2onnx::{
+    Registry,
+    aten::{Cx, Given, GivenArg, LowerError, Lowered, Outputs},
+    ir,
+    symbolic::Expr,
+    tensor::{DType, Scalar},
+};
+use pyo3::{
+    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyList, PyString},
+};
+use std::{cell::Cell, ptr::NonNull};
+
+/// The op that a function translates, and the function: `f(scope, args)`, where args are (name, by name, value). It returns values, or None
+/// for an output that nothing uses.
+pub type Translation = (String, Py<PyAny>);
+
+/// Registers translations. The last one of an op is used.
+pub fn register(registry: &mut Registry, translations: Vec<Translation>) {
+    for (op, function) in translations {
+        registry.register_untyped(op, move |cx: &Cx, args: Vec<GivenArg>| {
+            Python::attach(|py| call(py, &function, cx, args))
+        });
+    }
+}
+
+fn call(py: Python<'_>, function: &Py<PyAny>, cx: &Cx, args: Vec<GivenArg>) -> Lowered<Outputs> {
+    let outputs = Scope::open(py, cx, |scope| {
+        let args: Vec<_> = args
+            .into_iter()
+            .map(|arg| Ok((arg.name, arg.by_name, given(py, arg.value)?)))
+            .collect::<PyResult<_>>()?;
+        let results: Vec<Option<Value>> = function.call1(py, (scope, args))?.extract(py)?;
+        Ok(Outputs(results.into_iter().map(|v| v.map(|v| v.0)).collect()))
+    });
+    outputs.map_err(|error: PyErr| {
+        let place = error.traceback(py).and_then(|trace| trace.format().ok());
+        let line =
+            place.as_deref().and_then(|text| text.lines().rev().find(|l| l.contains("File ")));
+        let at = line.map(|line| format!(" ({})", line.trim())).unwrap_or_default();
+        LowerError::unsupported(format!("its translation raises {error}{at}"))
+    })
+}
+
+/// An argument as Python has it.
+fn given<'py>(py: Python<'py>, value: Given) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Given::Value(value) => Bound::new(py, Value(value))?.into_any(),
+        Given::Scalar(Scalar::Bool(b)) => b.into_pyobject(py)?.to_owned().into_any(),
+        Given::Scalar(Scalar::Int(i)) => i.into_pyobject(py)?.into_any(),
+        Given::Scalar(Scalar::Float(f)) => f.into_pyobject(py)?.into_any(),
+        Given::Scalar(Scalar::Complex(re, im)) => {
+            pyo3::types::PyComplex::from_doubles(py, re, im).into_any()
+        }
+        Given::DType(dtype) => Bound::new(py, ElementType(dtype))?.into_any(),
+        Given::Text(text) => PyString::new(py, &text).into_any(),
+        Given::List(items) => {
+            let items: Vec<_> = items.into_iter().map(|i| given(py, i)).collect::<PyResult<_>>()?;
+            PyList::new(py, items)?.into_any()
+        }
+        _ => py.None().into_bound(py),
+    })
+}
+
+/// A value of the model.
+#[pyclass(frozen, module = "pt2onnx._pt2onnx")]
+#[derive(Clone, Copy)]
+pub struct Value(pub ir::Value);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Value {
+    type Error = PyErr;
+
+    /// From a value, or from a Python object that holds one as `_value`.
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(value) = object.cast::<Value>() {
+            return Ok(*value.get());
+        }
+        match object.getattr("_value") {
+            Ok(held) if held.is_instance_of::<Value>() => Ok(*held.cast::<Value>()?.get()),
+            _ => Err(PyTypeError::new_err(format!(
+                "expected a value of the model, found {}",
+                object.repr()?
+            ))),
+        }
+    }
+}
+
+/// An element type: `name` is PyTorch's and NumPy's, `number` that of `TensorProto.DataType`.
+#[pyclass(frozen, eq, module = "pt2onnx._pt2onnx")]
+#[derive(PartialEq)]
+pub struct ElementType(pub DType);
+
+#[pymethods]
+impl ElementType {
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn number(&self) -> i64 {
+        ir::schema::data_type(self.0)
+    }
+}
+
+/// The node that is being translated, and the place where its operators are emitted. It is of no use after the translation returns.
+#[pyclass(unsendable, module = "pt2onnx._pt2onnx")]
+pub struct Scope(Cell<Option<NonNull<Cx<'static, 'static>>>>);
+
+impl Scope {
+    /// Runs `work` with a scope over `cx`, which ends when `work` returns.
+    fn open<R>(
+        py: Python<'_>,
+        cx: &Cx,
+        work: impl FnOnce(&Bound<'_, Self>) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let scope = Bound::new(py, Self(Cell::new(Some(NonNull::from(cx).cast()))))?;
+        let _end = End(&scope);
+        work(&scope)
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&Cx) -> PyResult<R>) -> PyResult<R> {
+        let over = || PyRuntimeError::new_err("the translation that this belongs to has returned");
+        let cx = self.0.get().ok_or_else(over)?;
+        // SAFETY: `open` keeps the borrow while the pointer is there, and Python calls from its thread only (`unsendable`).
+        work(unsafe { cx.as_ref() })
+    }
+}
+
+/// Ends a scope, also when Python's function raises.
+struct End<'a, 'py>(&'a Bound<'py, Scope>);
+
+impl Drop for End<'_, '_> {
+    fn drop(&mut self) {
+        self.0.borrow().0.set(None);
+    }
+}
+
+#[pymethods]
+impl Scope {
+    /// Emits a node. `inputs` are values, None, numbers, lists of numbers, or constants as (element type, sizes, bytes).
+    fn emit(
+        &self,
+        domain: &str,
+        op: &str,
+        inputs: Vec<Bound<'_, PyAny>>,
+        attributes: &Bound<'_, PyDict>,
+        outputs: Option<usize>,
+    ) -> PyResult<Vec<Value>> {
+        self.with(|cx| emit::node(cx, domain, op, &inputs, attributes, outputs))
+    }
+
+    /// A constant.
+    fn constant(&self, value: &Bound<'_, PyAny>, dtype: Option<&str>) -> PyResult<Value> {
+        let dtype = dtype.map(emit::dtype).transpose()?;
+        self.with(|cx| emit::constant(cx, value, dtype).map(Value))
+    }
+
+    /// The value cast to an element type.
+    fn cast(&self, value: Value, dtype: &str) -> PyResult<Value> {
+        let dtype = emit::dtype(dtype)?;
+        self.with(|cx| Ok(Value(cx.cast(value.0, dtype))))
+    }
+
+    /// The size of a dimension, as a 0-d int64 value.
+    fn size(&self, value: Value, axis: i64) -> PyResult<Value> {
+        self.with(|cx| Ok(Value(cx.size(&cx.dim(value.0, axis)))))
+    }
+
+    /// The element type of a value.
+    fn dtype(&self, value: Value) -> PyResult<ElementType> {
+        self.with(|cx| Ok(ElementType(cx.dtype(value.0))))
+    }
+
+    /// The sizes of a value: ints, or names and expressions of dynamic dimensions.
+    fn shape<'py>(&self, py: Python<'py>, value: Value) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.with(|cx| sizes(py, &cx.shape(value.0)))
+    }
+
+    /// Element type and sizes that PyTorch recorded for an output of the op; None if it is not a tensor.
+    fn recorded<'py>(
+        &self,
+        py: Python<'py>,
+        output: usize,
+    ) -> PyResult<Option<(ElementType, Vec<Bound<'py, PyAny>>)>> {
+        self.with(|cx| {
+            let meta = cx.recorded(output);
+            meta.map(|m| Ok((ElementType(m.dtype.to_real()), sizes(py, &m.sizes)?))).transpose()
+        })
+    }
+}
+
+fn sizes<'py>(py: Python<'py>, dims: &[Expr]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let size = |dim: &Expr| match dim.as_int() {
+        Some(known) => Ok(known.into_pyobject(py)?.into_any()),
+        None => Ok(PyString::new(py, &dim.to_string()).into_any()),
+    };
+    dims.iter().map(size).collect()
+}
+
+/// The error that Python gets for a problem that the builder found.
+pub fn diagnosed(cx: &Cx) -> PyResult<()> {
+    match cx.take_diagnostics().into_iter().next() {
+        Some(diagnostic) => Err(PyValueError::new_err(diagnostic.to_string())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,20 @@
+"""The command: ``python -m pt2onnx`` and ``pt2onnx``."""
+
+from __future__ import annotations
+
+import sys
+
+from ._pt2onnx import command
+
+
+def main() -> int:
+    """Runs the command with the words of the command line. Returns its exit code."""
+    import signal
+
+    # While Rust works, Python sees no signals: Ctrl-C ends the process at once, as it ends the command.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return command(["pt2onnx", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""From a module to an ExportedProgram, in the ways that torch.onnx.export tries.
+
+This module and ``_handover`` use names of torch that are not public, each with a fallback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _errors
+
+if TYPE_CHECKING:
+    import torch
+
+#: The ways, as torch.onnx calls them in reports, and ``strict`` of each.
+STRATEGIES = (("TorchExportNonStrictStrategy", False), ("TorchExportStrictStrategy", True))
+
+
+class Captured:
+    """A program, the way that gave it, and the errors of those that were tried before."""
+
+    def __init__(self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException]) -> None:
+        self.program = program
+        self.strategy = strategy
+        self.failures = failures
+
+
+def capture(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, say: Callable[[str], None]
+) -> Captured:
+    """Tries each way in turn.
+
+    Raises TorchExportError with the error of the first way if none gives a program.
+    """
+    failures: dict[str, BaseException] = {}
+    lines = repr(model).split("\n", 1)
+    name = lines[0] + ("[...]" if len(lines) > 1 else "")
+    if _is_script(model):
+        return Captured(_from_script(model, args, kwargs), "TS2EPConverter", failures)
+    for strategy, strict in STRATEGIES:
+        step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
+        say(step)
+        try:
+            with exporting(), _settings(strict, bool(shapes)):
+                program = _export(model, args, kwargs, shapes, strict)
+        except Exception as error:
+            say(f"{step} ❌")
+            failures[strategy] = error
+        else:
+            say(f"{step} ✅")
+            _drop_assertions(program)
+            return Captured(program, strategy, failures)
+    first = next(iter(failures.values()))
+    text = "".join(f"\n  {strategy}: {_brief(error)}" for strategy, error in failures.items())
+    made = _errors.made(
+        _errors.TorchExportError,
+        f"torch.export.export cannot capture the model, which is step 1 of 2 of the export:{text}\n"
+        f"{type(first).__name__}: {first}",
+    )
+    assert isinstance(made, _errors.TorchExportError)
+    made.failures_by_strategy = failures
+    raise made from first
+
+
+def _is_script(model: Any) -> bool:
+    import torch
+
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
+
+
+def _from_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    """The program of a module in TorchScript, as torch's own converter gives it. Sizes are those of the arguments."""
+    try:
+        from torch._export.converter import TS2EPConverter
+    except ImportError as error:
+        raise _errors.made(
+            _errors.TorchExportError, "This PyTorch cannot convert modules in TorchScript: export the original module."
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            # That TorchScript is deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return TS2EPConverter(model, args, kwargs or None).convert()
+    except Exception as error:
+        raise _errors.made(
+            _errors.TorchExportError,
+            f"PyTorch cannot convert this module in TorchScript: {_brief(error)}. Export the original module.",
+        ) from error
+
+
+#: Ops that only check their arguments while the program runs.
+_ASSERTIONS = (
+    "_assert_async.default", "_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default",
+    "sym_constrain_range.default", "sym_constrain_range_for_size.default",
+)  # fmt: skip
+
+
+def _drop_assertions(program: torch.export.ExportedProgram) -> None:
+    """Takes assertions out of a program that is ours, as torch.onnx.export does. ONNX has none, and some exclude sizes that the model
+    takes: 0 and 1."""
+    import torch
+
+    found = [name.split(".") for name in _ASSERTIONS]
+    ops = {getattr(getattr(torch.ops.aten, op, None), overload, None) for op, overload in found} - {None}
+    for module in program.graph_module.modules():
+        graph = getattr(module, "graph", None)
+        nodes = [node for node in graph.nodes if node.target in ops] if isinstance(graph, torch.fx.Graph) else []
+        for node in nodes:
+            graph.erase_node(node)
+        if nodes:
+            module.recompile()
+
+
+def _brief(error: BaseException) -> str:
+    """The class and the first line of an error."""
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[None]:
+    """Makes ``torch.onnx.is_in_onnx_export()`` true."""
+    flags = []
+    for module, holder, name in (
+        ("torch.onnx._internal.exporter._flags", None, "_is_onnx_exporting"),
+        ("torch.onnx._globals", "GLOBALS", "in_onnx_export"),
+    ):
+        with contextlib.suppress(ImportError, AttributeError):
+            place = importlib.import_module(module)
+            place = getattr(place, holder) if holder else place
+            flags.append((place, name, getattr(place, name)))
+    try:
+        for place, name, _ in flags[:1]:
+            setattr(place, name, True)
+        yield
+    finally:
+        for place, name, old in flags[:1]:
+            setattr(place, name, old)
+
+
+@contextlib.contextmanager
+def _settings(strict: bool, dynamic: bool) -> Iterator[None]:
+    """What torch.onnx.export sets while it captures."""
+    import torch
+    import torch.fx.experimental._config as config
+
+    with contextlib.ExitStack() as stack:
+        if dynamic:
+            stack.enter_context(_whole_recurrent())
+        if hasattr(config, "backed_size_oblivious"):
+            # Sizes of 0 and 1 stay dynamic.
+            stack.enter_context(config.patch(backed_size_oblivious=True))
+        if strict:
+            # Dynamo does not know it.
+            stack.callback(setattr, torch.jit, "isinstance", torch.jit.isinstance)
+            torch.jit.isinstance = isinstance
+        yield
+
+
+def _export(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool
+) -> torch.export.ExportedProgram:
+    """One call of torch.export.export, and a second one with the dynamic shapes that the error of the first suggests."""
+    import torch
+
+    options: dict[str, Any] = {}
+    if "prefer_deferred_runtime_asserts_over_guards" in inspect.signature(torch.export.export).parameters:
+        options["prefer_deferred_runtime_asserts_over_guards"] = True
+
+    def export(shapes: Any) -> torch.export.ExportedProgram:
+        return torch.export.export(model, args, kwargs=kwargs, dynamic_shapes=shapes, strict=strict, **options)
+
+    try:
+        return export(shapes)
+    except Exception as error:
+        refine = getattr(torch.export.dynamic_shapes, "refine_dynamic_shapes_from_suggested_fixes", None)
+        if refine is None or type(error).__name__ != "UserError":
+            raise
+        try:
+            refined = refine(getattr(error, "msg", str(error)), shapes)
+        except Exception:
+            raise error from None
+        return export(refined)
+
+
+@contextlib.contextmanager
+def _whole_recurrent() -> Iterator[None]:
+    """Keeps LSTM, GRU and RNN in one piece. For tensors without memory torch takes them apart step by step, which makes the number of
+    steps static; here they only get the shapes of their results."""
+    import torch
+
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    old: list[tuple[Any, Any]] = []
+    try:
+        for name, kernel in (("lstm", _lstm), ("gru", _recurrent), ("rnn_tanh", _recurrent), ("rnn_relu", _recurrent)):
+            op = getattr(torch.ops.aten, name).input
+            old.append((op, op.py_kernels.get(key)))
+            op.py_kernels[key] = kernel
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, kernel in old:
+            if kernel is None:
+                op.py_kernels.pop(key, None)
+            else:
+                op.py_kernels[key] = kernel
+            op._dispatch_cache.clear()
+
+
+def _recurrent(
+    input: Any, hidden: Any, params: Any, has_biases: bool, layers: int, dropout: float, train: bool, bidirectional: bool,
+    batch_first: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    size = hidden.shape[-1] * (2 if bidirectional else 1)
+    return input.new_empty((*input.shape[:-1], size)), hidden.new_empty(hidden.shape)
+
+
+def _lstm(input: Any, states: Any, *rest: Any) -> tuple[Any, Any, Any]:
+    # With projections, the hidden state is smaller than the cell state.
+    output, hidden = _recurrent(input, states[0], *rest)
+    return output, hidden, states[1].new_empty(states[1].shape)

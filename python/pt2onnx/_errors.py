@@ -1,0 +1,99 @@
+"""The exceptions. Where torch is loaded, those that are raised are torch.onnx's as well, so that ``except`` clauses go on to work."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from typing import Any
+
+
+class OnnxExporterWarning(UserWarning):
+    """A warning of an export."""
+
+
+class OnnxExporterError(RuntimeError):
+    """There is no model, or it cannot be read or written.
+
+    ``kind`` is the kind of the error (``"unsupported_operator"``, ``"archive"``, ``"output"``, ..., see docs/errors.md), ``failures`` is
+    a list of everything that prevents conversion (dicts with node, op, file, line, reason), ``report`` the report as a dict, if
+    there is one.
+    """
+
+    kind: str | None = None
+    report: dict[str, Any] | None = None
+    markdown: str | None = None
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """Everything that prevents conversion."""
+        return self.report["failures"] if self.report else []
+
+
+class ConversionError(OnnxExporterError):
+    """Parts of the program cannot be translated."""
+
+
+class UnsupportedOperatorError(ConversionError):
+    """Ops of the program, or the way they are used, have no translation."""
+
+
+class TorchExportError(OnnxExporterError):
+    """``torch.export.export`` refused the model. ``failures_by_strategy`` has the error of each way that was tried."""
+
+    failures_by_strategy: dict[str, BaseException] = {}
+
+
+class VerificationError(OnnxExporterError):
+    """The model cannot be run for comparison."""
+
+
+_CLASSES = {
+    "unsupported_operator": UnsupportedOperatorError,
+    "conversion": ConversionError,
+    "opset": ConversionError,
+    "target": ConversionError,
+}
+
+
+def made(kind: type[OnnxExporterError], text: str) -> OnnxExporterError:
+    """An exception of this class that is also torch.onnx's, if torch is loaded."""
+    found = _torch_class(kind) if "torch" in sys.modules else kind
+    # torch's own classes take other arguments.
+    error = found.__new__(found, text)
+    RuntimeError.__init__(error, text)
+    return error
+
+
+@functools.cache
+def _torch_class(kind: type[OnnxExporterError]) -> type[OnnxExporterError]:
+    """The class, with torch.onnx's class of that name as a base."""
+    from torch.onnx import OnnxExporterError as base
+
+    for module in ("torch.onnx._internal.exporter._errors", "torch.onnx.errors"):
+        try:
+            __import__(module)
+        except ImportError:
+            continue
+        base = getattr(sys.modules[module], kind.__name__, base)
+        if base.__name__ == kind.__name__:
+            break
+    return type(kind.__name__, (kind, base), {"__module__": "pt2onnx", "__doc__": kind.__doc__})
+
+
+def of(failure: Any) -> BaseException:
+    """The exception for what Rust raised."""
+    kind = failure.kind
+    if kind == "options":
+        return ValueError(str(failure))
+    error = made(_CLASSES.get(kind, OnnxExporterError), str(failure))
+    error.kind = kind
+    error.report = json.loads(failure.report) if failure.report else None
+    error.markdown = failure.markdown
+    return error
+
+
+def warning_class() -> type[Warning]:
+    """torch.onnx's class of warnings if torch is loaded, else our own."""
+    errors = sys.modules.get("torch.onnx.errors")
+    return getattr(errors, "OnnxExporterWarning", OnnxExporterWarning)

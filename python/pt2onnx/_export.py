@@ -1,0 +1,286 @@
+"""``export`` and ``convert``: from modules, programs and archives to models."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _errors, _options
+from ._program import ONNXProgram, _raised
+from ._pt2onnx import convert_bytes, convert_path, convert_program
+from ._translate import translations
+
+if TYPE_CHECKING:
+    import torch
+
+#: What torch 1.12 took by position after ``f``.
+_POSITIONAL = (
+    "export_params", "verbose", "training", "input_names", "output_names", "operator_export_type", "opset_version",
+    "do_constant_folding", "dynamic_axes", "keep_initializers_as_inputs", "custom_opsets", "export_modules_as_functions",
+)  # fmt: skip
+
+_TRAINING = (
+    "Exporting a model while it is in training mode. Please ensure that this is intended, as it may lead to different behavior during "
+    "inference. Calling model.eval() before export is recommended."
+)
+
+
+def convert(source: str | os.PathLike[str] | bytes, f: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
+    """Converts an archive of ``torch.export.save``, given as a path or as bytes. Needs no PyTorch.
+
+    ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``dim={"s77": "batch"}``,
+    ``target="ort-cpu"``, ``weights="external"``, ...
+
+    Raises UnsupportedOperatorError or ConversionError, which list everything that prevents conversion; OnnxExporterError if the archive
+    cannot be read or the model not be written; ValueError and TypeError for wrong options.
+    """
+    with _raised():
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            native = convert_bytes(bytes(source), _options.as_json(options), translations())
+        else:
+            native = convert_path(os.fspath(source), _options.as_json(options), translations())
+    program = ONNXProgram(native)
+    _warn(program)
+    if f is not None:
+        program.save(f)
+    return program
+
+
+def export(
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
+    args: tuple[Any, ...] | torch.Tensor = (),
+    f: str | os.PathLike[str] | io.BytesIO | None = None,
+    *positional: Any,
+    kwargs: dict[str, Any] | None = None,
+    verbose: bool | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | str | None = None,
+    opset_version: int | None = None,
+    dynamo: bool = True,
+    external_data: bool = True,
+    dynamic_shapes: dict[str, Any] | tuple[Any, ...] | list[Any] | None = None,
+    custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
+    report: bool = False,
+    optimize: bool = True,
+    verify: bool = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str | os.PathLike[str] = ".",
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]] | None = None,
+    training: Any = None,
+    operator_export_type: Any = None,
+    do_constant_folding: bool = True,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
+    autograd_inlining: bool = True,
+    fallback: bool = False,
+    **options: Any,
+) -> ONNXProgram:
+    """Exports a module as an ONNX model: ``torch.onnx.export`` with the same parameters.
+
+    Args:
+        model: A module, function, ``torch.export.ExportedProgram`` or ``torch.onnx.ExportableModule``.
+        args: The positional arguments to capture it with. A last one that is a dict holds keywords, if ``kwargs`` is not given.
+        f: Where to write the model: a path, or a ``BytesIO``.
+        kwargs: The keyword arguments to capture it with.
+        verbose: True prints each step, False nothing. By default a line shows the progress on a terminal.
+        input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
+            fields of what the module returns.
+        opset_version: The opset, 9 to 26; 20 by default.
+        dynamo: Both values capture with ``torch.export``.
+        external_data: Whether ``f`` gets a file ``f.data`` with the weights.
+        dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
+        custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
+            ``pt2onnx.translation``.
+        report: Write a report to ``artifacts_dir``.
+        optimize: Whether to fold, simplify and fuse.
+        verify: Run the model in ONNX Runtime, at the sizes of the arguments and at a second size of dynamic dimensions, and compare with
+            PyTorch: ``ONNXProgram.verification``. Warns of what differs.
+        profile: Print how long each stage took, or write it into the report.
+        dump_exported_program: Write the captured program to ``artifacts_dir``.
+        artifacts_dir: The folder for reports and programs.
+        export_params: Whether ``f`` gets the weights.
+        keep_initializers_as_inputs: Whether weights are inputs as well.
+        dynamic_axes: Axes by name of inputs, as ``torch.onnx.export`` had them before ``dynamic_shapes``.
+        custom_opsets: Versions of other domains.
+        training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them.
+        operator_export_type: A ``torch.onnx.OperatorExportTypes``, for ops without a translation.
+        **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``, ``state="pairs"``, ``assume_finite=True``, ...
+
+    The others are deprecated in ``torch.onnx.export`` and have no effect: ``do_constant_folding``, ``autograd_inlining``, ``fallback``.
+
+    Raises:
+        TorchExportError: PyTorch cannot capture the model.
+        UnsupportedOperatorError, ConversionError: Parts of the program cannot be translated; ``failures`` lists all.
+        OnnxExporterError: The model cannot be written.
+        ValueError, TypeError: An option or a name cannot be.
+    """
+    given = dict(locals())
+    if positional:
+        for name in ("positional", "options"):
+            given.pop(name)
+        if len(positional) > len(_POSITIONAL):
+            raise TypeError(f"export() takes at most {3 + len(_POSITIONAL)} positional arguments")
+        given.update(zip(_POSITIONAL, positional))
+        return export(given.pop("model"), given.pop("args"), given.pop("f"), **given, **options)
+
+    import torch
+
+    from . import _capture, _handover, _report, _shapes
+
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    args, kwargs = tuple(args), dict(kwargs or {})
+    if isinstance(model, torch.nn.Module) and model.training:
+        warnings.warn(_TRAINING, UserWarning, stacklevel=2)
+    if hasattr(model, "example_arguments") and not args and not kwargs:
+        args, kwargs = model.example_arguments()
+        args, kwargs = tuple(args), dict(kwargs or {})
+        input_names = model.input_names() if input_names is None else input_names
+        output_names = model.output_names() if output_names is None else output_names
+        dynamic_shapes = model.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
+    _distinct("Input", input_names)
+    _distinct("Output", output_names)
+
+    steps = _report.Steps(verbose)
+    files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
+    captured: _capture.Captured | None = None
+    if isinstance(model, torch.export.ExportedProgram):
+        program = model
+    else:
+        if not kwargs and args and isinstance(args[-1], dict):
+            args, kwargs = args[:-1], args[-1]
+        if dynamic_shapes is None and dynamic_axes is not None:
+            dynamic_shapes, args = _from_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
+            kwargs = {}
+        dynamic_shapes = _shapes.by_parameter(model, dynamic_shapes, input_names)
+        with files.failing("pt_export"), steps.timed("capture"):
+            captured = _capture.capture(model, args, kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
+        program = captured.program
+    files.dump(program)
+
+    if input_names:
+        inputs = [name for name in program.graph_signature.user_inputs if isinstance(name, str)]
+        if len(input_names) > len(inputs):
+            warnings.warn(
+                f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored.",
+                _errors.warning_class(),
+                stacklevel=2,
+            )
+        input_names = list(input_names)[: len(inputs)]
+    options = {
+        "opset": opset_version,
+        "input_names": list(input_names) if input_names else None,
+        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names,
+        "dim": _shapes.names(program, dynamic_shapes),
+        "custom_opset": dict(custom_opsets) if custom_opsets else None,
+        "operators": _operators(operator_export_type),
+        "training": training if isinstance(training, str) else None,
+        "keep_initializers_as_inputs": keep_initializers_as_inputs,
+        "optimize": 2 if optimize else 0,
+        # Weights that are folded would have to be written anew.
+        "weights": "external" if external_data and f is not None and not isinstance(f, io.BytesIO) else None,
+        **options,
+    }
+    if export_modules_as_functions:
+        warnings.warn("export_modules_as_functions has no effect: the model is flat.", _errors.warning_class(), stacklevel=2)
+    text, table = _options.as_json(options), translations(custom_translation_table)
+    with files.failing("conversion"):
+        steps.say("Translate the graph into ONNX...")
+        with steps.timed("hand over"):
+            json_, storages, state, constants = _handover.parts(program)
+        with steps.timed("translate"), _raised():
+            native = convert_program(json_, storages, state, constants, text, table)
+        steps.say("Translate the graph into ONNX... ✅")
+    made = ONNXProgram(native, program)
+    made._capture_strategy = captured.strategy if captured else None
+    _warn(made, training=isinstance(model, torch.nn.Module) and model.training, stacklevel=3)
+
+    if verify:
+        with steps.timed("verify"):
+            _verified(made, model, args, kwargs, steps)
+    if f is not None:
+        with steps.timed("write"), files.failing("output"):
+            _write(made, f, export_params, external_data)
+    files.done(made, captured)
+    return made
+
+
+def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
+    from . import _shapes
+
+    warnings.warn(
+        "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
+        "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
+        UserWarning,
+        stacklevel=3,
+    )
+    try:
+        return _shapes.from_dynamic_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
+    except Exception as error:
+        raise RuntimeError(
+            "# Failed to convert 'dynamic_axes' to 'dynamic_shapes'. Please provide 'dynamic_shapes' directly. "
+            "Refer to the documentation for 'torch.export.export' for more information on dynamic shapes."
+        ) from error
+
+
+def _distinct(what: str, names: Sequence[str] | str | None) -> None:
+    """Raises ValueError if a name is given twice."""
+    if names and not isinstance(names, str) and len(set(names)) != len(names):
+        twice = sorted({name for name in names if list(names).count(name) > 1})
+        raise ValueError(f"{what} names cannot be duplicated: {', '.join(twice)}")
+
+
+def _operators(kind: Any) -> str | None:
+    """The option for a torch.onnx.OperatorExportTypes."""
+    name = getattr(kind, "name", kind)
+    words = {"ONNX": "onnx", "ONNX_ATEN": "aten", "ONNX_ATEN_FALLBACK": "aten-fallback", "ONNX_FALLTHROUGH": "fallthrough"}
+    return words.get(name, name)
+
+
+def _warn(program: ONNXProgram, training: bool = False, stacklevel: int = 3) -> None:
+    """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
+    for text in program.warnings:
+        if not (training and text.startswith("exported in training mode")):
+            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel + 1)
+
+
+def _write(program: ONNXProgram, f: Any, include: bool, external: bool) -> None:
+    if isinstance(f, io.BytesIO) or (hasattr(f, "write") and not hasattr(f, "__fspath__")):
+        warnings.warn(
+            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=4
+        )
+        f.write(program.to_bytes())
+    elif include:
+        program.save(f, external_data=external)
+    else:
+        program.save(f, include_initializers=False)
+
+
+def _verified(program: ONNXProgram, model: Any, args: Any, kwargs: Any, steps: Any) -> None:
+    """Compares the model with the module, and warns of what differs."""
+    import torch
+
+    from . import _verify
+
+    if isinstance(model, torch.export.ExportedProgram) and not args and not kwargs:
+        if model.example_inputs is None:
+            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=4)
+            return
+        args, kwargs = model.example_inputs
+    try:
+        program.verification = _verify.verify(program, model, args, kwargs)
+    except _errors.VerificationError as error:
+        warnings.warn(str(error), _errors.warning_class(), stacklevel=4)
+        return
+    finally:
+        program.release()
+    steps.say("Verify output accuracy... " + ("✅" if program.verification.ok else "❌"))
+    for output in program.verification.outputs:
+        if not output.ok:
+            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=4)

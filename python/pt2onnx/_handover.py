@@ -1,0 +1,221 @@
+"""An ExportedProgram in memory, as Rust takes it: its JSON, and its weights where they are.
+
+This module and ``_capture`` use names of torch that are not public. Each is one that torch 2.6 to 2.15 have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import threading
+import zipfile
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+#: Element types as torch/_export/serde/schema.py numbers them.
+_DTYPES = {
+    "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9,
+    "complex64": 10, "complex128": 11, "bool": 12, "bfloat16": 13, "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30,
+    "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32, "float8_e8m0fnu": 33, "uint32": 34, "uint64": 35,
+}  # fmt: skip
+
+#: Name, number of the element type, sizes, strides, offset, number of the storage.
+Row = tuple[str, int, list[int], list[int], int, "int | None"]
+
+_LOCK = threading.Lock()
+
+
+def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list[Row], list[Row]]:
+    """The program's JSON, storages, and rows of its state and of its constants."""
+    import torch
+
+    if any(is_wrapper(t) for t in (*program.state_dict.values(), *program.constants.values())):
+        # Only decompositions tell what tensor subclasses are made of.
+        program = program.run_decompositions({})
+    program = _without_symbolic_bools(program)
+    tensors = Tensors()
+    state = tensors.rows(program.state_dict.items())
+    constants = tensors.rows((n, c) for n, c in program.constants.items() if isinstance(c, torch.Tensor))
+    return program_json(program), tensors.storages, state, constants
+
+
+def _without_symbolic_bools(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The program with tensors for outputs that are computed bools, which torch's serialiser does not know."""
+    import copy
+    import dataclasses
+
+    import torch
+
+    signature = program.graph_signature
+    found = {spec.arg.name for spec in signature.output_specs if type(spec.arg).__name__ == "SymBoolArgument"}
+    if not found:
+        return program
+    graph = copy.deepcopy(program.graph)
+    output = next(node for node in graph.nodes if node.op == "output")
+    tensors: dict[str, str] = {}
+    with graph.inserting_before(output):
+        for node in [node for node in graph.nodes if node.name in found]:
+            made = graph.call_function(torch.ops.aten.scalar_tensor.default, (node,), {"dtype": torch.bool})
+            made.meta = {**node.meta, "val": torch.zeros((), dtype=torch.bool)}
+            output.replace_input_with(node, made)
+            tensors[node.name] = made.name
+    argument = torch.export.graph_signature.TensorArgument
+    specs = [
+        dataclasses.replace(spec, arg=argument(tensors[spec.arg.name])) if spec.arg.name in found else spec
+        for spec in signature.output_specs
+    ]
+    return torch.export.ExportedProgram(
+        root=program.graph_module,
+        graph=graph,
+        graph_signature=dataclasses.replace(signature, output_specs=specs),
+        state_dict=program.state_dict,
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        constants=program.constants,
+        verifiers=program.verifiers,
+    )
+
+
+def program_json(program: torch.export.ExportedProgram) -> bytes:
+    """What ``torch.export.save`` writes into an archive as the program.
+
+    Its function does two things besides that take most of the time and memory: it copies the program into a canonical form, which is
+    then thrown away, and it pickles the weights. Both are left out here.
+    """
+    try:
+        from torch._export.serde import serialize as serde
+
+        changes = {
+            "canonicalize": lambda *_, **__: None,
+            "serialize_torch_artifact": lambda *_, **__: b"",
+            "treespec_dumps": _lenient(serde.treespec_dumps),
+        }
+        with _LOCK, _replaced(serde, changes), _without_gc():
+            return serde.serialize(program).exported_program
+    except (ImportError, AttributeError):
+        return _saved_json(program)
+
+
+def _saved_json(program: torch.export.ExportedProgram) -> bytes:
+    """The same by public functions only: it writes a whole archive to memory."""
+    import torch
+
+    archive = io.BytesIO()
+    torch.export.save(program, archive)
+    with zipfile.ZipFile(archive) as records:
+        names = [n for n in records.namelist() if n.endswith(("models/model.json", "serialized_exported_program.json"))]
+        return records.read(names[0])
+
+
+@contextlib.contextmanager
+def _replaced(module: Any, changes: dict[str, Any]) -> Iterator[None]:
+    """Attributes of a module, replaced for a while."""
+    old = {name: getattr(module, name) for name in changes}
+    try:
+        for name, value in changes.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for name, value in old.items():
+            setattr(module, name, value)
+
+
+@contextlib.contextmanager
+def _without_gc() -> Iterator[None]:
+    """Serialising makes many objects and no garbage: looking for it would take half of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _lenient(dumps: Any) -> Any:
+    """``treespec_dumps`` for containers of any class, also those that are not registered under a name for serialisation."""
+
+    def lenient(spec: Any, protocol: int | None = None) -> str:
+        try:
+            return dumps(spec) if protocol is None else dumps(spec, protocol)
+        except (NotImplementedError, TypeError):
+            return json.dumps([1, _tree(spec)])
+
+    return lenient
+
+
+def _tree(spec: Any) -> dict[str, Any]:
+    """A TreeSpec as ``treespec_dumps`` writes it."""
+    children = getattr(spec, "children_specs", None)
+    if children is None:
+        children = spec.children()
+    kind, context = spec.type, getattr(spec, "context", None)
+    if kind is None:
+        return {"type": None, "context": None, "children_spec": []}
+    try:
+        text = json.dumps(context)
+    except (TypeError, ValueError):
+        text = json.dumps(repr(context))
+    return {
+        "type": f"{kind.__module__}.{kind.__qualname__}",
+        "context": text,
+        "children_spec": [_tree(child) for child in children],
+    }
+
+
+def is_wrapper(tensor: Any) -> bool:
+    """Whether it is a tensor of a class that holds other tensors."""
+    import torch
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    return isinstance(tensor, torch.Tensor) and is_traceable_wrapper_subclass(tensor)
+
+
+class Tensors:
+    """Rows for tensors, and the storages that they are views of."""
+
+    def __init__(self) -> None:
+        #: Address, number of bytes and owner of each storage.
+        self.storages: list[tuple[int, int, Any]] = []
+        self._numbers: dict[Any, int] = {}
+
+    def rows(self, tensors: Iterable[tuple[str, torch.Tensor]]) -> list[Row]:
+        """A row for each tensor. Raises TypeError for tensors without memory of a known kind."""
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+        # Weights are real also while the caller is in a fake mode.
+        with unset_fake_temporarily():
+            return [self._row(name, tensor) for name, tensor in tensors]
+
+    def _row(self, name: str, tensor: torch.Tensor) -> Row:
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        dtype = _DTYPES.get(str(tensor.dtype).removeprefix("torch."))
+        if dtype is None:
+            raise TypeError(f"weight {name}: ONNX models from pt2onnx cannot have elements of type {tensor.dtype}")
+        sizes = list(tensor.shape)
+        if isinstance(tensor, FakeTensor) or tensor.device.type == "meta":
+            return name, dtype, sizes, [], 0, None
+        tensor = tensor.detach()
+        if tensor.layout != torch.strided:
+            tensor = tensor.to_dense()
+        if type(tensor) is not torch.Tensor:
+            raise TypeError(f"weight {name}: a {type(tensor).__name__} cannot be exported; give a plain torch.Tensor")
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        number = self._storage(tensor.untyped_storage())
+        return name, dtype, sizes, list(tensor.stride()), tensor.storage_offset(), number
+
+    def _storage(self, storage: torch.UntypedStorage) -> int:
+        key = str(storage.device), storage.data_ptr(), storage.nbytes()
+        if key not in self._numbers:
+            self._numbers[key] = len(self.storages)
+            host = storage if storage.device.type == "cpu" else storage.cpu()
+            self.storages.append((host.data_ptr(), host.nbytes(), (host, storage)))
+        return self._numbers[key]

@@ -1,0 +1,40 @@
+"""Options of a conversion, from Python's keywords to what Rust reads: JSON with the keys of the command's flags."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+#: Keywords of ``export`` and ``convert`` beside those of ``torch.onnx.export``; docs/options.md explains them.
+OWN = frozenset(
+    """alignment assume_finite custom_opset dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions
+    input_names ir_version keep_initializers_as_inputs link_outside merge_weights meta metadata model_version operators opset
+    optimize output_names producer rename seed shard_size skip_pass state strip_paths target training warnings_as_errors weights
+    weights_file""".split()
+)
+
+#: Those that say how a model is written.
+SAVING = frozenset("alignment external_threshold link_outside shard_size weights weights_file".split())
+
+
+def as_json(options: dict[str, Any]) -> str:
+    """The options as JSON. Those that are None keep their defaults.
+
+    Raises TypeError for an unknown option.
+    """
+    unknown = sorted(options.keys() - OWN)
+    if unknown:
+        raise TypeError(f"unknown option {unknown[0]!r}")
+    given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
+    if isinstance(given.get("optimize"), bool):
+        given["optimize"] = 2 if given["optimize"] else 0
+    return json.dumps(given, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Paths as texts, sets and tuples as lists."""
+    import os
+
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return list(value)

@@ -1,0 +1,93 @@
+"""ONNX Runtime: sessions without files, and values of torch, NumPy and Python as its inputs and outputs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+#: Element types that NumPy lacks: their numbers in TensorProto.DataType, and the integers that hold their bits.
+_NO_NUMPY = {
+    "bfloat16": (16, "uint16"),
+    "float8_e4m3fn": (17, "uint8"),
+    "float8_e4m3fnuz": (18, "uint8"),
+    "float8_e5m2": (19, "uint8"),
+    "float8_e5m2fnuz": (20, "uint8"),
+}
+
+#: Element types of models, as NumPy calls them.
+_NUMPY = {"float": "float32", "double": "float64"}
+
+
+def session(model: bytes | str, weights: Sequence[Any] = ()) -> Any:
+    """An onnxruntime.InferenceSession of a model, whose external data ``pt2onnx:0``, ``pt2onnx:1``, ... are these buffers. They must
+    live as long as the session."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    if weights:
+        names = [f"pt2onnx:{i}" for i in range(len(weights))]
+        views = [memoryview(weight) for weight in weights]
+        options.add_external_initializers_from_files_in_memory(names, views, [len(view) for view in views])
+    available = ort.get_available_providers()
+    providers = [p for p in ("CUDAExecutionProvider", "CPUExecutionProvider") if p in available]
+    return ort.InferenceSession(model, sess_options=options, providers=providers)
+
+
+def run(session: Any, inputs: dict[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
+    """Runs a session. The outputs are torch's tensors if an input is, else NumPy's arrays."""
+    import onnxruntime as ort
+
+    as_torch = any(_is_tensor(value) for value in inputs.values())
+    types = {i.name: i.type for i in session.get_inputs()}
+    given = {name: to_ort(value, types.get(name, "")) for name, value in inputs.items()}
+    options = ort.RunOptions()
+    options.log_severity_level = 3
+    results = session.run_with_ort_values(outputs, given, run_options=options)
+    return [from_ort(result, as_torch) for result in results]
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def to_ort(value: Any, type: str = "") -> Any:
+    """A value as an OrtValue; a Python number gets the element type of the input, ``tensor(float)``."""
+    import numpy as np
+    import onnxruntime as ort
+
+    if _is_tensor(value):
+        dtype = str(value.dtype).removeprefix("torch.")
+        if value.is_complex():
+            import torch
+
+            value = torch.view_as_real(value.resolve_conj())
+        if dtype in _NO_NUMPY:
+            import torch
+
+            number, bits = _NO_NUMPY[dtype]
+            held = value.detach().contiguous().cpu().view(getattr(torch, bits)).numpy()
+            return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(held, number)
+        return ort.OrtValue.ortvalue_from_numpy(value.numpy(force=True))
+    if isinstance(value, ort.OrtValue):
+        return value
+    if isinstance(value, (bool, int, float)):
+        element = type.removeprefix("tensor(").removesuffix(")")
+        default = {bool: "bool", int: "int64", float: "float32"}[value.__class__]
+        return ort.OrtValue.ortvalue_from_numpy(np.array(value, _NUMPY.get(element, element) or default))
+    return ort.OrtValue.ortvalue_from_numpy(np.asarray(value))
+
+
+def from_ort(value: Any, as_torch: bool) -> Any:
+    """An OrtValue as a tensor of torch or an array of NumPy."""
+    if not value.is_tensor():
+        return [from_ort(item, as_torch) for item in value.to_numpy_list()] if hasattr(value, "to_numpy_list") else value.numpy()
+    if not as_torch:
+        return value.numpy()
+    import torch
+
+    if any(value.element_type() == number for number, _ in _NO_NUMPY.values()):
+        return torch.from_dlpack(value._get_c_value())
+    return torch.from_numpy(value.numpy())

@@ -1,0 +1,161 @@
+"""Dynamic shapes: what users give, what torch.export takes, and what the dimensions are called in the model."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+#: Classes of sizes of dynamic shapes.
+_DIMS = ("Dim", "_Dim", "_DerivedDim", "_StaticDim", "_DimHint")
+
+
+def for_torch(shapes: Any) -> Any:
+    """The dynamic shapes with ``Dim.DYNAMIC`` for names, which torch.export does not take."""
+    import torch
+    from torch.utils import _pytree
+
+    if shapes is None:
+        return None
+    leaves, tree = _flatten(shapes)
+
+    def dim(size: Any) -> Any:
+        return torch.export.Dim.DYNAMIC if isinstance(size, str) else size
+
+    def axes(leaf: Any) -> Any:
+        if isinstance(leaf, dict):
+            return {axis: dim(size) for axis, size in leaf.items()}
+        if isinstance(leaf, (list, tuple)):
+            return type(leaf)(dim(size) for size in leaf)
+        return leaf
+
+    return _pytree.tree_unflatten([axes(leaf) for leaf in leaves], tree)
+
+
+def by_parameter(model: Any, shapes: Any, input_names: Any) -> Any:
+    """Dynamic shapes whose keys are ``input_names``, with the names of the model's parameters instead."""
+    if not isinstance(shapes, dict) or not input_names or not shapes.keys() <= set(input_names):
+        return shapes
+    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
+    if shapes.keys() <= set(parameters):
+        return shapes
+    return {parameters[list(input_names).index(name)]: axes for name, axes in shapes.items()}
+
+
+def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
+    """The names that the dynamic shapes give to symbols of the program. Warns of names that cannot be used."""
+    found: dict[str, str] = {}
+    for value, leaf in _by_input(program, shapes):
+        for axis, name in _named(leaf):
+            size = value.shape[axis]
+            # A size of the program, or one that follows from others and is called after them.
+            if isinstance(size, int) or not size.node.expr.is_Symbol:
+                continue
+            first = found.setdefault(str(size.node.expr), name)
+            if first != name:
+                warnings.warn(
+                    f"# The axis name: {name} will not be used, since it shares the same shape constraints with another axis: "
+                    f"{first}.",
+                    stacklevel=4,
+                )
+    return found
+
+
+def from_dynamic_axes(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_axes: Any, input_names: Any, output_names: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    """``dynamic_axes`` of torch.onnx.export as dynamic shapes, and all arguments by position.
+
+    The names are those of ``input_names`` or of the model's parameters; where they are neither, the axes are in the order of the
+    inputs. Names of outputs have no effect on shapes.
+
+    Raises ValueError for axes that are not understood, and for names of inputs that do not exist.
+    """
+    from torch.utils import _pytree
+
+    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
+    inputs = (*args, *(kwargs[name] for name in parameters[len(args) :] if name in kwargs))
+    leaves, tree = _pytree.tree_flatten(inputs)
+    outputs = set(output_names or ())
+    given = {name: _axes(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
+    flat = len(leaves) == len(inputs)
+    for order in (list(input_names or ()), parameters if flat else []):
+        if given.keys() <= set(order):
+            shapes = [given.get(name) for name in order[: len(leaves)]]
+            break
+    else:
+        if len(given) > len(leaves) or (input_names and len(given) != len(leaves)):
+            unknown = [name for name in given if name not in (input_names or parameters)]
+            raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
+        shapes = list(given.values())
+    shapes += [None] * (len(leaves) - len(shapes))
+    return _pytree.tree_unflatten(shapes, tree), inputs
+
+
+def _axes(name: str, axes: Any) -> dict[int, Any] | None:
+    """The axes of one input."""
+    import torch
+
+    if axes is not None and not isinstance(axes, (dict, list, tuple)):
+        raise ValueError(f"dynamic_axes[{name!r}] is neither a dict of names by axis nor a list of axes")
+    if not all(isinstance(axis, int) for axis in axes or ()):
+        raise ValueError(f"dynamic_axes[{name!r}] has an axis that is not an int")
+    if axes is None or isinstance(axes, dict):
+        return axes
+    return dict.fromkeys(axes, torch.export.Dim.DYNAMIC)
+
+
+def _flatten(shapes: Any) -> tuple[list[Any], Any]:
+    """The axes of each input: dicts, lists, tuples or None."""
+    from torch.utils import _pytree
+
+    return _pytree.tree_flatten(shapes, is_leaf=_is_axes)
+
+
+def _is_axes(shapes: Any) -> bool:
+    """Whether these are the axes of one input."""
+    sizes = shapes.values() if isinstance(shapes, dict) else shapes
+    if isinstance(shapes, dict) and not all(isinstance(axis, int) for axis in shapes):
+        return False
+    return isinstance(shapes, (dict, list, tuple)) and all(_is_size(size) for size in sizes)
+
+
+def _is_size(size: Any) -> bool:
+    # Dim is a class whose instances are classes up to torch 2.6, and a plain class since.
+    return size is None or isinstance(size, (str, int)) or type(size).__name__ in _DIMS
+
+
+def _named(leaf: Any) -> Iterator[tuple[int, str]]:
+    """Axes that are given a name, and their names."""
+    pairs: Iterable[tuple[int, Any]] = leaf.items() if isinstance(leaf, dict) else enumerate(leaf or ())
+    for axis, size in pairs:
+        if isinstance(size, str):
+            yield axis, size
+        elif size is not None and not isinstance(size, int) and type(size).__name__ != "_DimHint":
+            yield axis, size.__name__
+
+
+def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tuple[Any, Any]]:
+    """The tensor of each input, and its axes. Nothing if the shapes have another number of inputs."""
+    if not shapes:
+        return
+    leaves, _ = _flatten(shapes)
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    inputs = list(program.graph_signature.user_inputs)
+    if len(inputs) != len(leaves):
+        # Numbers and None may have no axes.
+        inputs = [name for name in inputs if isinstance(name, str)]
+    if len(inputs) != len(leaves):
+        warnings.warn(
+            f"The dynamic shapes have {len(leaves)} inputs, the program has {len(inputs)}. The dimensions keep their symbols as names.",
+            stacklevel=5,
+        )
+        return
+    for name, leaf in zip(inputs, leaves):
+        value = nodes[name].meta.get("val") if isinstance(name, str) and name in nodes else None
+        if hasattr(value, "shape"):
+            yield value, leaf

@@ -1,0 +1,71 @@
+"""What the command does beside converting, for Python: check, inspect, load, optimize, diff."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from . import _options
+from ._program import ONNXProgram, _raised
+from ._pt2onnx import Program, open_model, open_parts
+from ._pt2onnx import inspect as _inspect
+
+#: A path, the bytes of a file, or a model.
+Source = "str | os.PathLike[str] | bytes | ONNXProgram"
+
+
+def inspect(archive: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+    """The report about an archive (docs/report.md): inputs, outputs, dimensions, weights, ops, and everything that prevents conversion
+    with these options. Nothing is written. Raises TypeError for unknown options."""
+    report: dict[str, Any] = json.loads(_inspect(os.fspath(archive), _options.as_json(options)))
+    return report
+
+
+def check(archive: str | os.PathLike[str], **options: Any) -> list[dict[str, Any]]:
+    """Everything that prevents the conversion of an archive with these options; empty if it can be converted. Each is a dict with kind,
+    node, op, file, line, reason and suggestion."""
+    report = inspect(archive, **options)
+    failures: list[dict[str, Any]] = report["failures"]
+    if report["error"] and not failures:
+        return [{"kind": report["error"]["kind"], "reason": report["error"]["message"]}]
+    return failures
+
+
+def load(model: str | os.PathLike[str] | bytes) -> ONNXProgram:
+    """Reads any ONNX model: a path or the bytes of a file. Raises OnnxExporterError if it is none, or not valid."""
+    with _raised():
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            return ONNXProgram(open_parts(bytes(model), []))
+        return ONNXProgram(open_model(os.fspath(model)))
+
+
+def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
+    """Folds, simplifies and fuses an ONNX model: a path, bytes, ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``. Writes the
+    result if there is a destination. The options are those of passes and of saving in docs/options.md."""
+    saving = {key: options.pop(key) for key in list(options) if key in _options.SAVING}
+    program = ONNXProgram(_native(model))
+    with _raised():
+        program._native.optimize(_options.as_json(options))
+    if destination is not None:
+        program.save(destination, **saving)
+    return program
+
+
+def diff(old: Any, new: Any) -> str:
+    """How two models differ: opsets, inputs, outputs, operators, weights, types, names, nodes. Empty if they do not. Each is a path, bytes,
+    ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``."""
+    return _native(old).diff(_native(new))
+
+
+def _native(model: Any) -> Program:
+    """A model of any kind in Rust's memory."""
+    if isinstance(model, ONNXProgram):
+        return model._current()
+    if isinstance(model, (str, os.PathLike, bytes, bytearray, memoryview)):
+        return load(model)._native
+    if hasattr(model, "SerializeToString"):
+        return load(model.SerializeToString())._native
+    program = ONNXProgram.__new__(ONNXProgram)
+    program._ir = model
+    return program._current()

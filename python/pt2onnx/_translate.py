@@ -1,0 +1,349 @@
+"""Translations of ops that are written in Python: by decorator, and in torch.onnx's ``custom_translation_table``."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ._pt2onnx import OPERATORS, Scope
+from ._pt2onnx import Value as _Native
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: The translations that were registered by decorator: by op.
+_REGISTERED: dict[str, Callable[..., Any]] = {}
+
+#: The operators of ONNX, by their names in lower case and without underscores.
+_BY_NAME = {name.lower(): name for name in OPERATORS}
+
+
+def translation(op: Any) -> Callable[[F], F]:
+    """Registers a function as the translation of an op, for all exports and conversions that follow.
+
+    ``op`` is the op's name, ``"mylib::mix"`` or ``"aten::add.Tensor"``, or the op itself, ``torch.ops.mylib.mix.default``. The function
+    takes a ``Cx`` and the arguments of the op as the program gives them: tensors are ``Value``, numbers and lists are Python's, element
+    types are names (``"float32"``), sizes that are known at run time only are ``Value`` of type int64. It returns the result, or a tuple
+    of results, with the types and shapes that PyTorch has::
+
+        @pt2onnx.translation("mylib::mix")
+        def mix(cx, x, y, weight=0.5):
+            return cx.add(cx.mul(x, weight), cx.mul(y, 1 - weight))
+
+    It replaces any other translation of that op. Raises TypeError if ``op`` is neither a name nor an op.
+    """
+
+    def register(function: F) -> F:
+        for name in _names(op):
+            _REGISTERED[name] = function
+        return function
+
+    return register
+
+
+class Value:
+    """A value of the model that is being made. Arithmetic emits operators: ``x * 2 + y``."""
+
+    def __init__(self, cx: Cx, value: _Native) -> None:
+        self._cx = cx
+        self._value = value
+
+    def __repr__(self) -> str:
+        return f"Value({self.dtype}{list(self.shape)})"
+
+    @property
+    def dtype(self) -> Any:
+        """The element type, as PyTorch and NumPy call it: ``"float32"``."""
+        return self._cx._scope.dtype(self._value).name
+
+    @property
+    def shape(self) -> Any:
+        """The sizes: ints, and names or expressions of dynamic dimensions."""
+        return tuple(self._cx._scope.shape(self._value))
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self._cx._scope.shape(self._value))
+
+    def __bool__(self) -> bool:
+        raise TypeError("the elements of a tensor are known when the model runs, not when it is made: use cx.where or cx.If")
+
+    def __add__(self, other: Any) -> Any:
+        return self._cx.emit("Add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._cx.emit("Add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._cx.emit("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._cx.emit("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._cx.emit("Mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._cx.emit("Mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._cx.emit("Div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._cx.emit("Div", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._cx.emit("Pow", self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._cx.emit("Mod", self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._cx.emit("MatMul", self, other)
+
+    def __neg__(self) -> Any:
+        return self._cx.emit("Neg", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._cx.emit("Less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._cx.emit("LessOrEqual", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._cx.emit("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._cx.emit("GreaterOrEqual", self, other)
+
+
+class Cx:
+    """Emits operators: ``cx.add(x, y)``, ``cx.reduce_sum(x, [-1], keepdims=0)``, ``cx.mat_mul(a, b)``.
+
+    There is a method for each operator of ONNX; its name may be written ``mat_mul``, ``matmul`` or ``MatMul``. Positional arguments are
+    the inputs, keywords the attributes, of the newest opset; models of older opsets are rewritten afterwards. Inputs may be None,
+    numbers and lists of numbers, which get the type of the other inputs. ``outputs=N`` says how many outputs there are where some are
+    optional. The result is a ``Value``, or a tuple of them.
+    """
+
+    _wrapper: type[Value] = Value
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operator = _BY_NAME.get(name.replace("_", "").lower())
+        if operator is None:
+            raise AttributeError(f"ONNX has no operator {name!r}")
+        return lambda *inputs, **attributes: self.emit(operator, *inputs, **attributes)
+
+    def emit(self, operator: str, *inputs: Any, domain: str = "", outputs: int | None = None, **attributes: Any) -> Any:
+        """Emits a node of any domain: ``cx.emit("FusedMatMul", a, b, domain="com.microsoft", alpha=0.5)``."""
+        given = [self._constant(value) for value in inputs]
+        named = {name: self._constant(value) for name, value in attributes.items()}
+        made = [self._wrapper(self, v) for v in self._scope.emit(domain, operator, given, named, outputs)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def constant(self, value: Any, dtype: str | None = None) -> Value:
+        """A constant of a number, a list of numbers or a NumPy array."""
+        return self._wrapper(self, self._scope.constant(self._constant(value), dtype))
+
+    def cast(self, x: Any, dtype: Any = None, **attributes: Any) -> Any:
+        """``x`` with elements of another type: ``"float16"``. No node is emitted if it has that type."""
+        if dtype is None:
+            return self.emit("Cast", x, **attributes)
+        return self._wrapper(self, self._scope.cast(x, dtype))
+
+    def size_of(self, x: Any, axis: int) -> Value:
+        """The size of a dimension, as a 0-d int64 value."""
+        return self._wrapper(self, self._scope.size(x, axis))
+
+    def recorded(self, output: int = 0) -> tuple[str, tuple[int | str, ...]] | None:
+        """Element type and sizes that PyTorch recorded for an output of the op; None if it is not a tensor."""
+        found = self._scope.recorded(output)
+        return (found[0].name, tuple(found[1])) if found else None
+
+    @staticmethod
+    def _constant(value: Any) -> Any:
+        """An array or TensorProto as (element type, sizes, bytes); anything else as it is."""
+        if hasattr(value, "raw_data") and hasattr(value, "data_type"):
+            import onnx.numpy_helper
+
+            value = onnx.numpy_helper.to_array(value)
+        if hasattr(value, "numpy") and not isinstance(value, Value):
+            value = value.numpy()
+        if hasattr(value, "dtype") and hasattr(value, "tobytes"):
+            return str(value.dtype), list(value.shape), value.tobytes()
+        if isinstance(value, (list, tuple)) and any(isinstance(item, Value) for item in value):
+            raise TypeError("a list of values is no input: give them one by one, or join them by cx.concat")
+        return list(value) if isinstance(value, tuple) else value
+
+
+def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Callable[..., Any]]]:
+    """The registered translations, then those of a table, as Rust takes them."""
+    found = list(_REGISTERED.items())
+    for op, function in (table or {}).items():
+        functions = list(function) if isinstance(function, Sequence) else [function]
+        if not all(callable(f) for f in functions):
+            raise TypeError(f"custom_translation_table: the value for {op} is not a function")
+        found += [(name, functions) for name in _names(op)]
+    return [(op, _caller(function)) for op, function in found]
+
+
+def _names(op: Any) -> list[str]:
+    """The names of an op, as the program has them: ``aten::add.Tensor``; of an op without an overload, all of its overloads."""
+    if isinstance(op, str):
+        if "::" not in op:
+            raise TypeError(f"{op!r} is not the name of an op: give its namespace, as in 'mylib::{op}'")
+        return [op.removesuffix(".default")]
+    overloads = getattr(op, "overloads", None)
+    if callable(overloads):
+        return [name for overload in overloads() for name in _names(getattr(op, overload))]
+    schema = getattr(op, "_schema", None)
+    if schema is not None:
+        return [f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name]
+    if hasattr(op, "_opoverload"):
+        # What torch.library.custom_op returns.
+        return _names(op._opoverload)
+    module, name = getattr(op, "__module__", None), getattr(op, "__name__", None)
+    if callable(op) and module and name:
+        return [f"{module.removeprefix('_')}.{name}", f"{module}.{name}"]
+    raise TypeError(f"{op!r} is neither an op nor the name of one")
+
+
+def _caller(function: Any) -> Callable[[Scope, list[tuple[str, bool, Any]]], list[Any]]:
+    """The function as Rust calls it: with a scope and (name, by name, value) of each argument."""
+
+    def call(scope: Scope, given: list[tuple[str, bool, Any]]) -> list[Any]:
+        functions = function if isinstance(function, list) else [function]
+        own = [f for f in functions if next(iter(_parameters(f)), None) == "cx"]
+        cx = Cx(scope) if own else _script_cx(scope)
+        args = [_wrapped(cx, value) for _, by_name, value in given if not by_name]
+        kwargs = {name: _wrapped(cx, value) for name, by_name, value in given if by_name}
+        if own:
+            result = own[0](cx, *args, **kwargs)
+        else:
+            result = _traced(cx, _fitting(functions, args), args, kwargs)
+        results = result if isinstance(result, (tuple, list)) else [result]
+        return [r if r is None or isinstance(r, Value) else cx.constant(r) for r in results]
+
+    return call
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(getattr(function, "function", function)).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _wrapped(cx: Cx, value: Any) -> Any:
+    """An argument as functions get it."""
+    if isinstance(value, _Native):
+        return cx._wrapper(cx, value)
+    if isinstance(value, list):
+        return [_wrapped(cx, item) for item in value]
+    if type(value).__name__ == "ElementType":
+        # torch.onnx gives numbers of TensorProto.DataType.
+        return value.name if cx._wrapper is Value else value.number
+    return value
+
+
+# Functions over ONNX Script.
+
+
+def _script_cx(scope: Scope) -> Cx:
+    """A ``Cx`` whose values look like those of ONNX Script."""
+    import onnx_ir as ir
+
+    class ScriptValue(Value):
+        """A value with the types of onnx_ir."""
+
+        @property
+        def dtype(self) -> Any:
+            return ir.DataType(self._cx._scope.dtype(self._value).number)
+
+        @property
+        def shape(self) -> Any:
+            return ir.Shape(self._cx._scope.shape(self._value))
+
+    cx = Cx(scope)
+    cx._wrapper = ScriptValue
+    return cx
+
+
+def _traced(cx: Cx, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a function over ONNX Script's operators, each of which emits a node."""
+    with _evaluating(cx):
+        # The body of a scripted function is traced, so that its nodes become the model's.
+        return getattr(function, "function", function)(*args, **_known(function, kwargs))
+
+
+def _known(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords that a function takes: it may leave out those that mean nothing to it."""
+    try:
+        parameters = inspect.signature(getattr(function, "function", function)).parameters
+    except (TypeError, ValueError):
+        return kwargs
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return kwargs
+    return {name: value for name, value in kwargs.items() if name in parameters}
+
+
+def _fitting(functions: list[Any], args: list[Any]) -> Any:
+    """Of several functions, the first whose annotations allow the element types of the arguments."""
+
+    def fits(function: Any) -> bool:
+        parameters = inspect.signature(getattr(function, "function", function)).parameters.values()
+        for parameter, arg in zip(parameters, args):
+            wanted = getattr(parameter.annotation, "dtype", None)
+            if isinstance(parameter.annotation, str) and function.__globals__:
+                wanted = getattr(function.__globals__.get(parameter.annotation), "dtype", None)
+            if wanted is not None and isinstance(arg, Value) and int(wanted) != int(arg.dtype):
+                return False
+        return True
+
+    if len(functions) == 1:
+        return functions[0]
+    return next((f for f in functions if fits(f)), functions[0])
+
+
+@contextlib.contextmanager
+def _evaluating(cx: Cx) -> Iterator[None]:
+    """While this lasts, ONNX Script's operators emit nodes."""
+    from onnxscript import evaluator
+
+    class Emitter:
+        """What ONNX Script calls for each operator; ``eval`` is how versions before 0.6 call it."""
+
+        def eval_op(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+            return emit(op.name, op.domain, op.op_schema, args, kwargs)
+
+        def eval(self, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+            return emit(schema.name, schema.domain, schema, args, kwargs)
+
+        def eval_function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+            return function.function(*args, **kwargs)
+
+    def emit(name: str, domain: str, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        inputs, attributes = list(args), dict(kwargs)
+        if schema is not None:
+            # Inputs may be given by name, attributes by position.
+            formal = [i.name for i in schema.inputs]
+            variadic = bool(schema.inputs) and "variadic" in str(schema.inputs[-1].option).lower()
+            if len(inputs) > len(formal) and not variadic:
+                attributes.update(zip(schema.attributes, inputs[len(formal) :]))
+                inputs = inputs[: len(formal)]
+            for i, name_ in enumerate(formal):
+                if name_ in attributes:
+                    inputs += [None] * (i + 1 - len(inputs))
+                    inputs[i] = attributes.pop(name_)
+        if any(callable(value) and hasattr(value, "function_ir") for value in attributes.values()):
+            raise TypeError(f"{name} with a body cannot be emitted by a translation")
+        outputs = attributes.pop("_outputs", None)
+        return cx.emit(name, *inputs, domain=domain, outputs=outputs, **attributes)
+
+    with evaluator.default_as(Emitter()):  # type: ignore[arg-type]
+        yield

@@ -1,0 +1,202 @@
+"""Comparing a model with PyTorch: types, shapes, numbers; NaN and infinities must be where they are expected."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._program import ONNXProgram
+
+#: Relative and absolute tolerance by element type. All others are compared exactly.
+TOLERANCES = {
+    "float64": (1e-6, 1e-8),
+    "float32": (1e-3, 1e-4),
+    "float16": (1e-2, 1e-2),
+    "bfloat16": (4e-2, 4e-2),
+    "complex64": (1e-3, 1e-4),
+    "complex128": (1e-6, 1e-8),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputCheck:
+    """How one output compares.
+
+    ``problem`` says how it differs, None if it does not. ``max_abs_diff`` and ``max_rel_diff`` are the largest differences of numbers that
+    are finite on both sides. ``inputs`` says at which sizes: ``"given"``, or the sizes that were changed.
+    """
+
+    name: str
+    problem: str | None
+    max_abs_diff: float
+    max_rel_diff: float
+    inputs: str = "given"
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is as expected."""
+        return self.problem is None
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """How all outputs compare. ``notes`` says what was not compared, and why."""
+
+    outputs: tuple[OutputCheck, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether all outputs are as expected."""
+        return all(output.ok for output in self.outputs)
+
+    def __str__(self) -> str:
+        lines = [f"{o.name} ({o.inputs}): {o.problem or f'equal within tolerance, largest difference {o.max_abs_diff:.3g}'}" for o in self.outputs]
+        return "\n".join([*lines, *self.notes])
+
+
+def verify(
+    program: ONNXProgram, model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *, second_size: bool = True
+) -> Verification:
+    """Runs the model in ONNX Runtime and in PyTorch, and compares all outputs.
+
+    ``model`` is what was exported. With ``second_size``, this is done at other sizes of the dynamic dimensions as well.
+    Raises VerificationError if ONNX Runtime cannot load or run the model; what PyTorch raises at the given sizes.
+    """
+    kwargs = dict(kwargs or {})
+    checks = _compare(program, model, tuple(args), kwargs, "given")
+    notes: list[str] = []
+    if second_size:
+        grown = _grown(program, tuple(args), kwargs)
+        if grown is not None:
+            more_args, more_kwargs, what = grown
+            try:
+                checks += _compare(program, model, more_args, more_kwargs, what)
+            except Exception as error:
+                from ._errors import VerificationError
+
+                if isinstance(error, VerificationError):
+                    raise
+                notes.append(f"not compared at {what}: PyTorch raises {type(error).__name__}: {str(error).strip()[:200]}")
+    return Verification(tuple(checks), tuple(notes))
+
+
+def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str) -> list[OutputCheck]:
+    import copy
+
+    import torch
+    from torch.utils import _pytree
+
+    from . import _errors
+
+    callable_model = model.module() if isinstance(model, torch.export.ExportedProgram) else model
+    # Neither may see what the other writes into its inputs and buffers.
+    own_args, own_kwargs = copy.deepcopy((args, kwargs))
+    with torch.no_grad(), _keeping_buffers(callable_model):
+        expected = callable_model(*own_args, **own_kwargs)
+    leaves = [leaf for leaf in _pytree.tree_leaves(expected) if isinstance(leaf, (torch.Tensor, bool, int, float))]
+    try:
+        found = program(*args, **kwargs)
+    except Exception as error:
+        raise _errors.made(
+            _errors.VerificationError, f"ONNX Runtime cannot run the model ({what}): {str(error).strip()}"
+        ) from error
+    names = program.output_names
+    if len(leaves) != len(found):
+        problem = f"PyTorch returns {len(leaves)} tensors and numbers, the model {len(found)}"
+        return [OutputCheck(names[0] if names else "", problem, float("inf"), float("inf"), what)]
+    return [compare(n, f, e, what) for n, f, e in zip(names, found, leaves)]
+
+
+@contextlib.contextmanager
+def _keeping_buffers(model: Any) -> Iterator[None]:
+    """Undoes what happens to the buffers of a module meanwhile: writes into them, and new tensors in their places."""
+    import torch
+
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    buffers = [(module, name, buffer) for module in modules for name, buffer in module.named_buffers(recurse=False)]
+    old = [buffer.clone() for _, _, buffer in buffers]
+    try:
+        yield
+    finally:
+        for (module, name, buffer), values in zip(buffers, old):
+            buffer.data = values
+            if getattr(module, name) is not buffer:
+                setattr(module, name, buffer)
+
+
+def compare(name: str, found: Any, expected: Any, what: str = "given") -> OutputCheck:
+    """Compares one output with what is expected: tensors, or numbers of Python."""
+    import torch
+
+    number = not isinstance(expected, torch.Tensor)
+    expected = torch.as_tensor(expected).detach().cpu()
+    if expected.is_complex():
+        dtype = str(expected.dtype).removeprefix("torch.")
+        expected = torch.view_as_real(expected.resolve_conj())
+    else:
+        dtype = str(expected.dtype).removeprefix("torch.")
+    found = torch.as_tensor(found).detach().cpu()
+    if not number and found.dtype != expected.dtype:
+        return OutputCheck(name, f"its type is {found.dtype}, expected {expected.dtype}", float("inf"), float("inf"), what)
+    if found.shape != expected.shape:
+        problem = f"its shape is {list(found.shape)}, expected {list(expected.shape)}"
+        return OutputCheck(name, problem, float("inf"), float("inf"), what)
+    rtol, atol = TOLERANCES.get(dtype, (0.0, 0.0))
+    a, b = found.to(torch.float64), expected.to(torch.float64)
+    finite = a.isfinite() & b.isfinite()
+    equal = (a == b) | (a.isnan() & b.isnan())
+    gap = torch.where(finite, (a - b).abs(), torch.zeros_like(a))
+    close = equal | (finite & (gap <= atol + rtol * b.abs()))
+    largest = gap.max().item() if gap.numel() else 0.0
+    relative = torch.where(finite & (b != 0), gap / b.abs(), torch.zeros_like(gap))
+    largest_relative = relative.max().item() if gap.numel() else 0.0
+    if bool(close.all()):
+        return OutputCheck(name, None, largest, largest_relative, what)
+    at = (~close).nonzero()[0].tolist()
+    index = tuple(at)
+    problem = f"{int((~close).sum())} of {a.numel()} elements differ; at {at} it is {found[index].item()}, expected {expected[index].item()}"
+    return OutputCheck(name, problem, largest, largest_relative, what)
+
+
+def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str] | None:
+    """The arguments with each dynamic dimension larger by one, where its range allows that; rows are repeated."""
+    import torch
+    from torch.utils import _pytree
+
+    source = program.exported_program
+    if source is None:
+        return None
+    nodes = {node.name: node for node in source.graph.nodes if node.op == "placeholder"}
+    leaves, tree = _pytree.tree_flatten((args, kwargs))
+    inputs = list(source.graph_signature.user_inputs)
+    if len(inputs) != len(leaves):
+        return None
+    sizes: dict[Any, int] = {}
+    made: list[Any] = []
+    for name, leaf in zip(inputs, leaves):
+        value = nodes[name].meta.get("val") if isinstance(name, str) and name in nodes else None
+        if isinstance(leaf, torch.Tensor) and hasattr(value, "shape"):
+            for axis, size in enumerate(value.shape):
+                if isinstance(size, int) or not size.node.expr.is_Symbol:
+                    if not isinstance(size, int):
+                        return None
+                    continue
+                symbol = size.node.expr
+                if symbol not in sizes:
+                    limits = source.range_constraints.get(symbol)
+                    larger = leaf.shape[axis] + 1
+                    room = limits is None or limits.upper >= larger
+                    sizes[symbol] = larger if room else leaf.shape[axis]
+                rows = torch.arange(sizes[symbol], device=leaf.device) % max(leaf.shape[axis], 1)
+                if leaf.shape[axis]:
+                    leaf = leaf.index_select(axis, rows)
+        made.append(leaf)
+    if not sizes:
+        return None
+    more_args, more_kwargs = _pytree.tree_unflatten(made, tree)
+    what = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+    return more_args, more_kwargs, what

@@ -1,0 +1,147 @@
+"""The interfaces that ``torch.onnx`` had before ``export(..., dynamo=True)``: ``dynamo_export``, its options and its registry.
+
+New code calls ``pt2onnx.export``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ._export import export
+from ._program import ONNXProgram
+from ._pt2onnx import supported_ops
+
+
+__all__ = [
+    "DiagnosticOptions",
+    "ExportOptions",
+    "ONNXRuntimeOptions",
+    "OnnxRegistry",
+    "dynamo_export",
+    "enable_fake_mode",
+]
+
+
+@dataclasses.dataclass
+class DiagnosticOptions:
+    """Diagnostics of an export. ``verbosity_level`` is as for Python's ``logging``: below 20 each step is printed. With
+    ``warnings_as_errors`` a warning is an error, and there is no model."""
+
+    verbosity_level: int = 20
+    warnings_as_errors: bool = False
+
+
+@dataclasses.dataclass
+class ONNXRuntimeOptions:
+    """Options of a session of ONNX Runtime. ``session(model)`` makes one, for ``ONNXProgram.initialize_inference_session``."""
+
+    session_options: Sequence[Any] | None = None
+    execution_providers: Sequence[Any] | None = None
+    execution_provider_options: Sequence[dict[Any, Any]] | None = None
+
+    def session(self, model: str | bytes) -> Any:
+        """An onnxruntime.InferenceSession of the model: a path or bytes."""
+        import onnxruntime as ort
+
+        options = self.session_options[0] if self.session_options else None
+        providers = list(self.execution_providers or ort.get_available_providers())
+        provider_options = list(self.execution_provider_options) if self.execution_provider_options else None
+        return ort.InferenceSession(model, options, providers, provider_options)
+
+
+class OnnxRegistry:
+    """Translations by op: the built-in ones, and those that are registered here."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, list[Callable[..., Any]]] = {}
+
+    @property
+    def opset_version(self) -> int:
+        """The opset of the models."""
+        return 20
+
+    def register_op(
+        self, function: Callable[..., Any], namespace: str, op_name: str, overload: str | None = None, is_complex: bool = False
+    ) -> None:
+        """Registers a function over ONNX Script, or one that takes a ``Cx``, as the translation of an op. The last one is used."""
+        if is_complex:
+            raise ValueError("functions for complex tensors cannot be registered from Python")
+        self._functions.setdefault(_name(namespace, op_name, overload), []).append(function)
+
+    def get_op_functions(
+        self, namespace: str, op_name: str, overload: str | None = None
+    ) -> list[Callable[..., Any]] | None:
+        """The functions that were registered for an op, in this order; an empty list if there is only the built-in translation, None if
+        the op has none."""
+        name = _name(namespace, op_name, overload)
+        found = self._functions.get(name)
+        if found is None:
+            return [] if name in supported_ops() else None
+        return list(found)
+
+    def is_registered_op(self, namespace: str, op_name: str, overload: str | None = None) -> bool:
+        """Whether an op has a translation."""
+        return self.get_op_functions(namespace, op_name, overload) is not None
+
+
+def _name(namespace: str, op: str, overload: str | None) -> str:
+    return f"{namespace}::{op}" + (f".{overload}" if overload and overload != "default" else "")
+
+
+@dataclasses.dataclass
+class ExportOptions:
+    """Options of ``dynamo_export``. With ``dynamic_shapes``, all sizes of inputs are dynamic where the program allows it."""
+
+    dynamic_shapes: bool | None = None
+    fake_context: Any = None
+    onnx_registry: OnnxRegistry | None = None
+    diagnostic_options: DiagnosticOptions = dataclasses.field(default_factory=DiagnosticOptions)
+
+
+def dynamo_export(
+    model: Any, /, *model_args: Any, export_options: ExportOptions | None = None, **model_kwargs: Any
+) -> ONNXProgram:
+    """Exports a module, function or ExportedProgram with example arguments. Raises the errors of ``pt2onnx.export``."""
+    import torch
+    from torch.utils import _pytree
+
+    options = export_options or ExportOptions()
+    diagnostics = options.diagnostic_options or DiagnosticOptions()
+    shapes = None
+    if options.dynamic_shapes and not isinstance(model, torch.export.ExportedProgram):
+
+        def automatic(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO)
+            return None
+
+        args, kwargs = _pytree.tree_map(automatic, (model_args, model_kwargs))
+        shapes = (*args, *kwargs.values())
+    table = options.onnx_registry._functions if options.onnx_registry else {}
+    return export(
+        model,
+        model_args,
+        kwargs=model_kwargs,
+        dynamic_shapes=shapes,
+        custom_translation_table={op: functions[-1] for op, functions in table.items()} or None,
+        verbose=True if diagnostics.verbosity_level < 20 else None,
+        warnings_as_errors=diagnostics.warnings_as_errors,
+    )
+
+
+@contextlib.contextmanager
+def enable_fake_mode() -> Iterator[Any]:
+    """While this lasts, modules and tensors that are made have shapes and types, but no memory. Weights are given later:
+    ``ONNXProgram.apply_weights``."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    shape_env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
+    mode = FakeTensorMode(allow_non_fake_inputs=not torch._guards.detect_fake_mode(), shape_env=shape_env)
+    with mode, warnings.catch_warnings():
+        yield mode
