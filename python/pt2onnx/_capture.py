@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ def capture(
     failures: dict[str, BaseException] = {}
     lines = repr(model).split("\n", 1)
     name = lines[0] + ("[...]" if len(lines) > 1 else "")
+    if _is_script(model):
+        return Captured(_from_script(model, args, kwargs), "TS2EPConverter", failures)
     for strategy, strict in STRATEGIES:
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
@@ -64,6 +67,32 @@ def capture(
     assert isinstance(made, _errors.TorchExportError)
     made.failures_by_strategy = failures
     raise made from first
+
+
+def _is_script(model: Any) -> bool:
+    import torch
+
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
+
+
+def _from_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    """The program of a module in TorchScript, as torch's own converter gives it. Sizes are those of the arguments."""
+    try:
+        from torch._export.converter import TS2EPConverter
+    except ImportError as error:
+        raise _errors.made(
+            _errors.TorchExportError, "This PyTorch cannot convert modules in TorchScript: export the original module."
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            # That TorchScript is deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return TS2EPConverter(model, args, kwargs or None).convert()
+    except Exception as error:
+        raise _errors.made(
+            _errors.TorchExportError,
+            f"PyTorch cannot convert this module in TorchScript: {_brief(error)}. Export the original module.",
+        ) from error
 
 
 #: Ops that only check their arguments while the program runs.

@@ -392,10 +392,16 @@ def _rename_ir(model: onnx_ir.Model, names: Mapping[str, str]) -> None:
         nodes = ir.traversal.RecursiveGraphIterator(graph)
         values = [*graph.inputs, *graph.initializers.values(), *(value for node in nodes for value in node.outputs)]
         for value in values:
-            for axis, dim in enumerate(value.shape or ()):
-                old = getattr(dim, "value", None)
-                if isinstance(old, str) and value.shape is not None and not value.shape.frozen:
-                    value.shape[axis] = names.get(old) or _WORD.sub(lambda word: names.get(word[0], word[0]), old)
+            if value.shape is not None:
+                value.shape = ir.Shape([_renamed(dim, names) for dim in value.shape])
+
+
+def _renamed(dim: Any, names: Mapping[str, str]) -> Any:
+    """A dimension of onnx_ir under its new name."""
+    old = dim if isinstance(dim, int) else dim.value
+    if not isinstance(old, str):
+        return old
+    return names.get(old) or _WORD.sub(lambda word: names.get(word[0], word[0]), old)
 
 
 def _ir_parts(model: onnx_ir.Model) -> tuple[bytes, list[Any]]:

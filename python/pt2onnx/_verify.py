@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -97,15 +98,8 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
     own_args, own_kwargs = _pytree.tree_map(
         lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else copy.deepcopy(leaf), (args, kwargs)
     )
-    state = None
-    if isinstance(callable_model, torch.nn.Module):
-        state = {n: b.clone() for n, b in callable_model.named_buffers()}
-    try:
-        with torch.no_grad():
-            expected = callable_model(*own_args, **own_kwargs)
-    finally:
-        for name, old in (state or {}).items():
-            callable_model.get_buffer(name).data = old
+    with torch.no_grad(), _keeping_buffers(callable_model):
+        expected = callable_model(*own_args, **own_kwargs)
     leaves = [leaf for leaf in _pytree.tree_leaves(expected) if isinstance(leaf, (torch.Tensor, bool, int, float))]
     try:
         found = program(*args, **kwargs)
@@ -118,6 +112,23 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
         problem = f"PyTorch returns {len(leaves)} tensors and numbers, the model {len(found)}"
         return [OutputCheck(names[0] if names else "", problem, float("inf"), float("inf"), what)]
     return [compare(n, f, e, what) for n, f, e in zip(names, found, leaves)]
+
+
+@contextlib.contextmanager
+def _keeping_buffers(model: Any) -> Iterator[None]:
+    """Undoes what happens to the buffers of a module meanwhile: writes into them, and new tensors in their places."""
+    import torch
+
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    buffers = [(module, name, buffer) for module in modules for name, buffer in module.named_buffers(recurse=False)]
+    old = [buffer.clone() for _, _, buffer in buffers]
+    try:
+        yield
+    finally:
+        for (module, name, buffer), values in zip(buffers, old):
+            buffer.data = values
+            if getattr(module, name) is not buffer:
+                setattr(module, name, buffer)
 
 
 def compare(name: str, found: Any, expected: Any, what: str = "given") -> OutputCheck:

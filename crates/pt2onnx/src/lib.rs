@@ -32,6 +32,7 @@ mod domains;
 mod error;
 mod exporter;
 mod ir_version;
+mod lost_state;
 mod metadata;
 mod naming;
 mod options;

@@ -1,8 +1,8 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, dims, domains, error, ir_version, metadata, naming,
-    random, report,
+    Error, Failure, Options, Registry, Report, State, dims, domains, error, ir_version, lost_state,
+    metadata, naming, random, report,
     training::TrainingOps,
     weights::{self, HeldWeights},
 };
@@ -34,9 +34,13 @@ pub(crate) fn translate(
 
     // The program: its graph becomes a pure function.
     let training = TrainingOps::find(&mut program, options.training);
-    let mut program = run_passes(program, &training, options, registry, report)?;
+    let mut program = run_passes(program, &source, &training, options, registry, report)?;
     let copied = weights::are_copied(&program, options);
-    let lost = report.stage("drop state", || training.drop_state(&mut program, options.state));
+    let lost = report.stage("drop state", || {
+        let statistics = training.statistics(&mut program);
+        let drops = options.state == State::Drop;
+        drops.then(|| lost_state::drop_state(&mut program, &statistics)).flatten()
+    });
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
@@ -64,23 +68,26 @@ pub(crate) fn translate(
     Ok(Translated { model, source, warnings, untouched })
 }
 
-/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error.
+/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error: `source`, the program
+/// as the archive has it, is looked through.
 fn run_passes(
     mut program: ExportedProgram,
+    source: &ExportedProgram,
     training: &TrainingOps,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<ExportedProgram, Error> {
-    let archived = program.clone();
     let failures = training.failures();
-    if !failures.is_empty() {
+    let refused = !failures.is_empty()
+        || passes::PASSES
+            .iter()
+            .any(|(name, pass)| report.stage(name, || pass(&mut program)).is_err());
+    if refused {
+        let mut archived = source.clone();
+        // Switches ops to evaluation, as it did in `program`.
+        TrainingOps::find(&mut archived, options.training);
         return Err(obstacles(archived, failures, options, registry, report));
-    }
-    for (name, pass) in passes::PASSES {
-        if report.stage(name, || pass(&mut program)).is_err() {
-            return Err(obstacles(archived, failures, options, registry, report));
-        }
     }
     if let Some(summary) = &mut report.program {
         summary.writes(&program.mutations);

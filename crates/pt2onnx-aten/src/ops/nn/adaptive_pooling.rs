@@ -137,6 +137,14 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         });
         return Ok([Some(values), found].into());
     }
+    if let Some(kernel) = even_windows(cx, x, &output_size).filter(|_| !cx.is_used(1)) {
+        let first = shape.len() - n;
+        let sizes = output_size.iter().zip(kernel).flat_map(|(to, k)| [to.clone(), Expr::int(k)]);
+        let windows =
+            cx.reshape(x, &shape[..first].iter().cloned().chain(sizes).collect::<Vec<_>>());
+        let axes: Vec<usize> = (0..n).map(|i| first + 2 * i + 1).collect();
+        return Ok(extreme(cx, Extreme::Max, windows, &axes, false).into());
+    }
     let spatial = shape[shape.len().saturating_sub(n)..].to_vec();
     let positions: Vec<Value> = spatial
         .iter()

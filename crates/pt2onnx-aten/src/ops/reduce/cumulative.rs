@@ -263,8 +263,26 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     if cx.dim(y, dim).as_int() == Some(0) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
     }
+    if let Spacing::Number(dx) = spacing
+        && cx.minds_nan(y)
+    {
+        return trapezoid_of_sum(cx, y, dx, dim);
+    }
     let (areas, axis) = areas(cx, y, spacing, dim)?;
     Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
+}
+
+/// [`trapezoid`] as PyTorch computes it, `(sum(y) - (first + last) / 2) * dx`: NaN if an end is infinite.
+fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
+    let axis = cx.axis(y, dim)?;
+    let sum = |x| reduce(cx, Reduction::Sum, x, &[axis], false);
+    // Sums of one element, or of none.
+    let ends = [(0, 1), (-1, i64::MAX)].map(|(start, end)| {
+        let [start, end, axes] = [start, end, axis as i64].map(|i| cx.ints(&[i]));
+        sum(cx.slice_op(y, start, end, axes, None))
+    });
+    let half = cx.mul(cx.add(ends[0], ends[1]), 0.5);
+    Ok(cx.mul(cx.sub(sum(y), half), dx))
 }
 
 /// [`trapezoid`] of complex numbers at complex points: it is bilinear in both.
