@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -22,10 +22,10 @@ STRATEGIES = (("TorchExportNonStrictStrategy", False), ("TorchExportStrictStrate
 
 
 class Captured:
-    """A program, what holds of its sizes, the way that gave it, and the errors of those that were tried before."""
+    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram, relations: list[Any], strategy: str, failures: dict[str, BaseException]
+        self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = ()
     ) -> None:
         self.program = program
         self.relations = relations
@@ -56,7 +56,7 @@ def capture(
             failures[strategy] = error
         else:
             say(f"{step} ✅")
-            return Captured(program, _drop_assertions(program), strategy, failures)
+            return Captured(program, strategy, failures, _drop_assertions(program))
     first = next(iter(failures.values()))
     text = "".join(f"\n  {strategy}: {_brief(error)}" for strategy, error in failures.items())
     made = _errors.made(

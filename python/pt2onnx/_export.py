@@ -258,13 +258,13 @@ def _warn(program: ONNXProgram, training: bool = False, stacklevel: int = 3) -> 
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
     for text in program.warnings:
         if not (training and text.startswith("exported in training mode")):
-            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel + 1)
+            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel)
 
 
 def _write(program: ONNXProgram, f: Any, include: bool, external: bool) -> None:
     if isinstance(f, io.BytesIO) or (hasattr(f, "write") and not hasattr(f, "__fspath__")):
         warnings.warn(
-            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=4
+            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=3
         )
         f.write(program.to_bytes())
     elif include:
@@ -281,17 +281,17 @@ def _verified(program: ONNXProgram, model: Any, args: Any, kwargs: Any, steps: A
 
     if isinstance(model, torch.export.ExportedProgram) and not args and not kwargs:
         if model.example_inputs is None:
-            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=4)
+            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=3)
             return
         args, kwargs = model.example_inputs
     try:
         program.verification = _verify.verify(program, model, args, kwargs)
     except _errors.VerificationError as error:
-        warnings.warn(str(error), _errors.warning_class(), stacklevel=4)
+        warnings.warn(str(error), _errors.warning_class(), stacklevel=3)
         return
     finally:
         program.release()
     steps.say("Verify output accuracy... " + ("✅" if program.verification.ok else "❌"))
     for output in program.verification.outputs:
         if not output.ok:
-            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=4)
+            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=3)

@@ -48,7 +48,7 @@ class ONNXProgram:
         self._held: Sequence[Any] = ()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
-        self._relations: list[Any] = []
+        self._relations: Sequence[Any] = ()
         self.exported_program = exported_program
         self.verification: Verification | None = None
 

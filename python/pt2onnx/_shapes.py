@@ -60,7 +60,7 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
                 warnings.warn(
                     f"# The axis name: {name} will not be used, since it shares the same shape constraints with another axis: "
                     f"{first}.",
-                    stacklevel=4,
+                    stacklevel=3,
                 )
     return found
 
@@ -152,7 +152,7 @@ def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tu
     if len(inputs) != len(leaves):
         warnings.warn(
             f"The dynamic shapes have {len(leaves)} inputs, the program has {len(inputs)}. The dimensions keep their symbols as names.",
-            stacklevel=5,
+            stacklevel=4,
         )
         return
     for name, leaf in zip(inputs, leaves):

@@ -208,7 +208,7 @@ def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return more_args, more_kwargs, what
 
 
-def _related(sizes: dict[Any, int], relations: list[Any]) -> bool:
+def _related(sizes: dict[Any, int], relations: Sequence[Any]) -> bool:
     """Enlarges sizes until the relations of the program hold. False if they still do not after some steps."""
     for _ in range(2 * len(sizes) + 2):
         broken = next((r for r in relations if r.subs(sizes) == False), None)  # noqa: E712

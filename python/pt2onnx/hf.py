@@ -75,8 +75,7 @@ def _cache_classes() -> Iterator[type]:
 
 
 def _is_cache(value: Any) -> bool:
-    utils = sys.modules.get("transformers.cache_utils")
-    return hasattr(utils, "Cache") and isinstance(value, utils.Cache)
+    return isinstance(value, next(_cache_classes(), ()))
 
 
 # Caches as trees: tensors, and JSON that says where they stand.
@@ -276,8 +275,8 @@ def _leaves(spec: Any, steps: tuple[str, ...] = ()) -> list[tuple[list[str], str
     """The steps to each leaf of a tree: keys, fields and numbers; and the rest of the way inside of a cache."""
     from ._handover import children
 
-    parts = children(spec)
-    if isinstance(spec.type, type) and spec.type in set(_cache_classes()):
+    parts, base = children(spec), next(_cache_classes(), ())
+    if isinstance(spec.type, type) and issubclass(spec.type, base):
         import torch
 
         # Whoever registered the class, the leaves are found again in a cache made of numbered ones.
