@@ -256,8 +256,8 @@ def _operators(kind: Any) -> str | None:
 
 def _warn(program: ONNXProgram, training: bool = False, stacklevel: int = 3) -> None:
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
-    for text in program.warnings:
-        if not (training and text.startswith("exported in training mode")):
+    for kind, text in program._native.warnings():
+        if not (training and kind == "training"):
             warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel)
 
 

@@ -118,7 +118,7 @@ class ONNXProgram:
     @property
     def warnings(self) -> list[str]:
         """The warnings of the conversion."""
-        return self._native.warnings()
+        return [text for _, text in self._native.warnings()]
 
     @property
     def report(self) -> dict[str, Any]:

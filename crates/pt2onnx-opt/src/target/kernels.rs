@@ -66,7 +66,7 @@ pub(super) fn warnings(model: &Model) -> Vec<String> {
             };
         }
     }
-    let kinds = [(casts, "--target ort-cpu inserts casts"), (newer, "give an older opset")];
+    let kinds = [(casts, "the target `ort-cpu` inserts casts"), (newer, "give an older opset")];
     let kinds = kinds.into_iter().filter(|(what, _)| !what.is_empty());
     let texts = kinds.map(|(what, help)| {
         let what = Vec::from_iter(what).join(", ");
