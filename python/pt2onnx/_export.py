@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
+import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -150,6 +152,10 @@ def export(
     steps = _report.Steps(verbose)
     files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
     captured: _capture.Captured | None = None
+    # Caches are arguments and results of the models of transformers only.
+    hf = importlib.import_module(".hf", __package__) if "transformers.cache_utils" in sys.modules else None
+    if hf:
+        hf.register()
     if isinstance(model, torch.export.ExportedProgram):
         program = model
     else:
@@ -159,6 +165,8 @@ def export(
             dynamic_shapes, args = _from_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
             kwargs = {}
         dynamic_shapes = _shapes.by_parameter(model, dynamic_shapes, input_names)
+        if hf:
+            dynamic_shapes = hf.spread(model, args, kwargs, dynamic_shapes)
         with files.failing("pt_export"), steps.timed("capture"):
             captured = _capture.capture(model, args, kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
         program = captured.program
@@ -173,10 +181,12 @@ def export(
                 stacklevel=2,
             )
         input_names = list(input_names)[: len(inputs)]
+    renamed, found = hf.names(program) if hf else ({}, None)
     options = {
         "opset": opset_version,
         "input_names": list(input_names) if input_names else None,
-        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names,
+        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names or found,
+        "rename": renamed if renamed and not input_names else None,
         "dim": _shapes.names(program, dynamic_shapes),
         "custom_opset": dict(custom_opsets) if custom_opsets else None,
         "operators": _operators(operator_export_type),
@@ -198,7 +208,8 @@ def export(
             native = convert_program(json_, storages, state, constants, text, table)
         steps.say("Translate the graph into ONNX... ✅")
     made = ONNXProgram(native, program)
-    made._capture_strategy = captured.strategy if captured else None
+    if captured:
+        made._capture_strategy, made._relations = captured.strategy, captured.relations
     _warn(made, training=isinstance(model, torch.nn.Module) and model.training, stacklevel=3)
 
     if verify:
@@ -247,13 +258,13 @@ def _warn(program: ONNXProgram, training: bool = False, stacklevel: int = 3) -> 
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
     for kind, text in program._native.warnings():
         if not (training and kind == "training"):
-            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel + 1)
+            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel)
 
 
 def _write(program: ONNXProgram, f: Any, include: bool, external: bool) -> None:
     if isinstance(f, io.BytesIO) or (hasattr(f, "write") and not hasattr(f, "__fspath__")):
         warnings.warn(
-            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=4
+            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=3
         )
         f.write(program.to_bytes())
     elif include:
@@ -270,17 +281,17 @@ def _verified(program: ONNXProgram, model: Any, args: Any, kwargs: Any, steps: A
 
     if isinstance(model, torch.export.ExportedProgram) and not args and not kwargs:
         if model.example_inputs is None:
-            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=4)
+            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=3)
             return
         args, kwargs = model.example_inputs
     try:
         program.verification = _verify.verify(program, model, args, kwargs)
     except _errors.VerificationError as error:
-        warnings.warn(str(error), _errors.warning_class(), stacklevel=4)
+        warnings.warn(str(error), _errors.warning_class(), stacklevel=3)
         return
     finally:
         program.release()
     steps.say("Verify output accuracy... " + ("✅" if program.verification.ok else "❌"))
     for output in program.verification.outputs:
         if not output.ok:
-            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=4)
+            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=3)

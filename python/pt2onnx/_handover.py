@@ -151,9 +151,6 @@ def _lenient(dumps: Any) -> Any:
 
 def _tree(spec: Any) -> dict[str, Any]:
     """A TreeSpec as ``treespec_dumps`` writes it."""
-    children = getattr(spec, "children_specs", None)
-    if children is None:
-        children = spec.children()
     kind, context = spec.type, getattr(spec, "context", None)
     if kind is None:
         return {"type": None, "context": None, "children_spec": []}
@@ -164,8 +161,14 @@ def _tree(spec: Any) -> dict[str, Any]:
     return {
         "type": f"{kind.__module__}.{kind.__qualname__}",
         "context": text,
-        "children_spec": [_tree(child) for child in children],
+        "children_spec": [_tree(child) for child in children(spec)],
     }
+
+
+def children(spec: Any) -> list[Any]:
+    """The subtrees of a TreeSpec. torch 2.15 warns of the attribute that older releases have."""
+    own = getattr(spec, "children", None)
+    return list(own() if callable(own) else spec.children_specs)
 
 
 def is_wrapper(tensor: Any) -> bool:

@@ -48,6 +48,7 @@ class ONNXProgram:
         self._held: Sequence[Any] = ()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
+        self._relations: Sequence[Any] = ()
         self.exported_program = exported_program
         self.verification: Verification | None = None
 
@@ -345,10 +346,10 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
 
 def _keyword_order(spec: Any) -> list[str]:
     """The keywords of a program, in its order."""
-    children = getattr(spec, "children_specs", None)
-    if children is None:
-        children = spec.children()
-    context = getattr(children[1], "context", None) if len(children) == 2 else None
+    from ._handover import children
+
+    parts = children(spec)
+    context = getattr(parts[1], "context", None) if len(parts) == 2 else None
     return list(context) if isinstance(context, (list, tuple)) else []
 
 

@@ -60,7 +60,7 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
                 warnings.warn(
                     f"# The axis name: {name} will not be used, since it shares the same shape constraints with another axis: "
                     f"{first}.",
-                    stacklevel=4,
+                    stacklevel=3,
                 )
     return found
 
@@ -118,10 +118,10 @@ def _flatten(shapes: Any) -> tuple[list[Any], Any]:
 
 def _is_axes(shapes: Any) -> bool:
     """Whether these are the axes of one input."""
-    sizes = shapes.values() if isinstance(shapes, dict) else shapes
-    if isinstance(shapes, dict) and not all(isinstance(axis, int) for axis in shapes):
-        return False
-    return isinstance(shapes, (dict, list, tuple)) and all(_is_size(size) for size in sizes)
+    if isinstance(shapes, dict):
+        return all(isinstance(axis, int) and _is_size(size) for axis, size in shapes.items())
+    # An empty list or tuple is a container without inputs.
+    return isinstance(shapes, (list, tuple)) and len(shapes) > 0 and all(_is_size(size) for size in shapes)
 
 
 def _is_size(size: Any) -> bool:
@@ -152,7 +152,7 @@ def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tu
     if len(inputs) != len(leaves):
         warnings.warn(
             f"The dynamic shapes have {len(leaves)} inputs, the program has {len(inputs)}. The dimensions keep their symbols as names.",
-            stacklevel=5,
+            stacklevel=4,
         )
         return
     for name, leaf in zip(inputs, leaves):

@@ -60,3 +60,18 @@ fn errors_list_all_ops() {
         assert!(error.contains(&line), "{error}");
     }
 }
+
+/// A cache that a program updates and returns, as a static cache of transformers.
+#[test]
+fn state_that_is_returned_is_not_lost() {
+    const CACHE: &str = "graph(seen: i64[] as BUFFER('seen'), keys: f32[3], x: f32[3]) {
+        add_: f32[3] = aten.add_.Tensor(self = keys, other = x)
+        seen_1: i64[] = aten.add_.Tensor(self = seen, other = 1)
+        return (add_, SEEN)
+    }";
+    for (returned, lost) in [("seen_1", 0), ("x", 1)] {
+        let program = text::parse_program(&CACHE.replace("SEEN", returned)).unwrap();
+        let program = Exporter::new().export_program(program).unwrap();
+        assert_eq!(program.warnings().len(), lost, "{:?}", program.warnings());
+    }
+}
