@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from . import _errors
 
 if TYPE_CHECKING:
     import torch
@@ -57,10 +58,10 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
                 continue
             first = found.setdefault(str(size.node.expr), name)
             if first != name:
-                warnings.warn(
+                _errors.warn(
                     f"# The axis name: {name} will not be used, since it shares the same shape constraints with another axis: "
                     f"{first}.",
-                    stacklevel=4,
+                    UserWarning,
                 )
     return found
 
@@ -150,9 +151,9 @@ def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tu
         # Numbers and None may have no axes.
         inputs = [name for name in inputs if isinstance(name, str)]
     if len(inputs) != len(leaves):
-        warnings.warn(
+        _errors.warn(
             f"The dynamic shapes have {len(leaves)} inputs, the program has {len(inputs)}. The dimensions keep their symbols as names.",
-            stacklevel=5,
+            UserWarning,
         )
         return
     for name, leaf in zip(inputs, leaves):
