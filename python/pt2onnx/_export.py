@@ -164,7 +164,7 @@ def export(
     files.dump(program)
 
     if input_names:
-        inputs = [name for name in program.graph_signature.user_inputs if isinstance(name, str)]
+        inputs = [name for name in _shapes.inputs(program) if name is not None]
         if len(input_names) > len(inputs):
             _errors.warn(
                 f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored."

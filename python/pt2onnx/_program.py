@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors, _options
+from . import _errors, _options, _shapes
 from ._pt2onnx import Failure, Program, open_parts
 
 if TYPE_CHECKING:
@@ -335,19 +335,18 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
         if set(names) == set(kwargs):
             kwargs = {name: kwargs[name] for name in names}
     leaves = _pytree.tree_leaves((args, kwargs))
-    inputs = list(program.graph_signature.user_inputs)
+    inputs = _shapes.inputs(program)
     if len(inputs) == len(leaves):
-        leaves = [leaf for name, leaf in zip(inputs, leaves) if isinstance(name, str) and leaf is not None]
-    leaves = [leaf for leaf in leaves if leaf is not None]
-    return leaves
+        leaves = [leaf for name, leaf in zip(inputs, leaves) if name is not None]
+    return [leaf for leaf in leaves if leaf is not None]
 
 
 def _keyword_order(spec: Any) -> list[str]:
     """The keywords of a program, in its order."""
-    children = getattr(spec, "children_specs", None)
-    if children is None:
-        children = spec.children()
-    context = getattr(children[1], "context", None) if len(children) == 2 else None
+    from ._handover import children
+
+    parts = children(spec)
+    context = getattr(parts[1], "context", None) if len(parts) == 2 else None
     return list(context) if isinstance(context, (list, tuple)) else []
 
 
