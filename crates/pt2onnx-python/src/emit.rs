@@ -120,8 +120,8 @@ pub fn constant(cx: &Cx, value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyRe
         let tensor = Tensor::whole(self::dtype(&name)?, sizes, Storage::new(bytes));
         return Ok(cx.constant(tensor.map_err(|e| wrong(&e))?));
     }
-    let items: Vec<Bound<'_, PyAny>> = value.extract()?;
-    let scalars: Option<Vec<Scalar>> = items.iter().map(scalar).collect();
+    let items: Option<Vec<Bound<'_, PyAny>>> = value.extract().ok();
+    let scalars: Option<Vec<Scalar>> = items.and_then(|items| items.iter().map(scalar).collect());
     let scalars = scalars.ok_or_else(|| {
         let shown = value.repr().map(|r| r.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!("{shown} cannot become a tensor"))
