@@ -40,6 +40,11 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::randn, made),
     op!(aten::randperm, permutation),
     op!(aten::scalar_tensor, scalar_tensor),
+    op!(aten::tensor, tensor),
+    op!(aten::tensor_bool, tensor),
+    op!(aten::tensor_complex, tensor),
+    op!(aten::tensor_float, tensor),
+    op!(aten::tensor_int, tensor),
     op!(aten::tril_indices, triangle, lower = true),
     op!(aten::triu_indices, triangle, lower = false),
     op!(aten::zeros, made),
@@ -54,7 +59,8 @@ arguments! {
     struct Triangle { row: i64, col: i64, offset: i64, dtype: DType, lower: bool }
     struct Eye { n: Expr, m: Option<Expr>, dtype: Option<DType> }
     struct Normal { mean: TensorOrScalar, std: TensorOrScalar }
-    struct One { s: TensorOrScalar, dtype: Option<DType> }
+    struct One { dtype: Option<DType> }
+    struct Data { data: Option<Vec<Expr>>, t: Option<TensorOrScalar>, dtype: Option<DType> }
     struct Permutation { n: Expr, dtype: DType }
 }
 
@@ -143,4 +149,26 @@ fn scalar_tensor(cx: &Cx, args: One) -> Lowered {
 
 fn permutation(cx: &Cx, args: Permutation) -> Lowered {
     Ok(typed(cx, args.dtype, &[args.n]))
+}
+
+/// A number or a vector of integers.
+fn tensor(cx: &Cx, args: Data) -> Lowered {
+    let (natural, size, known) = match (args.data, args.t) {
+        (Some(data), _) => (DType::I64, vec![Expr::int(data.len() as i64)], Some(data)),
+        (None, Some(t)) => {
+            let known = match &t {
+                TensorOrScalar::Scalar(Scalar::Int(i)) => Some(vec![Expr::int(*i)]),
+                TensorOrScalar::SymInt(e) => Some(vec![e.clone()]),
+                _ => None,
+            };
+            (cx.result_type(&[t]), Vec::new(), known)
+        }
+        (None, None) => return unknown("it has no data"),
+    };
+    let dtype = args.dtype.unwrap_or(natural);
+    let value = typed(cx, dtype, &size);
+    if dtype.is_int() {
+        known.into_iter().for_each(|known| cx.set_contents(value, known));
+    }
+    Ok(value)
 }

@@ -37,7 +37,7 @@ arguments! {
     struct RepeatEach { input: Value, repeats: Expr, dim: Option<i64> }
     struct Static { input: Value, size: Expr }
     struct Repeats { repeats: Value, output_size: Option<Expr> }
-    struct Bins { input: Value, weights: Option<Value> }
+    struct Bins { weights: Option<Value> }
 }
 
 fn sizes(cx: &Cx, x: Value) -> Vec<Expr> {
@@ -166,6 +166,8 @@ fn along(cx: &Cx, x: Value, dim: Option<i64>, change: impl Fn(Expr) -> Expr) -> 
 /// Elements or slices, where each element is, and how many there are.
 fn unique(cx: &Cx, args: Unique) -> Lowered<Outputs> {
     let count = fresh(cx);
+    // With a dimension, all results are there.
+    let all = args.dim.is_some();
     let (values, places) = match args.dim {
         None => (vec![count.clone()], sizes(cx, args.input)),
         Some(dim) => {
@@ -177,8 +179,8 @@ fn unique(cx: &Cx, args: Unique) -> Lowered<Outputs> {
     let second = |on: bool, size: &[Expr]| typed(cx, DType::I64, if on { size } else { &[Expr::ZERO] });
     Ok([
         sized(cx, args.input, &values),
-        second(args.return_inverse, &places),
-        second(args.return_counts, &[count]),
+        second(all || args.return_inverse, &places),
+        second(all || args.return_counts, &[count]),
     ]
     .into())
 }

@@ -7,6 +7,7 @@ mod create;
 mod index;
 mod linalg;
 mod nn;
+mod pointwise;
 mod reduce;
 mod same;
 mod signal;
@@ -27,12 +28,13 @@ pub(super) fn rule(name: &str) -> Option<&'static AtenOp> {
     RULES.get_or_init(rules).get(name).copied()
 }
 
-fn tables() -> [&'static [AtenOp]; 9] {
+fn tables() -> [&'static [AtenOp]; 10] {
     [
         create::RULES,
         index::RULES,
         linalg::RULES,
         nn::RULES,
+        pointwise::RULES,
         reduce::RULES,
         same::RULES,
         signal::RULES,

@@ -17,12 +17,18 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::_upsample_nearest_exact2d_vec, resized),
     op!(aten::_upsample_nearest_exact3d, resized),
     op!(aten::_upsample_nearest_exact3d_vec, resized),
+    op!(aten::_batch_norm_with_update, batch_norm_reserve),
+    op!(aten::_convolution, convolution),
+    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_native_batch_norm_legit, batch_norm),
+    op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
     op!(aten::adaptive_avg_pool1d, adaptive),
     op!(aten::adaptive_avg_pool2d, adaptive),
     op!(aten::adaptive_avg_pool3d, adaptive),
     op!(aten::avg_pool1d, pool),
     op!(aten::avg_pool2d, pool),
     op!(aten::avg_pool3d, pool),
+    op!(aten::convolution, convolution),
     op!(aten::conv_transpose1d, conv_transpose, n = 1),
     op!(aten::conv_transpose2d_input, conv_transpose, n = 2),
     op!(aten::conv_transpose3d_input, conv_transpose, n = 3),
@@ -33,6 +39,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::max_pool2d_with_indices, pool_indices),
     op!(aten::max_pool3d, pool),
     op!(aten::max_pool3d_with_indices, pool_indices),
+    op!(aten::native_batch_norm, batch_norm),
     op!(aten::native_group_norm, group_norm),
     op!(aten::native_layer_norm, layer_norm),
     op!(aten::upsample_bicubic2d, resized),
@@ -60,12 +67,17 @@ arguments! {
         input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
         groups: i64, dilation: Vec<i64>, n: i64,
     }
-    struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
+    struct Convolution {
+        input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
+        groups: i64, dilation: Vec<i64>, transposed: bool,
+    }
+    struct BatchNorm { input: Value, weight: Option<Value>, training: Option<bool> }
+        struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
     struct Columns {
         input: Value, kernel_size: Vec<i64>, dilation: Vec<i64>, padding: Vec<i64>, stride: Vec<i64>,
     }
     struct LayerNorm { input: Value, normalized_shape: Vec<Expr> }
-    struct GroupNorm { input: Value, n: Option<Expr>, group: i64 }
+    struct GroupNorm { input: Value, group: i64 }
 }
 
 /// Number `i` of a list; one number stands for all dimensions.
@@ -175,21 +187,13 @@ fn im2col(cx: &Cx, args: Columns) -> Lowered {
     Ok(sized(cx, args.input, &size))
 }
 
-/// The type of statistics: float32 for halves.
-fn statistics(cx: &Cx, x: Value) -> DType {
-    match cx.dtype(x) {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
-    }
-}
-
 /// The result, and mean and inverse deviation with 1 for the normalised dimensions.
 fn layer_norm(cx: &Cx, args: LayerNorm) -> Lowered<[Value; 3]> {
     let x = args.input;
     let mut size: Vec<Expr> = cx.shape(x).into_iter().collect();
     let kept = size.len().saturating_sub(args.normalized_shape.len());
     size[kept..].fill(Expr::int(1));
-    let statistic = || typed(cx, statistics(cx, x), &size);
+    let statistic = || sized(cx, x, &size);
     Ok([sized(cx, x, &cx.shape(x)), statistic(), statistic()])
 }
 
@@ -198,4 +202,52 @@ fn group_norm(cx: &Cx, args: GroupNorm) -> Lowered<[Value; 3]> {
     let size = [cx.dim(x, 0), Expr::int(args.group)];
     let statistic = || sized(cx, x, &size);
     Ok([sized(cx, x, &cx.shape(x)), statistic(), statistic()])
+}
+
+/// The result, and mean and inverse deviation of each channel if they are those of the batch.
+fn batch_norm(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 3]> {
+    let x = args.input;
+    let training = args.training.unwrap_or(true);
+    let size = [if training { cx.dim(x, 1) } else { Expr::ZERO }];
+    if args.weight.is_some_and(|w| cx.dtype(w) != cx.dtype(x)) {
+        return unknown("its weight has another type than its input");
+    }
+    let statistic = || sized(cx, x, &size);
+    Ok([sized(cx, x, &cx.shape(x)), statistic(), statistic()])
+}
+
+fn batch_norm_reserve(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 4]> {
+    let [x, mean, deviation] = batch_norm(cx, args)?;
+    Ok([x, mean, deviation, typed(cx, DType::U8, &[Expr::ZERO])])
+}
+
+/// The result, and the logarithm of the sum of each row.
+fn flash_attention(cx: &Cx, q: Value) -> Lowered<[Value; 2]> {
+    let mut size: Vec<Expr> = cx.shape(q).into_iter().collect();
+    let dtype = if cx.dtype(q) == DType::F64 { DType::F64 } else { DType::F32 };
+    size.pop();
+    Ok([sized(cx, q, &cx.shape(q)), typed(cx, dtype, &size)])
+}
+
+fn convolution(cx: &Cx, args: Convolution) -> Lowered {
+    let Convolution { input, weight, stride, padding, output_padding, groups, dilation, .. } = args;
+    let n = cx.rank(weight).saturating_sub(2);
+    if args.transposed {
+        let n = n as i64;
+        return conv_transpose(
+            cx,
+            Transposed { input, weight, stride, padding, output_padding, groups, dilation, n },
+        );
+    }
+    let mut size: Vec<Expr> = cx.shape(input).into_iter().collect();
+    let Some(first) = size.len().checked_sub(n).filter(|&f| f > 0) else {
+        return unknown("it has too few dimensions");
+    };
+    size[first - 1] = cx.dim(weight, 0);
+    for i in 0..n {
+        let reach = (cx.dim(weight, 2 + i as i64) - 1) * nth(&dilation, i, 1) + 1;
+        let room = &size[first + i] + 2 * nth(&padding, i, 0) - reach;
+        size[first + i] = room.floor_div(&Expr::int(nth(&stride, i, 1))) + 1;
+    }
+    Ok(sized(cx, input, &size))
 }

@@ -15,6 +15,14 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::any_dims, truth),
     op!(aten::cumulative_trapezoid_dx, cumulative_trapezoid),
     op!(aten::cumulative_trapezoid_x, cumulative_trapezoid),
+    op!(aten::diff, diff),
+    op!(aten::gradient_array, gradient),
+    op!(aten::gradient_scalararray, gradient),
+    op!(aten::gradient_scalarint, gradient),
+    op!(aten::gradient_scalarrayarray, gradient),
+    op!(aten::gradient_scalarrayint, gradient),
+    op!(aten::gradient_tensorarray, gradient),
+    op!(aten::gradient_tensorarrayint, gradient),
     op!(aten::linalg_matrix_norm, norm),
     op!(aten::linalg_matrix_norm_str_ord, norm),
     op!(aten::linalg_norm, norm),
@@ -53,6 +61,8 @@ pub(super) static RULES: &[AtenOp] = &[
 
 arguments! {
     struct Reduced { input: Value, dim: Option<Vec<i64>>, keepdim: Option<bool>, dtype: Option<DType> }
+    struct Diff { input: Value, n: i64, dim: i64, prepend: Option<Value>, append: Option<Value> }
+    struct Dims { input: Value, dim: Option<Vec<i64>> }
     struct Trapezoid { y: Value, x: Option<Value>, dim: i64 }
 }
 
@@ -117,4 +127,21 @@ fn cumulative_trapezoid(cx: &Cx, args: Trapezoid) -> Lowered {
     let y = typed(cx, trapezoids(cx, &args), &cx.shape(args.y));
     let axis = cx.axis(y, args.dim)?;
     Ok(sized(cx, y, &with_size(cx, y, axis, cx.dim(y, axis as i64) - 1)))
+}
+
+/// Differences of neighbours, `n` times.
+fn diff(cx: &Cx, args: Diff) -> Lowered {
+    let axis = cx.axis(args.input, args.dim)?;
+    let parts: Vec<Value> = [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
+    let total = Expr::sum(parts.iter().map(|&v| cx.dim(v, axis as i64)));
+    let left = cx.constraints().simplify(&Expr::max(&(total - args.n), &Expr::ZERO));
+    let operands: Vec<_> = parts.iter().map(|&v| v.into()).collect();
+    Ok(typed(cx, cx.result_type(&operands), &with_size(cx, args.input, axis, left)))
+}
+
+/// A tensor as the operand for each dimension.
+fn gradient(cx: &Cx, args: Dims) -> Lowered<Vec<Value>> {
+    let count = args.dim.map_or(cx.rank(args.input), |dims| dims.len());
+    let dtype = cx.float_type(cx.dtype(args.input));
+    Ok((0..count).map(|_| typed(cx, dtype, &cx.shape(args.input))).collect())
 }

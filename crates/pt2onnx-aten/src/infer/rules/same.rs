@@ -7,6 +7,7 @@ use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
     op!(aten::_conj, same),
+    op!(aten::_is_all_true, one_truth),
     op!(aten::_to_copy, like),
     op!(aten::_unsafe_masked_index_put_accumulate, same),
     op!(aten::alias, same),
@@ -66,6 +67,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::to_other, to_other),
     op!(aten::tril, same),
     op!(aten::triu, same),
+    op!(aten::type_as, to_other),
     op!(aten::view_as, as_other),
     op!(aten::zeros_like, like),
 ];
@@ -109,4 +111,8 @@ fn to_other(cx: &Cx, x: Value, other: Value) -> Lowered {
 fn masked(cx: &Cx, x: Value, mask: Value) -> Lowered {
     let shapes = [x, mask].map(|v| cx.shape(v).into_iter().collect());
     Ok(sized(cx, x, &broadcast(cx, &shapes)))
+}
+
+fn one_truth(cx: &Cx) -> Lowered {
+    Ok(typed(cx, DType::Bool, &[]))
 }

@@ -1,7 +1,7 @@
 //! Ops that change the sizes and keep the elements: views, copies, joins and padding.
 
 use super::{broadcast, sized, typed, unknown, with_size};
-use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
+use crate::{Args, AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, promote_types};
@@ -20,8 +20,10 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::block_diag, block_diag),
     op!(aten::broadcast_tensors, broadcast_tensors),
     op!(aten::broadcast_to, expand),
+    op!(aten::cartesian_prod, cartesian_prod),
     op!(aten::cat, cat),
     op!(aten::column_stack, column_stack),
+    op!(aten::combinations, combinations),
     op!(aten::concat, cat),
     op!(aten::concatenate, cat),
     op!(aten::constant_pad_nd, pad),
@@ -35,7 +37,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::expand_copy, expand),
     op!(aten::flatten_using_ints, flatten),
     op!(aten::hstack, stacked, rank = 1, dim = 1),
-    op!(aten::linalg_diagonal, diagonal),
+    op!(aten::linalg_diagonal, linalg_diagonal),
     op!(aten::meshgrid, meshgrid, indexing = "ij"),
     op!(aten::meshgrid_indexing, meshgrid),
     op!(aten::narrow, narrow),
@@ -270,6 +272,12 @@ fn diagonal(cx: &Cx, args: Diagonal) -> Lowered {
     Ok(sized(cx, args.input, &size))
 }
 
+/// As [`diagonal`], with another name for the operand.
+fn linalg_diagonal(cx: &Cx, args: &mut Args) -> Lowered {
+    let [offset, dim1, dim2] = [args.get(cx, "offset")?, args.get(cx, "dim1")?, args.get(cx, "dim2")?];
+    diagonal(cx, Diagonal { input: args.get(cx, "A")?, offset, dim1, dim2 })
+}
+
 fn diag(cx: &Cx, x: Value, diagonal: i64) -> Lowered {
     let size = match &sizes(cx, x)[..] {
         [n] => vec![n + diagonal.abs(); 2],
@@ -478,4 +486,25 @@ fn unfold(cx: &Cx, args: Window) -> Lowered {
     size[axis] = (&size[axis] - args.size).floor_div(&Expr::int(args.step)) + 1;
     size.push(Expr::int(args.size));
     Ok(sized(cx, args.input, &size))
+}
+
+/// A row for each combination of elements of the vectors.
+fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let count = Expr::product(tensors.iter().map(|&v| cx.numel(v)));
+    match &tensors[..] {
+        [] => unknown("it joins no tensors"),
+        [one] => Ok(sized(cx, *one, &[count])),
+        [first, ..] => Ok(sized(cx, *first, &[count, Expr::int(tensors.len() as i64)])),
+    }
+}
+
+/// A row for each choice of `r` elements.
+fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
+    let Some(n) = cx.numel(x).as_int() else {
+        return unknown("the number of elements is not known");
+    };
+    let n = if with_replacement { (n + r - 1).max(0) } else { n };
+    let choose = (0..r).fold(1_i128, |c, i| c * i128::from((n - i).max(0)) / i128::from(i + 1));
+    let rows = i64::try_from(choose).unwrap_or(i64::MAX);
+    Ok(sized(cx, x, &[Expr::int(rows), Expr::int(r)]))
 }
