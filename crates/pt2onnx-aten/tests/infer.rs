@@ -9,9 +9,9 @@ use pt2onnx_aten::{
 use pt2onnx_fx::{
     Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta, archive,
 };
-use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_symbolic::{Constraints, Expr, Func, Range, View};
 use rustc_hash::FxHashMap;
-use std::{collections::BTreeMap, fs, io::Read, path::Path};
+use std::{collections::{BTreeMap, BTreeSet}, fs, io::Read, path::Path};
 
 /// Known elements by name.
 type Known = FxHashMap<Name, Contents>;
@@ -36,6 +36,16 @@ impl Oracle {
     fn program(&mut self, title: &str, program: &ExportedProgram) {
         let mut program = program.clone();
         program.assume_guards();
+        // PyTorch's records hold for sizes of 2 and more, as it makes programs of their own for others.
+        let symbols = program.graph.values.values().flat_map(|meta| match meta {
+            ValueMeta::Tensor(meta) => meta.sizes.iter().flat_map(Expr::symbols).collect(),
+            _ => Vec::new(),
+        });
+        for symbol in symbols.collect::<BTreeSet<_>>() {
+            if symbol.starts_with('s') {
+                program.constraints.constrain(&Expr::symbol(&symbol), Range::at_least(2));
+            }
+        }
         self.graph(title, &program.graph, &program.constraints, constants(&program));
     }
 
@@ -185,7 +195,9 @@ impl<'a> Match<'a> {
         }
         let renamed = found.substitute(&|s| self.new.get(s).cloned());
         let simple = |e: &Expr| self.constraints.simplify(e);
-        let same = renamed == *recorded || simple(&renamed) == simple(recorded) || self.constraints.prove_eq(&renamed, recorded) == Some(true);
+        // PyTorch demands that sizes that broadcast are equal, and records one of them.
+        let one_of = matches!(renamed.view(), View::Call(Func::Max, all) if all.contains(recorded));
+        let same = one_of || renamed == *recorded || simple(&renamed) == simple(recorded) || self.constraints.prove_eq(&renamed, recorded) == Some(true);
         same.then_some(()).ok_or_else(|| format!("{renamed}, recorded is {recorded}"))
     }
 }

@@ -20,7 +20,10 @@ impl Registry {
     pub fn infer(&self, node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outcome>> {
         let name = node.target.schema_name();
         if let Some(written) = written(node) {
-            return self.same_as(written, facts);
+            if node.arg("out").is_some() && is_empty(node.arg("out"), facts) {
+                return Err(LowerError::unsupported("its output becomes larger"));
+            }
+            return same_as(written, facts);
         }
         if name == "aten::item" || name == "aten::_local_scalar_dense" {
             return item(node, facts, symbol);
@@ -34,13 +37,6 @@ impl Registry {
             (None, Some(op)) => self.by_lowering(op, &schema, node, facts),
             (None, None) => Err(unknown()),
         }
-    }
-
-    /// The types of the values that are written into.
-    fn same_as(&self, written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
-        let meta = |arg: &Argument| facts.values.get(arg.name()?).cloned();
-        let one = |arg| Some(Outcome::One(Typed { meta: stateless(meta(arg)?), contents: None }));
-        written.into_iter().map(one).collect::<Option<_>>().ok_or_else(unknown)
     }
 
     /// Runs a rule, and the lowering for the elements of integer vectors.
@@ -129,6 +125,9 @@ impl Registry {
         for i in 0..schema.returns.len() {
             let value = driver.scope.value(&scratch::result(i)).ok_or_else(unknown)?;
             let (mut dtype, mut sizes) = tensor_type(driver.builder.type_of(value))?;
+            if complex && driver.parts.of(value).is_none() && sizes.last().and_then(Expr::as_int) == Some(2) {
+                return Err(unknown());
+            }
             if driver.parts.of(value).is_some() {
                 dtype = to_complex(dtype).ok_or_else(unknown)?;
                 sizes.pop();
@@ -180,6 +179,18 @@ fn written(node: &Node) -> Option<Vec<&Argument>> {
     (in_place && !changes).then(this)?.map(|this| vec![this])
 }
 
+/// The types of the values that are written into.
+fn same_as(written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
+    let one = |arg: &Argument| match facts.values.get(arg.name()?)? {
+        ValueMeta::Tensor(t) => {
+            let meta = meta(t.dtype, t.sizes.clone()).into();
+            Some(Outcome::One(Typed { meta, contents: None }))
+        }
+        _ => None,
+    };
+    written.into_iter().map(one).collect::<Option<_>>().ok_or_else(unknown)
+}
+
 /// Python's operators that write into their first operand.
 const IN_PLACE: &[&str] = &["__iand__", "__ilshift__", "__ior__", "__irshift__", "__ixor__"];
 
@@ -202,6 +213,13 @@ fn item(node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outco
         _ => ValueMeta::SymInt { expr: value(false), hint: None },
     };
     Ok(vec![Outcome::One(Typed { meta, contents: None })])
+}
+
+/// Whether a tensor may have no elements.
+fn is_empty(arg: Option<&Argument>, facts: &Facts) -> bool {
+    let meta = arg.and_then(Argument::name).and_then(|name| facts.values.get(name));
+    let positive = |d: &Expr| facts.constraints.prove_gt(d, &Expr::ZERO);
+    !matches!(meta, Some(ValueMeta::Tensor(t)) if t.sizes.iter().all(positive))
 }
 
 fn is_complex(facts: &Facts, name: &str) -> bool {
@@ -230,14 +248,6 @@ fn meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
         requires_grad: false,
         device: Device { kind: "cpu".into(), index: None },
         layout: Layout::Strided,
-    }
-}
-
-/// The type without what only a view or a parameter has.
-fn stateless(meta: ValueMeta) -> ValueMeta {
-    match meta {
-        ValueMeta::Tensor(t) => self::meta(t.dtype, t.sizes).into(),
-        other => other,
     }
 }
 

@@ -7,11 +7,15 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_embedding_bag, embedding_bag),
+    op!(aten::_embedding_bag_forward_only, embedding_bag),
     op!(aten::_unique2, unique),
     op!(aten::_unsafe_index_Tensor, index),
     op!(aten::_unsafe_masked_index, index),
     op!(aten::argwhere, nonzero),
     op!(aten::bincount, bincount),
+    op!(aten::embedding_bag, embedding_bag),
+    op!(aten::embedding_bag_padding_idx, embedding_bag),
     op!(aten::gather, gather),
     op!(aten::index_Tensor, index),
     op!(aten::index_Tensor_hacked_twin, index),
@@ -28,6 +32,8 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::take_along_dim, take_along_dim),
     op!(aten::unique_consecutive, unique),
     op!(aten::unique_dim, unique),
+    op!(aten::r#where, nonzero_numpy),
+    op!(torchvision::nms, nms),
 ];
 
 arguments! {
@@ -37,6 +43,7 @@ arguments! {
     struct RepeatEach { input: Value, repeats: Expr, dim: Option<i64> }
     struct Static { input: Value, size: Expr }
     struct Repeats { repeats: Value, output_size: Option<Expr> }
+    struct Bags { weight: Value, indices: Value, offsets: Value, mode: i64, include_last_offset: bool }
     struct Bins { weights: Option<Value> }
 }
 
@@ -193,4 +200,21 @@ fn bincount(cx: &Cx, args: Bins) -> Lowered {
         Some(_) => DType::F64,
     };
     Ok(typed(cx, dtype, &[fresh(cx)]))
+}
+
+fn nms(cx: &Cx) -> Lowered {
+    Ok(typed(cx, DType::I64, &[fresh(cx)]))
+}
+
+/// The bags, the bag of each index, the sizes of the bags, and where the largest elements were.
+fn embedding_bag(cx: &Cx, args: Bags) -> Lowered<[Value; 4]> {
+    if cx.rank(args.indices) != 1 {
+        return unknown("its indices are no vector");
+    }
+    let given = cx.numel(args.offsets);
+    let bags = &given - i64::from(args.include_last_offset);
+    let size = [bags.clone(), cx.dim(args.weight, 1)];
+    let index = |size: &[Expr]| sized(cx, args.indices, size);
+    let largest = if args.mode == 2 { &size[..] } else { &size[..1] };
+    Ok([sized(cx, args.weight, &size), index(&[cx.numel(args.indices)]), index(&[given]), index(largest)])
 }

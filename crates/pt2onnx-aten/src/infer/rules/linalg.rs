@@ -1,6 +1,6 @@
 //! Matrix ops.
 
-use super::{broadcast, sized, typed};
+use super::{broadcast, sized, typed, unknown};
 use crate::{Args, AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -19,6 +19,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::linalg_vander, vander),
     op!(aten::lu_unpack, lu_unpack),
     op!(aten::outer, outer),
+    op!(aten::vander, vander),
 ];
 
 arguments! {
@@ -92,6 +93,7 @@ fn det(cx: &Cx, args: &mut Args) -> Lowered {
 /// The letters of the result, or in order those that occur once.
 fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
     let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let integers = tensors.iter().any(|&v| !cx.dtype(v).is_float() && !cx.dtype(v).is_complex());
     let (terms, result) = match equation.split_once("->") {
         Some((terms, result)) => (terms, result.to_owned()),
         None => {
@@ -117,7 +119,14 @@ fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
         }
         size.extend(broadcast(cx, &all));
     }
-    Ok(typed(cx, super::view::promoted(cx, &tensors)?, &size))
+    let dtype = super::view::promoted(cx, &tensors)?;
+    let summed = terms.chars().any(|l| l.is_alphabetic() && !result.contains(l));
+    match &tensors[..] {
+        // Sums of integers are int64, products of matrices are not.
+        [_] if integers && summed => Ok(typed(cx, DType::I64, &size)),
+        [_, _, ..] if integers && summed => unknown("sums of products of integers"),
+        _ => Ok(typed(cx, dtype, &size)),
+    }
 }
 
 /// The permutation, the lower and the upper factor.

@@ -7,6 +7,13 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_batch_norm_with_update, batch_norm_reserve),
+    op!(aten::_convolution, convolution),
+    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_native_batch_norm_legit, batch_norm),
+    op!(aten::_native_batch_norm_legit_no_stats, batch_norm),
+    op!(aten::_native_batch_norm_legit_no_training, batch_norm_known),
+    op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
     op!(aten::_upsample_bicubic2d_aa, resized),
     op!(aten::_upsample_bicubic2d_aa_vec, resized),
     op!(aten::_upsample_bilinear2d_aa, resized),
@@ -17,21 +24,16 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::_upsample_nearest_exact2d_vec, resized),
     op!(aten::_upsample_nearest_exact3d, resized),
     op!(aten::_upsample_nearest_exact3d_vec, resized),
-    op!(aten::_batch_norm_with_update, batch_norm_reserve),
-    op!(aten::_convolution, convolution),
-    op!(aten::_convolution_deprecated, convolution),
-    op!(aten::_native_batch_norm_legit, batch_norm),
-    op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
     op!(aten::adaptive_avg_pool1d, adaptive),
     op!(aten::adaptive_avg_pool2d, adaptive),
     op!(aten::adaptive_avg_pool3d, adaptive),
     op!(aten::avg_pool1d, pool),
     op!(aten::avg_pool2d, pool),
     op!(aten::avg_pool3d, pool),
-    op!(aten::convolution, convolution),
     op!(aten::conv_transpose1d, conv_transpose, n = 1),
     op!(aten::conv_transpose2d_input, conv_transpose, n = 2),
     op!(aten::conv_transpose3d_input, conv_transpose, n = 3),
+    op!(aten::convolution, convolution),
     op!(aten::im2col, im2col),
     op!(aten::max_pool1d, pool),
     op!(aten::max_pool1d_with_indices, pool_indices),
@@ -56,6 +58,9 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::upsample_nearest3d_vec, resized),
     op!(aten::upsample_trilinear3d, resized),
     op!(aten::upsample_trilinear3d_vec, resized),
+    op!(torchvision::ps_roi_align, regions_of_channels),
+    op!(torchvision::ps_roi_pool, regions_of_channels),
+    op!(torchvision::roi_pool, regions),
 ];
 
 arguments! {
@@ -72,7 +77,8 @@ arguments! {
         groups: i64, dilation: Vec<i64>, transposed: bool,
     }
     struct BatchNorm { input: Value, weight: Option<Value>, training: Option<bool> }
-        struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
+        struct Regions { input: Value, rois: Value, pooled_height: Expr, pooled_width: Expr }
+    struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
     struct Columns {
         input: Value, kernel_size: Vec<i64>, dilation: Vec<i64>, padding: Vec<i64>, stride: Vec<i64>,
     }
@@ -250,4 +256,22 @@ fn convolution(cx: &Cx, args: Convolution) -> Lowered {
         size[first + i] = room.floor_div(&Expr::int(nth(&stride, i, 1))) + 1;
     }
     Ok(sized(cx, input, &size))
+}
+
+fn batch_norm_known(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 3]> {
+    batch_norm(cx, BatchNorm { training: Some(false), ..args })
+}
+
+/// The largest element of each part of a region, and where it was.
+fn regions(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
+    let size = [cx.dim(args.rois, 0), cx.dim(args.input, 1), args.pooled_height, args.pooled_width];
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
+}
+
+/// Each part of a region has channels of its own.
+fn regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
+    let parts = &args.pooled_height * &args.pooled_width;
+    let channels = cx.constraints().simplify(&cx.dim(args.input, 1).floor_div(&parts));
+    let size = [cx.dim(args.rois, 0), channels, args.pooled_height, args.pooled_width];
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
 }
