@@ -106,7 +106,8 @@ fn spaced(cx: &Cx, args: Spaced) -> Lowered {
         TensorOrScalar::Tensor(v) => cx.dtype(*v).is_complex(),
         n => matches!(n, TensorOrScalar::Scalar(Scalar::Complex(..))),
     };
-    let natural = if [&args.start, &args.end].into_iter().any(complex) { DType::C64 } else { DType::F32 };
+    let natural =
+        if [&args.start, &args.end].into_iter().any(complex) { DType::C64 } else { DType::F32 };
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
 }
 
@@ -128,11 +129,13 @@ fn arange(cx: &Cx, args: Range) -> Lowered {
     let exact = operands.iter().map(integer).collect::<Option<Vec<_>>>();
     let length = match exact.as_deref() {
         Some([start, end, step]) => {
-            let length = if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
+            let length =
+                if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
             cx.constraints().simplify(&Expr::max(&length, &Expr::ZERO))
         }
         _ => {
-            let [start, end, step] = [float(&operands[0])?, float(&operands[1])?, float(&operands[2])?];
+            let [start, end, step] =
+                [float(&operands[0])?, float(&operands[1])?, float(&operands[2])?];
             Expr::int(((end - start) / step).ceil().max(0.0) as i64)
         }
     };

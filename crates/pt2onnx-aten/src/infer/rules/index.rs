@@ -1,7 +1,7 @@
 //! Ops that pick elements.
 
 use super::{broadcast, fresh, sized, typed, unknown, with_size};
-use crate::{AtenOp, Cx, Lowered, arguments, op, cx::Outputs};
+use crate::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -15,7 +15,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::argwhere, nonzero),
     op!(aten::bincount, bincount),
     op!(aten::embedding_bag, embedding_bag),
-    op!(aten::embedding_bag_padding_idx, embedding_bag),
+    op!(aten::embedding_bag_padding_idx, embedding_bag, wraps = true),
     op!(aten::gather, gather),
     op!(aten::index_Tensor, index),
     op!(aten::index_Tensor_hacked_twin, index),
@@ -43,7 +43,10 @@ arguments! {
     struct RepeatEach { input: Value, repeats: Expr, dim: Option<i64> }
     struct Static { input: Value, size: Expr }
     struct Repeats { repeats: Value, output_size: Option<Expr> }
-    struct Bags { weight: Value, indices: Value, offsets: Value, mode: i64, include_last_offset: bool }
+    struct Bags {
+        weight: Value, indices: Value, offsets: Value, mode: i64, include_last_offset: bool,
+        padding_idx: Option<i64>, wraps: Option<bool>,
+    }
     struct Bins { weights: Option<Value> }
 }
 
@@ -120,7 +123,9 @@ fn nonzero(cx: &Cx, x: Value) -> Lowered {
 
 fn nonzero_numpy(cx: &Cx, x: Value) -> Lowered<Vec<Value>> {
     let count = fresh(cx);
-    Ok((0..cx.rank(x).max(1)).map(|_| typed(cx, DType::I64, std::slice::from_ref(&count))).collect())
+    Ok((0..cx.rank(x).max(1))
+        .map(|_| typed(cx, DType::I64, std::slice::from_ref(&count)))
+        .collect())
 }
 
 fn nonzero_static(cx: &Cx, args: Static) -> Lowered {
@@ -183,7 +188,8 @@ fn unique(cx: &Cx, args: Unique) -> Lowered<Outputs> {
             (with_size(cx, args.input, axis, count.clone()), vec![size])
         }
     };
-    let second = |on: bool, size: &[Expr]| typed(cx, DType::I64, if on { size } else { &[Expr::ZERO] });
+    let second =
+        |on: bool, size: &[Expr]| typed(cx, DType::I64, if on { size } else { &[Expr::ZERO] });
     Ok([
         sized(cx, args.input, &values),
         second(all || args.return_inverse, &places),
@@ -216,5 +222,9 @@ fn embedding_bag(cx: &Cx, args: Bags) -> Lowered<[Value; 4]> {
     let size = [bags.clone(), cx.dim(args.weight, 1)];
     let index = |size: &[Expr]| sized(cx, args.indices, size);
     let largest = if args.mode == 2 { &size[..] } else { &size[..1] };
-    Ok([sized(cx, args.weight, &size), index(&[cx.numel(args.indices)]), index(&[given]), index(largest)])
+    // Sums without padding do not need the bag of each index.
+    let padded = args.padding_idx.is_some_and(|i| i >= 0 || args.wraps == Some(true));
+    let quick = args.mode == 0 && !padded && cx.dtype(args.weight) != DType::F64;
+    let places = if quick { Expr::ZERO } else { cx.numel(args.indices) };
+    Ok([sized(cx, args.weight, &size), index(&[places]), index(&[given]), index(largest)])
 }

@@ -12,6 +12,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::addr, addr),
     op!(aten::baddbmm, baddbmm),
     op!(aten::bilinear, bilinear),
+    op!(aten::det, det),
     op!(aten::einsum, einsum),
     op!(aten::ger, outer),
     op!(aten::kron, kron),
@@ -84,7 +85,7 @@ fn vander(cx: &Cx, args: &mut Args) -> Lowered {
 
 /// A number for each matrix.
 fn det(cx: &Cx, args: &mut Args) -> Lowered {
-    let x = args.get(cx, "A")?;
+    let x = args.named(cx, "input").or_else(|_| args.get(cx, "A"))?;
     let mut size = sizes(cx, x);
     size.truncate(size.len().saturating_sub(2));
     Ok(sized(cx, x, &size))

@@ -116,7 +116,8 @@ fn loss_of_logits(cx: &Cx, args: LogitLoss) -> Lowered {
     if cx.dtype(args.input) != cx.dtype(args.target) {
         return unknown("its operands have several types");
     }
-    let found = reduced(cx, &operands.into_iter().map(Into::into).collect::<Vec<_>>(), args.reduction)?;
+    let found =
+        reduced(cx, &operands.into_iter().map(Into::into).collect::<Vec<_>>(), args.reduction)?;
     Ok(typed(cx, cx.dtype(args.input), &cx.shape(found)))
 }
 

@@ -135,7 +135,8 @@ fn cumulative_trapezoid(cx: &Cx, args: Trapezoid) -> Lowered {
 /// Differences of neighbours, `n` times.
 fn diff(cx: &Cx, args: Diff) -> Lowered {
     let axis = cx.axis(args.input, args.dim)?;
-    let parts: Vec<Value> = [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
+    let parts: Vec<Value> =
+        [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
     let total = Expr::sum(parts.iter().map(|&v| cx.dim(v, axis as i64)));
     let left = cx.constraints().simplify(&Expr::max(&(total - args.n), &Expr::ZERO));
     let operands: Vec<_> = parts.iter().map(|&v| v.into()).collect();

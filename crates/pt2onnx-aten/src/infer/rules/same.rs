@@ -99,6 +99,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::to_dtype, like),
     op!(aten::to_dtype_layout, like),
     op!(aten::to_other, to_other),
+    op!(aten::to_prim_other, same),
     op!(aten::tril, same),
     op!(aten::triu, same),
     op!(aten::type_as, to_other),

@@ -85,7 +85,8 @@ fn transforms(cx: &Cx, args: Transforms) -> Lowered {
     let Some(&last) = axes.last() else {
         return unknown("it transforms no dimension");
     };
-    let given = |i: usize| args.s.as_ref().and_then(|s| s.get(i)).filter(|n| n.as_int() != Some(-1));
+    let given =
+        |i: usize| args.s.as_ref().and_then(|s| s.get(i)).filter(|n| n.as_int() != Some(-1));
     for (i, &axis) in axes.iter().enumerate() {
         size[axis] = given(i).unwrap_or(&size[axis]).clone();
     }

@@ -100,6 +100,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::view_as_complex, view_as_complex),
     op!(aten::view_as_complex_copy, view_as_complex),
     op!(aten::view_as_real, view_as_real),
+    op!(aten::view_as_real_copy, view_as_real),
     op!(aten::view_copy, view),
     op!(aten::view_dtype, view_dtype),
     op!(aten::vstack, stacked, rank = 2, dim = 0),
@@ -291,7 +292,8 @@ fn diagonal(cx: &Cx, args: Diagonal) -> Lowered {
 
 /// As [`diagonal`], with another name for the operand.
 fn linalg_diagonal(cx: &Cx, args: &mut Args) -> Lowered {
-    let [offset, dim1, dim2] = [args.get(cx, "offset")?, args.get(cx, "dim1")?, args.get(cx, "dim2")?];
+    let [offset, dim1, dim2] =
+        [args.get(cx, "offset")?, args.get(cx, "dim1")?, args.get(cx, "dim2")?];
     diagonal(cx, Diagonal { input: args.get(cx, "A")?, offset, dim1, dim2 })
 }
 
