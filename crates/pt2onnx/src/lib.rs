@@ -46,6 +46,7 @@ mod runtime;
 mod training;
 #[cfg(feature = "ort")]
 mod verification;
+mod warning;
 mod weights;
 
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
@@ -80,6 +81,7 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
+pub use warning::{Warning, WarningKind};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
 };

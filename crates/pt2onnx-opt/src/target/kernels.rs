@@ -71,7 +71,7 @@ pub(super) fn warnings(model: &Model) -> Vec<String> {
         }
     }
     let kinds = [
-        (casts, "--target ort-cpu inserts casts"),
+        (casts, "the target `ort-cpu` inserts casts"),
         (newer, "give an older opset"),
         (never, "no other type has the same bits"),
     ];

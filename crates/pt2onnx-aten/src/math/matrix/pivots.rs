@@ -16,10 +16,16 @@ pub(crate) fn cabs1(cx: &Cx, a: Complex) -> Value {
 }
 
 /// The order of rows after row `k` is exchanged with the pivot row, the row from `k` on with the largest element of `column`;
-/// and the pivot row.
+/// and the pivot row. As in LAPACK, a NaN in row `k` stays there, and other NaN are not chosen.
 pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
-    let behind = cx.select(cx.less(rows, k), -1.0, cabs1(cx, column));
+    let own = cx.equal(rows, k);
+    let mut sizes = cabs1(cx, column);
+    if cx.minds_nan(sizes) {
+        let of_nan = cx.select(own, f64::INFINITY, cx.scalar(-1.0, cx.dtype(sizes)));
+        sizes = cx.select(cx.is_nan(sizes), of_nan, sizes);
+    }
+    let behind = cx.select(cx.less(rows, k), -1.0, sizes);
     let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(behind, options);
     (swapped(cx, rows, k, largest), largest)

@@ -1,7 +1,7 @@
 //! Searching in sorted sequences, membership, unique elements.
 
 use crate::math::control::repeat;
-use crate::math::reduce::{neighbours, reduce};
+use crate::math::reduce::{any_true, neighbours, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::{gather_elements, sort};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
@@ -148,7 +148,7 @@ fn isin(
     let (x, among) = cx.promote(x, among);
     let last = cx.rank(x);
     let equal = cx.equal(cx.unsqueeze(x, &[last]), flat(cx, among));
-    let found = reduce(cx, Reduction::Max, equal, &[last], false);
+    let found = any_true(cx, equal, &[last], false);
     Ok(if invert { cx.not(found) } else { found })
 }
 

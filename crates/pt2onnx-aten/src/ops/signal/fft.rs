@@ -2,13 +2,14 @@
 
 use crate::math::shape::has_no_elements;
 use crate::{
-    AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::axis_of,
-    op::op,
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments,
+    cx::axis_of, op::op,
 };
 use pt2onnx_fx::graph::Argument;
-use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::{DType, Scalar, Tensor};
+use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_fft_c2c, fft_c2c),
@@ -76,6 +77,67 @@ impl FromArg for Signal {
     }
 }
 
+/// The transform of frames `(.., n)` of at most [`FEW`] elements, or its first half, as sums.
+pub(super) fn of_short_frames(cx: &Cx, x: Complex, onesided: bool) -> Value {
+    let axis = cx.rank(x.re) - 1;
+    let signal = match x.im {
+        None => Signal { value: cx.unsqueeze(x.re, &[axis + 1]), complex: false },
+        Some(_) => Signal { value: x.value(cx), complex: true },
+    };
+    let n = cx.dim(x.re, -1).as_int().unwrap_or(FEW);
+    let to = if onesided { n / 2 + 1 } else { n };
+    signal.by(cx, axis, &Weights::of_complex(n, to, false)).value
+}
+
+/// Transforms of up to this length are sums of their own if NaN and infinities matter.
+pub(super) const FEW: i64 = 12;
+
+/// By what the elements of a signal are multiplied.
+struct Weights {
+    from: i64,
+    to: i64,
+    /// How many parts the result has: the real one, or both.
+    parts: i64,
+    /// Of an element in a result; whether the imaginary part of the element, and that of the result, is meant.
+    weight: Box<dyn Fn(i64, i64, bool, bool) -> f64>,
+}
+
+impl Weights {
+    /// `cos` and `sin` of `2 pi i / n`, 0 where they are.
+    fn circle(i: i64, n: i64) -> (f64, f64) {
+        let i = i.rem_euclid(n);
+        let angle = 2.0 * PI * i as f64 / n as f64;
+        let cos = if 4 * i == n || 4 * i == 3 * n { 0.0 } else { angle.cos() };
+        (cos, if 2 * i % n == 0 { 0.0 } else { angle.sin() })
+    }
+
+    /// The first `to` results of the transform of `n` elements, with `exp(-2 pi i j k / n)`, or its inverse.
+    fn of_complex(n: i64, to: i64, inverse: bool) -> Self {
+        let weight = move |j: i64, k: i64, from_im: bool, to_im: bool| {
+            let (cos, sin) = Self::circle(if inverse { j * k } else { -j * k }, n);
+            let scale = if inverse { n as f64 } else { 1.0 };
+            let weight = match (from_im, to_im) {
+                (false, true) => sin,
+                (true, false) => -sin,
+                _ => cos,
+            };
+            weight / scale
+        };
+        Self { from: n, to, parts: 2, weight: Box::new(weight) }
+    }
+
+    /// The real signal of `n` elements whose transform begins with the elements.
+    fn to_real(n: i64) -> Self {
+        let weight = move |k: i64, j: i64, from_im: bool, _: bool| {
+            let (cos, sin) = Self::circle(j * k, n);
+            // The others stand for their mirror images, too.
+            let times = if k == 0 || 2 * k == n { 1.0 } else { 2.0 };
+            times / n as f64 * if from_im { -sin } else { cos }
+        };
+        Self { from: n / 2 + 1, to: n, parts: 1, weight: Box::new(weight) }
+    }
+}
+
 impl Signal {
     fn rank(self, cx: &Cx) -> usize {
         cx.rank(self.value).saturating_sub(1)
@@ -87,6 +149,10 @@ impl Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
         let to = length.unwrap_or(&size).clone();
+        if let Some(n) = self.small(cx, &to) {
+            let weights = Weights::of_complex(n, n, inverse);
+            return Signal { value: fit(cx, self.value, axis, &to), ..self }.by(cx, axis, &weights);
+        }
         let options = attrs::DFT { inverse, ..Default::default() };
         self.emit(cx, axis, length, &to, 2, options)
     }
@@ -95,13 +161,22 @@ impl Signal {
     fn real_dft(self, cx: &Cx, axis: usize, length: Option<&Expr>) -> Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
-        let half = half(length.unwrap_or(&size));
+        let to = length.unwrap_or(&size).clone();
+        let half = half(&to);
+        if let Some(n) = self.small(cx, &to) {
+            let weights = Weights::of_complex(n, n / 2 + 1, false);
+            return Signal { value: fit(cx, self.value, axis, &to), ..self }.by(cx, axis, &weights);
+        }
         let options = attrs::DFT { onesided: true, ..Default::default() };
         self.emit(cx, axis, length, &half, 2, options)
     }
 
     /// The real signal of `length` whose transform has this as its first half.
     fn to_real(self, cx: &Cx, axis: usize, length: &Expr) -> Signal {
+        if let Some(n) = self.small(cx, length) {
+            let value = fit(cx, self.value, axis, &half(length));
+            return Signal { value, ..self }.by(cx, axis, &Weights::to_real(n));
+        }
         let complex = match self.complex {
             true => self.value,
             // Zeros as imaginary parts.
@@ -138,6 +213,43 @@ impl Signal {
         let value = cx.dft(self.value, length, cx.scalar(axis as i64, DType::I64), options);
         cx.set_type(value, Type::tensor(cx.dtype(self.value), shape));
         Signal { value, complex: channels == 2 }
+    }
+
+    /// `length`, if the transform is a sum of so few terms that those with a weight of 0 are left out. Runtimes multiply NaN and
+    /// infinities with them; the kernels of PyTorch do not.
+    fn small(self, cx: &Cx, length: &Expr) -> Option<i64> {
+        length.as_int().filter(|n| (1..=FEW).contains(n) && cx.minds_nan(self.value))
+    }
+
+    /// The sums of the signal times `weights` along `axis`.
+    fn by(self, cx: &Cx, axis: usize, weights: &Weights) -> Signal {
+        let rank = cx.rank(self.value);
+        let channels = if self.complex { 2 } else { 1 };
+        // The signal is (.., from, 1, .., channels, 1), the weights are (from, to, .., channels, parts).
+        let mut sizes = vec![weights.from, weights.to];
+        sizes.extend(vec![1; rank - axis - 2]);
+        sizes.extend([channels, weights.parts]);
+        let count = usize::try_from(sizes.iter().product::<i64>()).unwrap_or(0);
+        let numbers: Vec<f64> = (0..count as i64)
+            .map(|i| {
+                let (i, part) = (i / weights.parts, i % weights.parts);
+                let (i, channel) = (i / channels, i % channels);
+                (weights.weight)(i / weights.to, i % weights.to, channel == 1, part == 1)
+            })
+            .collect();
+        let counts: Vec<bool> = numbers.iter().map(|&w| w != 0.0).collect();
+        let shape: Vec<usize> = sizes.iter().map(|&n| n as usize).collect();
+        let (Ok(numbers), Ok(counts)) =
+            (Tensor::from_slice(shape.clone(), &numbers), Tensor::from_slice(shape, &counts))
+        else {
+            cx.report("the weights of a transform do not fit");
+            return self;
+        };
+        let numbers = cx.cast(cx.constant(numbers), cx.dtype(self.value));
+        let wide = cx.unsqueeze(self.value, &[axis + 1, rank + 1]);
+        let terms = cx.select(cx.constant(counts), cx.mul(wide, numbers), 0.0);
+        let value = cx.reduce(Reduction::Sum, terms, &[axis, rank], false);
+        Signal { value, complex: weights.parts == 2 }
     }
 
     /// Complex conjugates.
@@ -432,7 +544,7 @@ mod tests {
 
     #[test]
     fn of_a_real_signal_the_first_half() {
-        check!("aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", @r#"
+        check!("aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", assume_finite, @r#"
         (float[s0,8] x) => (float[s0,5,2] fft_rfft)
         <
           int64[1] val_0 = {2},
@@ -443,6 +555,25 @@ mod tests {
           fft_rfft = DFT <onesided: int = 1> (val_2, "", val_1)
         }
         "#);
+        check!("aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", @"
+        (float[s0,8] x) => (float[s0,5,2] fft_rfft)
+        <
+          int64[1] val_0 = {2},
+          double[8,5,1,2] val_1 = {...},
+          int64[2] val_2 = {2, 4},
+          bool[8,5,1,2] val_3 = {...},
+          float val_4 = {0.0},
+          int64[2] val_5 = {1, 3}
+        >
+        {
+          val_6 = Unsqueeze (x, val_0)
+          val_7 = Cast <to: int = 1> (val_1)
+          val_8 = Unsqueeze (val_6, val_2)
+          val_9 = Mul (val_8, val_7)
+          val_10 = Where (val_3, val_9, val_4)
+          fft_rfft = ReduceSum <keepdims: int = 0> (val_10, val_5)
+        }
+        ");
     }
 
     #[test]
