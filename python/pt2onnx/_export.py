@@ -6,7 +6,6 @@ import importlib
 import io
 import os
 import sys
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +138,7 @@ def export(
         args = (args,)
     args, kwargs = tuple(args), dict(kwargs or {})
     if isinstance(model, torch.nn.Module) and model.training:
-        warnings.warn(_TRAINING, UserWarning, stacklevel=2)
+        _errors.warn(_TRAINING, UserWarning)
     if hasattr(model, "example_arguments") and not args and not kwargs:
         args, kwargs = model.example_arguments()
         args, kwargs = tuple(args), dict(kwargs or {})
@@ -173,12 +172,10 @@ def export(
     files.dump(program)
 
     if input_names:
-        inputs = [name for name in program.graph_signature.user_inputs if isinstance(name, str)]
+        inputs = [name for name in _shapes.inputs(program) if name is not None]
         if len(input_names) > len(inputs):
-            warnings.warn(
-                f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored.",
-                _errors.warning_class(),
-                stacklevel=2,
+            _errors.warn(
+                f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored."
             )
         input_names = list(input_names)[: len(inputs)]
     renamed, found = hf.names(program) if hf else ({}, None)
@@ -198,7 +195,7 @@ def export(
         **options,
     }
     if export_modules_as_functions:
-        warnings.warn("export_modules_as_functions has no effect: the model is flat.", _errors.warning_class(), stacklevel=2)
+        _errors.warn("export_modules_as_functions has no effect: the model is flat.")
     text, table = _options.as_json(options), translations(custom_translation_table)
     with files.failing("conversion"):
         steps.say("Translate the graph into ONNX...")
@@ -210,7 +207,7 @@ def export(
     made = ONNXProgram(native, program)
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
-    _warn(made, training=isinstance(model, torch.nn.Module) and model.training, stacklevel=3)
+    _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
 
     if verify:
         with steps.timed("verify"):
@@ -225,11 +222,10 @@ def export(
 def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
     from . import _shapes
 
-    warnings.warn(
+    _errors.warn(
         "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
         "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
         UserWarning,
-        stacklevel=3,
     )
     try:
         return _shapes.from_dynamic_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
@@ -254,18 +250,16 @@ def _operators(kind: Any) -> str | None:
     return words.get(name, name)
 
 
-def _warn(program: ONNXProgram, training: bool = False, stacklevel: int = 3) -> None:
+def _warn(program: ONNXProgram, training: bool = False) -> None:
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
     for kind, text in program._native.warnings():
         if not (training and kind == "training"):
-            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel)
+            _errors.warn(text)
 
 
 def _write(program: ONNXProgram, f: Any, include: bool, external: bool) -> None:
     if isinstance(f, io.BytesIO) or (hasattr(f, "write") and not hasattr(f, "__fspath__")):
-        warnings.warn(
-            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=3
-        )
+        _errors.warn("Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning)
         f.write(program.to_bytes())
     elif include:
         program.save(f, external_data=external)
@@ -281,17 +275,17 @@ def _verified(program: ONNXProgram, model: Any, args: Any, kwargs: Any, steps: A
 
     if isinstance(model, torch.export.ExportedProgram) and not args and not kwargs:
         if model.example_inputs is None:
-            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=3)
+            _errors.warn("verify=True needs args: the program has no example inputs.")
             return
         args, kwargs = model.example_inputs
     try:
         program.verification = _verify.verify(program, model, args, kwargs)
     except _errors.VerificationError as error:
-        warnings.warn(str(error), _errors.warning_class(), stacklevel=3)
+        _errors.warn(str(error))
         return
     finally:
         program.release()
     steps.say("Verify output accuracy... " + ("✅" if program.verification.ok else "❌"))
     for output in program.verification.outputs:
         if not output.ok:
-            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=3)
+            _errors.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}")

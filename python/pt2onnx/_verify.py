@@ -171,18 +171,20 @@ def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     import torch
     from torch.utils import _pytree
 
+    from . import _shapes
+
     source = program.exported_program
     if source is None:
         return None
     nodes = {node.name: node for node in source.graph.nodes if node.op == "placeholder"}
     leaves, tree = _pytree.tree_flatten((args, kwargs))
-    inputs = list(source.graph_signature.user_inputs)
+    inputs = _shapes.inputs(source)
     if len(inputs) != len(leaves):
         return None
     dims: list[Any] = []
     sizes: dict[Any, int] = {}
     for name, leaf in zip(inputs, leaves):
-        value = nodes[name].meta.get("val") if isinstance(name, str) and name in nodes else None
+        value = nodes[name].meta.get("val") if name in nodes else None
         known = isinstance(leaf, torch.Tensor) and hasattr(value, "shape")
         dims.append([size if isinstance(size, int) else size.node.expr for size in value.shape] if known else [])
         for axis, size in enumerate(dims[-1]):

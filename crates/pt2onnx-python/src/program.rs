@@ -26,6 +26,9 @@ impl From<OnnxProgram> for Program {
     }
 }
 
+/// Weights of as many bytes are shared by copies of a model.
+const LARGE: u64 = 1024;
+
 /// Name, element type and dimensions of an input or output; no type if it is not a tensor, no dimensions if their number is unknown.
 type End = (String, Option<String>, Option<Vec<String>>);
 
@@ -129,6 +132,18 @@ impl Program {
             program.optimize(options.passes()?);
             Ok(())
         })
+    }
+
+    /// Another model that is the same, as if it had been read. Weights are shared.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let made = self.work(py, |program| {
+            let parts = program.to_parts(LARGE)?;
+            let weights = parts.weights.iter().enumerate();
+            let weights =
+                weights.map(|(i, w)| (format!("pt2onnx:{i}"), Buffer::of(&w.tensor).bytes));
+            OnnxProgram::from_bytes(parts.model, weights)
+        });
+        made.map(Self::from)
     }
 
     /// The model in ONNX's textual syntax.
