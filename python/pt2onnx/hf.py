@@ -237,7 +237,10 @@ def _checked(name: str, cache: Any) -> None:
         if kind != "DynamicSlidingWindowLayer":
             raise ValueError(f"{name}: layer {i} is a {kind}, which counts tokens in a number of Python: give a DynamicCache")
         if not own:
-            raise ValueError(f"{name}: transformers registered {type(cache).__name__} first, without support for its {kind}: call pt2onnx.hf.register() before")
+            raise ValueError(
+                f"{name}: transformers registered {type(cache).__name__} first, without support for its {kind}: call "
+                "pt2onnx.hf.register() before"
+            )
         if keys is not None and layer.cumulative_length != keys.shape[-2]:
             raise ValueError(
                 f"{name}: layer {i} has had {layer.cumulative_length} tokens and keeps {keys.shape[-2]} of them: give a cache with fewer "
