@@ -144,6 +144,7 @@ class Cx:
 
     def emit(self, operator: str, *inputs: Any, domain: str = "", outputs: int | None = None, **attributes: Any) -> Any:
         """Emits a node of any domain: ``cx.emit("FusedMatMul", a, b, domain="com.microsoft", alpha=0.5)``."""
+        attributes = {name: value for name, value in attributes.items() if value is not None}
         if operator == "Constant" and not domain and len(attributes) == 1:
             ((name, value),) = attributes.items()
             dtype = _CONSTANTS.get(name)

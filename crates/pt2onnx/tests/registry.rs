@@ -202,9 +202,10 @@ fn functions_are_inlined() {
         }
         <domain: \"mylib\", opset_import: [\"\" : 18]>
         inner <alpha> (x) => (y) { y = Elu <alpha: float = @alpha> (x) }";
-    for (alpha, expected) in
-        [(None, "Elu (linear)"), (Some(2), "Elu <alpha: float = 2.0> (linear)")]
-    {
+    for (alpha, expected) in [
+        (None, "Elu <alpha: float = 1.0> (linear)"),
+        (Some(2), "Elu <alpha: float = 2.0> (linear)"),
+    ] {
         let exporter = Exporter::new().functions(text).unwrap().inline(true);
         let program = exporter.export_program(self::program(alpha.map(Argument::Int))).unwrap();
         let text = program.to_text();
