@@ -171,7 +171,7 @@ def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     for name, leaf in zip(inputs, leaves):
         value = nodes[name].meta.get("val") if name in nodes else None
         if isinstance(leaf, torch.Tensor) and hasattr(value, "shape"):
-            for axis, size in enumerate(value.shape):
+            for axis, size in enumerate(value.shape):  # type: ignore[union-attr]
                 if isinstance(size, int) or not size.node.expr.is_Symbol:
                     if not isinstance(size, int):
                         return None
