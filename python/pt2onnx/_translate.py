@@ -207,9 +207,8 @@ def _names(op: Any) -> list[str]:
         if "::" not in op:
             raise TypeError(f"{op!r} is not the name of an op: give its namespace, as in 'mylib::{op}'")
         return [op.removesuffix(".default")]
-    overloads: Any = getattr(op, "overloads", None)
-    if callable(overloads):
-        return [name for overload in list(overloads()) for name in _names(getattr(op, overload))]
+    if hasattr(op, "overloads"):
+        return [name for overload in op.overloads() for name in _names(getattr(op, overload))]
     if hasattr(op, "_opoverload"):
         # What torch.library.custom_op returns.
         return _names(op._opoverload)
