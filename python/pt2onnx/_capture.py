@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -21,10 +22,13 @@ STRATEGIES = (("TorchExportNonStrictStrategy", False), ("TorchExportStrictStrate
 
 
 class Captured:
-    """A program, the way that gave it, and the errors of those that were tried before."""
+    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes."""
 
-    def __init__(self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException]) -> None:
+    def __init__(
+        self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = ()
+    ) -> None:
         self.program = program
+        self.relations = relations
         self.strategy = strategy
         self.failures = failures
 
@@ -39,6 +43,8 @@ def capture(
     failures: dict[str, BaseException] = {}
     lines = repr(model).split("\n", 1)
     name = lines[0] + ("[...]" if len(lines) > 1 else "")
+    if _is_script(model):
+        return Captured(_from_script(model, args, kwargs), "TS2EPConverter", failures)
     for strategy, strict in STRATEGIES:
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
@@ -50,8 +56,7 @@ def capture(
             failures[strategy] = error
         else:
             say(f"{step} ✅")
-            _drop_assertions(program)
-            return Captured(program, strategy, failures)
+            return Captured(program, strategy, failures, _drop_assertions(program))
     first = next(iter(failures.values()))
     text = "".join(f"\n  {strategy}: {_brief(error)}" for strategy, error in failures.items())
     made = _errors.made(
@@ -64,6 +69,32 @@ def capture(
     raise made from first
 
 
+def _is_script(model: Any) -> bool:
+    import torch
+
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
+
+
+def _from_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    """The program of a module in TorchScript, as torch's own converter gives it. Sizes are those of the arguments."""
+    try:
+        from torch._export.converter import TS2EPConverter
+    except ImportError as error:
+        raise _errors.made(
+            _errors.TorchExportError, "This PyTorch cannot convert modules in TorchScript: export the original module."
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            # That TorchScript is deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return TS2EPConverter(model, args, kwargs or None).convert()
+    except Exception as error:
+        raise _errors.made(
+            _errors.TorchExportError,
+            f"PyTorch cannot convert this module in TorchScript: {_brief(error)}. Export the original module.",
+        ) from error
+
+
 #: Ops that only check their arguments while the program runs.
 _ASSERTIONS = (
     "_assert_async.default", "_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default",
@@ -71,10 +102,12 @@ _ASSERTIONS = (
 )  # fmt: skip
 
 
-def _drop_assertions(program: torch.export.ExportedProgram) -> None:
+def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
     """Takes assertions out of a program that is ours, as torch.onnx.export does. ONNX has none, and some exclude sizes that the model
-    takes: 0 and 1."""
+    takes: 0 and 1. Returns what they say about sizes, as relations of SymPy."""
     import torch
+
+    relations: list[Any] = []
 
     found = [name.split(".") for name in _ASSERTIONS]
     ops = {getattr(getattr(torch.ops.aten, op, None), overload, None) for op, overload in found} - {None}
@@ -83,9 +116,13 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> None:
             continue
         nodes = [node for node in module.graph.nodes if node.target in ops]
         for node in nodes:
+            value = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+            if isinstance(value, torch.SymBool):
+                relations.append(value.node.expr)
             module.graph.erase_node(node)
         if nodes:
             module.recompile()
+    return relations
 
 
 def _brief(error: BaseException) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +152,10 @@ def export(
     steps = _report.Steps(verbose)
     files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
     captured: _capture.Captured | None = None
+    # Caches are arguments and results of the models of transformers only.
+    hf = importlib.import_module(".hf", __package__) if "transformers.cache_utils" in sys.modules else None
+    if hf:
+        hf.register()
     if isinstance(model, torch.export.ExportedProgram):
         program = model
     else:
@@ -159,6 +165,8 @@ def export(
             dynamic_shapes, args = _from_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
             kwargs = {}
         dynamic_shapes = _shapes.by_parameter(model, dynamic_shapes, input_names)
+        if hf:
+            dynamic_shapes = hf.spread(model, args, kwargs, dynamic_shapes)
         with files.failing("pt_export"), steps.timed("capture"):
             captured = _capture.capture(model, tuple(args), kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
         program = captured.program
@@ -171,10 +179,12 @@ def export(
                 f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored."
             )
         input_names = list(input_names)[: len(inputs)]
+    renamed, found = hf.names(program) if hf else ({}, None)
     options = {
         "opset": opset_version,
         "input_names": list(input_names) if input_names else None,
-        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names,
+        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names or found,
+        "rename": renamed if renamed and not input_names else None,
         "dim": _shapes.names(program, dynamic_shapes),
         "custom_opset": dict(custom_opsets) if custom_opsets else None,
         "operators": _operators(operator_export_type),
@@ -196,7 +206,8 @@ def export(
             native = convert_program(json_, storages, state, constants, text, table)
         steps.say("Translate the graph into ONNX... ✅")
     made = ONNXProgram(native, program)
-    made._capture_strategy = captured.strategy if captured else None
+    if captured:
+        made._capture_strategy, made._relations = captured.strategy, captured.relations
     _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
 
     if verify:
@@ -242,8 +253,8 @@ def _operators(kind: Any) -> str | None:
 
 def _warn(program: ONNXProgram, training: bool = False) -> None:
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
-    for text in program.warnings:
-        if not (training and text.startswith("exported in training mode")):
+    for kind, text in program._native.warnings():
+        if not (training and kind == "training"):
             _errors.warn(text)
 
 

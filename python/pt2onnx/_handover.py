@@ -38,10 +38,48 @@ def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list
     if any(is_wrapper(t) for t in (*program.state_dict.values(), *program.constants.values())):
         # Only decompositions tell what tensor subclasses are made of.
         program = program.run_decompositions({})
+    program = _without_symbolic_bools(program)
     tensors = Tensors()
     state = tensors.rows(program.state_dict.items())
     constants = tensors.rows((n, c) for n, c in program.constants.items() if isinstance(c, torch.Tensor))
     return program_json(program), tensors.storages, state, constants
+
+
+def _without_symbolic_bools(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The program with tensors for outputs that are computed bools, which torch's serialiser does not know."""
+    import copy
+    import dataclasses
+
+    import torch
+
+    signature = program.graph_signature
+    found = {spec.arg.name for spec in signature.output_specs if type(spec.arg).__name__ == "SymBoolArgument"}
+    if not found:
+        return program
+    graph = copy.deepcopy(program.graph)
+    output = next(node for node in graph.nodes if node.op == "output")
+    tensors: dict[str, str] = {}
+    with graph.inserting_before(output):
+        for node in [node for node in graph.nodes if node.name in found]:
+            made = graph.call_function(torch.ops.aten.scalar_tensor.default, (node,), {"dtype": torch.bool})
+            made.meta = {**node.meta, "val": torch.zeros((), dtype=torch.bool)}
+            output.replace_input_with(node, made)
+            tensors[node.name] = made.name
+    argument = torch.export.graph_signature.TensorArgument
+    specs = [
+        dataclasses.replace(spec, arg=argument(tensors[spec.arg.name])) if spec.arg.name in found else spec
+        for spec in signature.output_specs
+    ]
+    return torch.export.ExportedProgram(
+        root=program.graph_module,
+        graph=graph,
+        graph_signature=dataclasses.replace(signature, output_specs=specs),
+        state_dict=program.state_dict,
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        constants=program.constants,
+        verifiers=program.verifiers,
+    )
 
 
 def program_json(program: torch.export.ExportedProgram) -> bytes:

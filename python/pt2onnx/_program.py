@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,7 @@ class ONNXProgram:
         self._held: Sequence[Any] = ()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
+        self._relations: Sequence[Any] = ()
         self.exported_program = exported_program
         self.verification: Verification | None = None
 
@@ -117,7 +120,7 @@ class ONNXProgram:
     @property
     def warnings(self) -> list[str]:
         """The warnings of the conversion."""
-        return self._native.warnings()
+        return [text for _, text in self._native.warnings()]
 
     @property
     def report(self) -> dict[str, Any]:
@@ -468,6 +471,11 @@ def _replace(path: str, write: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".pt2onnx-") as temporary:
         write(os.path.join(temporary, name))
         for file in sorted(os.listdir(temporary), key=lambda file: file == name):
-            with open(os.path.join(temporary, file), "rb+") as written:
+            made, target = os.path.join(temporary, file), os.path.join(folder, file)
+            if os.path.exists(target):
+                if not os.access(target, os.W_OK):
+                    raise PermissionError(errno.EACCES, "the file is read-only", target)
+                shutil.copymode(target, made)
+            with open(made, "rb+") as written:
                 os.fsync(written.fileno())
-            os.replace(os.path.join(temporary, file), os.path.join(folder, file))
+            os.replace(made, target)

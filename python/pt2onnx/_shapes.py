@@ -125,10 +125,10 @@ def _flatten(shapes: Any) -> tuple[list[Any], Any]:
 
 def _is_axes(shapes: Any) -> bool:
     """Whether these are the axes of one input."""
-    sizes = shapes.values() if isinstance(shapes, dict) else shapes
-    if isinstance(shapes, dict) and not all(isinstance(axis, int) for axis in shapes):
-        return False
-    return isinstance(shapes, (dict, list, tuple)) and all(_is_size(size) for size in sizes)
+    if isinstance(shapes, dict):
+        return all(isinstance(axis, int) and _is_size(size) for axis, size in shapes.items())
+    # An empty list or tuple is a container without inputs.
+    return isinstance(shapes, (list, tuple)) and len(shapes) > 0 and all(_is_size(size) for size in shapes)
 
 
 def _is_size(size: Any) -> bool:

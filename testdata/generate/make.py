@@ -149,7 +149,6 @@ def leaves(tree):
 def make(folder, names):
     import reductions
     import torch
-    from safetensors.torch import save_file
 
     custom.register(case)
     interface.register(case)
@@ -158,27 +157,34 @@ def make(folder, names):
     cases = CASES | reductions.programs()
     for name in names or cases:
         torch.manual_seed(0)
-        module, args, dynamic_shapes, other = cases[name]()
-        program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
-        target = pathlib.Path(folder) / name
-        target.mkdir(parents=True, exist_ok=True)
-        torch.export.save(program, target / "model.pt2")
-        tensors = {}
-        for prefix, given in (("", args), ("alt.", other)):
-            if given is None:
-                continue
-            # Programs may write into their inputs and buffers: each run has copies of both.
-            with torch.no_grad():
-                outputs = copy.deepcopy(program.module())(*copy.deepcopy(given))
-            tensors |= {f"{prefix}input.{i}": t for i, t in enumerate(leaves(given))}
-            tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
-        save_file(tensors, target / "io.safetensors")
-        about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
-        about |= getattr(module, "about", {})
-        if functions := getattr(module, "functions", None):
-            (target / "functions.onnxtxt").write_bytes(functions.read_bytes())
-        (target / "case.json").write_text(json.dumps(about, indent=1))
-        print(target)
+        save(folder, name, *cases[name]())
+
+
+def save(folder, name, module, args, dynamic_shapes, other):
+    """Saves a program as a case, with PyTorch's results for `args`, and for `other` if that is not None."""
+    import torch
+    from safetensors.torch import save_file
+
+    program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
+    target = pathlib.Path(folder) / name
+    target.mkdir(parents=True, exist_ok=True)
+    torch.export.save(program, target / "model.pt2")
+    tensors = {}
+    for prefix, given in (("", args), ("alt.", other)):
+        if given is None:
+            continue
+        # Programs may write into their inputs and buffers: each run has copies of both.
+        with torch.no_grad():
+            outputs = copy.deepcopy(program.module())(*copy.deepcopy(given))
+        tensors |= {f"{prefix}input.{i}": t for i, t in enumerate(leaves(given))}
+        tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
+    save_file(tensors, target / "io.safetensors")
+    about = {"suite": "made", "name": name, "torch": torch.__version__.split("+")[0], "dynamic": other is not None}
+    about |= getattr(module, "about", {})
+    if functions := getattr(module, "functions", None):
+        (target / "functions.onnxtxt").write_bytes(functions.read_bytes())
+    (target / "case.json").write_text(json.dumps(about, indent=1))
+    print(target)
 
 
 def bundle(folder, out):

@@ -122,3 +122,51 @@ def register(case):
     program("embedding_bag_mean", lambda w, i, o: F.embedding_bag(i, w, o, mode="mean", padding_idx=2, include_last_offset=True), (r(5, 3), torch.tensor([0, 2, 4, 1]), torch.tensor([0, 2, 2, 4])))
     program("upsample_cubic_widened", lambda x: F.interpolate(x, (3, 4), mode="bicubic", antialias=True), (r(1, 2, 7, 9),))
     program("grouped_mm", lambda x, w, o: torch._grouped_mm(x.bfloat16(), w.bfloat16(), offs=o).float(), (r(8, 16), r(3, 16, 8), torch.tensor([2, 2, 8], dtype=torch.int32)))
+
+    # Groups that only the runtime counts.
+    def transposed(x, w, b):
+        return F.conv_transpose1d(x, w, b, stride=2, padding=1, output_padding=1, groups=x.shape[1] // 2)
+    program("conv_transpose_symbolic_groups", transposed, (r(2, 4, 5), r(4, 3, 4), r(6)), ({1: 2 * Dim("g", min=2, max=9), 2: dyn}, {0: 2 * Dim("g", min=2, max=9)}, {0: 3 * Dim("g", min=2, max=9)}), (r(2, 6, 6), r(6, 3, 4), r(9)))
+    def transposed2(x, w):
+        return F.conv_transpose2d(x, w, None, stride=(1, 2), padding=(2, 0), dilation=(2, 1), groups=x.shape[1])
+    program("conv_transpose2d_symbolic_groups", transposed2, (r(2, 4, 5, 3), r(4, 2, 2, 3)), ({1: dyn}, {0: dyn}), (r(2, 5, 5, 3), r(5, 2, 2, 3)))
+
+    # torchaudio's recursive filter, as its extension declares it.
+    library = torch.library.Library("torchaudio", "DEF")
+    library.define("_lfilter_core_loop(Tensor input_signal_windows, Tensor a_coeff_flipped, Tensor(a!) padded_output_waveform) -> Tensor(a!)")
+    def loop(x, a, y):
+        n = a.shape[1]
+        for t in range(x.shape[2]):
+            y[:, :, t + n - 1] = x[:, :, t] - (y[:, :, t : t + n] * a).sum(-1)
+        return y
+    library.impl("_lfilter_core_loop", loop, "CPU")
+    library.impl("_lfilter_core_loop", lambda x, a, y: y, "Meta")
+    register.library = library  # It lives as long as its ops are used.
+    def lfilter(x, a):
+        n = a.shape[1]
+        y = torch.zeros(*x.shape[:2], x.shape[2] + n - 1)
+        torch.ops.torchaudio._lfilter_core_loop(x, a.flip(1), y)
+        return y[:, :, n - 1 :]
+    def lfilter_returned(x, a):
+        y = torch.ones(*x.shape[:2], x.shape[2] + a.shape[1] - 1)
+        return torch.ops.torchaudio._lfilter_core_loop(x, a, y) * 2, y
+    stable = torch.tensor([[1, 0.3, -0.2], [1, -0.5, 0.1]])
+    program("lfilter", lfilter, (r(2, 2, 7), stable), ({0: dyn, 2: dyn}, None), (r(3, 2, 9), stable))
+    program("lfilter_returned", lfilter_returned, (r(2, 2, 7), stable.flip(1)))
+    program("lfilter_without_memory", lfilter, (r(2, 1, 4), torch.tensor([[1.0]])))
+
+    # Dimensions that the runtime leaves out if they are 1.
+    batch = Dim("batch", min=0)
+    program("squeeze_all_of_one", lambda x: (x.squeeze(), x.squeeze(1)), (r(3, 1, 4),), ({0: batch},), (r(1, 1, 4),))
+    program("squeeze_batch_of_one", lambda x: (x.squeeze(0), x.squeeze((0, 2)), x.squeeze(0).sum()), (r(3, 2, 4),), ({0: batch, 2: Dim("width")},), (r(1, 2, 1),))
+    program("squeeze_batch_of_none", lambda x: x.squeeze(0), (r(3, 2, 4),), ({0: batch},), (r(0, 2, 4),))
+
+    # Pivots of one and two rows.
+    hard = torch.tensor([[0.0, 1, 2, 0], [1, 0, 3, 0], [2, 3, 0, 0], [0, 0, 0, 0]])
+    program("ldl_factor", lambda x: torch.linalg.ldl_factor_ex(x), (torch.stack([hard, torch.zeros(4, 4), torch.eye(4), r(4, 4)]),), ({0: dyn},), (torch.stack([hard + 1, hard * 1e15]),))
+    program("ldl_factor_hermitian", lambda x: torch.linalg.ldl_factor(x, hermitian=True), (torch.complex(r(3, 5, 5), r(3, 5, 5).mT),))
+    program("ldl_factor_empty", lambda x: torch.linalg.ldl_factor_ex(x), (r(2, 0, 0),))
+
+    # Nothing at all.
+    program("unique_consecutive_of_none", lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), (torch.tensor([1.0, 3, 3, -1]),), ({0: batch},), (r(0),))
+    program("float8_of_none", lambda x: x.to(torch.float8_e4m3fn).float(), (r(4, 0),))

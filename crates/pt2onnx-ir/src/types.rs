@@ -99,6 +99,12 @@ impl fmt::Display for Type {
     }
 }
 
+/// Whether a symbol needs no quotes.
+fn is_identifier(name: &str) -> bool {
+    let first = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    first && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.')
+}
+
 /// As ONNX text: `float[N,8]`, `float[]` if the rank is unknown, `float` if the tensor is 0-d.
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +117,8 @@ impl fmt::Display for TensorType {
                     f.write_str(if i == 0 { "[" } else { "," })?;
                     match dim.as_symbol() {
                         _ if is_unknown(dim) => f.write_str("?")?,
-                        Some(name) => f.write_str(name)?,
+                        Some(name) if is_identifier(name) => f.write_str(name)?,
+                        Some(name) => write!(f, "{name:?}")?,
                         None if dim.as_int().is_some() => write!(f, "{dim}")?,
                         None => write!(f, "\"{dim}\"")?,
                     }

@@ -41,6 +41,7 @@ mod fusion;
 mod generated;
 mod graph;
 mod legalise;
+mod masks;
 mod opaque;
 mod opsets;
 mod optimize;

@@ -115,11 +115,30 @@ impl Pattern {
             })
         };
         let empty = Match { names: SmallVec::new(), nodes: SmallVec::new(), output };
-        solve(model, &[(&self.0, output)], empty, &complete)
+        self.0
+            .may_be(model, output)
+            .then(|| solve(model, &[(&self.0, output)], empty, &complete))?
     }
 }
 
 impl Part {
+    /// Whether the value may be what the part stands for, as far as the last node or the number tells.
+    fn may_be(&self, model: &Model, value: Value) -> bool {
+        match self {
+            Self::Any(_) => true,
+            Self::Number(number) => is_number(model, value, *number),
+            Self::Either(all) => all.iter().any(|part| part.may_be(model, value)),
+            Self::Node { domain, op, inputs, .. } => {
+                model.producer(value).map(|id| &model[id]).is_some_and(|node| {
+                    node.op() == op
+                        && node.domain == domain.as_str()
+                        && node.outputs().len() == 1
+                        && node.inputs().len() >= inputs.len()
+                })
+            }
+        }
+    }
+
     fn ends(&self) -> Vec<&str> {
         match self {
             Self::Node { op, .. } => vec![op],
@@ -129,7 +148,8 @@ impl Part {
     }
 }
 
-/// Finds all goals in addition to what is found already, so that the whole is complete.
+/// Finds all goals in addition to what is found already, so that the whole is complete. Each goal's value
+/// [may be](Part::may_be) its part.
 fn solve<'p>(
     model: &Model,
     goals: &[(&'p Part, Value)],
@@ -150,20 +170,14 @@ fn solve<'p>(
         Part::Any(name) => {
             bind(&mut found, name).then(|| solve(model, rest, found, complete)).flatten()
         }
-        Part::Number(number) => {
-            is_number(model, value, *number).then(|| solve(model, rest, found, complete)).flatten()
-        }
-        Part::Either(all) => all.iter().find_map(|p| {
+        Part::Number(_) => solve(model, rest, found, complete),
+        Part::Either(all) => all.iter().filter(|p| p.may_be(model, value)).find_map(|p| {
             let goals: Vec<_> = [(p, value)].into_iter().chain(rest.iter().copied()).collect();
             solve(model, &goals, found.clone(), complete)
         }),
-        Part::Node { label, domain, op, inputs } => {
+        Part::Node { label, op, inputs, .. } => {
             let id = model.producer(value)?;
             let node = &model[id];
-            let same = node.domain == domain.as_str() && node.op() == op;
-            if !same || node.outputs().len() != 1 || node.inputs().len() < inputs.len() {
-                return None;
-            }
             if let Some(label) = label
                 && !bind(&mut found, label)
             {
@@ -182,6 +196,7 @@ fn solve<'p>(
                 let operands = inputs.iter().enumerate();
                 let mut goals = operands
                     .map(|(i, p)| Some((p, node.input(place(i))?)))
+                    .map(|goal| goal.filter(|(p, value)| p.may_be(model, *value)))
                     .collect::<Option<Vec<_>>>()?;
                 goals.extend_from_slice(rest);
                 solve(model, &goals, found.clone(), complete)

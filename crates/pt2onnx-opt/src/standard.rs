@@ -52,7 +52,8 @@ fn simplifying() -> Vec<Pass> {
         Pass::new("cleanup", cleanup::run)
             .description(
                 "Removes nodes that do nothing: a zero that is added may have made 0.0 of -0.0. Merges chains of reshapes, \
-                 transposes and casts, packs of all parts of a tensor, and operands that are broadcast anyway.",
+                 transposes, slices and casts, packs of all parts of a tensor, operands that are broadcast anyway, dimensions \
+                 that are reduced and added again, and guards that change nothing.",
             )
             .precondition("A size given in a type is the size at run time."),
         Pass::new("fold", fold::run)

@@ -1,6 +1,6 @@
 //! Operators that Python emits: its objects as inputs and attributes of nodes.
 
-use crate::translate::{self, Value};
+use crate::values::Value;
 use pt2onnx::{
     aten::Cx,
     ir::{
@@ -57,7 +57,7 @@ pub fn node(
             cx.emit_custom(domain, op, &inputs, attributes, &types)
         }
     };
-    translate::diagnosed(cx)?;
+    diagnosed(cx)?;
     Ok(made.into_iter().map(Value).collect())
 }
 
@@ -224,5 +224,13 @@ fn natural_kind(value: &Bound<'_, PyAny>) -> PyResult<AttributeKind> {
         v if v.is_instance_of::<PyInt>() => Ok(AttributeKind::Int),
         v if v.is_instance_of::<PyFloat>() => Ok(AttributeKind::Float),
         v => Err(PyTypeError::new_err(format!("{} is no attribute", v.repr()?))),
+    }
+}
+
+/// The error that Python gets for a problem that the builder found.
+fn diagnosed(cx: &Cx) -> PyResult<()> {
+    match cx.take_diagnostics().into_iter().next() {
+        Some(diagnostic) => Err(PyValueError::new_err(diagnostic.to_string())),
+        None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     options,
 };
 use pt2onnx::{
-    DiffOptions, Error, OnnxProgram, Unused,
+    DiffOptions, Error, OnnxProgram, Unused, Warning,
     ir::{Model, Value},
     tensor::Storage,
 };
@@ -160,9 +160,10 @@ impl Program {
         })
     }
 
-    /// The warnings.
-    fn warnings(&self) -> Vec<String> {
-        self.lock().warnings().to_vec()
+    /// The warnings: kind and text.
+    fn warnings(&self) -> Vec<(String, String)> {
+        let kind = |w: &Warning| serde_json::json!(w.kind).as_str().unwrap_or_default().to_owned();
+        self.lock().warnings().iter().map(|w| (kind(w), w.message.clone())).collect()
     }
 
     /// The report, as JSON or in Markdown.

@@ -32,6 +32,7 @@ mod domains;
 mod error;
 mod exporter;
 mod ir_version;
+mod lost_state;
 mod metadata;
 mod naming;
 mod options;
@@ -45,6 +46,7 @@ mod runtime;
 mod training;
 #[cfg(feature = "ort")]
 mod verification;
+mod warning;
 mod weights;
 
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
@@ -79,6 +81,7 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
+pub use warning::{Warning, WarningKind};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
 };

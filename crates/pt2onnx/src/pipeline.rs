@@ -1,8 +1,8 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, dims, domains, error, ir_version, metadata, naming,
-    random, report,
+    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, dims, domains, error,
+    ir_version, lost_state, metadata, naming, random, report,
     training::TrainingOps,
     weights::{self, HeldWeights},
 };
@@ -16,7 +16,7 @@ pub(crate) struct Translated {
     pub(crate) model: Model,
     /// The program as the archive has it.
     pub(crate) source: ExportedProgram,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
     /// Weights from which nothing was computed.
     pub(crate) untouched: FxHashSet<Value>,
 }
@@ -34,21 +34,30 @@ pub(crate) fn translate(
 
     // The program: its graph becomes a pure function.
     let training = TrainingOps::find(&mut program, options.training);
-    let mut program = run_passes(program, &training, options, registry, report)?;
+    let mut program = run_passes(program, &source, &training, options, registry, report)?;
     let copied = weights::are_copied(&program, options);
-    let lost = report.stage("drop state", || training.drop_state(&mut program, options.state));
+    let lost = report.stage("drop state", || {
+        let statistics = training.statistics(&mut program);
+        let drops = options.state == State::Drop;
+        drops.then(|| lost_state::drop_state(&mut program, &statistics)).flatten()
+    });
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
-    let Lowering { mut model, mut warnings } = lower(&program, &source, options, registry, report)?;
-    warnings.extend(training.warning().into_iter().chain(lost).chain(held.warning(options)));
+    let lowering = lower(&program, &source, options, registry, report)?;
+    let Lowering { mut model, warnings } = lowering;
+    let mut warnings: Vec<Warning> = Warning::all(WarningKind::Output, warnings).collect();
+    warnings.extend(Warning::all(WarningKind::Training, training.warning()));
+    warnings.extend(Warning::all(WarningKind::State, lost));
+    warnings.extend(Warning::all(WarningKind::Weights, held.warning(options)));
     held.find(&model);
     metadata::write(&mut model, options);
     report.stage("interface", || naming::name(&mut model, &program, options))?;
     report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
     report.stage("optimise", || optimise(&mut model, options, copied))?;
-    report.stage("seed", || random::seed(&mut model, options.seed, &mut warnings));
+    let random = report.stage("seed", || random::seed(&mut model, options.seed));
+    warnings.extend(Warning::all(WarningKind::Random, random));
     registry.copy_functions(&mut model);
     report
         .stage("domains", || domains::import(&mut model, &options.custom_opset, &mut warnings))?;
@@ -56,7 +65,8 @@ pub(crate) fn translate(
         pt2onnx_opt::legalise_for(&mut model, options.opset, options.target)
     })?;
     domains::functions(&mut model)?;
-    warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?);
+    let lacking = report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?;
+    warnings.extend(Warning::all(WarningKind::Target, lacking));
     ir_version::set(&mut model, options.ir_version)?;
     report.stage("names", || naming::finish(&mut model, options))?;
     let untouched = held.put_back(&mut model);
@@ -64,23 +74,26 @@ pub(crate) fn translate(
     Ok(Translated { model, source, warnings, untouched })
 }
 
-/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error.
+/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error: `source`, the program
+/// as the archive has it, is looked through.
 fn run_passes(
     mut program: ExportedProgram,
+    source: &ExportedProgram,
     training: &TrainingOps,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<ExportedProgram, Error> {
-    let archived = program.clone();
     let failures = training.failures();
-    if !failures.is_empty() {
+    let refused = !failures.is_empty()
+        || passes::PASSES
+            .iter()
+            .any(|(name, pass)| report.stage(name, || pass(&mut program)).is_err());
+    if refused {
+        let mut archived = source.clone();
+        // Switches ops to evaluation, as it did in `program`.
+        TrainingOps::find(&mut archived, options.training);
         return Err(obstacles(archived, failures, options, registry, report));
-    }
-    for (name, pass) in passes::PASSES {
-        if report.stage(name, || pass(&mut program)).is_err() {
-            return Err(obstacles(archived, failures, options, registry, report));
-        }
     }
     if let Some(summary) = &mut report.program {
         summary.writes(&program.mutations);

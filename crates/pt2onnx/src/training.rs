@@ -1,12 +1,12 @@
-//! Programs that were exported in training mode, and the state that a model loses.
+//! Programs that were exported in training mode.
 
-use crate::{Failure, Reason, State};
+use crate::{Failure, Reason};
 use pt2onnx_fx::{
-    ExportedProgram, Site,
+    ExportedProgram, Name, Site,
     passes::{dead, training},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// What to do with ops that behave as in training, because `model.eval()` was not called before export: dropout, normalisation with
 /// the statistics of the batch, `rrelu`.
@@ -57,42 +57,19 @@ impl TrainingOps {
             (None, None) => String::new(),
         };
         Some(format!(
-            "exported in training mode: call `model.eval()` before export, or use --training eval ({}{place})",
+            "exported in training mode: call `model.eval()` before export, or set the option `training` to `eval` ({}{place})",
             counts.join(", ")
         ))
     }
 
-    /// Leaves out what only computes state that the model does not keep, and warns of it. With [`Training::Eval`], statistics do
-    /// not change.
-    pub(crate) fn drop_state(&self, program: &mut ExportedProgram, state: State) -> Option<String> {
-        if program.mutations.is_empty() {
-            return None;
-        }
+    /// Finds the tensors whose writes are statistics of these ops. With [`Training::Eval`] they do not change: those writes
+    /// are removed.
+    pub(crate) fn statistics(&self, program: &mut ExportedProgram) -> HashSet<Name> {
         let statistics = training::statistics(program, &self.ops);
-        if self.training == Training::Eval {
+        if self.training == Training::Eval && !statistics.is_empty() {
             program.mutations.retain(|m| !statistics.contains(&m.target));
-        } else if state != State::Drop {
-            return None;
+            dead::remove_dead(program);
         }
-        let mutations = match state {
-            State::Drop => std::mem::take(&mut program.mutations),
-            _ => Vec::new(),
-        };
-        dead::remove_dead(program);
-        let mut lost = mutations.iter().filter(|m| !statistics.contains(&m.target));
-        let warning = lost.next().map(|first| {
-            let more = match lost.count() {
-                0 => String::new(),
-                n => format!(" and {n} other tensors"),
-            };
-            format!(
-                "the program writes into {first}{more}: the new values are lost, as ONNX models have no state; \
-                 --state outputs or --state pairs keeps them"
-            )
-        });
-        if state == State::Drop {
-            program.mutations = mutations;
-        }
-        warning
+        statistics
     }
 }

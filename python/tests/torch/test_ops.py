@@ -94,9 +94,7 @@ def test_training_options() -> None:
 
 
 @since(2, 10)
-@pytest.mark.parametrize(
-    "opset", [20, *(pytest.param(n, marks=pytest.mark.xfail(strict=True, reason="it is taken apart")) for n in (23, 24))]
-)
+@pytest.mark.parametrize("opset", [20, 23, 24])
 def test_rotary_embedding(opset: int) -> None:
     x, cos, sin, positions = torch.randn(2, 4, 3, 8), torch.randn(10, 4), torch.randn(10, 4), torch.arange(3).repeat(2, 1)
     model = Call(lambda x, c, s, p: torch.onnx.ops.rotary_embedding(x, c, s, p))

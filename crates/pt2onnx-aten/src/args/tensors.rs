@@ -2,7 +2,7 @@
 
 use super::{FromArg, from_arg::wanted, operand::number};
 use crate::{Cx, ParamType, cx::Mode};
-use pt2onnx_fx::graph::{Argument, Name};
+use pt2onnx_fx::graph::{Argument, Name, SymArg, ValueMeta};
 use pt2onnx_ir::Value;
 
 /// A number that is given for a tensor becomes a 0-d constant of PyTorch's default type for it.
@@ -30,6 +30,11 @@ impl FromArg for Value {
                 }
                 _ => Ok(value),
             };
+        }
+        if let Argument::SymBool(SymArg::Name(name)) = arg
+            && let Some(ValueMeta::SymBool { expr, .. }) = cx.meta(name)
+        {
+            return Ok(cx.number(expr));
         }
         match number(cx, arg) {
             Some(number) => {

@@ -9,7 +9,7 @@ use pt2onnx_fx::{
     printer::{self, Printer, PyStr},
 };
 use pt2onnx_ir::{Metadata, Model, Origin, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     borrow::Cow,
     fmt::{self, Write},
@@ -55,7 +55,7 @@ pub(super) struct Annotator<'a> {
     archived_printer: Option<Printer<'a>>,
     /// The texts of module stacks, by the stack's address.
     stacks: FxHashMap<usize, Stack>,
-    /// Stack traces without folders, by the trace's address.
+    /// Stack traces as metadata has them, by the trace's address.
     traces: FxHashMap<usize, Arc<str>>,
     ops: FxHashMap<&'a OpName, Op>,
     scratch: String,
@@ -200,11 +200,15 @@ impl<'a> Annotator<'a> {
         let Some(trace) = &node.meta.stack_trace else {
             return "".into();
         };
-        if !self.options.strip_paths {
+        if !self.options.strip_paths && !trace.lines().any(is_long) {
             return trace.clone();
         }
         let known = self.traces.entry(trace.as_ptr().addr());
-        known.or_insert_with(|| without_folders(trace)).clone()
+        let text = || match self.options.strip_paths {
+            true => with_short_lines(&without_folders(trace)),
+            false => with_short_lines(trace),
+        };
+        known.or_insert_with(text).clone()
     }
 
     /// Adds the metadata of a program's graph.
@@ -219,7 +223,9 @@ impl<'a> Annotator<'a> {
         }
         push(RANGE_CONSTRAINTS, printer::range_constraints(program));
         if self.options.metadata == Detail::Full && !program.guards.is_empty() {
-            push(GUARDS, program.guards.join("\n"));
+            let mut seen = FxHashSet::default();
+            let guards = program.guards.iter().filter(|guard| seen.insert(*guard));
+            push(GUARDS, guards.map(String::as_str).collect::<Vec<_>>().join("\n"));
         }
     }
 
@@ -279,6 +285,28 @@ fn without_folders(trace: &str) -> Arc<str> {
     out.into()
 }
 
+/// The most characters of a source line in a stack trace. A call that is written over many lines is one line there.
+const SOURCE_LINE: usize = 160;
+
+fn is_long(line: &str) -> bool {
+    line.len() > SOURCE_LINE && !line.trim_start().starts_with("File \"")
+}
+
+/// Cuts long source lines. File and line number still say where the rest is.
+fn with_short_lines(trace: &str) -> Arc<str> {
+    let mut out = String::with_capacity(trace.len());
+    for line in trace.split_inclusive('\n') {
+        let text = line.trim_end_matches('\n');
+        match text.char_indices().nth(SOURCE_LINE) {
+            Some((end, _)) if is_long(text) => {
+                out.extend([&text[..end], "...", &line[text.len()..]])
+            }
+            _ => out.push_str(line),
+        }
+    }
+    out.into()
+}
+
 /// The signature with the outputs that PyTorch adds for writes when it makes a program functional.
 fn functional_signature(program: &ExportedProgram) -> Cow<'_, GraphSignature> {
     let is_write = |o: &OutputSpec| {
@@ -324,5 +352,16 @@ mod tests {
         ] {
             assert_eq!(&*without_folders(trace), stripped);
         }
+    }
+
+    #[test]
+    fn long_source_lines_are_cut() {
+        let file = format!("File \"/{}.py\", line 3, in f", "d".repeat(200));
+        let trace =
+            format!("{file}\n    {}\n  File \"m.py\", line 4, in g\n    y", "ä".repeat(160));
+        let cut =
+            format!("{file}\n    {}...\n  File \"m.py\", line 4, in g\n    y", "ä".repeat(156));
+        assert_eq!(&*with_short_lines(&trace), cut);
+        assert_eq!(&*with_short_lines(&cut[..file.len()]), file);
     }
 }

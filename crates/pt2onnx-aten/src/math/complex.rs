@@ -6,7 +6,7 @@
 
 use crate::math::elementary::{atan2, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
 use crate::{Cx, Lowered, Number};
-use pt2onnx_ir::{Operand, Reduction, Value};
+use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 use std::convert::Infallible;
@@ -210,7 +210,7 @@ impl Complex {
     pub fn matmul(self, cx: &Cx, b: Complex) -> Self {
         self.bilinear(cx, b, |x, y| match (cx.rank(x), cx.rank(y)) {
             // ONNX Runtime forgets a transpose of `x` before a product with a vector.
-            (2.., 1) => {
+            (2.., 1) if may_be_transposed(&cx.model(), x) => {
                 let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
                 cx.squeeze(product, &[cx.rank(product) - 1])
             }
@@ -510,4 +510,10 @@ impl Cx<'_, '_> {
         let inputs = [Some(x), Some(self.ints(&pads))];
         self.emit1("Pad", &inputs, Default::default())
     }
+}
+
+/// Whether ONNX Runtime may compute `x` as the transpose of another value: it moves transposes behind most operators.
+fn may_be_transposed(model: &Model, x: Value) -> bool {
+    let fixed = ["Gemm", "LayerNormalization", "MatMul"];
+    model.producer(x).is_some_and(|node| !fixed.contains(&model[node].op()))
 }

@@ -1,6 +1,8 @@
 //! `Loop` and `Scan` for lowerings, with values that are carried from step to step.
 
 use crate::Cx;
+use crate::math::reduce::may_be_empty_along;
+use crate::math::shape::pad_to;
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -47,6 +49,18 @@ pub(crate) fn scan(
     initial: &[Scalar],
     step: impl FnOnce(&[Value], &[Value]) -> Vec<Value>,
 ) -> Vec<Value> {
+    let wanted = cx.shape(inputs[0]);
+    if wanted[axis].as_int() == Some(0) {
+        return inputs.iter().map(|&v| cx.expand(v, &wanted)).collect();
+    }
+    let rank = wanted.len();
+    // ONNX Runtime refuses sequences of length 0: what may be one gets an element more.
+    let may_be_empty = may_be_empty_along(cx, inputs[0], &[axis]);
+    let longer = |v: &Value| match may_be_empty {
+        true => pad_to(cx, *v, if cx.rank(*v) < rank { 0 } else { axis }, &(&wanted[axis] + 1)),
+        false => *v,
+    };
+    let inputs: Vec<Value> = inputs.iter().map(longer).collect();
     let dims = cx.shape(inputs[0]);
     let slice: Vec<Expr> =
         dims.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d.clone()).collect();
@@ -58,7 +72,7 @@ pub(crate) fn scan(
         .unzip();
     let n = given.len();
     let mut axes = Vec::with_capacity(n);
-    for v in inputs {
+    for v in &inputs {
         let vector = cx.rank(*v) < dims.len();
         given.push(*v);
         types.push(if vector { Type::tensor(cx.dtype(*v), []) } else { state(v) });
@@ -84,10 +98,11 @@ pub(crate) fn scan(
         };
         cx.set_type(value, ty);
     }
-    found.into_iter().skip(n).collect()
+    let cropped = |v| cx.slice(v, axis, &Expr::int(0), &wanted[axis], 1);
+    found.into_iter().skip(n).map(cropped).collect()
 }
 
-/// `step(.. step(step(initial, x[0]), x[1]) .., x[n - 1])`, by `Scan` over the first dimension.
+/// `step(.. step(step(initial, x[0]), x[1]) .., x[n - 1])`, by `Scan` over the first dimension. `initial` is neutral.
 pub(crate) fn fold(
     cx: &Cx,
     x: Value,
@@ -98,6 +113,10 @@ pub(crate) fn fold(
     let ty = Type::tensor(cx.dtype(x), slice.clone());
     let body = cx.region(&[ty.clone(), ty.clone()], |values| vec![step(values[0], values[1])]);
     let start = cx.full(&slice, initial, cx.dtype(x));
+    let x = match may_be_empty_along(cx, x, &[0]) {
+        true => cx.concat(&[cx.unsqueeze(start, &[0]), x], 0),
+        false => x,
+    };
     let found = cx.scan_op(1, &[start, x], body, 1, attrs::Scan::default());
     cx.set_type(found[0], ty);
     found[0]

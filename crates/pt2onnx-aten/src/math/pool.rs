@@ -20,20 +20,53 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// The padding at all begins, then at all ends.
-    pub(crate) fn pads(&self) -> Vec<i64> {
-        [&self.padding[..], &self.padding[..]].concat()
+    /// The padding at all begins, then at all ends, and ONNX's `ceil_mode`, for windows over dimensions of the sizes `from` that
+    /// give the sizes `to`. PyTorch leaves out a last window that starts in the padding, which some opsets of ONNX count: where
+    /// sizes are all known, such a dimension gets less padding at the end. If elements lie behind its last window, the other
+    /// dimensions get more instead of `ceil_mode`, unless the padding is `counted`.
+    pub(crate) fn pads(&self, from: &[Expr], to: &[Expr], counted: bool) -> (Vec<i64>, bool) {
+        let mut end = self.padding.clone();
+        if !self.ceil_mode {
+            return ([&end[..], &end[..]].concat(), false);
+        }
+        let mut needed = end.clone();
+        let (mut ceil, mut short) = (false, false);
+        for (i, (from, to)) in from.iter().zip(to).enumerate() {
+            let (Some(from), Some(to)) = (from.as_int(), to.as_int()) else {
+                return ([&self.padding[..], &self.padding[..]].concat(), true);
+            };
+            let reach = (to - 1) * self.stride[i] + self.dilation[i] * (self.kernel[i] - 1) + 1;
+            let rest = reach - from - self.padding[i];
+            if to * self.stride[i] >= from + self.padding[i] {
+                // Fewer windows than `ceil_mode` gives.
+                short |= rest < 0;
+                end[i] = end[i].min(rest.max(0));
+            }
+            needed[i] = end[i].max(rest);
+            ceil |= rest > end[i];
+        }
+        if ceil && short && !counted {
+            (end, ceil) = (needed, false);
+        }
+        ([&self.padding[..], &end[..]].concat(), ceil)
     }
+}
+
+/// The last `n` sizes.
+pub(crate) fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
+    &shape[shape.len().saturating_sub(n)..]
 }
 
 /// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
 pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let n = windows.kernel.len();
+    let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
+    let (pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n), false);
     let options = attrs::MaxPool {
         strides: Some(windows.stride.clone()),
-        pads: Some(windows.pads()),
+        pads: Some(pads),
         dilations: Some(windows.dilation.clone()),
-        ceil_mode: windows.ceil_mode,
+        ceil_mode,
         ..Default::default()
     };
     if !cx.is_used(1) {

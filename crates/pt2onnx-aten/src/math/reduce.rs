@@ -75,6 +75,15 @@ pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: b
     cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)
 }
 
+/// Whether an element of bools along `axes` is true, also where there are none.
+pub(crate) fn any_true(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    if !may_be_empty_along(cx, x, axes) {
+        return reduce(cx, Reduction::Max, x, axes, keepdim);
+    }
+    let count = reduce(cx, Reduction::Sum, cx.cast(x, DType::I64), axes, keepdim);
+    cx.greater(count, 0)
+}
+
 /// Whether there is a NaN along `axes`.
 pub(crate) fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
     reduce(cx, Reduction::Max, cx.is_nan(x), axes, keepdim)

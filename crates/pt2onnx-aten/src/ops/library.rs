@@ -220,60 +220,20 @@ arguments! {
     }
 }
 
-/// The function that ONNX defines `RotaryEmbedding` by, an operator since opset 23: the first `rotary_embedding_dim` elements of each
-/// head (all if 0) are pairs `(a, b)`, which become `(cos a - sin b, sin a + cos b)`. The caches hold a row of cosines or sines for
-/// each position.
+/// `RotaryEmbedding`.
 fn onnx_rotary_embedding(cx: &Cx, args: RotaryEmbeddingArgs) -> Lowered {
-    let RotaryEmbeddingArgs { x, position_ids: positions, interleaved, num_heads, .. } = args;
-    let given = cx.shape(x);
-    // Heads before or behind the sequence.
-    let (heads, heads_axis) = match given.as_slice() {
-        [_, _, _, _] => (x, 1),
-        [batch, time, width] if num_heads > 0 => {
-            let heads = Expr::int(num_heads);
-            let each = width.floor_div(&heads);
-            (cx.reshape(x, &[batch.clone(), time.clone(), heads, each]), 2)
-        }
-        _ => {
-            return Err(LowerError::unsupported(
-                "a rotary embedding needs a tensor with a dimension of heads",
-            ));
-        }
-    };
-    let width = cx.dim(heads, 3);
-    let turned = match args.rotary_embedding_dim {
-        0 => width.clone(),
-        n => Expr::int(n),
-    };
-    let half = turned.floor_div(&Expr::int(2));
-    let angles = |cache| {
-        let rows = positions.map_or(cache, |p| cx.gather(cache, p, 0));
-        cx.unsqueeze(rows, &[heads_axis])
-    };
-    let (cos, sin) = (angles(args.cos_cache), angles(args.sin_cache));
-    let first = cx.slice(heads, 3, &Expr::int(0), &turned, 1);
-    let mut paired = cx.shape(first).to_vec();
-    let (a, b) = if interleaved {
-        paired.truncate(3);
-        paired.extend([half, Expr::int(2)]);
-        let pairs = cx.reshape(first, &paired);
-        (cx.take(pairs, 4, &Expr::int(0)), cx.take(pairs, 4, &Expr::int(1)))
-    } else {
-        let halves = cx.split(first, 3, &[half.clone(), half]);
-        (halves[0], halves[1])
-    };
-    let re = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
-    let im = cx.add(cx.mul(sin, a), cx.mul(cos, b));
-    let mut parts = vec![if interleaved {
-        let pairs = cx.concat(&[cx.unsqueeze(re, &[4]), cx.unsqueeze(im, &[4])], 4);
-        cx.reshape(pairs, &cx.shape(first))
-    } else {
-        cx.concat(&[re, im], 3)
-    }];
-    if turned != width {
-        parts.push(cx.slice(heads, 3, &turned, &width, 1));
+    let RotaryEmbeddingArgs { x, cos_cache, sin_cache, position_ids, num_heads, .. } = args;
+    if cx.rank(x) != 4 && num_heads <= 0 {
+        return Err(LowerError::unsupported(
+            "a rotary embedding needs a tensor with a dimension of heads",
+        ));
     }
-    Ok(cx.reshape(cx.concat(&parts, 3), &given))
+    let options = attrs::RotaryEmbedding {
+        interleaved: args.interleaved,
+        num_heads: (num_heads > 0).then_some(num_heads),
+        rotary_embedding_dim: args.rotary_embedding_dim,
+    };
+    Ok(cx.rotary_embedding(x, cos_cache, sin_cache, position_ids, options))
 }
 
 arguments! {
@@ -403,24 +363,11 @@ mod tests {
     use crate::testing::check;
 
     #[test]
-    fn rotary_embedding_by_its_definition() {
+    fn rotary_embedding_is_an_operator() {
         check!("onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]", @"
         (float[1,2,s0,4] x, float[1,s0,2] c, float[1,s0,2] s) => (float[1,2,s0,4] RotaryEmbedding)
-        <
-          int64[1] val_0 = {1},
-          int64[2] val_1 = {2, 2}
-        >
         {
-          val_2 = Unsqueeze (c, val_0)
-          val_3 = Unsqueeze (s, val_0)
-          val_4, val_5 = Split <axis: int = 3> (x, val_1)
-          val_6 = Mul (val_2, val_4)
-          val_7 = Mul (val_3, val_5)
-          val_8 = Sub (val_6, val_7)
-          val_9 = Mul (val_3, val_4)
-          val_10 = Mul (val_2, val_5)
-          val_11 = Add (val_9, val_10)
-          RotaryEmbedding = Concat <axis: int = 3> (val_8, val_11)
+          RotaryEmbedding = RotaryEmbedding (x, c, s)
         }
         ");
     }

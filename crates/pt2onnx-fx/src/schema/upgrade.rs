@@ -1,6 +1,7 @@
 //! Converts programs of PyTorch 2.1 to 2.5 (schema 1 to 7) to schema 8. This works on the JSON, so no other file has to know the
 //! older schemas.
 
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -216,41 +217,54 @@ fn holds_constants(value: &Value) -> bool {
 
 /// Gives dimensions that `equality_constraints` say are equal one symbol. Each had its own.
 fn merge_symbols(program: &mut Value) {
-    let pairs = program.get("equality_constraints").cloned().unwrap_or_default();
-    for pair in pairs.as_array().into_iter().flatten() {
-        let symbol = |program: &Value, side: usize| {
-            let (name, dim) =
-                (pair.get(side)?.get(0)?.as_str()?, pair.get(side)?.get(1)?.as_u64()?);
-            let sizes =
-                program.pointer("/graph_module/graph/tensor_values")?.get(name)?.get("sizes")?;
-            let size = sizes.get(usize::try_from(dim).ok()?)?;
-            let text = size.pointer("/as_expr/expr_str")?.as_str()?;
-            text.chars().all(is_word).then(|| text.to_owned())
-        };
-        let (Some(first), Some(second)) = (symbol(program, 0), symbol(program, 1)) else {
-            continue;
-        };
-        if first == second {
-            continue;
-        }
-        rename(program, &first, &second);
-        let ranges = program.get_mut("range_constraints").and_then(Value::as_object_mut);
-        if let Some(ranges) = ranges
-            && let Some(range) = ranges.remove(&first)
-        {
-            ranges.entry(second).or_insert(range);
+    let pairs = program.get("equality_constraints").and_then(Value::as_array);
+    let values = program.pointer("/graph_module/graph/tensor_values");
+    let symbol = |pair: &Value, side: usize| {
+        let (name, dim) = (pair.get(side)?.get(0)?.as_str()?, pair.get(side)?.get(1)?.as_u64()?);
+        let size = values?.get(name)?.get("sizes")?.get(usize::try_from(dim).ok()?)?;
+        let text = size.pointer("/as_expr/expr_str")?.as_str()?;
+        text.chars().all(is_word).then(|| text.to_owned())
+    };
+    // For each symbol that goes, one that it is equal to.
+    let mut equal: FxHashMap<String, String> = FxHashMap::default();
+    for pair in pairs.into_iter().flatten() {
+        if let (Some(first), Some(second)) = (symbol(pair, 0), symbol(pair, 1)) {
+            let (first, second) =
+                (kept(&equal, &first).to_owned(), kept(&equal, &second).to_owned());
+            if first != second {
+                equal.insert(first, second);
+            }
         }
     }
+    if equal.is_empty() {
+        return;
+    }
+    rename(program, &equal);
+    if let Some(Value::Object(ranges)) = program.get_mut("range_constraints") {
+        for gone in equal.keys() {
+            if let Some(range) = ranges.remove(gone) {
+                ranges.entry(kept(&equal, gone)).or_insert(range);
+            }
+        }
+    }
+}
+
+/// The symbol that stands for a symbol and for all that are equal to it.
+fn kept<'a>(equal: &'a FxHashMap<String, String>, mut symbol: &'a str) -> &'a str {
+    while let Some(other) = equal.get(symbol) {
+        symbol = other;
+    }
+    symbol
 }
 
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Renames a symbol in all expressions.
-fn rename(value: &mut Value, from: &str, to: &str) {
+/// Renames symbols in all expressions.
+fn rename(value: &mut Value, equal: &FxHashMap<String, String>) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, from, to)),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, equal)),
         Value::Object(object) => {
             for (key, value) in object {
                 match value {
@@ -258,14 +272,12 @@ fn rename(value: &mut Value, from: &str, to: &str) {
                         let words = text.split_inclusive(|c| !is_word(c));
                         let renamed = words.map(|part| {
                             let end = part.trim_end_matches(|c| !is_word(c)).len();
-                            match part.split_at(end) {
-                                (word, rest) if word == from => format!("{to}{rest}"),
-                                _ => part.to_owned(),
-                            }
+                            let (word, rest) = part.split_at(end);
+                            [kept(equal, word), rest]
                         });
-                        *text = renamed.collect();
+                        *text = renamed.flatten().collect();
                     }
-                    value => rename(value, from, to),
+                    value => rename(value, equal),
                 }
             }
         }
@@ -291,9 +303,30 @@ mod tests {
     }
 
     #[test]
+    fn symbols_of_equal_sizes_are_one() {
+        let sizes = |symbols: [&str; 2]| {
+            let size = |s| json!({"as_expr": {"expr_str": s}});
+            json!({"sizes": symbols.map(size)})
+        };
+        let values = json!({"x": sizes(["s0", "s1"]), "y": sizes(["s2", "2*s0"])});
+        let mut program = json!({
+            "graph_module": {"graph": {"tensor_values": values}},
+            "equality_constraints": [[["x", 0], ["x", 1]], [["x", 1], ["y", 0]], [["y", 0], ["x", 0]]],
+            "range_constraints": {"s0": 1, "s1": 2},
+        });
+        merge_symbols(&mut program);
+        let values = json!({"x": sizes(["s2", "s2"]), "y": sizes(["s2", "2*s2"])});
+        assert_eq!(program["graph_module"]["graph"]["tensor_values"], values);
+        assert_eq!(
+            program["range_constraints"].as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["s2"]
+        );
+    }
+
+    #[test]
     fn symbols_are_renamed_as_words() {
         let mut value = json!([{"expr_str": "s1 + 2*s10 - s1"}, {"name": "s1"}]);
-        rename(&mut value, "s1", "s0");
+        rename(&mut value, &FxHashMap::from_iter([("s1".to_owned(), "s0".to_owned())]));
         assert_eq!(value, json!([{"expr_str": "s0 + 2*s10 - s0"}, {"name": "s1"}]));
     }
 }

@@ -429,13 +429,13 @@ impl<'m> Builder<'m> {
         value
     }
 
-    /// A 0-d constant of an element type. Reports a diagnostic if such constants are not supported.
+    /// A 0-d constant of an element type; a cast one for floats of 8 bits and less. Reports a diagnostic for complex types.
     pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Value {
-        let tensor = value.into().to_tensor(dtype).unwrap_or_else(|| {
-            self.report(format!("constants of type {dtype} are not supported"));
-            Tensor::scalar(0f32)
-        });
-        self.constant(tensor)
+        let value = value.into();
+        match value.to_tensor(dtype) {
+            Some(tensor) => self.constant(tensor),
+            None => self.cast(self.constant(Tensor::scalar(value.to_f64() as f32)), dtype),
+        }
     }
 
     /// A 1-d int64 constant.

@@ -82,7 +82,9 @@ impl Grammar<'_, '_> {
             }
             if r.sees_string() {
                 let text = r.string()?;
-                return Ok(Expr::parse(&text).unwrap_or_else(|_| Expr::symbol(&text)));
+                // What is no expression of symbols is the name of one: `"0"`, `"my dim"`.
+                let parsed = Expr::parse(&text).ok().filter(|e| !e.is_static());
+                return Ok(parsed.unwrap_or_else(|| Expr::symbol(&text)));
             }
             let symbol = r.attempt(|r| r.identifier("").ok());
             match symbol {

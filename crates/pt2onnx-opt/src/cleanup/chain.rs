@@ -1,7 +1,7 @@
-//! Two consecutive nodes that one node can replace: transposes, casts, and nodes that only change sizes.
+//! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only change sizes.
 
 use super::seen::{Action, Seen};
-use crate::facts::known;
+use crate::{eval, facts::known};
 use pt2onnx_ir::{Attributes, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -11,6 +11,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
     match n.node.op() {
         "Transpose" => transposes(n, x),
         "Cast" => casts(n, x),
+        "Slice" => slices(n, x),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
         op if op.starts_with("Reduce") => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
         _ => None,
@@ -35,7 +36,7 @@ fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
     let perm = attrs::Transpose::read(inner.node).ok()?.perm?;
     let given = n.ints(1).filter(|a| !a.is_empty())?;
     let over: Vec<usize> =
-        given.iter().map(|&a| crate::eval::axis(a, perm.len())).collect::<Option<_>>()?;
+        given.iter().map(|&a| eval::axis(a, perm.len())).collect::<Option<_>>()?;
     let left = (0..perm.len()).filter(|i| !over.contains(i)).map(|i| perm[i]);
     // All reductions have these attributes.
     let keeps = attrs::ReduceSum::read(n.node).ok()?.keepdims;
@@ -106,6 +107,33 @@ fn widens(from: DType, to: DType) -> bool {
         DType::BF16 => precision >= 8 && range >= 8,
         _ => false,
     }
+}
+
+/// Slices of different dimensions.
+fn slices(n: &Seen, x: Value) -> Option<Action> {
+    let inner = n.producer(x).filter(|i| i.node.is("Slice") && n.is_used_once(x))?;
+    let source = inner.node.input(0)?;
+    let rank = n.shape(source)?.len();
+    let bounds = |s: &Seen| {
+        let (starts, ends) = (s.ints(1)?, s.ints(2)?);
+        let axes = match s.node.input(3) {
+            Some(_) => s.ints(3)?,
+            None => (0..starts.len() as i64).collect(),
+        };
+        let axes: Vec<i64> =
+            axes.iter().map(|&a| eval::axis(a, rank).map(|a| a as i64)).collect::<Option<_>>()?;
+        let steps = match s.node.input(4) {
+            Some(_) => s.ints(4)?,
+            None => vec![1; starts.len()],
+        };
+        Some([starts, ends, axes, steps])
+    };
+    let [mut joined, more] = [bounds(&inner)?, bounds(n)?];
+    if joined[2].iter().any(|axis| more[2].contains(axis)) {
+        return None;
+    }
+    joined.iter_mut().zip(&more).for_each(|(all, more)| all.extend(more));
+    Some(Action::Slice(source, joined))
 }
 
 /// All of these nodes keep the order of elements, so that the last one can take the first one's operand.

@@ -2,7 +2,9 @@
 
 mod broadcast;
 mod chain;
+mod guards;
 mod noop;
+mod ones;
 mod parts;
 mod seen;
 mod walk;

@@ -2,7 +2,7 @@
 
 use crate::facts::{self, known};
 use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Tensor};
 
 /// What to do about a node.
 pub(super) enum Action {
@@ -14,6 +14,14 @@ pub(super) enum Action {
     Reduce(&'static str, Value, Vec<i64>),
     /// Replace an input.
     Take(usize, Value),
+    /// Make it a `Gather` of a value at these indices along an axis.
+    Gather(Value, Tensor, i64),
+    /// Make it an `Unsqueeze` of a value.
+    Unsqueeze(Value, Vec<i64>),
+    /// Make it a `Slice` of a value, with these starts, ends, axes and steps.
+    Slice(Value, [Vec<i64>; 4]),
+    /// Remove it: the values, of which the last one is a reduction's, get dimensions of size 1 at these places instead.
+    Keep(Vec<Value>, Vec<usize>),
     /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
 }
@@ -36,6 +44,11 @@ impl<'a> Seen<'a> {
         self.node.outputs()[0]
     }
 
+    /// Whether one node, or one output of the graph, uses a value, and no other.
+    pub fn is_used_once(&self, value: Value) -> bool {
+        self.model[value].uses().len() == 1
+    }
+
     /// Sizes, if the rank is known.
     pub fn shape(&self, value: Value) -> Option<&'a Shape> {
         facts::shape(self.model, value)
@@ -53,10 +66,12 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether it is a `Reshape` whose sizes are chosen at run time: a model fails there if a size is not what the program says.
+    /// Whether it is a `Reshape` whose sizes are chosen at run time: the model fails there, or leaves out dimensions, if a size
+    /// is not what the type says.
     pub fn checks_sizes(&self) -> bool {
         let sizes = self.node.input(1).filter(|_| self.node.is("Reshape"));
-        sizes.and_then(|sizes| self.producer(sizes)).is_some_and(|chosen| chosen.node.is("Where"))
+        let chosen = sizes.and_then(|sizes| self.producer(sizes));
+        chosen.is_some_and(|chosen| matches!(chosen.node.op(), "Where" | "Compress"))
     }
 
     /// The elements of an integer constant.

@@ -1,7 +1,7 @@
 //! The walk of the clean-up.
 
 use super::{
-    broadcast, chain, noop, parts,
+    broadcast, chain, guards, noop, ones, parts,
     seen::{Action, Seen},
 };
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{Attributes, Model, NodeId, Value};
+use pt2onnx_ir::{Attributes, Model, NodeId, TensorType, Type, Value};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
@@ -30,7 +31,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             .map(Action::Forward)
             .or_else(|| chain::rule(&seen))
             .or_else(|| parts::reshaped(&seen))
-            .or_else(|| broadcast::rule(&seen));
+            .or_else(|| broadcast::rule(&seen))
+            .or_else(|| ones::rule(&seen))
+            .or_else(|| guards::rule(&seen));
         if let Some(action) = action {
             changed |= apply(model, id, action);
         }
@@ -51,6 +54,24 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
             let attributes = model[id].attributes.clone();
             rewrite::become_node(model, id, op, &[Some(x), Some(axes)], attributes);
         }
+        Action::Gather(x, indices, axis) => {
+            join_origins(model, id, Some(x));
+            let indices = model.add_constant(indices);
+            let attributes = Attributes::from_iter([("axis".into(), axis.into())]);
+            rewrite::become_node(model, id, "Gather", &[Some(x), Some(indices)], attributes);
+        }
+        Action::Unsqueeze(x, axes) => {
+            join_origins(model, id, Some(x));
+            let axes = model.add_constant(Tensor::vector(&axes));
+            rewrite::become_node(model, id, "Unsqueeze", &[Some(x), Some(axes)], Attributes::new());
+        }
+        Action::Slice(x, bounds) => {
+            join_origins(model, id, Some(x));
+            let bounds = bounds.map(|b| Some(model.add_constant(Tensor::vector(&b))));
+            let inputs: Vec<_> = std::iter::once(Some(x)).chain(bounds).collect();
+            rewrite::become_node(model, id, "Slice", &inputs, Attributes::new());
+        }
+        Action::Keep(values, axes) => return keep(model, id, &values, &axes),
         Action::Take(input, value) => return model.replace_input(id, input, Some(value)),
         Action::Reshape(x, sizes) => {
             join_origins(model, id, Some(x));
@@ -59,6 +80,23 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
         }
     }
     true
+}
+
+/// Gives values dimensions of size 1, which the reduction that computes the last of them keeps, and removes the `Unsqueeze` of the
+/// first one.
+fn keep(model: &mut Model, id: NodeId, values: &[Value], axes: &[usize]) -> Changed {
+    let (Some(&first), Some(&last)) = (values.first(), values.last()) else {
+        return false;
+    };
+    if let Some(reduction) = model.producer(last) {
+        model[reduction].set_attribute("keepdims", 1);
+    }
+    for &value in values {
+        if let Some(Type::Tensor(TensorType { shape: Some(shape), .. })) = &mut model[value].ty {
+            axes.iter().for_each(|&axis| shape.insert(axis.min(shape.len()), Expr::int(1)));
+        }
+    }
+    rewrite::bypass(model, id, first)
 }
 
 /// If a node takes the input of the node before it, it does that node's work too, and gets its origins.

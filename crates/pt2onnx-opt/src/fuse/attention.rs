@@ -1,12 +1,10 @@
 //! Formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the product with the values.
 
-use super::{
-    broadcast::full_mask,
-    masks::{has_keys, is_causal, is_choice},
-};
+use super::broadcast::full_mask;
 use crate::{
     facts::{known, tensor_type},
     fusion::Fusion,
+    masks::{has_keys, is_causal, is_choice},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Model, Shape, Value, attrs, schema};
@@ -23,7 +21,7 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
             attention,
         )?,
         Fusion::new(
-            "MatMul(?c:Cast(guard:Where(Equal(r:ReduceMax(b:Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)), -inf), 0, \
+            "MatMul(?c:Cast(guard:Where(Equal(?r:ReduceMax(b:Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)), -inf), 0, \
                       s:Softmax(b:Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)))), v)",
             attention,
         )?,

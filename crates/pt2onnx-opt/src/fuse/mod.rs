@@ -6,7 +6,6 @@ mod batch_norm;
 mod broadcast;
 mod cache;
 mod linear;
-mod masks;
 mod multi_head;
 mod normalization;
 mod padding;

@@ -1,4 +1,4 @@
-//! `RotaryEmbedding` as the standard's function body has it.
+//! `RotaryEmbedding` by the formula of the standard's function body, without its transpositions.
 
 use super::{
     error::Reason,
@@ -20,24 +20,26 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
         4 => None,
         rank => return Err(format!("RotaryEmbedding of rank {rank}").into()),
     };
-    // `(batch, length, heads, size)`
-    let x = match packed {
-        Some(heads) => cx.reshape_op(given, cx.ints(&[0, 0, heads, -1]), attrs::Reshape::default()),
-        None => cx.transpose(given, &[0, 2, 1, 3]),
+    // Heads are before the positions, or behind them.
+    let (x, heads_axis) = match packed {
+        None => (given, 1),
+        Some(heads) => {
+            let apart = cx.ints(&[0, 0, heads, -1]);
+            let x = cx.reshape_op(given, apart, attrs::Reshape::default());
+            let dims = cx.shape(given);
+            let size = dims[2].floor_div(&Expr::int(heads));
+            let sizes = [dims[0].clone(), dims[1].clone(), Expr::int(heads), size];
+            cx.set_type(x, pt2onnx_ir::Type::tensor(cx.dtype(x), sizes));
+            (x, 2)
+        }
     };
-    if let Some(heads) = packed {
-        let dims = cx.shape(given);
-        let size = dims[2].floor_div(&Expr::int(heads));
-        let sizes = [dims[0].clone(), dims[1].clone(), Expr::int(heads), size];
-        cx.set_type(x, pt2onnx_ir::Type::tensor(cx.dtype(x), sizes));
-    }
     let cache = |i: usize| {
         let cache = input(node, i)?;
         let at = match node.input(3) {
             Some(positions) => cx.gather(cache, positions, 0),
             None => cache,
         };
-        Ok::<_, Reason>(cx.unsqueeze(at, &[2]))
+        Ok::<_, Reason>(cx.unsqueeze(at, &[heads_axis]))
     };
     let (cos, sin) = (cache(1)?, cache(2)?);
     let whole = cx.dim(x, 3);
@@ -72,6 +74,6 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     }
     Ok(vec![match packed {
         Some(_) => cx.reshape_op(y, cx.ints(&[0, 0, -1]), attrs::Reshape::default()),
-        None => cx.transpose(y, &[0, 2, 1, 3]),
+        None => y,
     }])
 }

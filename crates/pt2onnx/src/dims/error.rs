@@ -26,9 +26,9 @@ pub enum DimError {
         "dimension {axis} of `{value}` is `{dim}`, which is computed from other dimensions: name those"
     )]
     Derived { value: String, axis: i64, dim: String },
-    /// The name could not be read in an expression.
+    /// The name is empty, or one that models use for unknown sizes.
     #[error(
-        "`{0}` cannot be the name of a dimension: use letters, digits and underscores, and do not start with a digit"
+        "`{0}` cannot be the name of a dimension: give one that is not empty and does not start with `?`"
     )]
     Name(String),
     /// One symbol is given two names.

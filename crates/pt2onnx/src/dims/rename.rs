@@ -74,13 +74,8 @@ pub(super) fn rename(
 }
 
 fn valid(name: &str) -> Result<String, DimError> {
-    let fits = |c: char| c.is_alphanumeric() || c == '_';
-    let first = name.chars().next().is_some_and(|c| !c.is_numeric());
-    // Not what reads as something else: `True`, `int_oo`.
-    let reads = Expr::parse(name).is_ok_and(|e| e.as_symbol() == Some(name));
-    if first && name.chars().all(fits) && reads {
-        Ok(name.to_owned())
-    } else {
-        Err(DimError::Name(name.to_owned()))
+    match name.is_empty() || name.starts_with('?') {
+        true => Err(DimError::Name(name.to_owned())),
+        false => Ok(name.to_owned()),
     }
 }

@@ -1,7 +1,7 @@
 //! Systems whose matrix is given by LAPACK's symmetric factors `P L D L^T P^T`, D of blocks of one and two rows.
 
 use crate::math::matrix::iterate::{Step, iterate};
-use crate::math::matrix::pivots::reorder;
+use crate::math::matrix::pivots::{reorder, swapped};
 use crate::math::matrix::{batch_of, column, count_rows, row, rows_of, shape_with};
 use crate::math::shape::has_no_elements;
 use crate::{Complex, Cx};
@@ -28,9 +28,7 @@ impl Place {
         let next = cx.minimum(cx.add(k, 1), last);
         let here = cx.select(single, k, next);
         let there = cx.sub(cx.abs(pivot), 1);
-        let swapped = cx.select(cx.equal(rows, there), here, rows);
-        let order = cx.select(cx.equal(rows, here), there, swapped);
-        Self { k, next, single, order }
+        Self { k, next, single, order: swapped(cx, rows, here, there) }
     }
 }
 

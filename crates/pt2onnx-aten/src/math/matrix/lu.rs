@@ -2,7 +2,7 @@
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::{cabs1, exchange, permutation_matrix, permutation_of, reorder};
-use crate::math::matrix::triangular::triangular;
+use crate::math::matrix::triangular::{broadcast, triangular};
 use crate::math::matrix::{
     batch_of, column, columns_of, count_rows, diagonal, row, rows_of, shape_with, smaller,
     triangle, unit,
@@ -51,9 +51,10 @@ pub(crate) fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
         // If the column is zero, there is nothing to eliminate.
         let zero = cx.equal(cabs1(cx, pivot), 0.0);
         let divisor = Complex::from(one).select(cx, zero, pivot);
-        let factor = left.div(cx, divisor).keep(cx, below);
-        let behind = row.keep(cx, cx.greater(columns, k));
-        let updated = a.sub(cx, factor.mul(cx, behind));
+        let factor = left.div(cx, divisor);
+        // NaN and infinities of other rows and columns do not count.
+        let rest = cx.and(below, cx.greater(columns, k));
+        let updated = a.sub(cx, factor.mul(cx, row).keep(cx, rest));
         let stored = factor.select(cx, below, left);
         let a = stored.select(cx, cx.equal(columns, k), updated);
         let rank = cx.rank(chosen);
@@ -94,18 +95,23 @@ pub(crate) fn solve(
     adjoint: bool,
 ) -> Complex {
     let order = permutation_of(cx, pivots, &rows_of(cx, packed));
-    let p: Complex = permutation_matrix(cx, order, cx.dtype(packed.re)).into();
     // X A = B is A^H X^H = B^H.
     let b = if left { b } else { b.adjoint(cx) };
+    let (_, b) = broadcast(cx, packed, b);
     let x = match adjoint == left {
         false => {
-            let y = triangular(cx, packed, p.transpose(cx).matmul(cx, b), false, true);
+            let sorted = reorder(cx, b, cx.unsqueeze(order, &[cx.rank(order)]));
+            let y = triangular(cx, packed, sorted, false, true);
             triangular(cx, packed, y, true, false)
         }
         // A^H = U^H L^H P^T
         true => {
             let y = triangular(cx, packed.adjoint(cx), b, false, false);
-            p.matmul(cx, triangular(cx, packed.adjoint(cx), y, true, true))
+            let sorted = triangular(cx, packed.adjoint(cx), y, true, true);
+            // Where the permutation has each row.
+            let p = permutation_matrix(cx, order, DType::U8);
+            let options = attrs::ArgMax { axis: -1, ..Default::default() };
+            reorder(cx, sorted, cx.arg_max(p, options))
         }
     };
     if left { x } else { x.adjoint(cx) }
@@ -160,6 +166,8 @@ pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Complex, Value) {
     let size = diagonal.abs(cx);
     let last = cx.rank(size) - 1;
     let direction = match diagonal.im {
+        // Of NaN, PyTorch's sign is 0.
+        None if cx.minds_nan(size) => cx.select(cx.is_nan(size), 0.0, cx.sign(diagonal.re)).into(),
         None => cx.sign(diagonal.re).into(),
         Some(_) => {
             let zero = cx.equal(size, 0.0);

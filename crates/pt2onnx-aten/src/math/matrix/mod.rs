@@ -1,6 +1,7 @@
 //! Linear algebra that ONNX has no operators for: loops over columns or rotations, for real and complex matrices. All
 //! dimensions before the last two are batch dimensions.
 
+pub(crate) mod bunch_kaufman;
 pub(crate) mod cholesky;
 pub(crate) mod inverse;
 pub(crate) mod iterate;

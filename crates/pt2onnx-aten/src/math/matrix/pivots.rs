@@ -16,14 +16,25 @@ pub(crate) fn cabs1(cx: &Cx, a: Complex) -> Value {
 }
 
 /// The order of rows after row `k` is exchanged with the pivot row, the row from `k` on with the largest element of `column`;
-/// and the pivot row.
+/// and the pivot row. As in LAPACK, a NaN in row `k` stays there, and other NaN are not chosen.
 pub(crate) fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
-    let behind = cx.select(cx.less(rows, k), -1.0, cabs1(cx, column));
+    let own = cx.equal(rows, k);
+    let mut sizes = cabs1(cx, column);
+    if cx.minds_nan(sizes) {
+        let of_nan = cx.select(own, f64::INFINITY, cx.scalar(-1.0, cx.dtype(sizes)));
+        sizes = cx.select(cx.is_nan(sizes), of_nan, sizes);
+    }
+    let behind = cx.select(cx.less(rows, k), -1.0, sizes);
     let options = attrs::ArgMax { axis, ..Default::default() };
     let largest = cx.arg_max(behind, options);
-    let swapped = cx.select(cx.equal(rows, largest), k, rows);
-    (cx.select(cx.equal(rows, k), largest, swapped), largest)
+    (swapped(cx, rows, k, largest), largest)
+}
+
+/// The order of `rows` after the rows `a` and `b` are exchanged.
+pub(crate) fn swapped(cx: &Cx, rows: Value, a: Value, b: Value) -> Value {
+    let order = cx.select(cx.equal(rows, b), a, rows);
+    cx.select(cx.equal(rows, a), b, order)
 }
 
 /// The rows of `a` in that order.
@@ -51,9 +62,7 @@ pub(crate) fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
     let (state, _) = iterate(cx, &steps, &[start.into()], |k, state| {
         let pivot = cx.sub(cx.cast(cx.gather(pivots, k, rank - 2), DType::I64), 1);
         let pivot = cx.unsqueeze(pivot, &[rank - 1]);
-        let swapped = cx.select(cx.equal(numbers, pivot), k, numbers);
-        let order = cx.select(cx.equal(numbers, k), pivot, swapped);
-        Step::state(vec![reorder(cx, state[0], order)])
+        Step::state(vec![reorder(cx, state[0], swapped(cx, numbers, k, pivot))])
     });
     cx.squeeze(state[0].re, &[rank - 1])
 }

@@ -35,9 +35,12 @@ fn index_put(
     accumulate: bool,
 ) -> Lowered {
     let dtype = cx.dtype(x);
-    // ONNX cannot add bools. As integers, a sum is not 0 if any is true.
-    let adds_bools = accumulate && dtype == DType::Bool;
-    let computed = if adds_bools { DType::I32 } else { dtype };
+    let computed = match dtype {
+        // ONNX cannot add bools. As integers, a sum is not 0 if any is true.
+        DType::Bool if accumulate => DType::I32,
+        DType::F16 | DType::BF16 if accumulate => DType::F32,
+        _ => dtype,
+    };
     let (x, values) = (cx.cast(x, computed), cx.cast(values, computed));
     let result = put(cx, x, &indices, values, accumulate)?;
     set_recorded(cx, cx.cast(result, dtype))

@@ -134,12 +134,13 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
 fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: How) -> Value {
     let How { reduction, include_self } = how;
     let dtype = cx.dtype(x);
-    // ONNX cannot reduce bools. As integers, a sum is not 0 if any is true, a product if all are.
-    let (x, updates) = match dtype {
-        DType::Bool => (cx.cast(x, DType::I32), cx.cast(updates, DType::I32)),
-        _ => (x, cx.cast(updates, dtype)),
+    let computed = match dtype {
+        // ONNX cannot reduce bools. As integers, a sum is not 0 if any is true, a product if all are.
+        DType::Bool => DType::I32,
+        DType::F16 | DType::BF16 if reduction != Reduction::None => DType::F32,
+        _ => dtype,
     };
-    let computed = cx.dtype(x);
+    let (x, updates) = (cx.cast(x, computed), cx.cast(updates, computed));
     let shape = cx.shape(updates);
     let from = if include_self {
         x

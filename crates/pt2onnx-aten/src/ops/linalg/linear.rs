@@ -387,13 +387,8 @@ mod tests {
         ");
         check!("aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]", @"
         (float[s0,2] a, float[2] b) => (float[s0] mv)
-        <
-          int64[1] val_0 = {1}
-        >
         {
-          val_1 = Unsqueeze (b, val_0)
-          val_2 = MatMul (a, val_1)
-          mv = Squeeze (val_2, val_0)
+          mv = MatMul (a, b)
         }
         ");
     }

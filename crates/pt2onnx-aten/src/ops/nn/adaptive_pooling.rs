@@ -137,6 +137,14 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         });
         return Ok([Some(values), found].into());
     }
+    if let Some(kernel) = even_windows(cx, x, &output_size).filter(|_| !cx.is_used(1)) {
+        let first = shape.len() - n;
+        let sizes = output_size.iter().zip(kernel).flat_map(|(to, k)| [to.clone(), Expr::int(k)]);
+        let windows =
+            cx.reshape(x, &shape[..first].iter().cloned().chain(sizes).collect::<Vec<_>>());
+        let axes: Vec<usize> = (0..n).map(|i| first + 2 * i + 1).collect();
+        return Ok(extreme(cx, Extreme::Max, windows, &axes, false).into());
+    }
     let spatial = shape[shape.len().saturating_sub(n)..].to_vec();
     let positions: Vec<Value> = spatial
         .iter()
@@ -197,6 +205,21 @@ mod tests {
         {
           val_1 = Cast <to: int = 1> (val_0)
           adaptive_avg_pool1d = MatMul (x, val_1)
+        }
+        ");
+        check!("aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)", @"
+        (float[s0,2,4] x) => (float[s0,2,2] adaptive_max_pool1d_0)
+        <
+          int64[4] val_0 = {0, 2, 2, 2},
+          int64[1] val_1 = {3},
+          float val_2 = {NaN}
+        >
+        {
+          val_3 = Reshape (x, val_0)
+          val_4 = ReduceMax <keepdims: int = 0> (val_3, val_1)
+          val_5 = IsNaN (val_3)
+          val_6 = ReduceMax <keepdims: int = 0> (val_5, val_1)
+          adaptive_max_pool1d_0 = Where (val_6, val_2, val_4)
         }
         ");
         check!("aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])", @"

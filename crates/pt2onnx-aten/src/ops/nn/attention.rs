@@ -101,6 +101,8 @@ struct Settings {
     scale: Option<f64>,
     /// Whether several heads of the query share one of the key and value.
     enable_gqa: bool,
+    /// Whether PyTorch's CPU kernel computes it, if the operands suit it.
+    fused: bool,
 }
 
 impl AttentionArgs {
@@ -112,6 +114,7 @@ impl AttentionArgs {
             is_causal: self.is_causal,
             scale: self.scale,
             enable_gqa: self.enable_gqa.unwrap_or(false),
+            fused: true,
         };
         attend(cx, [self.query, self.key, self.value], settings)
     }
@@ -137,7 +140,7 @@ fn fused_attention(cx: &Cx, args: AttentionArgs) -> Lowered<Outputs> {
 /// `softmax(scale * q @ k.T + mask) @ v`. A row whose keys are all masked is zero, as of PyTorch's `_safe_softmax`. The softmax of
 /// halves is computed in float32.
 fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attention> {
-    let Settings { mask, dropout_p, is_causal, scale, enable_gqa } = settings;
+    let Settings { mask, dropout_p, is_causal, scale, enable_gqa, fused } = settings;
     let (k, v) =
         if enable_gqa { (repeat_heads(cx, q, k)?, repeat_heads(cx, q, v)?) } else { (k, v) };
     let given = cx.dtype(q);
@@ -169,11 +172,18 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     let weights = match (allowed, mask) {
         // Masked keys get weight 0. That also replaces the NaN of rows whose keys are all masked.
         (Some(allowed), Some(_)) => cx.select(allowed, softmax(scores), 0.0),
+        (_, None) if fused && dropout_p == 0.0 && ignores_nan(cx, q, scores, v) => {
+            let seen = cx.greater(scores, f64::NEG_INFINITY);
+            let any = cx.reduce(Reduction::Max, seen, &[cx.rank(scores) - 1], true);
+            cx.select(any, softmax(scores), 0.0)
+        }
         // Each query sees at least the first key.
-        (Some(_), None) | (None, None) => softmax(scores),
+        (_, None) => softmax(scores),
         (None, Some(_)) => {
-            let largest = cx.reduce(Reduction::Max, scores, &[cx.rank(scores) - 1], true);
-            cx.select(cx.equal(largest, f64::NEG_INFINITY), 0.0, softmax(scores))
+            // A row has zeros where its scores are -inf in any case, but for one with NaN or infinity, of which the product is NaN.
+            let rows = |s| cx.reduce(Reduction::Max, s, &[cx.rank(s) - 1], true);
+            let hidden = if cx.is_used(1) { rows(scores) } else { scores };
+            cx.select(cx.equal(hidden, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
     let mut weights = cx.cast(weights, given);
@@ -182,6 +192,14 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         [weights, _] = dropout(cx, weights, dropout_p);
     }
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
+}
+
+/// Whether PyTorch's CPU kernel gives 0 for a query whose scores are all NaN: without a mask, its maximum of fewer scores than a
+/// vector register holds leaves NaN out.
+fn ignores_nan(cx: &Cx, q: Value, scores: Value, v: Value) -> bool {
+    let lanes = 64 * 8 / cx.dtype(scores).bits() as i64;
+    let few = cx.dim(scores, -1).as_int().is_some_and(|keys| keys < lanes);
+    few && cx.minds_nan(scores) && cx.dim(q, -1) == cx.dim(v, -1)
 }
 
 /// `x` with as many heads as `q`: each repeated, copies side by side.
@@ -347,6 +365,42 @@ mod tests {
     }
 
     #[test]
+    fn few_keys_of_nan() {
+        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", @"
+        (float[1,1,4,8] q, float[1,1,15,8] k, float[1,1,15,8] v) => (float[1,1,4,8] scaled_dot_product_attention)
+        <
+          float val_0 = {0.35355338},
+          float val_1 = {-inf},
+          int64[1] val_2 = {3},
+          float val_3 = {0.0}
+        >
+        {
+          val_4 = Mul (q, val_0)
+          val_5 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+          val_6 = MatMul (val_4, val_5)
+          val_7 = Greater (val_6, val_1)
+          val_8 = ReduceMax <keepdims: int = 1> (val_7, val_2)
+          val_9 = Softmax (val_6)
+          val_10 = Where (val_8, val_9, val_3)
+          scaled_dot_product_attention = MatMul (val_10, v)
+        }
+        ");
+        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", assume_finite, @"
+        (float[1,1,4,8] q, float[1,1,15,8] k, float[1,1,15,8] v) => (float[1,1,4,8] scaled_dot_product_attention)
+        <
+          float val_0 = {0.35355338}
+        >
+        {
+          val_1 = Mul (q, val_0)
+          val_2 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+          val_3 = MatMul (val_1, val_2)
+          val_4 = Softmax (val_3)
+          scaled_dot_product_attention = MatMul (val_4, v)
+        }
+        ");
+    }
+
+    #[test]
     fn masked_rows_are_zero() {
         check!("aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]", @"
         (float16[1,1,4,8] q, float16[1,1,4,8] k, float16[1,1,4,8] v, bool[4,4] mask) => (float16[1,1,4,8] scaled_dot_product_attention)
@@ -365,6 +419,28 @@ mod tests {
           val_9 = Where (mask, val_8, val_2)
           val_10 = Cast <to: int = 10> (val_9)
           scaled_dot_product_attention = MatMul (val_10, v)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_query_that_sees_no_key() {
+        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]", @"
+        (float[1,1,4,8] q, float[1,1,4,8] k, float[1,1,4,8] v, float[4,4] mask) => (float[1,1,4,8] scaled_dot_product_attention)
+        <
+          float val_0 = {0.35355338},
+          float val_1 = {-inf},
+          float val_2 = {0.0}
+        >
+        {
+          val_3 = Mul (q, val_0)
+          val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+          val_5 = MatMul (val_3, val_4)
+          val_6 = Add (val_5, mask)
+          val_7 = Equal (val_6, val_1)
+          val_8 = Softmax (val_6)
+          val_9 = Where (val_7, val_2, val_8)
+          scaled_dot_product_attention = MatMul (val_9, v)
         }
         ");
     }

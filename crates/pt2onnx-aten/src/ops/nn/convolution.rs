@@ -165,9 +165,11 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
     let Some(group) = group_count(cx, x, weight, options) else {
         return grouped(cx, tensors, options, &known);
     };
+    let sizes: Option<Vec<i64>> = kernel(cx, weight).iter().map(Expr::as_int).collect();
     let Some(output_padding) = &options.output_padding else {
         let given = attrs::Conv {
             group,
+            kernel_shape: sizes,
             strides: Some(options.stride.clone()),
             dilations: Some(options.dilation.clone()),
             pads: Some(pads_attribute(&known)),
@@ -195,6 +197,7 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
     let near = (!far && beyond.iter().any(|&b| b != 0)).then(|| beyond.clone());
     let given = attrs::ConvTranspose {
         group,
+        kernel_shape: sizes,
         strides: Some(options.stride.clone()),
         dilations: Some(options.dilation.clone()),
         pads: Some(pads_attribute(&pads)),
@@ -236,12 +239,19 @@ fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i6
     let Tensors { input: x, weight, bias } = tensors;
     let sizes = kernel(cx, weight);
     let known: Option<Vec<i64>> = sizes.iter().map(Expr::as_int).collect();
-    let (Some(known), None) = (known, &options.output_padding) else {
+    let Some(known) = known else {
         return Err(LowerError::unsupported(
-            "the number of groups is known only at run time: that is supported if the kernel's sizes are known and the convolution is not transposed",
+            "the number of groups is known only at run time: that is supported if the kernel's sizes are known",
         ));
     };
     let n = sizes.len();
+    if let Some(output_padding) = &options.output_padding {
+        let options = (options, output_padding.as_slice());
+        let result =
+            batched(cx, x, n, |x| grouped_transposed(cx, x, weight, &known, options, pads));
+        let spatial: Vec<usize> = (1..=n).collect();
+        return Ok(bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &spatial))));
+    }
     let shape = cx.out_shape()?;
     let lengths = shape[shape.len() - n..].to_vec();
     let result = batched(cx, x, n, |x| {
@@ -258,7 +268,45 @@ fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i6
     Ok(bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &(1..=n).collect::<Vec<_>>()))))
 }
 
-/// `x` with zeros around its last dimensions.
+/// A transposed convolution with a number of groups that only the runtime knows: for each group a product with its rows of the weight,
+/// whose results are columns of windows, which `Col2Im` adds up.
+fn grouped_transposed(
+    cx: &Cx,
+    x: Value,
+    weight: Value,
+    kernel: &[i64],
+    (options, output_padding): (&Options, &[i64]),
+    pads: &[(i64, i64)],
+) -> Value {
+    let groups = &options.groups;
+    let shape = cx.shape(x);
+    let (batch, channels, lengths) = (&shape[0], &shape[1], &shape[2..]);
+    let positions = Expr::product(lengths.to_vec());
+    let depth = Expr::product(cx.shape(weight)[1..].to_vec());
+    let each = channels.floor_div(groups);
+    let rows = cx.reshape(weight, &[groups.clone(), each.clone(), depth.clone()]);
+    let parts = cx.reshape(x, &[batch.clone(), groups.clone(), each, positions.clone()]);
+    let windows = cx.matmul(cx.swap_axes(rows, 1, 2), parts);
+    let windows = cx.reshape(windows, &[batch.clone(), groups * &depth, positions]);
+    let whole = (0..kernel.len()).map(|i| {
+        (&lengths[i] - 1) * options.stride[i] + ((kernel[i] - 1) * options.dilation[i] + 1)
+    });
+    let steps = attrs::Col2Im {
+        dilations: Some(options.dilation.clone()),
+        pads: None,
+        strides: Some(options.stride.clone()),
+    };
+    let whole = cx.sizes(&whole.collect::<Vec<_>>());
+    let result = cx.col2im(windows, whole, cx.ints(kernel), steps);
+    let beyond = pads.iter().zip(output_padding);
+    padded(
+        cx,
+        result,
+        &beyond.map(|(&(begin, end), more)| (-begin, more - end)).collect::<Vec<_>>(),
+    )
+}
+
+/// `x` with zeros around its last dimensions; a negative number cuts elements off.
 fn padded(cx: &Cx, x: Value, pads: &[(i64, i64)]) -> Value {
     if pads.iter().all(|&pad| pad == (0, 0)) {
         return x;
@@ -352,10 +400,41 @@ mod tests {
         >
         {
           val_1 = Unsqueeze (x, val_0)
-          val_2 = ConvTranspose <dilations: ints = [1], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
+          val_2 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
           conv_transpose1d = Squeeze (val_2, val_0)
         }
         ");
+    }
+
+    #[test]
+    fn a_transposed_convolution_of_groups_that_the_runtime_counts() {
+        check!("aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]", @r#"
+        (float[2,"2*s0",s1] x, float["2*s0",3,4] w, int64 n) => (float[2,"3*s0","2*s1 + 1"] conv_transpose1d)
+        <
+          int64[3] val_0 = {-1, 2, 12},
+          int64[1] val_1 = {2},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {12},
+          int64[1] val_4 = {4},
+          int64[6] val_5 = {0, 0, -1, 0, 0, 0}
+        >
+        {
+          val_6 = Reshape (w, val_0)
+          val_7 = Reshape (n, val_2)
+          val_8 = Shape <start: int = 2, end: int = 3> (x)
+          val_9 = Concat <axis: int = 0> (val_1, val_7, val_1, val_8)
+          val_10 = Reshape <allowzero: int = 1> (x, val_9)
+          val_11 = Transpose <perm: ints = [0, 2, 1]> (val_6)
+          val_12 = MatMul (val_11, val_10)
+          val_13 = Mul (val_3, val_7)
+          val_14 = Concat <axis: int = 0> (val_1, val_13, val_8)
+          val_15 = Reshape <allowzero: int = 1> (val_12, val_14)
+          val_16 = Mul (val_1, val_8)
+          val_17 = Add (val_16, val_1)
+          val_18 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_15, val_17, val_4)
+          conv_transpose1d = Pad (val_18, val_5)
+        }
+        "#);
     }
 
     #[test]
@@ -391,7 +470,7 @@ mod tests {
           int64[1] val_1 = {1}
         >
         {
-          val_2 = ConvTranspose <dilations: ints = [2], pads: ints = [0, 0], strides: ints = [1]> (x, w)
+          val_2 = ConvTranspose <dilations: ints = [2], kernel_shape: ints = [3], pads: ints = [0, 0], strides: ints = [1]> (x, w)
           val_3 = Pad (val_2, val_0)
           val_4 = Unsqueeze (b, val_1)
           conv_transpose1d = Add (val_3, val_4)

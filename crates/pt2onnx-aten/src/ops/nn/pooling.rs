@@ -1,6 +1,6 @@
 //! Pooling: means and largest elements of spatial windows.
 
-use crate::math::pool::{Windows, largest, largest_of_windows, merge_last};
+use crate::math::pool::{Windows, largest, largest_of_windows, last_of, merge_last};
 use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
@@ -131,18 +131,20 @@ fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
             ceil_mode: args.ceil_mode,
         },
     );
-    let mut sizes = cx.out_shape()?;
-    let sizes = sizes.split_off(sizes.len().saturating_sub(N));
+    let shape = cx.out_shape()?;
+    let sizes = last_of(&shape, N);
     if let Some(divisor) = divisor_override {
-        return Ok(window_sums(cx, x, &windows, &sizes, divisor));
+        return Ok(window_sums(cx, x, &windows, sizes, divisor));
     }
     let padded = windows.padding.iter().any(|&p| p != 0);
+    let counted = padded && count_include_pad;
+    let (pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), N), sizes, counted);
     let options = attrs::AveragePool {
         strides: Some(windows.stride.clone()),
-        pads: Some(windows.pads()),
-        ceil_mode: windows.ceil_mode,
+        pads: Some(pads),
+        ceil_mode,
         // Without padding, this says what a window that reaches past the end is divided by: PyTorch counts the elements in it.
-        count_include_pad: padded && count_include_pad,
+        count_include_pad: counted,
         ..Default::default()
     };
     Ok(batched(cx, x, N, |x| cx.average_pool(x, &windows.kernel, options.clone())))
@@ -241,6 +243,28 @@ mod tests {
           max_pool2d_with_indices_1 = Squeeze (val_6, val_0)
         }
         "#);
+    }
+
+    #[test]
+    fn windows_that_start_in_the_padding() {
+        check!("aten.avg_pool2d(x: f32[1, 2, 8, 8], [3, 2], [], [1, 0], True) -> f32[1, 2, 3, 4]", @"
+        (float[1,2,8,8] x) => (float[1,2,3,4] avg_pool2d)
+        {
+          avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], count_include_pad: int = 1, pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
+        }
+        ");
+        check!("aten.max_pool2d(x: f32[1, 2, 4, 4], [3, 1], [2, 2], [0, 0], [1, 1], True) -> f32[1, 2, 2, 2]", @"
+        (float[1,2,4,4] x) => (float[1,2,2,2] max_pool2d)
+        {
+          max_pool2d = MaxPool <kernel_shape: ints = [3, 1], dilations: ints = [1, 1], pads: ints = [0, 0, 1, 0], strides: ints = [2, 2]> (x)
+        }
+        ");
+        check!("aten.max_pool2d(x: f32[1, 2, 8, 6], [3, 3], [3, 2], [1, 0], [1, 1], True) -> f32[1, 2, 3, 3]", @"
+        (float[1,2,8,6] x) => (float[1,2,3,3] max_pool2d)
+        {
+          max_pool2d = MaxPool <kernel_shape: ints = [3, 3], ceil_mode: int = 1, dilations: ints = [1, 1], pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
+        }
+        ");
     }
 
     #[test]

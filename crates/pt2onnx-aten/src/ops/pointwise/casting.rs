@@ -18,6 +18,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::to_dtype_layout, to_given),
     op!(aten::to_other, to_given),
     op!(aten::type_as, to_given),
+    op!(prims::convert_element_type, to_given),
 ];
 
 /// `x` as the type that PyTorch recorded for the result. A complex number becomes a real one by its real part.
@@ -48,6 +49,16 @@ mod tests {
           val_2 = Gather <axis: int = 1> (x, val_0)
           val_3 = Gather <axis: int = 1> (x, val_1)
           to = Cast <to: int = 11> (val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn element_types_of_prims() {
+        check!("prims.convert_element_type(x: f16[s0], torch.float32) -> f32[s0]", @"
+        (float16[s0] x) => (float[s0] convert_element_type)
+        {
+          convert_element_type = Cast <to: int = 1> (x)
         }
         ");
     }

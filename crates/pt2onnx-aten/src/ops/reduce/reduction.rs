@@ -2,7 +2,7 @@
 
 use crate::math::control::fold;
 use crate::math::reduce::{
-    Extreme, all_axes, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
+    Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
 };
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
@@ -268,18 +268,14 @@ fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
     }
     let truth = x.truth(cx);
-    let found = match (may_be_empty_along(cx, truth, &axes), of) {
-        (false, _) => reduce(cx, of.reduction(), truth, &axes, args.keepdim),
-        (true, Extreme::Max) => any_true(cx, truth, &axes, args.keepdim),
-        (true, Extreme::Min) => cx.not(any_true(cx, cx.not(truth), &axes, args.keepdim)),
+    let found = match of {
+        Extreme::Max => any_true(cx, truth, &axes, args.keepdim),
+        Extreme::Min if may_be_empty_along(cx, truth, &axes) => {
+            cx.not(any_true(cx, cx.not(truth), &axes, args.keepdim))
+        }
+        Extreme::Min => reduce(cx, Reduction::Min, truth, &axes, args.keepdim),
     };
     Ok(cx.cast(found, cx.out_dtype()?))
-}
-
-/// Whether an element along `axes` is true, also where there are none.
-fn any_true(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
-    let count = reduce(cx, Reduction::Sum, cx.cast(x, DType::I64), axes, keepdim);
-    cx.greater(count, 0)
 }
 
 /// How many elements are not 0.

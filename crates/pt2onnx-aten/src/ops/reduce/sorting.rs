@@ -1,6 +1,6 @@
 //! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent element.
 
-use crate::math::reduce::{Extreme, any_nan, as_axis, reduce};
+use crate::math::reduce::{Extreme, any_nan, as_axis, lowest, reduce};
 use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
@@ -101,7 +101,12 @@ fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     }
     let n = cx.dim(x, axis as i64);
     if n.as_int() == Some(0) {
-        let nothing = cx.full(&[], f64::NAN, cx.dtype(x));
+        // NaN, which processors make the lowest of these integers and 0 of the smaller ones.
+        let nothing = match cx.dtype(x) {
+            dtype @ (DType::I32 | DType::I64) => lowest(dtype),
+            _ => f64::NAN.into(),
+        };
+        let nothing = cx.full(&[], nothing, cx.dtype(x));
         return Ok([nothing, cx.scalar(0, DType::I64)]);
     }
     let k = (n + 1).floor_div(&Expr::int(2));

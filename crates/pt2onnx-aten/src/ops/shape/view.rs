@@ -7,7 +7,7 @@ use crate::{
     cx::{Outputs, axis_of},
     op::op,
 };
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -79,27 +79,25 @@ fn squeeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     squeeze_dims(cx, x, vec![dim])
 }
 
-/// Without those of `dims` that have one element: `Reshape` to the recorded sizes. Where a data-dependent size turns out to be 1,
-/// PyTorch's result would have fewer dimensions: sizes of -2 make the runtime fail there.
+/// Without those of `dims` that have one element: `Reshape` to the recorded sizes. If a size that is not known may be 1, the result
+/// may have fewer dimensions than PyTorch recorded: the runtime leaves out each dimension that turns out to be 1.
 fn squeeze_dims(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     let shape = cx.shape(x);
     let axes = dims.iter().map(|&dim| cx.axis(x, dim)).collect::<Lowered<Vec<usize>>>()?;
-    let may_be_one = |size: &&Expr| {
-        let depends_on_data = size.symbols().iter().any(|symbol| symbol.starts_with('u'));
-        depends_on_data && !cx.constraints().prove_ge(size, &Expr::int(2))
+    let unsure = |&axis: &usize| {
+        let size = shape.get(axis).filter(|size| size.as_int().is_none());
+        size.is_some_and(|size| !cx.constraints().prove_ge(size, &Expr::int(2)))
     };
-    let unsure: Vec<Expr> =
-        axes.iter().filter_map(|&a| shape.get(a)).filter(may_be_one).cloned().collect();
-    if unsure.is_empty() {
+    if !axes.iter().any(unsure) {
         return to_recorded(cx, x);
     }
-    let one = |size: &Expr| cx.equal(cx.sizes(std::slice::from_ref(size)), 1);
-    let any = unsure.iter().map(one).reduce(|a, b| cx.or(a, b));
-    let sizes = cx.out_shape()?;
-    let target = cx.sizes(&sizes);
-    let target = any.map_or(target, |any| cx.select(any, -2, target));
-    let result = cx.reshape_op(x, target, Default::default());
-    cx.set_type(result, Type::tensor(cx.dtype(x), sizes));
+    let removed = |axis| if axes.contains(&axis) { 1 } else { -1 };
+    let removed: Vec<i64> = (0..shape.len()).map(removed).collect();
+    let sizes = cx.sizes(&shape);
+    let kept = cx.not(cx.equal(sizes, cx.ints(&removed)));
+    let target = cx.compress(sizes, kept, Default::default());
+    let result = cx.reshape_op(x, target, attrs::Reshape { allowzero: true });
+    cx.set_type(result, Type::tensor(cx.dtype(x), cx.out_shape()?));
     Ok(result)
 }
 
@@ -244,19 +242,18 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_may_be_1_is_checked() {
+    fn a_size_that_may_be_1_may_be_left_out() {
         check!("aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]", @"
         (float[u0,3] x) => (float[u0,3] squeeze)
         <
-          int64 val_0 = {1},
-          int64 val_1 = {-2}
+          int64[2] val_0 = {1, -1}
         >
         {
-          val_2 = Shape <start: int = 0, end: int = 1> (x)
-          val_3 = Equal (val_2, val_0)
-          val_4 = Shape <start: int = 0, end: int = 2> (x)
-          val_5 = Where (val_3, val_1, val_4)
-          squeeze = Reshape (x, val_5)
+          val_1 = Shape <start: int = 0, end: int = 2> (x)
+          val_2 = Equal (val_1, val_0)
+          val_3 = Not (val_2)
+          val_4 = Compress (val_1, val_3)
+          squeeze = Reshape <allowzero: int = 1> (x, val_4)
         }
         ");
     }

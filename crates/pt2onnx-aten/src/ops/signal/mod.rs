@@ -1,8 +1,9 @@
-//! Fourier transforms.
+//! Fourier transforms and recursive filters.
 
 pub(crate) mod fft;
+pub(crate) mod filters;
 pub(crate) mod stft;
 
 use crate::AtenOp;
 
-pub(crate) static FAMILIES: &[&[AtenOp]] = &[fft::OPS, stft::OPS];
+pub(crate) static FAMILIES: &[&[AtenOp]] = &[fft::OPS, filters::OPS, stft::OPS];

@@ -1,5 +1,7 @@
 //! Short-time Fourier transforms.
 
+use crate::math::fourier::{FEW, of_short_frames};
+use crate::math::window::lattice;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -186,7 +188,9 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     };
     // ONNX Runtime's transforms of lengths that are no powers of two are far less exact than convolutions.
     let convolve = x.im.is_none() && dtype == DType::F32 && n_fft.count_ones() > 1 && n_fft < 4096;
+    let short = n_fft <= FEW && cx.minds_nan(x.re);
     let result = match convolve {
+        _ if short => by_sums(cx, x, (!plain).then_some(window), &frames),
         true => {
             let kernels = frames.kernels(cx, |_| 1.0, (!plain).then_some(window), dtype)?;
             by_convolution(cx, x.re, kernels, &frames)
@@ -194,6 +198,17 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
         false => by_operator(cx, x, window, &frames),
     };
     Ok(if single { cx.squeeze(result, &[0]) } else { result })
+}
+
+/// Sums over the frames of the signal (batch, length), without terms whose weight is 0: (batch, bins, frames, 2).
+fn by_sums(cx: &Cx, x: Complex, window: Option<Value>, frames: &Frames) -> Value {
+    let count = (cx.dim(x.re, 1) - frames.length).floor_div(&Expr::int(frames.hop)) + 1;
+    let places = lattice(cx, (&count, frames.hop), (&Expr::int(frames.length), 1));
+    let cut = |x: Value| {
+        let cut = cx.gather(x, places, 1);
+        window.map_or(cut, |window| cx.mul(cut, window))
+    };
+    cx.transpose(of_short_frames(cx, x.map(cut), frames.onesided), &[0, 2, 1, 3])
 }
 
 /// `Conv` of the signal (batch, length) with [`Frames::kernels`]: (batch, bins, frames, 2).
@@ -387,21 +402,39 @@ mod tests {
           float val_0 = {1.0},
           int64[1] val_1 = {3},
           int64[1] val_2 = {0},
-          float[4,1,3] val_3 = {1.0, 1.0, 1.0, 1.0, -0.5, -0.5, -0.0, -0.0, -0.0, -0.0, -0.8660254, 0.8660254},
-          int64[1] val_4 = {1},
-          int64[4] val_5 = {1, 2, 2, -1}
+          int64 val_3 = {0},
+          int64[1] val_4 = {2},
+          int64[0] val_5 = {},
+          int64 val_6 = {1},
+          int64[1] val_7 = {1},
+          int64[3] val_8 = {0, 1, 2},
+          double[3,2,1,2] val_9 = {1.0, 0.0, 1.0, 0.0, 1.0, 0.0, -0.5000000000000004, -0.8660254037844384, 1.0, 0.0, -0.4999999999999998, 0.8660254037844387},
+          int64[2] val_10 = {3, 5},
+          bool[3,2,1,2] val_11 = {1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1},
+          float val_12 = {0.0},
+          int64[2] val_13 = {2, 4}
         >
         {
-          val_6 = Expand (val_0, val_1)
-          val_7 = Unsqueeze (x, val_2)
-          val_8 = Unsqueeze (val_7, val_4)
-          val_9 = Conv <strides: ints = [1]> (val_8, val_3)
-          val_10 = Reshape (val_9, val_5)
-          val_11 = Transpose <perm: ints = [0, 2, 3, 1]> (val_10)
-          stft = Squeeze (val_11, val_2)
+          val_14 = Expand (val_0, val_1)
+          val_15 = Unsqueeze (x, val_2)
+          val_16 = Shape <start: int = 0, end: int = 1> (x)
+          val_17 = Sub (val_16, val_4)
+          val_18 = Reshape (val_17, val_5)
+          val_19 = Range (val_3, val_18, val_6)
+          val_20 = Unsqueeze (val_19, val_7)
+          val_21 = Add (val_20, val_8)
+          val_22 = Gather <axis: int = 1> (val_15, val_21)
+          val_23 = Unsqueeze (val_22, val_1)
+          val_24 = Cast <to: int = 1> (val_9)
+          val_25 = Unsqueeze (val_23, val_10)
+          val_26 = Mul (val_25, val_24)
+          val_27 = Where (val_11, val_26, val_12)
+          val_28 = ReduceSum <keepdims: int = 0> (val_27, val_13)
+          val_29 = Transpose <perm: ints = [0, 2, 1, 3]> (val_28)
+          stft = Squeeze (val_29, val_2)
         }
         "#);
-        check!("aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", @"
+        check!("aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", assume_finite, @"
         (float[8] x) => (float[3,3,2] stft)
         <
           float val_0 = {1.0},
@@ -418,6 +451,34 @@ mod tests {
           val_9 = STFT <onesided: int = 1> (val_8, val_5, val_6, val_4)
           val_10 = Transpose <perm: ints = [0, 2, 1, 3]> (val_9)
           stft = Squeeze (val_10, val_2)
+        }
+        ");
+        check!("aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", @"
+        (float[8] x) => (float[3,3,2] stft)
+        <
+          float val_0 = {1.0},
+          int64[1] val_1 = {4},
+          int64[1] val_2 = {0},
+          int64[3,4] val_3 = {0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7},
+          int64[1] val_4 = {3},
+          double[4,3,1,2] val_5 = {1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, -1.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0},
+          int64[2] val_6 = {3, 5},
+          bool[4,3,1,2] val_7 = {1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0},
+          float val_8 = {0.0},
+          int64[2] val_9 = {2, 4}
+        >
+        {
+          val_10 = Expand (val_0, val_1)
+          val_11 = Unsqueeze (x, val_2)
+          val_12 = Gather <axis: int = 1> (val_11, val_3)
+          val_13 = Unsqueeze (val_12, val_4)
+          val_14 = Cast <to: int = 1> (val_5)
+          val_15 = Unsqueeze (val_13, val_6)
+          val_16 = Mul (val_15, val_14)
+          val_17 = Where (val_7, val_16, val_8)
+          val_18 = ReduceSum <keepdims: int = 0> (val_17, val_9)
+          val_19 = Transpose <perm: ints = [0, 2, 1, 3]> (val_18)
+          stft = Squeeze (val_19, val_2)
         }
         ");
     }

@@ -134,6 +134,7 @@ impl Pass<'_> {
             Write::Replace => self.replace(node, first)?,
             Write::FillDiagonal => self.fill_diagonal(node)?,
             Write::Statistics(kind) => self.statistics(node, kind)?,
+            Write::Argument(written) => self.argument(node, written)?,
             Write::Custom => self.custom(node)?,
         }
         Ok(())

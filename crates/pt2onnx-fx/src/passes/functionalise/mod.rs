@@ -36,8 +36,8 @@ use tied::Tied;
 /// - Batch normalisation in training mode becomes `_native_batch_norm_legit_functional`, which returns the new running statistics.
 ///   Instance normalisation has no such variant, so nodes that compute the new statistics are added.
 /// - An operator of another library that returns nothing gets a result, the new value of the tensor it writes into:
-///   its only tensor, or the only one that is no input of the graph. Whether an operator that returns something also
-///   writes cannot be seen.
+///   its only tensor, or the only one that is no input of the graph. Of those that
+///   return something, the writes of torchaudio's `_lfilter_core_loop` are known; an archive does not say what others write.
 ///
 /// # Errors
 /// Returns an error for writes to elements that share memory or to operands of bodies, `resize_` to more elements, operators without a known functional

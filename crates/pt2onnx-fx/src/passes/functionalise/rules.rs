@@ -314,10 +314,23 @@ impl Pass<'_> {
             ([only], ..) | (_, Some(only), None) => only.clone(),
             _ => return Err(problem(&node, PassProblem::NothingReturned)),
         };
-        let by = Writer::by(&node);
         node.outputs.clear();
-        let new = self.result(&mut node, &written)?;
-        let id = self.memory.tensor(&written);
+        self.new_value(node, &written)
+    }
+
+    /// Replaces an operator of another library that writes into the argument of this number.
+    pub(super) fn argument(&mut self, node: Node, written: usize) -> Result<()> {
+        match node.args.get(written).and_then(|a| a.value.name()).cloned() {
+            Some(written) => self.new_value(node, &written),
+            None => Err(problem(&node, PassProblem::NoVariant)),
+        }
+    }
+
+    /// Adds a node whose result is the new value of `written`.
+    fn new_value(&mut self, mut node: Node, written: &Name) -> Result<()> {
+        let by = Writer::by(&node);
+        let new = self.result(&mut node, written)?;
+        let id = self.memory.tensor(written);
         self.emit.nodes.push(node);
         self.memory.write(id, &new, by, &mut self.emit);
         Ok(())

@@ -23,6 +23,8 @@ pub(super) enum Write {
     FillDiagonal,
     /// A normalisation that updates running statistics, even if its schema does not mark them as written.
     Statistics(Statistics),
+    /// It is an operator of another library that writes into the argument of this number.
+    Argument(usize),
     /// It writes, and no functional variant is known.
     Unknown,
     /// It is an operator of another library and returns nothing, so it must write into a tensor.
@@ -62,6 +64,9 @@ static VIEWING: &[&str] = &[
     "transpose_",
     "unsqueeze_",
 ];
+
+/// Operators of other libraries, and the argument that they write into and may return.
+static WRITING: &[(&str, &str, usize)] = &[("torchaudio", "_lfilter_core_loop", 2)];
 
 /// In-place operators without a functional variant. Sorted.
 static NO_VARIANT: &[&str] = &[
@@ -158,6 +163,10 @@ pub(super) fn write(node: &Node) -> Write {
     let op = &node.target;
     if !op.is_operator() {
         return Write::None;
+    }
+    let is = |namespace: &str, name: &str| &*op.namespace == namespace && &*op.name == name;
+    if let Some((.., argument)) = WRITING.iter().find(|(library, name, _)| is(library, name)) {
+        return Write::Argument(*argument);
     }
     if &*op.namespace != "aten" {
         return if returns_nothing(node) { Write::Custom } else { Write::None };

@@ -63,6 +63,7 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
         Some(Argument::Tensors(sources)) => {
             let view = match name {
                 "broadcast_tensors" => View::Expand,
+                "atleast_1d" | "atleast_2d" | "atleast_3d" => View::Shape,
                 "meshgrid" => View::Unknown,
                 "einsum" if sources.len() == 1 => View::Unknown,
                 _ => return Vec::new(),

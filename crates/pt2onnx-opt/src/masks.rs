@@ -25,7 +25,7 @@ fn hides(added: f64, dtype: DType) -> bool {
 }
 
 /// Whether a constant mask leaves each query a key.
-pub(super) fn has_keys(model: &Model, mask: Value) -> bool {
+pub(crate) fn has_keys(model: &Model, mask: Value) -> bool {
     let rows = || {
         let t = model[mask].constant().filter(|t| t.has_data())?;
         let width = t.shape().last().copied().filter(|&w| w > 0)?;
@@ -36,7 +36,7 @@ pub(super) fn has_keys(model: &Model, mask: Value) -> bool {
 }
 
 /// Whether a float mask hides keys by -inf only: it is a `Where` of two numbers.
-pub(super) fn is_choice(model: &Model, mask: Value) -> bool {
+pub(crate) fn is_choice(model: &Model, mask: Value) -> bool {
     let producer = |v| model.producer(v).map(|n| &model[n]);
     let mut node = producer(mask);
     while let Some(moved) =
@@ -52,7 +52,7 @@ pub(super) fn is_choice(model: &Model, mask: Value) -> bool {
 }
 
 /// Whether a mask lets each query see exactly the keys up to its own position.
-pub(super) fn is_causal(model: &Model, mask: Value, rows: &Expr, columns: &Expr) -> bool {
+pub(crate) fn is_causal(model: &Model, mask: Value, rows: &Expr, columns: &Expr) -> bool {
     let constant = || {
         let t = model[mask].constant().filter(|t| t.has_data())?;
         let (rows, columns) = (rows.as_int()? as usize, columns.as_int()? as usize);
