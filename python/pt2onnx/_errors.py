@@ -59,7 +59,8 @@ _CLASSES = {
 
 def made(kind: type[OnnxExporterError], text: str) -> OnnxExporterError:
     """An exception of this class that is also torch.onnx's, if torch is loaded."""
-    found = _torch_class(kind) if "torch" in sys.modules else kind
+    hashable: Any = kind
+    found = _torch_class(hashable) if "torch" in sys.modules else kind
     # torch's own classes take other arguments.
     error = found.__new__(found, text)
     RuntimeError.__init__(error, text)
@@ -67,9 +68,11 @@ def made(kind: type[OnnxExporterError], text: str) -> OnnxExporterError:
 
 
 @functools.cache
-def _torch_class(kind: type[OnnxExporterError]) -> type[OnnxExporterError]:
+def _torch_class(kind: Any) -> type[OnnxExporterError]:
     """The class, with torch.onnx's class of that name as a base."""
-    from torch.onnx import OnnxExporterError as base
+    import torch.onnx
+
+    base: Any = torch.onnx.OnnxExporterError
 
     for module in ("torch.onnx._internal.exporter._errors", "torch.onnx.errors"):
         try:

@@ -80,7 +80,8 @@ class ONNXProgram:
             import onnx_ir
 
             return onnx_ir.serde.serialize_model(self._ir)
-        return onnx.ModelProto.FromString(self.to_bytes())
+        made: onnx.ModelProto = onnx.ModelProto.FromString(self.to_bytes())
+        return made
 
     @property
     def input_names(self) -> list[str]:
@@ -110,7 +111,7 @@ class ONNXProgram:
     def to_bytes(self) -> bytes:
         """The model as the bytes of one file, with all weights. Raises OnnxExporterError above 2 GiB."""
         if self._ir is not None:
-            return self.model_proto.SerializeToString()
+            return bytes(self.model_proto.SerializeToString())
         with _raised():
             return self._native.to_bytes()
 
@@ -230,13 +231,11 @@ class ONNXProgram:
         if any(_run._is_tensor(value) for value in inputs.values()):
             import torch
 
-            return tuple(torch.from_numpy(result) for result in results)  # type: ignore[arg-type]
+            return tuple(torch.from_numpy(result) for result in results)
         return tuple(results)
 
     def compute_values(self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
         """Runs the model, and returns these values of it. Raises ValueError if it does not have them."""
-        import copy
-
         from . import _run
 
         graph = self.model.graph
@@ -254,7 +253,7 @@ class ONNXProgram:
             graph.outputs.clear()
             graph.outputs.extend(outputs)
         session = _run.session(proto, weights)
-        return tuple(_run.run(session, self._inputs(tuple(args), dict(copy.copy(kwargs) or {}))))
+        return tuple(_run.run(session, self._inputs(tuple(args), dict(kwargs or {}))))
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], onnxruntime.InferenceSession] | None = None) -> None:
         """Makes the session of ONNX Runtime that calls use. Without ``initializer``, weights are not copied and no file is written; it
@@ -317,7 +316,9 @@ class ONNXProgram:
         """The arguments as inputs of the model, by name."""
         names = self.input_names
         if not args and kwargs and kwargs.keys() <= set(names):
-            return dict(kwargs)
+            # Where the program knows the keywords, it knows their order; PyTorch 2.6 mixes up the names of such inputs.
+            if self.exported_program is None or set(_keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
+                return dict(kwargs)
         return dict(zip(names, _flat_inputs(self.exported_program, args, dict(kwargs), len(names))))
 
 
@@ -375,9 +376,9 @@ def _to_ir(native: Program) -> onnx_ir.Model:
         dtype, shape = ir.DataType(code), ir.Shape(sizes)
         tensor: Any
         if dtype.bitwidth < 8:
-            tensor = ir.PackedTensor(np.frombuffer(buffer, np.uint8), dtype, shape=shape, name=name)
+            tensor = ir.PackedTensor(np.frombuffer(memoryview(buffer), np.uint8), dtype, shape=shape, name=name)
         else:
-            array = np.frombuffer(buffer, dtype.numpy()).reshape(sizes)
+            array = np.frombuffer(memoryview(buffer), dtype.numpy()).reshape(sizes)
             tensor = ir.Tensor(array, dtype=dtype, shape=shape, name=name)
         model.graph.initializers[name].const_value = tensor
     return model
@@ -425,7 +426,7 @@ def _ir_parts(model: onnx_ir.Model) -> tuple[bytes, list[Any]]:
                 weights.append(array.reshape(-1).view(np.uint8))
             old.append((value, tensor))
             value.const_value = ir.ExternalTensor(
-                f"pt2onnx:{len(weights) - 1}", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=value.name or ""
+                f"pt2onnx:{len(weights) - 1}", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=value.name or ""
             )
         return ir.serde.serialize_model(model).SerializeToString(), weights
     finally:
