@@ -109,3 +109,12 @@ def warn(text: str, kind: type[Warning] | None = None) -> None:
     while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, kind or warning_class(), stacklevel=level)
+
+
+def check_weight(name: str, given: Any, own: Any) -> None:
+    """Raises OnnxExporterError if a weight does not have the shape and type of the model's own."""
+    if given.shape != own.shape or given.dtype != own.dtype:
+        text = f"the weight {name} is {given.dtype}{list(given.shape)}, the model has {own.dtype}{list(own.shape)}"
+        error = made(OnnxExporterError, text)
+        error.kind = "no_weights"
+        raise error

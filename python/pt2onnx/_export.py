@@ -206,6 +206,7 @@ def export(
             native = convert_program(json_, storages, state, constants, text, table)
         steps.say("Translate the graph into ONNX... ✅")
     made = ONNXProgram(native, program)
+    made._remake = lambda weights: _remade(program, weights, text, table)
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
     _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
@@ -218,6 +219,14 @@ def export(
             _write(made, f, export_params, external_data)
     files.done(made, captured)
     return made
+
+
+def _remade(program: torch.export.ExportedProgram, weights: Mapping[str, Any], text: str, table: Any) -> Any:
+    """The program's model with other weights."""
+    from . import _handover
+
+    with _raised():
+        return convert_program(*_handover.parts(program, weights), text, table)
 
 
 def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:

@@ -12,8 +12,10 @@ import io
 import json
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from . import _errors
 
 if TYPE_CHECKING:
     import torch
@@ -31,8 +33,12 @@ Row = tuple[str, int, list[int], list[int], int, "int | None"]
 _LOCK = threading.Lock()
 
 
-def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list[Row], list[Row]]:
-    """The program's JSON, storages, and rows of its state and of its constants."""
+def parts(
+    program: torch.export.ExportedProgram, weights: Mapping[str, torch.Tensor] | None = None
+) -> tuple[bytes, list[Any], list[Row], list[Row]]:
+    """The program's JSON, storages, and rows of its state and of its constants; with these weights in place of its own.
+
+    Raises OnnxExporterError for a weight of another shape or type."""
     import torch
 
     if any(is_wrapper(t) for t in (*program.state_dict.values(), *program.constants.values())):
@@ -40,7 +46,10 @@ def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list
         program = program.run_decompositions({})
     program = _without_symbolic_bools(program)
     tensors = Tensors()
-    state = tensors.rows(program.state_dict.items())
+    own = dict(program.state_dict)
+    for name, weight in (weights or {}).items():
+        _errors.check_weight(name, weight, own[name])
+    state = tensors.rows({**own, **(weights or {})}.items())
     constants = tensors.rows((n, c) for n, c in program.constants.items() if isinstance(c, torch.Tensor))
     return program_json(program), tensors.storages, state, constants
 

@@ -50,6 +50,10 @@ class ONNXProgram:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
         self._relations: Sequence[Any] = ()
+        # Translates the program again with other weights; those given so far; what was done to the model since.
+        self._remake: Callable[[Mapping[str, Any]], Program] | None = None
+        self._weights: dict[str, Any] = {}
+        self._edits: list[Callable[[Program], None]] = []
         self.exported_program = exported_program
         self.verification: Verification | None = None
 
@@ -138,8 +142,9 @@ class ONNXProgram:
         """Folds, simplifies and fuses."""
         self.release()
         native = self._current()
+        self._edits.append(lambda program: program.optimize(_options.as_json({})))
         with _raised():
-            native.optimize(_options.as_json({}))
+            self._edits[-1](native)
         self._native, self._ir = native, None
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
@@ -151,25 +156,37 @@ class ONNXProgram:
             return
         ends = [dims for _, _, dims in (*self._native.inputs(), *self._native.outputs())]
         known = {word for dims in ends for dim in dims or () for word in _WORD.findall(dim)}
+        pairs = [(old, new) for old, new in names.items() if old in known]
+        self._edits.append(lambda program: program.rename_axes(pairs))
         with _raised():
-            self._native.rename_axes([(old, new) for old, new in names.items() if old in known])
+            self._edits[-1](self._native)
 
     def apply_weights(self, state_dict: Mapping[str, torch.Tensor]) -> None:
         """Replaces weights, or gives values to those that have none. Warns of names that the model does not have.
 
-        Raises OnnxExporterError for weights of other shapes or types, and where other constants were computed from a weight."""
+        A program that was exported is translated again, so that what was computed from old weights is computed from the new ones.
+        Raises OnnxExporterError for weights of other shapes or types; for other models also where a weight has a value already.
+        """
         from ._handover import Tensors
 
         self.release()
-        tensors = Tensors()
-        rows = tensors.rows(state_dict.items())
-        native = self._current()
-        with _raised():
-            unused = native.apply_weights(tensors.storages, rows)
-        self._native, self._ir = native, None
+        if self._remake is not None and self.exported_program is not None and self._is_made():
+            known = {name: weight for name, weight in state_dict.items() if name in self.exported_program.state_dict}
+            unused = [name for name in state_dict if name not in known]
+            weights = {**self._weights, **known}
+            native = self._remake(weights)
+            for edit in self._edits:
+                edit(native)
+            self._native, self._weights, self._ir = native, weights, None
+        else:
+            tensors = Tensors()
+            rows = tensors.rows(state_dict.items())
+            native = self._current()
+            with _raised():
+                unused = native.apply_weights(tensors.storages, rows)
+            self._native, self._ir = native, None
         for name in unused:
-            text = f"Weight '{name}' not found in the model. Skipped applying."
-            _errors.warn(text)
+            _errors.warn(f"Weight '{name}' not found in the model. Skipped applying.")
 
     # Files.
 
@@ -304,6 +321,10 @@ class ONNXProgram:
         views = [np.frombuffer(weight, np.uint8) for weight in weights]
         with _raised():
             return open_parts(proto, [(f"pt2onnx:{i}", (v.ctypes.data, v.nbytes, v)) for i, v in enumerate(views)])
+
+    def _is_made(self) -> bool:
+        """Whether the model is what Rust made: ``model`` was not asked for, or not changed."""
+        return self._ir is None or _ir_parts(self._ir)[0] == _ir_parts(_to_ir(self._native))[0]
 
     def _bytes(self) -> int:
         if self._ir is not None:

@@ -207,10 +207,10 @@ fn functions_are_inlined() {
         (Some(2), "Elu <alpha: float = 2.0> (linear)"),
     ] {
         let exporter = Exporter::new().functions(text).unwrap().inline(true);
-        let program = exporter.export_program(self::program(alpha.map(Argument::Int))).unwrap();
-        let text = program.to_text();
+        let made = exporter.export_program(program(alpha.map(Argument::Int))).unwrap();
+        let text = made.to_text();
         assert!(text.contains(expected) && !text.contains("mylib"), "{text}");
-        assert!(program.model().functions.is_empty() && !text.contains("Sub"), "{text}");
+        assert!(made.model().functions.is_empty() && !text.contains("Sub"), "{text}");
     }
     let newer = "<domain: \"mylib\", opset_import: [\"\" : 18]> squash (x) => (y) {
         s = Shape (x) g = ConstantOfShape (s) y = GridSample (x, g) }";
