@@ -6,13 +6,18 @@ This module and ``_capture`` use names of torch that are not public. Each is one
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
+import importlib
 import io
 import json
+import math
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from . import _errors
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +35,12 @@ Row = tuple[str, int, list[int], list[int], int, "int | None"]
 _LOCK = threading.Lock()
 
 
-def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list[Row], list[Row]]:
-    """The program's JSON, storages, and rows of its state and of its constants."""
+def parts(
+    program: torch.export.ExportedProgram, weights: Mapping[str, torch.Tensor] | None = None
+) -> tuple[bytes, list[Any], list[Row], list[Row]]:
+    """The program's JSON, storages, and rows of its state and of its constants; with these weights in place of its own.
+
+    Raises OnnxExporterError for a weight of another shape or type."""
     import torch
 
     if any(is_wrapper(t) for t in (*program.state_dict.values(), *program.constants.values())):
@@ -39,7 +48,10 @@ def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list
         program = program.run_decompositions({})
     program = _without_symbolic_bools(program)
     tensors = Tensors()
-    state = tensors.rows(program.state_dict.items())
+    own = dict(program.state_dict)
+    for name, weight in (weights or {}).items():
+        _errors.check_weight(name, weight, own[name])
+    state = tensors.rows({**own, **(weights or {})}.items())
     constants = tensors.rows((n, c) for n, c in program.constants.items() if isinstance(c, torch.Tensor))
     return program_json(program), tensors.storages, state, constants
 
@@ -84,24 +96,63 @@ def _without_symbolic_bools(program: torch.export.ExportedProgram) -> torch.expo
 def program_json(program: torch.export.ExportedProgram) -> bytes:
     """What ``torch.export.save`` writes into an archive as the program.
 
-    Its function does two things besides that take most of the time and memory: it copies the program into a canonical form, which is
-    then thrown away, and it pickles the weights. Both are left out here.
+    Its function does three things besides that take most of the time and memory: it copies the program into a canonical form, which is
+    then thrown away, it pickles the weights, and it prints the program for a log. They are left out here.
     """
     try:
-        from torch._export.serde import serialize as serde
+        import torch
 
+        serde: Any = importlib.import_module("torch._export.serde.serialize")
+
+        # Versions before 2.8 lack some.
+        types = {getattr(torch, name): number for name, number in _DTYPES.items() if hasattr(torch, name)}
         changes: dict[str, Any] = {
+            "_TORCH_TO_SERIALIZE_DTYPE": {**types, **serde._TORCH_TO_SERIALIZE_DTYPE},
             "canonicalize": lambda *_, **__: None,
             "serialize_torch_artifact": lambda *_, **__: b"",
             "treespec_dumps": _lenient(serde.treespec_dumps),
         }
-        methods = {"serialize_treespec": lambda serializer, spec: changes["treespec_dumps"](spec)}
-        if not hasattr(serde.GraphModuleSerializer, "serialize_treespec"):
-            methods = {}
-        with _LOCK, _replaced(serde, changes), _replaced(serde.GraphModuleSerializer, methods), _without_gc():
-            return serde.serialize(program).exported_program
+        serializer = serde.GraphModuleSerializer
+        methods: dict[str, Any] = {"serialize_input": _lists(serializer.serialize_input, serde.SerializeError)}
+        if hasattr(serializer, "serialize_treespec"):
+            methods["serialize_treespec"] = lambda _, spec: changes["treespec_dumps"](spec)
+        if hasattr(serde, "_dataclass_to_dict") and hasattr(serde, "_Union"):
+            changes["_dataclass_to_dict"] = _plainly(serde._Union)
+        printing = {"print_readable": lambda *_, **__: ""}
+        silent = _replaced(torch.fx.GraphModule, printing)
+        with _LOCK, _replaced(serde, changes), _replaced(serializer, methods), silent, _without_gc():
+            text: bytes = serde.serialize(program).exported_program
+            return text
     except (ImportError, AttributeError):
         return _saved_json(program)
+
+
+def _plainly(union: type) -> Callable[[Any], Any]:
+    """What turns dataclasses into dicts, as torch's ``_dataclass_to_dict`` does, in a third of its time."""
+    fields: dict[type, tuple[str, ...]] = {}
+    atoms = frozenset((str, int, bool, bytes, type(None)))
+
+    def plain(value: Any) -> Any:
+        kind = type(value)
+        if kind in atoms:
+            return value
+        if kind is list:
+            return [plain(item) for item in value]
+        if kind is float:
+            return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        if isinstance(value, union):
+            return {value.type: plain(value.value)}  # type: ignore[attr-defined]
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, tuple):
+            return tuple(plain(item) for item in value)
+        names = fields.get(kind)
+        if names is None:
+            names = tuple(f.name for f in dataclasses.fields(value)) if dataclasses.is_dataclass(value) else ()
+            fields[kind] = names
+        return {name: plain(getattr(value, name)) for name in names} if names else value
+
+    return plain
 
 
 def _saved_json(program: torch.export.ExportedProgram) -> bytes:
@@ -145,11 +196,26 @@ def _lenient(dumps: Any) -> Any:
 
     def lenient(spec: Any, protocol: int | None = None) -> str:
         try:
-            return dumps(spec) if protocol is None else dumps(spec, protocol)
+            return str(dumps(spec) if protocol is None else dumps(spec, protocol))
         except (NotImplementedError, TypeError):
             return json.dumps([1, _tree(spec)])
 
     return lenient
+
+
+def _lists(serialize_input: Any, refused: type[Exception]) -> Any:
+    """``serialize_input`` for lists of lists of ints, which versions before 2.14 do not know."""
+
+    def lists(serializer: Any, arg: Any, *rest: Any) -> Any:
+        try:
+            return serialize_input(serializer, arg, *rest)
+        except refused:
+            items = list(map(list, arg)) if isinstance(arg, (list, tuple)) and all(isinstance(i, (list, tuple)) for i in arg) else []
+            if not items or not all(type(i) is int for item in items for i in item):
+                raise
+            return {"as_int_lists": items}
+
+    return lists
 
 
 def _tree(spec: Any) -> dict[str, Any]:
@@ -170,7 +236,7 @@ def _tree(spec: Any) -> dict[str, Any]:
 
 def children(spec: Any) -> list[Any]:
     """The children of a TreeSpec: a method in newer versions, an attribute in older ones."""
-    return spec.children() if hasattr(spec, "children") else spec.children_specs
+    return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
 
 
 def is_wrapper(tensor: Any) -> bool:
@@ -215,12 +281,12 @@ class Tensors:
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
         number = self._storage(tensor.untyped_storage())
-        return name, dtype, sizes, list(tensor.stride()), tensor.storage_offset(), number
+        return name, dtype, sizes, list(tensor.stride()), int(tensor.storage_offset()), number
 
     def _storage(self, storage: torch.UntypedStorage) -> int:
         key = str(storage.device), storage.data_ptr(), storage.nbytes()
         if key not in self._numbers:
             self._numbers[key] = len(self.storages)
-            host = storage if storage.device.type == "cpu" else storage.cpu()
+            host: Any = storage if storage.device.type == "cpu" else storage.cpu()  # type: ignore[no-untyped-call]
             self.storages.append((host.data_ptr(), host.nbytes(), (host, storage)))
         return self._numbers[key]
