@@ -1,6 +1,6 @@
 //! Ops that make tensors of given sizes.
 
-use super::{fresh, typed};
+use super::stand_ins::{fresh, typed};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -169,7 +169,7 @@ fn normal(cx: &Cx, args: Normal) -> Lowered {
     let tensors: Vec<Value> = tensors.collect();
     let first = tensors.first().ok_or_else(|| LowerError::unsupported("it has no tensor"))?;
     let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v).into_iter().collect()).collect();
-    Ok(typed(cx, cx.dtype(*first), &super::broadcast(cx, &shapes)))
+    Ok(typed(cx, cx.dtype(*first), &super::stand_ins::broadcast(cx, &shapes)))
 }
 
 /// float32 for any number.
