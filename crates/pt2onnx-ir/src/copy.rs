@@ -40,7 +40,7 @@ impl Model {
     /// let text = r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
     /// main_graph (float[2] x) => (float[2] y) { y = my.twice <by: float = 3.0> (x) }
     /// <domain: "my", opset_import: ["" : 20]>
-    /// twice <by: float> (x) => (y) { b = Constant <value_float: float = @by> () y = Mul (x, b) }"#;
+    /// twice <by> (x) => (y) { b = Constant <value_float: float = @by> () y = Mul (x, b) }"#;
     /// let mut model: Model = text.parse()?;
     /// model.inline_functions()?;
     /// assert!(model.functions.is_empty() && model.to_string().contains("y = Mul"));
