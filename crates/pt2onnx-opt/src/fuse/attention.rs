@@ -64,10 +64,8 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         Some(_) => found.number(cx, name),
         None => Some(1.0),
     };
-    let scale = (factor("scale")? / factor("over")? * factor("right")?) as f32;
-    if !scale.is_normal() || scale < 0.0 {
-        return None;
-    }
+    let scale = factor("scale")? / factor("over")? * factor("right")?;
+    let scale = kept_scale(cx, q, scale)?;
     let hidden = mask(cx, found, &scores)?;
     let mask = match hidden {
         Hidden::By(mask) => Some(full_mask(cx, mask, &scores)?),
@@ -75,12 +73,26 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     };
     let k = cx.transpose(k, &perm);
     let options = attrs::Attention {
-        scale: Some(scale),
+        scale,
         is_causal: matches!(hidden, Hidden::Later),
         softmax_precision: precision.map(schema::data_type),
         ..Default::default()
     };
     Some(cx.attention(q, k, v, mask, None, None, None, options))
+}
+
+/// The attribute `scale` for that factor, which is a float32: of float64 operands, the factor must be one, or the default, which has no
+/// attribute. `None` if it cannot be an attribute.
+fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<Option<f32>> {
+    let short = scale as f32;
+    if !short.is_normal() || short < 0.0 {
+        return None;
+    }
+    if cx.dtype(q) != DType::F64 || f64::from(short) == scale {
+        return Some(Some(short));
+    }
+    let width = cx.known_shape(q)?.last()?.as_int()? as f64;
+    (((scale * width.sqrt()) - 1.0).abs() < 1e-15).then_some(None)
 }
 
 /// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads, queries, keys]`. `None` if the
@@ -155,20 +167,16 @@ fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
 fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     let node = found.node(cx, "a")?;
     let given = attrs::Attention::read(&node).ok()?.scale?;
-    let scale = (f64::from(given) * found.number(cx, "scale")?) as f32;
     let product = node.input(i)?;
+    let scale = kept_scale(cx, product, f64::from(given) * found.number(cx, "scale")?)?;
     let kept = cx.known_shape(product).filter(|s| s.iter().all(known));
-    if !scale.is_normal()
-        || scale < 0.0
-        || kept.is_none()
-        || kept != cx.known_shape(found.value("x")?)
-    {
+    if kept.is_none() || kept != cx.known_shape(found.value("x")?) {
         return None;
     }
     let mut inputs = node.inputs().to_vec();
     inputs[i] = found.value("x");
     let others = node.attributes.iter().filter(|(n, _)| n != "scale").cloned();
-    let attributes = others.chain([("scale".into(), scale.into())]).collect();
+    let attributes = others.chain(scale.map(|s| ("scale".into(), s.into()))).collect();
     Some(cx.emit1("Attention", &inputs, attributes))
 }
 
