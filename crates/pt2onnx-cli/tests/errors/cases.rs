@@ -166,6 +166,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --fix s18=-1"),
     case(good, "MODEL -o OUT --custom-opset ai.onnx=20"),
     case(good, "MODEL -o OUT --opset 18 --functions HERE/newer.onnxtxt"),
+    case(good, "MODEL -o OUT --inline --functions HERE/circle.onnxtxt"),
     case(good, "MODEL -o OUT --functions FOLDER/missing"),
     case(good, "MODEL -o OUT --opset 26 --target tensorrt"),
     case(|| given("data_dependent.pt2"), "MODEL -o OUT --target tensorrt"),
