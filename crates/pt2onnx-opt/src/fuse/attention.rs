@@ -73,7 +73,7 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     };
     let k = cx.transpose(k, &perm);
     let options = attrs::Attention {
-        scale,
+        scale: Some(scale),
         is_causal: matches!(hidden, Hidden::Later),
         softmax_precision: precision.map(schema::data_type),
         ..Default::default()
@@ -81,18 +81,12 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.attention(q, k, v, mask, None, None, None, options))
 }
 
-/// The attribute `scale` for that factor, which is a float32: of float64 operands, the factor must be one, or the default, which has no
-/// attribute. `None` if it cannot be an attribute.
-fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<Option<f32>> {
-    let short = scale as f32;
-    if !short.is_normal() || short < 0.0 {
-        return None;
-    }
-    if cx.dtype(q) != DType::F64 || f64::from(short) == scale {
-        return Some(Some(short));
-    }
-    let width = cx.known_shape(q)?.last()?.as_int()? as f64;
-    (((scale * width.sqrt()) - 1.0).abs() < 1e-15).then_some(None)
+/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64 operands, float32 must hold it. (Without
+/// the attribute, runtimes compute the scale in float32.)
+fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
+    let kept = scale as f32;
+    let exact = cx.dtype(q) != DType::F64 || f64::from(kept) == scale;
+    (exact && kept.is_normal() && kept > 0.0).then_some(kept)
 }
 
 /// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads, queries, keys]`. `None` if the
@@ -176,7 +170,7 @@ fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     let mut inputs = node.inputs().to_vec();
     inputs[i] = found.value("x");
     let others = node.attributes.iter().filter(|(n, _)| n != "scale").cloned();
-    let attributes = others.chain(scale.map(|s| ("scale".into(), s.into()))).collect();
+    let attributes = others.chain([("scale".into(), scale.into())]).collect();
     Some(cx.emit1("Attention", &inputs, attributes))
 }
 
