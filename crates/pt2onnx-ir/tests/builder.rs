@@ -228,6 +228,17 @@ sizes 3 and 5 do not broadcast
 }
 
 #[test]
+fn a_size_that_is_always_1_broadcasts() {
+    let mut constraints = Constraints::new();
+    constraints.constrain(&e("s6"), Range { min: Some(2), max: None });
+    let mut model = Model::new(26);
+    let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), constraints);
+    let (one, none) = ([e("(Min(1, s6 - 1)//2) + 1")], [e("Min(1, s6 - 1)//2")]);
+    assert_eq!(cx.broadcast_shapes(&one, &none), none);
+    assert_eq!(cx.broadcast_shapes(&none, &one), none);
+}
+
+#[test]
 fn a_region_that_is_not_open_cannot_be_closed() {
     let mut model = Model::new(26);
     let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());

@@ -29,6 +29,8 @@ pub(crate) fn broadcast(
                 x
             }
             (None, None) if constraints.prove_eq(&x, &y) == Some(true) => x,
+            (None, None) if constraints.prove_eq(&y, &one) == Some(true) => x,
+            (None, None) if constraints.prove_eq(&x, &one) == Some(true) => y,
             (None, None) if is_unknown(&x) || is_unknown(&y) => unknown_dim(),
             (None, None) => Expr::max(&x, &y),
         },

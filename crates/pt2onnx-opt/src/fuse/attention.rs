@@ -64,10 +64,8 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         Some(_) => found.number(cx, name),
         None => Some(1.0),
     };
-    let scale = (factor("scale")? / factor("over")? * factor("right")?) as f32;
-    if !scale.is_normal() || scale < 0.0 {
-        return None;
-    }
+    let scale = factor("scale")? / factor("over")? * factor("right")?;
+    let scale = kept_scale(cx, q, scale)?;
     let hidden = mask(cx, found, &scores)?;
     let mask = match hidden {
         Hidden::By(mask) => Some(full_mask(cx, mask, &scores)?),
@@ -81,6 +79,14 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         ..Default::default()
     };
     Some(cx.attention(q, k, v, mask, None, None, None, options))
+}
+
+/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64 operands, float32 must hold it. (Without
+/// the attribute, runtimes compute the scale in float32.)
+fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
+    let kept = scale as f32;
+    let exact = cx.dtype(q) != DType::F64 || f64::from(kept) == scale;
+    (exact && kept.is_normal() && kept > 0.0).then_some(kept)
 }
 
 /// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads, queries, keys]`. `None` if the
@@ -155,14 +161,10 @@ fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
 fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
     let node = found.node(cx, "a")?;
     let given = attrs::Attention::read(&node).ok()?.scale?;
-    let scale = (f64::from(given) * found.number(cx, "scale")?) as f32;
     let product = node.input(i)?;
+    let scale = kept_scale(cx, product, f64::from(given) * found.number(cx, "scale")?)?;
     let kept = cx.known_shape(product).filter(|s| s.iter().all(known));
-    if !scale.is_normal()
-        || scale < 0.0
-        || kept.is_none()
-        || kept != cx.known_shape(found.value("x")?)
-    {
+    if kept.is_none() || kept != cx.known_shape(found.value("x")?) {
         return None;
     }
     let mut inputs = node.inputs().to_vec();

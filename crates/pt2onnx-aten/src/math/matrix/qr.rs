@@ -45,8 +45,17 @@ pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
         let divisor = Complex::from(one).select(cx, done, alpha.sub(cx, beta.into()));
         let own = cx.cast(cx.equal(rows, k), cx.dtype(norm));
         let v = below.div(cx, divisor).add(cx, own.into());
-        let along = v.adjoint(cx).matmul(cx, state[0]);
-        let a = state[0].sub(cx, tau.conj(cx).mul(cx, v).mul(cx, along));
+        let minds_nan = cx.minds_nan(a.re);
+        let from_k = match minds_nan {
+            true => state[0].keep(cx, cx.greater_or_equal(rows, k)),
+            false => state[0],
+        };
+        let along = v.adjoint(cx).matmul(cx, from_k);
+        let mut a = state[0].sub(cx, tau.conj(cx).mul(cx, v).mul(cx, along));
+        if minds_nan {
+            // The zeros of v and tau would spread NaN to rows that the reflection leaves as they are.
+            a = state[0].select(cx, cx.or(cx.less(rows, k), done), a);
+        }
         let flat = |x: Complex, dims: &[&Expr]| {
             let shape = shape_with(&batch, dims);
             x.map(|x| cx.reshape(x, &shape))

@@ -1,8 +1,8 @@
 //! Variances and standard deviations, with their means. Those of complex numbers are the sums of both parts' variances.
 
-use crate::math::reduce::{is_empty_along, mean_of, reduce, size_of};
+use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
-use pt2onnx_ir::{Reduction, Value};
+use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -102,8 +102,31 @@ fn var_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
         return Ok([nothing()?, mean.value(cx)]);
     }
     let (var, means) = variance(cx, &args, &axes);
-    let mean = means.map(|m| if args.keepdim { m } else { cx.squeeze(m, &axes) });
+    let part = |x: Value, mean: Value| {
+        let mean = if cx.is_used(1) { updated_mean(cx, x, mean, &axes) } else { mean };
+        if args.keepdim { mean } else { cx.squeeze(mean, &axes) }
+    };
+    let im = args.input.im.zip(means.im).map(|(x, mean)| part(x, mean));
+    let mean = Complex::new(part(args.input.re, means.re), im);
     Ok([var, mean.value(cx)])
+}
+
+/// `mean` of `x` as PyTorch computes it next to a variance: it is updated with each element's distance to it, so that an infinity makes
+/// it NaN, unless it is the last element.
+fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
+    if !cx.minds_nan(x) || size_of(cx, x, axes) == Expr::int(1) {
+        return mean;
+    }
+    let infinite = cx.cast(cx.is_inf(x, attrs::IsInf::default()), DType::I64);
+    let along: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+    let [starts, ends] = [-1, i64::MAX].map(|end| cx.ints(&vec![end; axes.len()]));
+    let last = cx.slice_op(infinite, starts, ends, cx.ints(&along), None);
+    let last = match may_be_empty_along(cx, x, axes) {
+        true => reduce(cx, Reduction::Sum, last, axes, true),
+        false => last,
+    };
+    let only = cx.equal(reduce(cx, Reduction::Sum, infinite, axes, true), last);
+    cx.select(only, mean, f64::NAN)
 }
 
 /// The standard deviation and the mean.
@@ -138,6 +161,51 @@ mod tests {
           val_12 = Sub (x, val_8)
           val_13 = ReduceSumSquare <keepdims: int = 0> (val_12, val_0)
           var = Div (val_13, val_11)
+        }
+        ");
+    }
+
+    #[test]
+    fn an_infinity_that_is_not_the_last_element_makes_the_mean_nan() {
+        check!("aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", @"
+        (float[s0,3] x) => (float[s0] var_mean_0, float[s0] var_mean_1)
+        <
+          int64[1] val_0 = {1},
+          float val_1 = {2.0},
+          int64[1] val_2 = {-1},
+          int64[1] val_3 = {9223372036854775807},
+          float val_4 = {NaN}
+        >
+        {
+          val_5 = ReduceMean <keepdims: int = 1> (x, val_0)
+          val_6 = Sub (x, val_5)
+          val_7 = ReduceSumSquare <keepdims: int = 0> (val_6, val_0)
+          var_mean_0 = Div (val_7, val_1)
+          val_8 = IsInf (x)
+          val_9 = Cast <to: int = 7> (val_8)
+          val_10 = Slice (val_9, val_2, val_3, val_0)
+          val_11 = ReduceSum <keepdims: int = 1> (val_9, val_0)
+          val_12 = Equal (val_11, val_10)
+          val_13 = Where (val_12, val_5, val_4)
+          var_mean_1 = Squeeze (val_13, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_mean_that_is_assumed_finite() {
+        check!("aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", assume_finite, @"
+        (float[s0,3] x) => (float[s0] var_mean_0, float[s0] var_mean_1)
+        <
+          int64[1] val_0 = {1},
+          float val_1 = {2.0}
+        >
+        {
+          val_2 = ReduceMean <keepdims: int = 1> (x, val_0)
+          val_3 = Sub (x, val_2)
+          val_4 = ReduceSumSquare <keepdims: int = 0> (val_3, val_0)
+          var_mean_0 = Div (val_4, val_1)
+          var_mean_1 = Squeeze (val_2, val_0)
         }
         ");
     }
