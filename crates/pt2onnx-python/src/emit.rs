@@ -111,11 +111,7 @@ fn input(cx: &Cx, given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Op
 
 /// A constant: a number, a list of numbers, or an array as (element type, sizes, bytes). Without a type, bools are bool, ints int64 and
 /// floats float32.
-pub fn constant(
-    cx: &Cx,
-    value: &Bound<'_, PyAny>,
-    dtype: Option<DType>,
-) -> PyResult<ir::Value> {
+pub fn constant(cx: &Cx, value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<ir::Value> {
     let wrong = |e: &dyn std::fmt::Display| PyValueError::new_err(e.to_string());
     if let Some(scalar) = scalar(value) {
         return Ok(cx.scalar(scalar, dtype.unwrap_or_else(|| natural(scalar))));
@@ -205,7 +201,9 @@ fn attribute(value: &Bound<'_, PyAny>, kind: Option<AttributeKind>) -> PyResult<
             Attribute::Tensor(tensor.map_err(|e| PyValueError::new_err(e.to_string()))?)
         }
         other => {
-            return Err(PyTypeError::new_err(format!("attributes of type {other} are not supported")));
+            return Err(PyTypeError::new_err(format!(
+                "attributes of type {other} are not supported"
+            )));
         }
     })
 }

@@ -29,12 +29,7 @@ pub fn register(registry: &mut Registry, translations: Vec<Translation>) {
     }
 }
 
-fn call(
-    py: Python<'_>,
-    function: &Py<PyAny>,
-    cx: &Cx,
-    args: Vec<GivenArg>,
-) -> Lowered<Outputs> {
+fn call(py: Python<'_>, function: &Py<PyAny>, cx: &Cx, args: Vec<GivenArg>) -> Lowered<Outputs> {
     let outputs = Scope::open(py, cx, |scope| {
         let args: Vec<_> = args
             .into_iter()
@@ -45,7 +40,8 @@ fn call(
     });
     outputs.map_err(|error: PyErr| {
         let place = error.traceback(py).and_then(|trace| trace.format().ok());
-        let line = place.as_deref().and_then(|text| text.lines().rev().find(|l| l.contains("File ")));
+        let line =
+            place.as_deref().and_then(|text| text.lines().rev().find(|l| l.contains("File ")));
         let at = line.map(|line| format!(" ({})", line.trim())).unwrap_or_default();
         LowerError::unsupported(format!("its translation raises {error}{at}"))
     })
@@ -86,7 +82,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Value {
         }
         match object.getattr("_value") {
             Ok(held) if held.is_instance_of::<Value>() => Ok(*held.cast::<Value>()?.get()),
-            _ => Err(PyTypeError::new_err(format!("expected a value of the model, found {}", object.repr()?))),
+            _ => Err(PyTypeError::new_err(format!(
+                "expected a value of the model, found {}",
+                object.repr()?
+            ))),
         }
     }
 }

@@ -2,4 +2,5 @@
 //!
 //! Above `fx`, and without knowledge of ONNX. Nothing in a file is executed: the interpreter runs over types, with budgets.
 
+pub mod syntax;
 pub mod types;

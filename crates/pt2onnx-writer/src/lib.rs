@@ -42,7 +42,9 @@ pub use error::Error;
 pub use inputs::Inputs;
 pub use options::{SaveOptions, Weights};
 pub use proto::is_initializer;
-pub use read::{ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with};
+pub use read::{
+    ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with,
+};
 pub use save::{check, save, save_observed, write_file};
 pub use stream::{Apart, InParts, to_bytes, to_parts};
 pub use target::Output;

@@ -11,6 +11,6 @@ mod tensors;
 pub use bind::Args;
 pub use claims::Claims;
 pub use from_arg::FromArg;
-pub use given::{Given, GivenArg};
 pub(crate) use from_arg::{Ignored, brief, wanted};
+pub use given::{Given, GivenArg};
 pub(crate) use operand::number;

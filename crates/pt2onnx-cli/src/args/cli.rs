@@ -204,7 +204,9 @@ pub struct Convert {
 
 impl Cli {
     /// Reads a command line.
-    pub fn read(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+    pub fn read(
+        args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
         Self::from_arg_matches(&command().try_get_matches_from(args)?)
     }
 }

@@ -37,7 +37,7 @@ impl Archive {
         let archive = Self { path, records };
         match archive.refusal() {
             Some(found) => Err(Error::Layout { place: archive.records.place, found }),
-            None => Ok(archive),
+            None => Ok(Self { records: archive.records.stored()?, ..archive }),
         }
     }
 

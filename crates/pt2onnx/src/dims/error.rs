@@ -27,7 +27,9 @@ pub enum DimError {
     )]
     Derived { value: String, axis: i64, dim: String },
     /// The name is empty, or one that models use for unknown sizes.
-    #[error("`{0}` cannot be the name of a dimension: give one that is not empty and does not start with `?`")]
+    #[error(
+        "`{0}` cannot be the name of a dimension: give one that is not empty and does not start with `?`"
+    )]
     Name(String),
     /// One symbol is given two names.
     #[error("the dimension `{symbol}` is given two names, `{first}` and `{second}`")]
