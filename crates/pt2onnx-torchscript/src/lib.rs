@@ -2,5 +2,6 @@
 //!
 //! Above `fx`, and without knowledge of ONNX. Nothing in a file is executed: the interpreter runs over types, with budgets.
 
+pub mod schema;
 pub mod syntax;
 pub mod types;
