@@ -1,0 +1,158 @@
+//! Operators that the interpreter runs itself, because their operands are not tensors, and the way to those that become nodes.
+
+mod dicts;
+mod lists;
+mod numbers;
+mod strings;
+mod tensors;
+
+use super::{Interp, Step, call::Kwargs};
+use crate::{error::Problem, value::Value};
+
+impl Interp<'_> {
+    /// Calls an operator such as `aten::add`.
+    pub(super) fn operator(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: Vec<Value>,
+        kwargs: Kwargs,
+    ) -> Step<Value> {
+        self.step()?;
+        if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
+            return Ok(value);
+        }
+        let (name, args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        let full = format!("{namespace}::{name}");
+        let (schema, bound) = self.overload(&full, &args, &kwargs)?;
+        self.emit(&schema, bound)
+    }
+
+    /// The result of an operator that makes no node; `None` if it is to be matched with the schemas.
+    fn builtin(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        if !matches!(namespace, "aten" | "prim") {
+            return Ok(None);
+        }
+        if name == "RaiseException" {
+            let text = args.first().map(|v| self.text_of(v)).unwrap_or_default();
+            let class = match args.get(1) {
+                Some(Value::Str(class)) => class.trim_start_matches("builtins.").to_owned(),
+                _ => "an exception".to_owned(),
+            };
+            return Err(Problem::Raises(format!("{class}: {text}")));
+        }
+        if let Some(value) = self.on_tensors(namespace, name, args, kwargs)? {
+            return Ok(Some(value));
+        }
+        if !kwargs.is_empty() {
+            return Ok(None);
+        }
+        match args.first() {
+            Some(Value::List(_)) => {
+                if let Some(value) = self.on_list(name, args)? {
+                    return Ok(Some(value));
+                }
+            }
+            Some(Value::Dict(dict)) => {
+                if let Some(value) = self.on_dict(name, *dict, args)? {
+                    return Ok(Some(value));
+                }
+            }
+            Some(Value::Str(text)) => {
+                if let Some(value) = self.on_text(name, &text.clone(), args)? {
+                    return Ok(Some(value));
+                }
+            }
+            _ => {}
+        }
+        self.on_values(name, args)
+    }
+
+    /// The operator and arguments that mean today what the operator meant when the archive was written.
+    fn upgraded(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        mut args: Vec<Value>,
+        mut kwargs: Kwargs,
+    ) -> Step<(String, Vec<Value>, Kwargs)> {
+        let version = self.archive.version();
+        let has = |kwargs: &Kwargs, key: &str| kwargs.iter().any(|(n, _)| n == key);
+        if namespace == "aten" {
+            match name {
+                "div" | "div_" if version < 4 && args.len() == 2 && kwargs.is_empty() => {
+                    if args.iter().all(|a| self.is_integer(a)) {
+                        kwargs.push(("rounding_mode".into(), Value::str("trunc")));
+                    }
+                }
+                "full" if version < 5 && !has(&kwargs, "dtype") && !has(&kwargs, "out") => {
+                    kwargs.push(("dtype".into(), Value::int(6)));
+                }
+                "linspace" if version < 8 && args.len() < 3 && !has(&kwargs, "steps") => {
+                    args.push(Value::int(100));
+                }
+                "logspace" if version < 9 && args.len() < 3 && !has(&kwargs, "steps") => {
+                    args.push(Value::int(100));
+                }
+                _ => {}
+            }
+        }
+        // Functions of the language, not of the dispatcher: a number before a tensor.
+        let swaps = matches!(name, "add" | "mul" | "eq" | "ne");
+        if let [number, Value::Tensor(_)] = args.as_slice()
+            && swaps
+            && number.number().is_some()
+        {
+            args.swap(0, 1);
+        }
+        Ok((name.to_owned(), args, kwargs))
+    }
+
+    fn is_integer(&self, value: &Value) -> bool {
+        match value {
+            Value::Int(_) | Value::Bool(_) => true,
+            Value::Tensor(name) => self.meta(name).is_ok_and(|meta| !meta.dtype.is_float()),
+            _ => false,
+        }
+    }
+
+    /// Python's `str`.
+    pub(in crate::interp) fn text_of(&self, value: &Value) -> String {
+        self.text_within(value, 8)
+    }
+
+    fn text_within(&self, value: &Value, depth: usize) -> String {
+        if depth == 0 {
+            return "...".to_owned();
+        }
+        let all = |items: &[Value]| {
+            let items: Vec<String> =
+                items.iter().take(64).map(|v| self.text_within(v, depth - 1)).collect();
+            items.join(", ")
+        };
+        match value {
+            Value::Str(text) => text.to_string(),
+            Value::Bool(e) => match e.as_int() {
+                Some(b) => if b != 0 { "True" } else { "False" }.to_owned(),
+                None => e.to_string(),
+            },
+            Value::Int(e) => e.to_string(),
+            Value::Float(e) => match crate::value::known(e) {
+                Some(f) => format!("{f:?}"),
+                None => e.to_string(),
+            },
+            Value::None => "None".to_owned(),
+            Value::List(list) => format!("[{}]", all(self.items(*list))),
+            Value::Tuple(tuple) => format!("({})", all(&tuple.items)),
+            Value::Device(device) => device.to_string(),
+            Value::Enum(member) => format!("{}.{}", member.class, member.name),
+            other => other.kind().to_owned(),
+        }
+    }
+}
