@@ -86,21 +86,20 @@ pub struct Facts {
     pub contents: FxHashMap<Name, Contents>,
     /// Ranges and relations of the symbols in sizes. Operators may add what they guarantee or demand.
     pub constraints: Constraints,
-    symbols: usize,
+    /// Makes symbols for numbers that depend on data.
+    pub symbols: Symbols,
 }
 
-impl Facts {
-    /// A new symbol for an integer that depends on data, as `nonzero` has: `u0`, `u1`, ...
-    pub fn new_symbol(&mut self) -> Expr {
-        let name = format!("u{}", self.symbols);
-        self.symbols += 1;
-        Expr::symbol(&name)
-    }
+/// Makes symbols, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols(usize);
 
-    /// A new symbol for a float that depends on data: `zuf0`, ...
-    pub fn new_float_symbol(&mut self) -> Expr {
-        let name = format!("zuf{}", self.symbols);
-        self.symbols += 1;
+impl Symbols {
+    /// A new symbol: for an integer that depends on data, as `nonzero` has (`u0`, `u1`, ...), or for a float (`zuf0`, ...).
+    pub fn next(&mut self, float: bool) -> Expr {
+        let prefix = if float { "zuf" } else { "u" };
+        let name = format!("{prefix}{}", self.0);
+        self.0 += 1;
         Expr::symbol(&name)
     }
 }

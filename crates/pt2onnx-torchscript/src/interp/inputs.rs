@@ -269,6 +269,13 @@ impl Interp<'_> {
             (Given::Tensor(dtype, sizes), _) if any => {
                 return self.tensor_input(path, *dtype, sizes).map(Some);
             }
+            // A number that stays free is a 0-d tensor.
+            (Given::Tensor(dtype, sizes), Type::Int | Type::Float | Type::Bool)
+                if sizes.is_empty() && kind_of(*dtype) == *ty.given() =>
+            {
+                let tensor = self.tensor_input(path, *dtype, sizes)?;
+                return self.scalar_of(&tensor, ty.given()).map(Some);
+            }
             (Given::None, Type::None) => (Value::None, ConstantValue::None),
             (Given::None, _) if optional => (Value::None, ConstantValue::None),
             (Given::Int(i), Type::Int | Type::Number) => (Value::int(*i), ConstantValue::Int(*i)),
@@ -338,5 +345,14 @@ impl Interp<'_> {
         self.inputs.push(Argument::Tensor(name.clone()));
         self.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
         Ok(Value::Tensor(name))
+    }
+}
+
+/// The type of the numbers that a tensor of this element type holds.
+fn kind_of(dtype: DType) -> Type {
+    match dtype {
+        DType::Bool => Type::Bool,
+        _ if dtype.is_float() => Type::Float,
+        _ => Type::Int,
     }
 }

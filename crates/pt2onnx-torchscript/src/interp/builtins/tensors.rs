@@ -199,8 +199,7 @@ impl Interp<'_> {
         let mut node = self.node(op, vec![arg])?;
         let name = node.name.clone();
         let named = SymArg::Name(name.clone());
-        let expr =
-            if dtype.is_float() { self.facts.new_float_symbol() } else { self.facts.new_symbol() };
+        let expr = self.facts.symbols.next(dtype.is_float());
         let (meta, output) = if dtype == DType::Bool {
             let meta = ValueMeta::SymBool {
                 expr: Expr::call(Func::Eq, vec![expr.clone(), Expr::ONE]),
@@ -250,8 +249,13 @@ impl Interp<'_> {
             Value::Bool(_) => 11,
             _ => return expected("a number", value),
         };
+        // A truth value is the number 0 or 1 to the operator.
+        let number = match value {
+            Value::Bool(e) => Value::Int(e.clone()),
+            other => other.clone(),
+        };
         let kwargs = vec![("dtype".into(), Value::int(dtype))];
-        self.operator("aten", "scalar_tensor", vec![value.clone()], kwargs)
+        self.operator("aten", "scalar_tensor", vec![number], kwargs)
     }
 
     /// `torch.tensor(numbers)`.
