@@ -70,8 +70,8 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name == "compat":
-        return importlib.import_module(".compat", __name__)
+    if name in ("compat", "hf"):
+        return importlib.import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module 'pt2onnx' has no attribute {name!r}")
     found = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
@@ -80,4 +80,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "compat"})
+    return sorted({*__all__, "compat", "hf"})

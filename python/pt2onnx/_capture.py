@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -22,10 +22,13 @@ STRATEGIES = (("TorchExportNonStrictStrategy", False), ("TorchExportStrictStrate
 
 
 class Captured:
-    """A program, the way that gave it, and the errors of those that were tried before."""
+    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes."""
 
-    def __init__(self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException]) -> None:
+    def __init__(
+        self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = ()
+    ) -> None:
         self.program = program
+        self.relations = relations
         self.strategy = strategy
         self.failures = failures
 
@@ -53,8 +56,7 @@ def capture(
             failures[strategy] = error
         else:
             say(f"{step} ✅")
-            _drop_assertions(program)
-            return Captured(program, strategy, failures)
+            return Captured(program, strategy, failures, _drop_assertions(program))
     first = next(iter(failures.values()))
     text = "".join(f"\n  {strategy}: {_brief(error)}" for strategy, error in failures.items())
     made = _errors.made(
@@ -100,10 +102,12 @@ _ASSERTIONS = (
 )  # fmt: skip
 
 
-def _drop_assertions(program: torch.export.ExportedProgram) -> None:
+def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
     """Takes assertions out of a program that is ours, as torch.onnx.export does. ONNX has none, and some exclude sizes that the model
-    takes: 0 and 1."""
+    takes: 0 and 1. Returns what they say about sizes, as relations of SymPy."""
     import torch
+
+    relations: list[Any] = []
 
     found = [name.split(".") for name in _ASSERTIONS]
     ops = {getattr(getattr(torch.ops.aten, op, None), overload, None) for op, overload in found} - {None}
@@ -111,9 +115,13 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> None:
         graph = getattr(module, "graph", None)
         nodes = [node for node in graph.nodes if node.target in ops] if isinstance(graph, torch.fx.Graph) else []
         for node in nodes:
+            value = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+            if isinstance(value, torch.SymBool):
+                relations.append(value.node.expr)
             graph.erase_node(node)
         if nodes:
             module.recompile()
+    return relations
 
 
 def _brief(error: BaseException) -> str:

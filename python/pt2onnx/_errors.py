@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+import warnings
 from typing import Any
 
 
@@ -97,3 +98,11 @@ def warning_class() -> type[Warning]:
     """torch.onnx's class of warnings if torch is loaded, else our own."""
     errors = sys.modules.get("torch.onnx.errors")
     return getattr(errors, "OnnxExporterWarning", OnnxExporterWarning)
+
+
+def warn(text: str, kind: type[Warning] | None = None) -> None:
+    """Warns of something, by default as of an export, at the line that called this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, kind or warning_class(), stacklevel=level)

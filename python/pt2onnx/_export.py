@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
-import warnings
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,7 @@ def export(
         args = (args,)
     args, kwargs = tuple(args), dict(kwargs or {})
     if isinstance(model, torch.nn.Module) and model.training:
-        warnings.warn(_TRAINING, UserWarning, stacklevel=2)
+        _errors.warn(_TRAINING, UserWarning)
     if hasattr(model, "example_arguments") and not args and not kwargs:
         args, kwargs = model.example_arguments()
         args, kwargs = tuple(args), dict(kwargs or {})
@@ -150,6 +151,10 @@ def export(
     steps = _report.Steps(verbose)
     files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
     captured: _capture.Captured | None = None
+    # Caches are arguments and results of the models of transformers only.
+    hf = importlib.import_module(".hf", __package__) if "transformers.cache_utils" in sys.modules else None
+    if hf:
+        hf.register()
     if isinstance(model, torch.export.ExportedProgram):
         program = model
     else:
@@ -159,24 +164,26 @@ def export(
             dynamic_shapes, args = _from_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
             kwargs = {}
         dynamic_shapes = _shapes.by_parameter(model, dynamic_shapes, input_names)
+        if hf:
+            dynamic_shapes = hf.spread(model, args, kwargs, dynamic_shapes)
         with files.failing("pt_export"), steps.timed("capture"):
             captured = _capture.capture(model, args, kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
         program = captured.program
     files.dump(program)
 
     if input_names:
-        inputs = [name for name in program.graph_signature.user_inputs if isinstance(name, str)]
+        inputs = [name for name in _shapes.inputs(program) if name is not None]
         if len(input_names) > len(inputs):
-            warnings.warn(
-                f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored.",
-                _errors.warning_class(),
-                stacklevel=2,
+            _errors.warn(
+                f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored."
             )
         input_names = list(input_names)[: len(inputs)]
+    renamed, found = hf.names(program) if hf else ({}, None)
     options = {
         "opset": opset_version,
         "input_names": list(input_names) if input_names else None,
-        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names,
+        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names or found,
+        "rename": renamed if renamed and not input_names else None,
         "dim": _shapes.names(program, dynamic_shapes),
         "custom_opset": dict(custom_opsets) if custom_opsets else None,
         "operators": _operators(operator_export_type),
@@ -188,7 +195,7 @@ def export(
         **options,
     }
     if export_modules_as_functions:
-        warnings.warn("export_modules_as_functions has no effect: the model is flat.", _errors.warning_class(), stacklevel=2)
+        _errors.warn("export_modules_as_functions has no effect: the model is flat.")
     text, table = _options.as_json(options), translations(custom_translation_table)
     with files.failing("conversion"):
         steps.say("Translate the graph into ONNX...")
@@ -198,8 +205,9 @@ def export(
             native = convert_program(json_, storages, state, constants, text, table)
         steps.say("Translate the graph into ONNX... ✅")
     made = ONNXProgram(native, program)
-    made._capture_strategy = captured.strategy if captured else None
-    _warn(made, training=isinstance(model, torch.nn.Module) and model.training, stacklevel=3)
+    if captured:
+        made._capture_strategy, made._relations = captured.strategy, captured.relations
+    _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
 
     if verify:
         with steps.timed("verify"):
@@ -214,11 +222,10 @@ def export(
 def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
     from . import _shapes
 
-    warnings.warn(
+    _errors.warn(
         "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
         "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
         UserWarning,
-        stacklevel=3,
     )
     try:
         return _shapes.from_dynamic_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
@@ -243,18 +250,16 @@ def _operators(kind: Any) -> str | None:
     return words.get(name, name)
 
 
-def _warn(program: ONNXProgram, training: bool = False, stacklevel: int = 3) -> None:
+def _warn(program: ONNXProgram, training: bool = False) -> None:
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
-    for text in program.warnings:
-        if not (training and text.startswith("exported in training mode")):
-            warnings.warn(text, _errors.warning_class(), stacklevel=stacklevel + 1)
+    for kind, text in program._native.warnings():
+        if not (training and kind == "training"):
+            _errors.warn(text)
 
 
 def _write(program: ONNXProgram, f: Any, include: bool, external: bool) -> None:
     if isinstance(f, io.BytesIO) or (hasattr(f, "write") and not hasattr(f, "__fspath__")):
-        warnings.warn(
-            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning, stacklevel=4
-        )
+        _errors.warn("Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.", DeprecationWarning)
         f.write(program.to_bytes())
     elif include:
         program.save(f, external_data=external)
@@ -270,17 +275,17 @@ def _verified(program: ONNXProgram, model: Any, args: Any, kwargs: Any, steps: A
 
     if isinstance(model, torch.export.ExportedProgram) and not args and not kwargs:
         if model.example_inputs is None:
-            warnings.warn("verify=True needs args: the program has no example inputs.", _errors.warning_class(), stacklevel=4)
+            _errors.warn("verify=True needs args: the program has no example inputs.")
             return
         args, kwargs = model.example_inputs
     try:
         program.verification = _verify.verify(program, model, args, kwargs)
     except _errors.VerificationError as error:
-        warnings.warn(str(error), _errors.warning_class(), stacklevel=4)
+        _errors.warn(str(error))
         return
     finally:
         program.release()
     steps.say("Verify output accuracy... " + ("✅" if program.verification.ok else "❌"))
     for output in program.verification.outputs:
         if not output.ok:
-            warnings.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}", _errors.warning_class(), stacklevel=4)
+            _errors.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}")

@@ -90,12 +90,15 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
     try:
         from torch._export.serde import serialize as serde
 
-        changes = {
+        changes: dict[str, Any] = {
             "canonicalize": lambda *_, **__: None,
             "serialize_torch_artifact": lambda *_, **__: b"",
             "treespec_dumps": _lenient(serde.treespec_dumps),
         }
-        with _LOCK, _replaced(serde, changes), _without_gc():
+        methods = {"serialize_treespec": lambda serializer, spec: changes["treespec_dumps"](spec)}
+        if not hasattr(serde.GraphModuleSerializer, "serialize_treespec"):
+            methods = {}
+        with _LOCK, _replaced(serde, changes), _replaced(serde.GraphModuleSerializer, methods), _without_gc():
             return serde.serialize(program).exported_program
     except (ImportError, AttributeError):
         return _saved_json(program)
@@ -113,16 +116,16 @@ def _saved_json(program: torch.export.ExportedProgram) -> bytes:
 
 
 @contextlib.contextmanager
-def _replaced(module: Any, changes: dict[str, Any]) -> Iterator[None]:
-    """Attributes of a module, replaced for a while."""
-    old = {name: getattr(module, name) for name in changes}
+def _replaced(holder: Any, changes: dict[str, Any]) -> Iterator[None]:
+    """Attributes of a module or class, replaced for a while."""
+    old = {name: getattr(holder, name) for name in changes}
     try:
         for name, value in changes.items():
-            setattr(module, name, value)
+            setattr(holder, name, value)
         yield
     finally:
         for name, value in old.items():
-            setattr(module, name, value)
+            setattr(holder, name, value)
 
 
 @contextlib.contextmanager
@@ -151,9 +154,6 @@ def _lenient(dumps: Any) -> Any:
 
 def _tree(spec: Any) -> dict[str, Any]:
     """A TreeSpec as ``treespec_dumps`` writes it."""
-    children = getattr(spec, "children_specs", None)
-    if children is None:
-        children = spec.children()
     kind, context = spec.type, getattr(spec, "context", None)
     if kind is None:
         return {"type": None, "context": None, "children_spec": []}
@@ -164,8 +164,13 @@ def _tree(spec: Any) -> dict[str, Any]:
     return {
         "type": f"{kind.__module__}.{kind.__qualname__}",
         "context": text,
-        "children_spec": [_tree(child) for child in children],
+        "children_spec": [_tree(child) for child in children(spec)],
     }
+
+
+def children(spec: Any) -> list[Any]:
+    """The children of a TreeSpec: a method in newer versions, an attribute in older ones."""
+    return spec.children() if hasattr(spec, "children") else spec.children_specs
 
 
 def is_wrapper(tensor: Any) -> bool:

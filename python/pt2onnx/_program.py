@@ -8,11 +8,10 @@ import json
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors, _options
+from . import _errors, _options, _shapes
 from ._pt2onnx import Failure, Program, open_parts
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ class ONNXProgram:
         self._held: Sequence[Any] = ()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
+        self._relations: Sequence[Any] = ()
         self.exported_program = exported_program
         self.verification: Verification | None = None
 
@@ -117,7 +117,7 @@ class ONNXProgram:
     @property
     def warnings(self) -> list[str]:
         """The warnings of the conversion."""
-        return self._native.warnings()
+        return [text for _, text in self._native.warnings()]
 
     @property
     def report(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class ONNXProgram:
         self._native, self._ir = native, None
         for name in unused:
             text = f"Weight '{name}' not found in the model. Skipped applying."
-            warnings.warn(text, _errors.warning_class(), stacklevel=2)
+            _errors.warn(text)
 
     # Files.
 
@@ -336,19 +336,18 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
         if set(names) == set(kwargs):
             kwargs = {name: kwargs[name] for name in names}
     leaves = _pytree.tree_leaves((args, kwargs))
-    inputs = list(program.graph_signature.user_inputs)
+    inputs = _shapes.inputs(program)
     if len(inputs) == len(leaves):
-        leaves = [leaf for name, leaf in zip(inputs, leaves) if isinstance(name, str) and leaf is not None]
-    leaves = [leaf for leaf in leaves if leaf is not None]
-    return leaves
+        leaves = [leaf for name, leaf in zip(inputs, leaves) if name is not None]
+    return [leaf for leaf in leaves if leaf is not None]
 
 
 def _keyword_order(spec: Any) -> list[str]:
     """The keywords of a program, in its order."""
-    children = getattr(spec, "children_specs", None)
-    if children is None:
-        children = spec.children()
-    context = getattr(children[1], "context", None) if len(children) == 2 else None
+    from ._handover import children
+
+    parts = children(spec)
+    context = getattr(parts[1], "context", None) if len(parts) == 2 else None
     return list(context) if isinstance(context, (list, tuple)) else []
 
 
@@ -392,14 +391,16 @@ def _rename_ir(model: onnx_ir.Model, names: Mapping[str, str]) -> None:
         values = [*graph.inputs, *graph.initializers.values(), *(value for node in nodes for value in node.outputs)]
         for value in values:
             if value.shape is not None:
-                value.shape = ir.Shape([_renamed(dim, names) for dim in value.shape])
+                dims = [_renamed(dim, names) for dim in value.shape]
+                # A shape that was read is frozen.
+                value.shape = ir.Shape(dims, denotations=[value.shape.get_denotation(i) for i in range(len(dims))])
 
 
 def _renamed(dim: Any, names: Mapping[str, str]) -> Any:
-    """A dimension of onnx_ir under its new name."""
-    old = dim if isinstance(dim, int) else dim.value
+    """A dimension of onnx_ir, renamed."""
+    old = getattr(dim, "value", None)
     if not isinstance(old, str):
-        return old
+        return dim
     return names.get(old) or _WORD.sub(lambda word: names.get(word[0], word[0]), old)
 
 
@@ -434,8 +435,8 @@ def _save_ir(model: onnx_ir.Model, path: str, include: bool, keep: bool, externa
     """Writes a model of onnx_ir as it is: to a folder beside the destination, from which the files are moved when they are complete."""
     import onnx_ir as ir
 
-    path = os.path.realpath(path)
-    folder, name = os.path.split(path)
+    given, path = path, os.path.realpath(path)
+    data = f"{os.path.basename(path)}.data"
     graph = model.graph
     initializers, inputs = dict(graph.initializers), list(graph.inputs)
     if keep:
@@ -444,18 +445,14 @@ def _save_ir(model: onnx_ir.Model, path: str, include: bool, keep: bool, externa
         graph.initializers.clear()
     try:
         size = sum(v.const_value.nbytes for v in graph.initializers.values() if v.const_value is not None)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".pt2onnx-") as temporary:
-            made = os.path.join(temporary, name)
-            if external or size > _TOO_LARGE:
-                ir.save(model, made, external_data=f"{name}.data")
-            else:
-                ir.save(model, made)
-            for file in sorted(os.listdir(temporary), key=lambda file: file == name):
-                with open(os.path.join(temporary, file), "rb+") as written:
-                    os.fsync(written.fileno())
-                os.replace(os.path.join(temporary, file), os.path.join(folder, file))
+        if os.path.exists(path) and not os.path.isfile(path):
+            # A device or a pipe is written to. A folder cannot be.
+            with open(path, "wb") as stream:
+                stream.write(ir.serde.serialize_model(model).SerializeToString())
+        else:
+            _replace(path, lambda made: ir.save(model, made, external_data=data if external or size > _TOO_LARGE else None))
     except OSError as error:
-        failure = _errors.made(_errors.OnnxExporterError, f"{path}: cannot write this: {error}")
+        failure = _errors.made(_errors.OnnxExporterError, f"{given}: cannot write this: {error}")
         failure.kind = "output"
         raise failure from error
     finally:
@@ -463,3 +460,14 @@ def _save_ir(model: onnx_ir.Model, path: str, include: bool, keep: bool, externa
         if keep:
             graph.inputs.clear()
             graph.inputs.extend(inputs)
+
+
+def _replace(path: str, write: Callable[[str], None]) -> None:
+    """Writes a file and those beside it, which replace existing ones when all are complete."""
+    folder, name = os.path.split(path)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".pt2onnx-") as temporary:
+        write(os.path.join(temporary, name))
+        for file in sorted(os.listdir(temporary), key=lambda file: file == name):
+            with open(os.path.join(temporary, file), "rb+") as written:
+                os.fsync(written.fileno())
+            os.replace(os.path.join(temporary, file), os.path.join(folder, file))

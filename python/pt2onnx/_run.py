@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-#: Element types that NumPy lacks: their numbers in TensorProto.DataType, and the integers that hold their bits.
+#: Element types that NumPy lacks, and ml_dtypes has: their numbers in TensorProto.DataType, and the integers that hold their bits.
 _NO_NUMPY = {
     "bfloat16": (16, "uint16"),
     "float8_e4m3fn": (17, "uint8"),
@@ -77,17 +77,38 @@ def to_ort(value: Any, type: str = "") -> Any:
         element = type.removeprefix("tensor(").removesuffix(")")
         default = {bool: "bool", int: "int64", float: "float32"}[value.__class__]
         return ort.OrtValue.ortvalue_from_numpy(np.array(value, _NUMPY.get(element, element) or default))
-    return ort.OrtValue.ortvalue_from_numpy(np.asarray(value))
+    array = np.asarray(value)
+    if array.dtype.name in _NO_NUMPY:
+        number, bits = _NO_NUMPY[array.dtype.name]
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).view(bits), number)
+    return ort.OrtValue.ortvalue_from_numpy(array)
 
 
 def from_ort(value: Any, as_torch: bool) -> Any:
     """An OrtValue as a tensor of torch or an array of NumPy."""
     if not value.is_tensor():
         return [from_ort(item, as_torch) for item in value.to_numpy_list()] if hasattr(value, "to_numpy_list") else value.numpy()
+    found = [(name, bits) for name, (number, bits) in _NO_NUMPY.items() if number == value.element_type()]
+    if found:
+        return _bits(value, *found[0], as_torch)
     if not as_torch:
         return value.numpy()
     import torch
 
-    if any(value.element_type() == number for number, _ in _NO_NUMPY.values()):
-        return torch.from_dlpack(value._get_c_value())
     return torch.from_numpy(value.numpy())
+
+
+def _bits(value: Any, name: str, bits: str, as_torch: bool) -> Any:
+    """An OrtValue on the CPU whose elements NumPy lacks: they are copied as integers."""
+    import ctypes
+
+    import numpy as np
+
+    array = np.frombuffer(ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes()), bits).reshape(value.shape()).copy()
+    if as_torch:
+        import torch
+
+        return torch.from_numpy(array).view(getattr(torch, name))
+    import ml_dtypes
+
+    return array.view(getattr(ml_dtypes, name))

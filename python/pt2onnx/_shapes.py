@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from . import _errors
 
 if TYPE_CHECKING:
     import torch
@@ -46,6 +47,12 @@ def by_parameter(model: Any, shapes: Any, input_names: Any) -> Any:
     return {parameters[list(input_names).index(name)]: axes for name, axes in shapes.items()}
 
 
+def inputs(program: torch.export.ExportedProgram) -> list[str | None]:
+    """The inputs that a user gives, by name; None for numbers, texts and None, whose values the program has."""
+    specs = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
+    return [None if type(spec.arg).__name__ == "ConstantArgument" else spec.arg.name for spec in specs]
+
+
 def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
     """The names that the dynamic shapes give to symbols of the program. Warns of names that cannot be used."""
     found: dict[str, str] = {}
@@ -57,10 +64,10 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
                 continue
             first = found.setdefault(str(size.node.expr), name)
             if first != name:
-                warnings.warn(
+                _errors.warn(
                     f"# The axis name: {name} will not be used, since it shares the same shape constraints with another axis: "
                     f"{first}.",
-                    stacklevel=4,
+                    UserWarning,
                 )
     return found
 
@@ -118,10 +125,10 @@ def _flatten(shapes: Any) -> tuple[list[Any], Any]:
 
 def _is_axes(shapes: Any) -> bool:
     """Whether these are the axes of one input."""
-    sizes = shapes.values() if isinstance(shapes, dict) else shapes
-    if isinstance(shapes, dict) and not all(isinstance(axis, int) for axis in shapes):
-        return False
-    return isinstance(shapes, (dict, list, tuple)) and all(_is_size(size) for size in sizes)
+    if isinstance(shapes, dict):
+        return all(isinstance(axis, int) and _is_size(size) for axis, size in shapes.items())
+    # An empty list or tuple is a container without inputs.
+    return isinstance(shapes, (list, tuple)) and len(shapes) > 0 and all(_is_size(size) for size in shapes)
 
 
 def _is_size(size: Any) -> bool:
@@ -145,17 +152,17 @@ def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tu
         return
     leaves, _ = _flatten(shapes)
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    inputs = list(program.graph_signature.user_inputs)
-    if len(inputs) != len(leaves):
+    found = inputs(program)
+    if len(found) != len(leaves):
         # Numbers and None may have no axes.
-        inputs = [name for name in inputs if isinstance(name, str)]
-    if len(inputs) != len(leaves):
-        warnings.warn(
-            f"The dynamic shapes have {len(leaves)} inputs, the program has {len(inputs)}. The dimensions keep their symbols as names.",
-            stacklevel=5,
+        found = [name for name in found if name is not None]
+    if len(found) != len(leaves):
+        _errors.warn(
+            f"The dynamic shapes have {len(leaves)} inputs, the program has {len(found)}. The dimensions keep their symbols as names.",
+            UserWarning,
         )
         return
-    for name, leaf in zip(inputs, leaves):
-        value = nodes[name].meta.get("val") if isinstance(name, str) and name in nodes else None
+    for name, leaf in zip(found, leaves):
+        value = nodes[name].meta.get("val") if name in nodes else None
         if hasattr(value, "shape"):
             yield value, leaf

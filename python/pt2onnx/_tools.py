@@ -44,8 +44,10 @@ def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **op
     """Folds, simplifies and fuses an ONNX model: a path, bytes, ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``. Writes the
     result if there is a destination. The options are those of passes and of saving in docs/options.md."""
     saving = {key: options.pop(key) for key in list(options) if key in _options.SAVING}
-    program = ONNXProgram(_native(model))
+    native = _native(model)
     with _raised():
+        # The model that is given stays as it is.
+        program = ONNXProgram(native.copy() if isinstance(model, ONNXProgram) else native)
         program._native.optimize(_options.as_json(options))
     if destination is not None:
         program.save(destination, **saving)

@@ -18,6 +18,9 @@ _REGISTERED: dict[str, Callable[..., Any]] = {}
 #: The operators of ONNX, by their names in lower case and without underscores.
 _BY_NAME = {name.lower(): name for name in OPERATORS}
 
+#: The attributes of ONNX's Constant that hold numbers, and their element types.
+_CONSTANTS = {"value_int": "int64", "value_ints": "int64", "value_float": "float32", "value_floats": "float32"}
+
 
 def translation(op: Any) -> Callable[[F], F]:
     """Registers a function as the translation of an op, for all exports and conversions that follow.
@@ -141,6 +144,11 @@ class Cx:
 
     def emit(self, operator: str, *inputs: Any, domain: str = "", outputs: int | None = None, **attributes: Any) -> Any:
         """Emits a node of any domain: ``cx.emit("FusedMatMul", a, b, domain="com.microsoft", alpha=0.5)``."""
+        if operator == "Constant" and not domain and len(attributes) == 1:
+            ((name, value),) = attributes.items()
+            dtype = _CONSTANTS.get(name)
+            if name == "value" or dtype:
+                return self.constant(value, dtype)
         given = [self._constant(value) for value in inputs]
         named = {name: self._constant(value) for name, value in attributes.items()}
         made = [self._wrapper(self, v) for v in self._scope.emit(domain, operator, given, named, outputs)]
@@ -201,12 +209,12 @@ def _names(op: Any) -> list[str]:
     overloads = getattr(op, "overloads", None)
     if callable(overloads):
         return [name for overload in overloads() for name in _names(getattr(op, overload))]
-    schema = getattr(op, "_schema", None)
-    if schema is not None:
-        return [f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name]
     if hasattr(op, "_opoverload"):
         # What torch.library.custom_op returns.
         return _names(op._opoverload)
+    schema = getattr(op, "_schema", None)
+    if schema is not None:
+        return [f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name]
     module, name = getattr(op, "__module__", None), getattr(op, "__name__", None)
     if callable(op) and module and name:
         return [f"{module.removeprefix('_')}.{name}", f"{module}.{name}"]
@@ -296,11 +304,13 @@ def _fitting(functions: list[Any], args: list[Any]) -> Any:
     """Of several functions, the first whose annotations allow the element types of the arguments."""
 
     def fits(function: Any) -> bool:
-        parameters = inspect.signature(getattr(function, "function", function)).parameters.values()
-        for parameter, arg in zip(parameters, args):
+        try:
+            signature = inspect.signature(getattr(function, "function", function), eval_str=True)
+        except Exception:
+            # Annotations of names that are known to type checkers only.
+            return True
+        for parameter, arg in zip(signature.parameters.values(), args):
             wanted = getattr(parameter.annotation, "dtype", None)
-            if isinstance(parameter.annotation, str) and function.__globals__:
-                wanted = getattr(function.__globals__.get(parameter.annotation), "dtype", None)
             if wanted is not None and isinstance(arg, Value) and int(wanted) != int(arg.dtype):
                 return False
         return True

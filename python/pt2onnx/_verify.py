@@ -79,7 +79,8 @@ def verify(
                 from ._errors import VerificationError
 
                 if isinstance(error, VerificationError):
-                    raise
+                    checks.append(OutputCheck(checks[0].name if checks else "", str(error), float("inf"), float("inf"), what))
+                    return Verification(tuple(checks), tuple(notes))
                 notes.append(f"not compared at {what}: PyTorch raises {type(error).__name__}: {str(error).strip()[:200]}")
     return Verification(tuple(checks), tuple(notes))
 
@@ -94,7 +95,9 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
 
     callable_model = model.module() if isinstance(model, torch.export.ExportedProgram) else model
     # Neither may see what the other writes into its inputs and buffers.
-    own_args, own_kwargs = copy.deepcopy((args, kwargs))
+    own_args, own_kwargs = _pytree.tree_map(
+        lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else copy.deepcopy(leaf), (args, kwargs)
+    )
     with torch.no_grad(), _keeping_buffers(callable_model):
         expected = callable_model(*own_args, **own_kwargs)
     leaves = [leaf for leaf in _pytree.tree_leaves(expected) if isinstance(leaf, (torch.Tensor, bool, int, float))]
@@ -163,40 +166,61 @@ def compare(name: str, found: Any, expected: Any, what: str = "given") -> Output
 
 
 def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str] | None:
-    """The arguments with each dynamic dimension larger by one, where its range allows that; rows are repeated."""
+    """The arguments with each dynamic dimension larger by one, where its range allows that, and by more where the program needs it; rows
+    are repeated."""
     import torch
     from torch.utils import _pytree
+
+    from . import _shapes
 
     source = program.exported_program
     if source is None:
         return None
     nodes = {node.name: node for node in source.graph.nodes if node.op == "placeholder"}
     leaves, tree = _pytree.tree_flatten((args, kwargs))
-    inputs = list(source.graph_signature.user_inputs)
+    inputs = _shapes.inputs(source)
     if len(inputs) != len(leaves):
         return None
+    dims: list[Any] = []
     sizes: dict[Any, int] = {}
-    made: list[Any] = []
     for name, leaf in zip(inputs, leaves):
-        value = nodes[name].meta.get("val") if isinstance(name, str) and name in nodes else None
-        if isinstance(leaf, torch.Tensor) and hasattr(value, "shape"):
-            for axis, size in enumerate(value.shape):
-                if isinstance(size, int) or not size.node.expr.is_Symbol:
-                    if not isinstance(size, int):
-                        return None
-                    continue
-                symbol = size.node.expr
-                if symbol not in sizes:
-                    limits = source.range_constraints.get(symbol)
-                    larger = leaf.shape[axis] + 1
-                    room = limits is None or limits.upper >= larger
-                    sizes[symbol] = larger if room else leaf.shape[axis]
-                rows = torch.arange(sizes[symbol], device=leaf.device) % max(leaf.shape[axis], 1)
-                if leaf.shape[axis]:
-                    leaf = leaf.index_select(axis, rows)
-        made.append(leaf)
-    if not sizes:
+        value = nodes[name].meta.get("val") if name in nodes else None
+        known = isinstance(leaf, torch.Tensor) and hasattr(value, "shape")
+        dims.append([size if isinstance(size, int) else size.node.expr for size in value.shape] if known else [])
+        for axis, size in enumerate(dims[-1]):
+            if not isinstance(size, int) and size.is_Symbol and size not in sizes:
+                limits = source.range_constraints.get(size)
+                larger = leaf.shape[axis] + 1
+                sizes[size] = larger if limits is None or limits.upper >= larger else leaf.shape[axis]
+    if not sizes or not _related(sizes, program._relations):
         return None
+    made: list[Any] = []
+    for leaf, expected in zip(leaves, dims):
+        for axis, size in enumerate(expected):
+            if not isinstance(size, int):
+                size = size.subs(sizes)
+                if not size.is_Integer:
+                    return None
+                rows = torch.arange(int(size), device=leaf.device) % max(leaf.shape[axis], 1)
+                shape = (*leaf.shape[:axis], int(size), *leaf.shape[axis + 1 :])
+                leaf = leaf.index_select(axis, rows) if leaf.shape[axis] else leaf.new_zeros(shape)
+        made.append(leaf)
     more_args, more_kwargs = _pytree.tree_unflatten(made, tree)
     what = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
     return more_args, more_kwargs, what
+
+
+def _related(sizes: dict[Any, int], relations: Sequence[Any]) -> bool:
+    """Enlarges sizes until the relations of the program hold. False if they still do not after some steps."""
+    for _ in range(2 * len(sizes) + 2):
+        broken = next((r for r in relations if r.subs(sizes) == False), None)  # noqa: E712
+        if broken is None:
+            return True
+        if not hasattr(broken, "lhs"):
+            return False
+        gap = (broken.rhs - broken.lhs).subs(sizes)
+        smaller = [s for s in (broken.lhs if gap > 0 else broken.rhs).free_symbols if s in sizes]
+        if not smaller or not gap.is_Integer:
+            return False
+        sizes[min(smaller, key=str)] += max(abs(int(gap)), 1)
+    return False

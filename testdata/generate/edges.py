@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 N, I = float("nan"), float("inf")
 FLOATS = "f32 f64 f16 bf16"
-TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64, "i16": torch.int16}
+TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64, "i16": torch.int16, "u8": torch.uint8}
 ROWS = [[2.0, N, -I, 1.0, N, 2.0, I, 0.0], [N, N, N, N, N, N, N, N], [I, N, I, -0.0, 0.0, 2.0, -I, -I], [3.0, 1.0, 2.0, 2.0, I, -1.0, 0.5, 3.0], [5.0, -I, N, 5.0, 0.0, N, 5.0, 1.0]]
 PAIRS = [-I, -7.5, -3.0, -0.3, -0.0, 0.0, 0.1, 0.7, 2.0, 3.0, 17.0, I, N]
 PROGRAMS = [
@@ -45,6 +45,7 @@ PROGRAMS = [
     ("attention", REAL, ROWS, "F.scaled_dot_product_attention(x[None,None,:,:4],x[None,None,:,4:],x[None,None,:,2:6]) F.scaled_dot_product_attention(x[None,None,:,3:6],x[None,None,:,3:6],x[None,None,:,2:5],is_causal=True) F.scaled_dot_product_attention(x[None,None,:,:4],x[None,None,:,4:],x[None,None,:,3:6]) F.scaled_dot_product_attention(x[:,None,3:6],x[3,None,3:6].expand(5,20,3),x[3,None,3:6].expand(5,20,3))"),
     ("transforms", REAL, ROWS, "torch.view_as_real(torch.fft.rfft(x)) torch.view_as_real(torch.fft.fft(x[:,3:6])) torch.view_as_real(torch.fft.fft(x,n=5,dim=1)) torch.view_as_real(torch.fft.fft(x,n=4,dim=0)) torch.view_as_real(torch.fft.ifft(torch.complex(x[:,:7],x[:,1:]))) torch.fft.irfft(torch.complex(x[:,4:],x[:,:4])) torch.fft.irfft(torch.complex(x[:,4:],x[:,:4]),n=5) torch.fft.hfft(torch.complex(x[:,4:],x[:,:4])) torch.view_as_real(torch.fft.rfft(x,n=11,norm='ortho')) torch.angle(torch.fft.fft(x.nan_to_num(0.5,-1,-2)[:,:2])) torch.view_as_real(torch.stft(x,4,2,window=torch.ones(4,dtype=x.dtype),return_complex=True)) torch.view_as_real(torch.stft(x,4,2,window=torch.ones(4,dtype=x.dtype),onesided=False,return_complex=True))"),
     ("areas", REAL, ROWS, "torch.trapezoid(x,dim=1) torch.trapezoid(x[:,:1],dim=1) torch.trapezoid(x[:,2:],dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=1)"),
+    ("integer_areas", "u8 i16", [[250, 3, 200], [100, 9, 100], [7, 250, 8], [200, 90, 3]], "torch.trapezoid(x,dim=0) torch.trapezoid(x,dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=0)"),
     ("nothing", "i64 i16 f32", [[1.0], [2.0], [3.0], [4.0]], "x[:0].median() x[:0].nanmedian() x[:0].int().median()"),
 ]
 # Programs that need their sizes.
@@ -70,7 +71,7 @@ def cases():
                     args = [t.flatten() for t in torch.meshgrid(*(torch.tensor(n).to(TYPES[kind]) for n in numbers), indexing="ij")]
                 else:
                     given = numbers if isinstance(numbers, tuple) else (numbers,)
-                    args = [torch.tensor(n, dtype=None if kind[0] == "i" else torch.float64).to(TYPES[kind]) for n in given]
+                    args = [torch.tensor(n, dtype=None if kind[0] in "iu" else torch.float64).to(TYPES[kind]) for n in given]
                 if name in FIXED:
                     return program(expressions, "x"), tuple(args), None, None
                 size = torch.export.Dim("n", min=4)

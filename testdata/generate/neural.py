@@ -166,3 +166,7 @@ def register(case):
     program("ldl_factor", lambda x: torch.linalg.ldl_factor_ex(x), (torch.stack([hard, torch.zeros(4, 4), torch.eye(4), r(4, 4)]),), ({0: dyn},), (torch.stack([hard + 1, hard * 1e15]),))
     program("ldl_factor_hermitian", lambda x: torch.linalg.ldl_factor(x, hermitian=True), (torch.complex(r(3, 5, 5), r(3, 5, 5).mT),))
     program("ldl_factor_empty", lambda x: torch.linalg.ldl_factor_ex(x), (r(2, 0, 0),))
+
+    # Nothing at all.
+    program("unique_consecutive_of_none", lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), (torch.tensor([1.0, 3, 3, -1]),), ({0: batch},), (r(0),))
+    program("float8_of_none", lambda x: x.to(torch.float8_e4m3fn).float(), (r(4, 0),))

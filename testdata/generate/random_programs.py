@@ -73,6 +73,7 @@ def spread(wanted, noisy):
 def difference(got, wanted, noisy, like_float32):
     """What differs, or None."""
     far = spread(wanted, noisy)
+    # Nothing is determined, perhaps not even the shape.
     if far.isinf().all() and far.numel():
         return None
     if got.dtype != wanted.dtype:
@@ -121,7 +122,11 @@ def examine(program, command, ways):
     references = []
     for inputs in samples:
         wanted = list(make.leaves(program.eager(inputs)))
-        noisy = [list(make.leaves(program.eager(inputs, seed))) for seed in range(4)]
+        try:
+            noisy = [list(make.leaves(program.eager(inputs, seed))) for seed in range(4)]
+        except Exception:
+            # An index that depends on rounding may not exist after another one.
+            continue
         references.append((inputs, wanted, noisy))
     compared = 0
     with tempfile.TemporaryDirectory() as folder:

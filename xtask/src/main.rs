@@ -16,6 +16,7 @@ mod generate;
 mod kernels;
 mod onnx;
 mod ops;
+mod package;
 mod proto;
 mod python;
 mod test;
@@ -80,7 +81,9 @@ enum Task {
         #[arg(last = true)]
         args: Vec<OsString>,
     },
-    /// Runs all tests of the workspace with the pinned ONNX Runtime.
+    /// Builds the Python module and runs the tests of the package that need PyTorch.
+    Python(package::Options),
+    /// Runs all tests of the workspace with the pinned ONNX Runtime, and those of the Python package that need no PyTorch.
     Test {
         /// Arguments for `cargo test`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -114,6 +117,7 @@ fn main() -> Result<()> {
             ensure!(counts.differ == 0, "the commands differ");
             Ok(())
         }
+        Task::Python(options) => package::with_torch(&options),
         Task::Test { args } => test::test(&args),
     }
 }

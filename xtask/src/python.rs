@@ -15,17 +15,31 @@ pub fn interpreter() -> Result<PathBuf> {
         return Ok(given.into());
     }
     let requirements = fs::read_to_string(requirements_file())?;
-    let venv = target().join("venv");
-    let python = venv.join("bin/python");
+    virtual_environment(&target().join("venv"), &[requirements_file()], &requirements, |_| Ok(()))
+}
+
+/// The interpreter of a virtual environment with the packages of files of requirements, and what `more` installs. It is made anew if
+/// it is missing, or was made for something else than is `wanted`.
+pub fn virtual_environment(
+    venv: &Path,
+    requirements: &[PathBuf],
+    wanted: &str,
+    more: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let python = venv.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let stamp = venv.join("requirements.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements) {
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
-    run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--requirement"])
-        .arg(requirements_file()))?;
-    fs::write(stamp, requirements)?;
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet"]);
+    for file in requirements {
+        pip.arg("--requirement").arg(file);
+    }
+    run(&mut pip)?;
+    more(&python)?;
+    fs::write(stamp, wanted)?;
     Ok(python)
 }
 
@@ -62,6 +76,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn requirements_file() -> PathBuf {
+/// The file with the pinned packages.
+pub fn requirements_file() -> PathBuf {
     root().join("xtask/python/requirements.txt")
 }

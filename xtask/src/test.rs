@@ -1,4 +1,4 @@
-//! `test`: runs all tests of the workspace with the pinned ONNX Runtime library.
+//! `test`: runs all tests of the workspace with the pinned ONNX Runtime library, and those of the Python package.
 
 use std::env;
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
@@ -10,10 +10,11 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::generate::target;
+use crate::package;
 use crate::python::{pinned, run};
 
 /// The task. `args` are passed to `cargo test`. If they select packages, doc tests are not run, because cargo refuses them for
-/// packages without a library.
+/// packages without a library, nor those of the Python package.
 pub fn test(args: &[OsString]) -> Result<()> {
     let library = onnxruntime()?;
     let chooses = |arg: &OsString| arg == "--package" || arg.as_encoded_bytes().starts_with(b"-p");
@@ -27,7 +28,8 @@ pub fn test(args: &[OsString]) -> Result<()> {
         return cargo(&["--all-targets"]);
     }
     cargo(&["--workspace", "--all-targets"])?;
-    cargo(&["--workspace", "--doc"])
+    cargo(&["--workspace", "--doc"])?;
+    package::test()
 }
 
 /// The ONNX Runtime library in `ORT_DYLIB_PATH` if it is set. Otherwise that of the pinned wheel, which is downloaded once and

@@ -20,6 +20,7 @@ mod args;
 mod cx;
 mod driver;
 mod error;
+pub mod infer;
 mod math;
 mod op;
 mod ops;

@@ -7,7 +7,10 @@ use crate::{
     log,
     progress::{tell, watched},
 };
-use pt2onnx::{Error, OnnxProgram, Options, ir::Model, opt::OPTIMISED_OPSETS, writer::Batch};
+use pt2onnx::{
+    Error, OnnxProgram, Options, Warning, WarningKind, ir::Model, opt::OPTIMISED_OPSETS,
+    writer::Batch,
+};
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose);
@@ -22,7 +25,8 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         error => CommandError::from(error).place(args.model.display()),
     })?;
     let mut warnings = program.warnings().to_vec();
-    warnings.extend(left_alone(program.model()));
+    let left = left_alone(program.model());
+    warnings.extend(left.map(|text| Warning::new(WarningKind::Unoptimised, text)));
     if args.warnings_as_errors && !warnings.is_empty() {
         return Err(Error::Warnings(warnings).into());
     }

@@ -1,6 +1,6 @@
 //! Operators that Python emits: its objects as inputs and attributes of nodes.
 
-use crate::translate::{self, Value};
+use crate::values::Value;
 use pt2onnx::{
     aten::Cx,
     ir::{
@@ -57,7 +57,7 @@ pub fn node(
             cx.emit_custom(domain, op, &inputs, attributes, &types)
         }
     };
-    translate::diagnosed(cx)?;
+    diagnosed(cx)?;
     Ok(made.into_iter().map(Value).collect())
 }
 
@@ -120,8 +120,8 @@ pub fn constant(cx: &Cx, value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyRe
         let tensor = Tensor::whole(self::dtype(&name)?, sizes, Storage::new(bytes));
         return Ok(cx.constant(tensor.map_err(|e| wrong(&e))?));
     }
-    let items: Vec<Bound<'_, PyAny>> = value.extract()?;
-    let scalars: Option<Vec<Scalar>> = items.iter().map(scalar).collect();
+    let items: Option<Vec<Bound<'_, PyAny>>> = value.extract().ok();
+    let scalars: Option<Vec<Scalar>> = items.and_then(|items| items.iter().map(scalar).collect());
     let scalars = scalars.ok_or_else(|| {
         let shown = value.repr().map(|r| r.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!("{shown} cannot become a tensor"))
@@ -224,5 +224,13 @@ fn natural_kind(value: &Bound<'_, PyAny>) -> PyResult<AttributeKind> {
         v if v.is_instance_of::<PyInt>() => Ok(AttributeKind::Int),
         v if v.is_instance_of::<PyFloat>() => Ok(AttributeKind::Float),
         v => Err(PyTypeError::new_err(format!("{} is no attribute", v.repr()?))),
+    }
+}
+
+/// The error that Python gets for a problem that the builder found.
+fn diagnosed(cx: &Cx) -> PyResult<()> {
+    match cx.take_diagnostics().into_iter().next() {
+        Some(diagnostic) => Err(PyValueError::new_err(diagnostic.to_string())),
+        None => Ok(()),
     }
 }

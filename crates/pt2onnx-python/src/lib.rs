@@ -11,6 +11,7 @@ mod options;
 mod program;
 mod tools;
 mod translate;
+mod values;
 
 use pyo3::prelude::*;
 
@@ -25,8 +26,8 @@ fn _pt2onnx(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<program::Program>()?;
     module.add_class::<memory::Buffer>()?;
     module.add_class::<translate::Scope>()?;
-    module.add_class::<translate::Value>()?;
-    module.add_class::<translate::ElementType>()?;
+    module.add_class::<values::Value>()?;
+    module.add_class::<values::ElementType>()?;
     module.add("OPERATORS", emit::operators())?;
     module.add_function(wrap_pyfunction!(convert::convert_path, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert_bytes, module)?)?;

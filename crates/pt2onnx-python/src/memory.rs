@@ -83,7 +83,7 @@ fn dtype(code: u8) -> Option<DType> {
 /// The elements of a weight, in row-major order: a read-only buffer (`memoryview(buffer)`, `numpy.frombuffer(buffer, ...)`).
 #[pyclass(frozen, module = "pt2onnx._pt2onnx")]
 pub struct Buffer {
-    bytes: Bytes,
+    pub bytes: Bytes,
 }
 
 impl Buffer {

@@ -5,7 +5,17 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// Reads options. What they do not hold has its default.
 pub fn read(json: &str) -> PyResult<Options> {
-    serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("options: {e}")))
+    serde_json::from_str(json)
+        .map_err(|e| PyValueError::new_err(wrong(json).unwrap_or(e.to_string())))
+}
+
+/// Which option cannot be, and why.
+fn wrong(json: &str) -> Option<String> {
+    let given: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).ok()?;
+    given.into_iter().find_map(|(key, value)| {
+        let why = serde_json::from_value::<Options>(serde_json::json!({ &key: value })).err()?;
+        Some(format!("the option `{}` cannot have this value: {why}", key.replace('-', "_")))
+    })
 }
 
 /// How to save a model.

@@ -6,7 +6,7 @@ use crate::{
     options,
 };
 use pt2onnx::{
-    DiffOptions, Error, OnnxProgram, Unused,
+    DiffOptions, Error, OnnxProgram, Unused, Warning,
     ir::{Model, Value},
     tensor::Storage,
 };
@@ -25,6 +25,9 @@ impl From<OnnxProgram> for Program {
         Self(Mutex::new(program))
     }
 }
+
+/// Weights of as many bytes are shared by copies of a model.
+const LARGE: u64 = 1024;
 
 /// Name, element type and dimensions of an input or output; no type if it is not a tensor, no dimensions if their number is unknown.
 type End = (String, Option<String>, Option<Vec<String>>);
@@ -131,6 +134,18 @@ impl Program {
         })
     }
 
+    /// Another model that is the same, as if it had been read. Weights are shared.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let made = self.work(py, |program| {
+            let parts = program.to_parts(LARGE)?;
+            let weights = parts.weights.iter().enumerate();
+            let weights =
+                weights.map(|(i, w)| (format!("pt2onnx:{i}"), Buffer::of(&w.tensor).bytes));
+            OnnxProgram::from_bytes(parts.model, weights)
+        });
+        made.map(Self::from)
+    }
+
     /// The model in ONNX's textual syntax.
     fn to_text(&self, py: Python<'_>) -> String {
         py.detach(|| self.lock().to_text())
@@ -145,9 +160,10 @@ impl Program {
         })
     }
 
-    /// The warnings.
-    fn warnings(&self) -> Vec<String> {
-        self.lock().warnings().to_vec()
+    /// The warnings: kind and text.
+    fn warnings(&self) -> Vec<(String, String)> {
+        let kind = |w: &Warning| serde_json::json!(w.kind).as_str().unwrap_or_default().to_owned();
+        self.lock().warnings().iter().map(|w| (kind(w), w.message.clone())).collect()
     }
 
     /// The report, as JSON or in Markdown.

@@ -1,16 +1,18 @@
 //! Translations that are written in Python: functions that emit operators, called while a program is translated.
 #![expect(unsafe_code, reason = "Python cannot hold a borrow")]
 
-use crate::emit;
+use crate::{
+    emit,
+    values::{ElementType, Value},
+};
 use pt2onnx::{
     Registry,
     aten::{Cx, Given, GivenArg, LowerError, Lowered, Outputs},
-    ir,
     symbolic::Expr,
-    tensor::{DType, Scalar},
+    tensor::Scalar,
 };
 use pyo3::{
-    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    exceptions::PyRuntimeError,
     prelude::*,
     types::{PyDict, PyList, PyString},
 };
@@ -65,47 +67,6 @@ fn given<'py>(py: Python<'py>, value: Given) -> PyResult<Bound<'py, PyAny>> {
         }
         _ => py.None().into_bound(py),
     })
-}
-
-/// A value of the model.
-#[pyclass(frozen, module = "pt2onnx._pt2onnx")]
-#[derive(Clone, Copy)]
-pub struct Value(pub ir::Value);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Value {
-    type Error = PyErr;
-
-    /// From a value, or from a Python object that holds one as `_value`.
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(value) = object.cast::<Value>() {
-            return Ok(*value.get());
-        }
-        match object.getattr("_value") {
-            Ok(held) if held.is_instance_of::<Value>() => Ok(*held.cast::<Value>()?.get()),
-            _ => Err(PyTypeError::new_err(format!(
-                "expected a value of the model, found {}",
-                object.repr()?
-            ))),
-        }
-    }
-}
-
-/// An element type: `name` is PyTorch's and NumPy's, `number` that of `TensorProto.DataType`.
-#[pyclass(frozen, eq, module = "pt2onnx._pt2onnx")]
-#[derive(PartialEq)]
-pub struct ElementType(pub DType);
-
-#[pymethods]
-impl ElementType {
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    #[getter]
-    fn number(&self) -> i64 {
-        ir::schema::data_type(self.0)
-    }
 }
 
 /// The node that is being translated, and the place where its operators are emitted. It is of no use after the translation returns.
@@ -201,12 +162,4 @@ fn sizes<'py>(py: Python<'py>, dims: &[Expr]) -> PyResult<Vec<Bound<'py, PyAny>>
         None => Ok(PyString::new(py, &dim.to_string()).into_any()),
     };
     dims.iter().map(size).collect()
-}
-
-/// The error that Python gets for a problem that the builder found.
-pub fn diagnosed(cx: &Cx) -> PyResult<()> {
-    match cx.take_diagnostics().into_iter().next() {
-        Some(diagnostic) => Err(PyValueError::new_err(diagnostic.to_string())),
-        None => Ok(()),
-    }
 }

@@ -101,6 +101,8 @@ impl Tensor {
             return Err(TensorError::NoLayout(dtype));
         }
         let width = dtype.bits() / 8;
+        // Without elements, nothing is at the offset.
+        let offset = if shape.contains(&0) { 0 } else { offset };
         if !shape.contains(&0) {
             let last = shape.iter().zip(&strides).try_fold(offset, |last, (&size, &stride)| {
                 last.checked_add((size - 1).checked_mul(stride)?)
@@ -325,7 +327,10 @@ impl Tensor {
         if !self.0.dtype.is_complex() {
             return self.clone();
         }
-        let pairs = |v: &[usize], last| v.iter().map(|s| s * 2).chain([last]).collect::<Vec<_>>();
+        // The stride of a dimension of size 1 may be any number.
+        let pairs = |v: &[usize], last| {
+            v.iter().map(|s| s.saturating_mul(2)).chain([last]).collect::<Vec<_>>()
+        };
         Self::of(View {
             dtype: self.0.dtype.to_real(),
             shape: self.0.shape.iter().copied().chain([2]).collect(),
@@ -476,6 +481,11 @@ mod tests {
             (vec![1], vec![1], huge),
         ] {
             assert!(Tensor::strided(DType::F32, shape, strides, offset, storage.clone()).is_err());
+        }
+        for (shape, strides, bytes) in [(vec![0], vec![1], 0), (vec![1, 2], vec![huge, 0], 16)] {
+            let offset = if bytes == 0 { huge } else { 0 };
+            let t = Tensor::strided(DType::C64, shape, strides, offset, storage.clone()).unwrap();
+            assert_eq!(t.view_as_real().to_bytes().len(), bytes);
         }
         assert!(Tensor::new(DType::I4, vec![3], vec![0u8; 2]).is_ok());
         assert!(Tensor::new(DType::F32, vec![0, huge], vec![]).is_ok());

@@ -1,5 +1,6 @@
 //! Which operator domains other than ONNX's own the model imports, and at which versions.
 
+use crate::{Warning, WarningKind};
 use pt2onnx_ir::Model;
 use pt2onnx_opt::means_the_same;
 use std::collections::BTreeSet;
@@ -35,7 +36,7 @@ pub enum DomainError {
 pub(crate) fn import(
     model: &mut Model,
     versions: &[(String, u32)],
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<(), DomainError> {
     let mut used: BTreeSet<String> = BTreeSet::new();
     for node in model.all_nodes() {
@@ -52,9 +53,10 @@ pub(crate) fn import(
         if used.contains(domain) {
             model.imports.insert(domain.clone(), *version);
         } else {
-            warnings.push(format!(
+            let text = format!(
                 "version {version} is given for the domain {domain}, but no node uses that domain"
-            ));
+            );
+            warnings.push(Warning::new(WarningKind::Domain, text));
         }
     }
     for domain in used {

@@ -47,6 +47,7 @@ mod torchscript_program;
 mod training;
 #[cfg(feature = "ort")]
 mod verification;
+mod warning;
 mod weights;
 
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
@@ -82,6 +83,7 @@ pub use runtime::{RunError, Session, SessionOptions, ort_environment};
 pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
+pub use warning::{Warning, WarningKind};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
 };

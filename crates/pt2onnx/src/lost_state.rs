@@ -1,9 +1,10 @@
 //! The state that a program writes and a model does not keep.
 
-use pt2onnx_fx::{ExportedProgram, Name, passes::dead};
+use pt2onnx_fx::{ExportedProgram, Name, OutputSpec, passes::dead};
 use std::collections::HashSet;
 
-/// Leaves out what only computes state, and warns of it. The program's list of writes stays. Nobody misses the tensors `expected`.
+/// Leaves out what only computes state, and warns of it. The program's list of writes stays. Nobody misses the tensors `expected`,
+/// nor those whose new values the program returns.
 pub(crate) fn drop_state(
     program: &mut ExportedProgram,
     expected: &HashSet<Name>,
@@ -13,7 +14,13 @@ pub(crate) fn drop_state(
         return None;
     }
     dead::remove_dead(program);
-    let mut lost = mutations.iter().filter(|m| !expected.contains(&m.target));
+    let returned = program.signature.outputs.iter().filter_map(|o| match o {
+        OutputSpec::UserOutput(arg) => arg.name(),
+        _ => None,
+    });
+    let returned: HashSet<&Name> = returned.collect();
+    let mut lost =
+        mutations.iter().filter(|m| !expected.contains(&m.target) && !returned.contains(&m.value));
     let warning = lost.next().map(|first| {
         let more = match lost.count() {
             0 => String::new(),
@@ -21,7 +28,7 @@ pub(crate) fn drop_state(
         };
         format!(
             "the program writes into {first}{more}: the new values are lost, as ONNX models have no state; \
-             --state outputs or --state pairs keeps them"
+             the option `state` keeps them, set to `outputs` or `pairs`"
         )
     });
     program.mutations = mutations;

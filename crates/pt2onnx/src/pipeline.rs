@@ -1,8 +1,8 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, State, dims, domains, error, ir_version, lost_state,
-    metadata, naming, random, report,
+    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, dims, domains, error,
+    ir_version, lost_state, metadata, naming, random, report,
     training::TrainingOps,
     weights::{self, HeldWeights},
 };
@@ -16,7 +16,7 @@ pub(crate) struct Translated {
     pub(crate) model: Model,
     /// The program as the archive has it.
     pub(crate) source: ExportedProgram,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
     /// Weights from which nothing was computed.
     pub(crate) untouched: FxHashSet<Value>,
 }
@@ -44,15 +44,20 @@ pub(crate) fn translate(
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
-    let Lowering { mut model, mut warnings } = lower(&program, &source, options, registry, report)?;
-    warnings.extend(training.warning().into_iter().chain(lost).chain(held.warning(options)));
+    let lowering = lower(&program, &source, options, registry, report)?;
+    let Lowering { mut model, warnings } = lowering;
+    let mut warnings: Vec<Warning> = Warning::all(WarningKind::Output, warnings).collect();
+    warnings.extend(Warning::all(WarningKind::Training, training.warning()));
+    warnings.extend(Warning::all(WarningKind::State, lost));
+    warnings.extend(Warning::all(WarningKind::Weights, held.warning(options)));
     held.find(&model);
     metadata::write(&mut model, options);
     report.stage("interface", || naming::name(&mut model, &program, options))?;
     report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
     report.stage("optimise", || optimise(&mut model, options, copied))?;
-    report.stage("seed", || random::seed(&mut model, options.seed, &mut warnings));
+    let random = report.stage("seed", || random::seed(&mut model, options.seed));
+    warnings.extend(Warning::all(WarningKind::Random, random));
     registry.copy_functions(&mut model);
     report
         .stage("domains", || domains::import(&mut model, &options.custom_opset, &mut warnings))?;
@@ -60,7 +65,8 @@ pub(crate) fn translate(
         pt2onnx_opt::legalise_for(&mut model, options.opset, options.target)
     })?;
     domains::functions(&mut model)?;
-    warnings.extend(report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?);
+    let lacking = report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?;
+    warnings.extend(Warning::all(WarningKind::Target, lacking));
     ir_version::set(&mut model, options.ir_version)?;
     report.stage("names", || naming::finish(&mut model, options))?;
     let untouched = held.put_back(&mut model);

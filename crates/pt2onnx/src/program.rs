@@ -1,7 +1,7 @@
 //! A model, ready to be written.
 
 use crate::{
-    Error, Options, SaveOptions, Saved, Unused, Weights, dims,
+    Error, Options, SaveOptions, Saved, Unused, Warning, WarningKind, Weights, dims,
     report::{Report, stage},
     weights,
 };
@@ -125,8 +125,8 @@ impl OnnxProgram {
         });
         checked.map_err(Error::Invalid)?;
         let lost = reading.lost.iter();
-        let warnings: Vec<String> =
-            lost.map(|lost| format!("the model has {lost}, which are not kept")).collect();
+        let lost = lost.map(|lost| format!("the model has {lost}, which are not kept"));
+        let warnings: Vec<Warning> = Warning::all(WarningKind::NotKept, lost).collect();
         report.done(&model, &warnings);
         let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
         let mut program = Self::new(model, report, save, replaceable);
@@ -234,7 +234,7 @@ impl OnnxProgram {
     }
 
     /// The warnings, for example about outputs that were left out.
-    pub fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[Warning] {
         &self.report.warnings
     }
 

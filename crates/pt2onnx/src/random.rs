@@ -16,7 +16,7 @@ const DRAWING: &[&str] = &[
 
 /// Gives each node that draws random numbers a seed, counting up from `seed`. Without a seed, warns that outputs
 /// differ from run to run.
-pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<String>) {
+pub(crate) fn seed(model: &mut Model, seed: Option<u32>) -> Option<String> {
     let mut operators = BTreeSet::new();
     let mut next = seed;
     for id in model.graph_nodes() {
@@ -35,13 +35,13 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>, warnings: &mut Vec<Stri
             *seed = seed.wrapping_add(1);
         }
     }
-    if seed.is_none() && !operators.is_empty() {
+    (seed.is_none() && !operators.is_empty()).then(|| {
         let operators = operators.into_iter().collect::<Vec<_>>().join(", ");
-        warnings.push(format!(
+        format!(
             "the model draws random numbers ({operators}): its outputs differ from run to run, and from PyTorch's; \
-             --seed makes them repeatable"
-        ));
-    }
+             the option `seed` makes them repeatable"
+        )
+    })
 }
 
 /// Whether a `Dropout` may be in training mode.

@@ -57,7 +57,7 @@ impl TrainingOps {
             (None, None) => String::new(),
         };
         Some(format!(
-            "exported in training mode: call `model.eval()` before export, or use --training eval ({}{place})",
+            "exported in training mode: call `model.eval()` before export, or set the option `training` to `eval` ({}{place})",
             counts.join(", ")
         ))
     }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx::{
-    Detail, Error, Exporter, Operators,
+    Detail, Error, Exporter, Operators, Warning, WarningKind,
     fx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, Device, NamedArg, OpName, SymArg},
@@ -143,7 +143,7 @@ fn domains_are_imported_as_told() {
     let program = export(custom).unwrap();
     assert_eq!(imports(&program), [of("mylib", 4), of("org.pytorch.aten", 1)]);
     let warning = "version 3 is given for the domain other, but no node uses that domain";
-    assert_eq!(program.warnings(), [warning]);
+    assert_eq!(program.warnings(), [Warning::new(WarningKind::Domain, warning)]);
 
     let result = export(exporter(Operators::Fallthrough).custom_opset("ai.onnx", 4));
     assert!(matches!(result, Err(Error::Domain(_))));

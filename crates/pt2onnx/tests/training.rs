@@ -15,18 +15,22 @@ const NETWORK: &str = "graph(m: f32[3] as BUFFER('bn.running_mean'), v: f32[3] a
 }";
 
 const LOST: &str = "the program writes into the buffer `steps`: the new values are lost, as ONNX models have no state; \
-    --state outputs or --state pairs keeps them";
+    the option `state` keeps them, set to `outputs` or `pairs`";
 
 fn export(exporter: Exporter) -> Result<OnnxProgram, Error> {
     exporter.weights(Weights::None).export_program(text::parse_program(NETWORK).unwrap())
 }
 
+fn texts(program: &OnnxProgram) -> Vec<String> {
+    program.warnings().iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn preserved_with_one_warning() {
     let program = export(Exporter::new().seed(7)).unwrap();
-    let training = "exported in training mode: call `model.eval()` before export, or use --training eval \
+    let training = "exported in training mode: call `model.eval()` before export, or set the option `training` to `eval` \
         (1 batch_norm, 2 dropout)";
-    assert_eq!(program.warnings(), [training, LOST]);
+    assert_eq!(texts(&program), [training, LOST]);
     let text = program.to_text();
     let seeds = ["Dropout <seed: int = 7>", "Dropout <seed: int = 8>"];
     assert!(seeds.iter().all(|seed| text.contains(seed)), "{text}");
@@ -36,7 +40,7 @@ fn preserved_with_one_warning() {
 fn evaluated() {
     let exporter = || Exporter::new().training(Training::Eval);
     let program = export(exporter()).unwrap();
-    assert_eq!(program.warnings(), [LOST]);
+    assert_eq!(texts(&program), [LOST]);
     let text = program.to_text();
     assert!(text.contains("= BatchNormalization (") && !text.contains("Dropout"), "{text}");
 
@@ -54,5 +58,20 @@ fn errors_list_all_ops() {
         let line =
             format!("(node `{node}`): behaves as in training: call `model.eval()` before export");
         assert!(error.contains(&line), "{error}");
+    }
+}
+
+/// A cache that a program updates and returns, as a static cache of transformers.
+#[test]
+fn state_that_is_returned_is_not_lost() {
+    const CACHE: &str = "graph(seen: i64[] as BUFFER('seen'), keys: f32[3], x: f32[3]) {
+        add_: f32[3] = aten.add_.Tensor(self = keys, other = x)
+        seen_1: i64[] = aten.add_.Tensor(self = seen, other = 1)
+        return (add_, SEEN)
+    }";
+    for (returned, lost) in [("seen_1", 0), ("x", 1)] {
+        let program = text::parse_program(&CACHE.replace("SEEN", returned)).unwrap();
+        let program = Exporter::new().export_program(program).unwrap();
+        assert_eq!(program.warnings().len(), lost, "{:?}", program.warnings());
     }
 }

@@ -32,6 +32,8 @@ pub(super) fn is_meaningless(schema: &Schema, param: &str) -> bool {
 pub struct Args<'a> {
     bound: Vec<Bound<'a>>,
     next: usize,
+    /// Whether a lowering may leave out arguments.
+    partial: bool,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,12 @@ impl<'a> Args<'a> {
             let value = value.ok_or_else(|| error(&param.name, "is missing"))?;
             bound.push(Bound { name: &param.name, value, settled });
         }
-        Ok(Self { bound, next: 0 })
+        Ok(Self { bound, next: 0, partial: false })
+    }
+
+    /// The same arguments for a function that needs not take all of them: a rule of [`infer`](mod@crate::infer).
+    pub(crate) fn partial(self) -> Self {
+        Self { partial: true, ..self }
     }
 
     /// Adds arguments that the schema does not have.
@@ -113,7 +120,7 @@ impl<'a> Args<'a> {
 
     /// Checks that the arguments that the lowering did not take are at their defaults.
     pub(crate) fn finish(&mut self) -> Lowered<()> {
-        match self.bound.iter().skip(self.next).find(|b| !b.settled) {
+        match self.bound.iter().skip(self.next).find(|b| !b.settled && !self.partial) {
             Some(Bound { name, value, .. }) => {
                 let what = format!("only its default is supported, found {}", brief(value));
                 Err(error(name, what).into())

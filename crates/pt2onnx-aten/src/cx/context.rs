@@ -93,7 +93,14 @@ impl<'c, 'a> Cx<'c, 'a> {
 
     /// What PyTorch recorded for output `i` of the node. `None` if it is not a tensor, or nothing uses it.
     pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
-        self.call.outputs.get(i).and_then(|(_, meta)| *meta)
+        let (name, meta) = self.call.outputs.get(i)?;
+        name.iter().for_each(|name| self.scope.ask(name));
+        *meta
+    }
+
+    /// What PyTorch recorded for the first output, for lowerings that can do without.
+    pub(super) fn default_meta(&self) -> Option<&'a TensorMeta> {
+        self.call.outputs.first().and_then(|(_, meta)| *meta)
     }
 
     /// Whether something reads output `i` of the node. An output that nothing reads need not be computed.

@@ -77,7 +77,7 @@ impl Cx<'_, '_> {
 
     /// The float type that integers become: PyTorch's default type when the program was made, which the recorded output shows.
     fn default_float(&self) -> DType {
-        match self.recorded(0).map(|meta| meta.dtype.to_real()) {
+        match self.default_meta().map(|meta| meta.dtype.to_real()) {
             Some(dtype @ (DType::F64 | DType::F16 | DType::BF16)) => dtype,
             _ => DType::F32,
         }

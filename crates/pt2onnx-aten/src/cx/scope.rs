@@ -3,6 +3,7 @@
 use pt2onnx_fx::graph::{Graph, Name, ValueMap, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
+use std::cell::Cell;
 
 /// A graph while it is translated. The body of a higher-order op has a scope of its own, because it cannot use names of the graph
 /// around it.
@@ -11,6 +12,8 @@ pub(crate) struct Scope<'a> {
     values: ValueMap<'a, Value>,
     /// The values that a node or an output reads.
     read: ValueMap<'a, ()>,
+    /// Whether a lowering asked for a type that the graph does not have.
+    asked: Cell<bool>,
 }
 
 impl<'a> Scope<'a> {
@@ -21,7 +24,7 @@ impl<'a> Scope<'a> {
         for arg in args.chain(&graph.outputs) {
             arg.for_each_name(&mut |name| _ = read.insert(name, ()));
         }
-        Self { graph, values: ValueMap::new(graph), read }
+        Self { graph, values: ValueMap::new(graph), read, asked: Cell::new(false) }
     }
 
     /// The ONNX value of an FX value.
@@ -37,6 +40,16 @@ impl<'a> Scope<'a> {
     /// What PyTorch recorded for an FX value.
     pub fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
         self.graph.values.get(name)
+    }
+
+    /// Notes that a lowering asked for the recorded type of a result.
+    pub fn ask(&self, name: &str) {
+        self.asked.set(self.asked.get() || self.meta(name).is_none());
+    }
+
+    /// Whether a lowering asked for a type that the graph does not have.
+    pub fn was_asked(&self) -> bool {
+        self.asked.get()
     }
 
     /// The expression of an FX integer.

@@ -15,4 +15,6 @@ mod walk;
 
 pub use lower::{Lowering, lower};
 pub use options::{Detail, Operators, Options, State};
+pub(crate) use types::onnx_type;
 pub use usage::{OpUse, emitted, ops_used};
+pub(crate) use walk::Driver;

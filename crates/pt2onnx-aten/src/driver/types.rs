@@ -16,7 +16,7 @@ pub(super) fn python_number(builder: &Builder, scalar: Scalar) -> Value {
 }
 
 /// The ONNX type of a tensor. A complex tensor is one of real/imaginary pairs, in a last dimension of 2.
-pub(super) fn onnx_type(meta: &TensorMeta) -> Type {
+pub(crate) fn onnx_type(meta: &TensorMeta) -> Type {
     let mut sizes: Shape = meta.sizes.clone();
     if meta.dtype.is_complex() {
         sizes.push(Expr::int(2));

@@ -21,7 +21,7 @@ use pt2onnx_ir::{Builder, Type, Value};
 use pt2onnx_symbolic::Expr;
 
 /// The state while a program is translated.
-pub(super) struct Driver<'a> {
+pub(crate) struct Driver<'a> {
     pub builder: Builder<'a>,
     /// The graph that is being translated: the program's, or the body of a higher-order op.
     pub scope: Scope<'a>,
@@ -37,7 +37,7 @@ pub(super) struct Driver<'a> {
     pub partial: bool,
     /// Whether a lowering failed after it had emitted nodes, which nothing uses.
     pub abandoned: bool,
-    pub annotator: Annotator<'a>,
+    pub(super) annotator: Annotator<'a>,
 }
 
 impl<'a> Driver<'a> {
@@ -100,7 +100,8 @@ impl<'a> Driver<'a> {
         self.builder.set_origin(None);
     }
 
-    fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
+    /// Translates a node.
+    pub fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
         let name = node.target.schema_name();
         if node.target.is_higher_order() {
             let outputs = self.higher_order(node)?;

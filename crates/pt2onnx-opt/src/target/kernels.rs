@@ -26,11 +26,14 @@ pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunn
                 continue;
             };
             let Some(to) = to else {
-                let newest = schema.since - 1;
-                let reason = format!(
-                    "ONNX Runtime has no CPU kernel for {} of opset {}: give an opset up to {newest}",
-                    schema.name, schema.since
-                );
+                let (name, newest) = (schema.name, schema.since - 1);
+                let reason = match name == BIT_CAST {
+                    true => format!("ONNX Runtime has no CPU kernel for {name} of {from}"),
+                    false => format!(
+                        "ONNX Runtime has no CPU kernel for {name} of opset {}: give an opset up to {newest}",
+                        schema.since
+                    ),
+                };
                 failures.push(Unrunnable { place: model.describe(id), reason });
                 break;
             };
@@ -56,17 +59,22 @@ fn narrows(from: DType, to: DType) -> bool {
 
 /// Warns of nodes without a kernel, such as `Conv of float64`.
 pub(super) fn warnings(model: &Model) -> Vec<String> {
-    let (mut casts, mut newer) = (BTreeSet::new(), BTreeSet::new());
+    let (mut casts, mut newer, mut never) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for id in model.nodes_in(&[Model::MAIN]) {
         let op = model[id].op();
         for (_, from, to) in gaps(model, id) {
             match to {
                 Some(_) => casts.insert(format!("{op} of {from}")),
+                None if op == BIT_CAST => never.insert(format!("{op} of {from}")),
                 None => newer.insert(format!("{op} of opset {}", model.opset)),
             };
         }
     }
-    let kinds = [(casts, "--target ort-cpu inserts casts"), (newer, "give an older opset")];
+    let kinds = [
+        (casts, "the target `ort-cpu` inserts casts"),
+        (newer, "give an older opset"),
+        (never, "no other type has the same bits"),
+    ];
     let kinds = kinds.into_iter().filter(|(what, _)| !what.is_empty());
     let texts = kinds.map(|(what, help)| {
         let what = Vec::from_iter(what).join(", ");
@@ -85,6 +93,9 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     else {
         return Vec::new();
     };
+    if schema.name == BIT_CAST {
+        return bit_cast_gaps(model, id, schema);
+    }
     let start =
         ort_cpu::LACKING.partition_point(|row| (row.0, row.1) < (schema.name, schema.since));
     let rows = ort_cpu::LACKING[start..]
@@ -107,6 +118,19 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     };
     let reducing = reduces(node).then_some((schema.name, schema.since, "T", REDUCING_LACKING));
     rows.chain(reducing.as_ref()).filter_map(gap).collect()
+}
+
+/// A cast before it would change the bits, so there is nothing to compute in. `regen-kernels` cannot probe it: it varies one type at
+/// a time.
+const BIT_CAST: &str = "BitCast";
+
+/// ONNX Runtime has kernels for numbers of whole bytes, and none for bools and floats of 8 bits.
+fn bit_cast_gaps(model: &Model, id: NodeId, schema: &'static OpSchema) -> Vec<Gap> {
+    let variables = schema.constraints.iter().map(|c| c.name);
+    let typed = variables.filter_map(|v| Some((v, bound(model, id, schema, v)?)));
+    let lacking =
+        typed.filter(|(_, dtype)| PROBED & types(&[*dtype]) == 0 || *dtype == DType::Bool);
+    lacking.map(|(variable, dtype)| (variable, dtype, None)).collect()
 }
 
 /// The element types that `regen-kernels` probes.

@@ -1,7 +1,7 @@
 //! The errors of an export, by stage.
 
 use super::{ErrorKind, Failure};
-use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OptionError};
+use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OptionError, Warning};
 use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
 use std::fmt;
@@ -64,7 +64,7 @@ pub enum Error {
     #[error("there are warnings, and warnings are errors:{}", lines(.0))]
     Warnings(
         /// All warnings.
-        Vec<String>,
+        Vec<Warning>,
     ),
     /// The file cannot be read as an ONNX model ([`OnnxProgram::open`](crate::OnnxProgram::open)).
     #[error(transparent)]

@@ -1,11 +1,11 @@
 //! What a report holds. The keys of its JSON form are the names of the fields; `docs/report.md` explains them.
 
-use crate::{Error, ErrorKind, Options};
+use crate::{Error, ErrorKind, Options, Warning};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// Version of the JSON form. New keys can be added without a new version.
-pub const REPORT_FORMAT: u32 = 1;
+pub const REPORT_FORMAT: u32 = 2;
 
 /// What an export did, or why it failed. [`OnnxProgram::report`](crate::OnnxProgram::report) has the report of a
 /// success, [`Failed`] that of a failure.
@@ -21,7 +21,7 @@ pub struct Report {
     /// Everything that prevents conversion, by node where possible.
     pub failures: Vec<ReportedFailure>,
     /// The warnings.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The version and platform of pt2onnx.
     pub environment: Environment,
     /// The options of the export; none for a model that was read.

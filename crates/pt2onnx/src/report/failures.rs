@@ -20,7 +20,7 @@ pub(super) fn failures(error: &Error) -> Vec<ReportedFailure> {
         Error::Legalise(pt2onnx_opt::LegaliseError::Nodes { failures, .. }) => {
             let failures = failures.iter();
             let each = failures.map(|f| {
-                let suggestion = format!("use `--opset {}` or higher", f.lowest);
+                let suggestion = format!("use opset {} or higher", f.lowest);
                 plain(format!("{}: {}", f.place, f.reason), Some(suggestion))
             });
             each.collect()
@@ -29,7 +29,7 @@ pub(super) fn failures(error: &Error) -> Vec<ReportedFailure> {
             let reasons = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
             reasons.map(|reason| plain(reason, None)).collect()
         }
-        Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.clone(), None)).collect(),
+        Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.to_string(), None)).collect(),
         Error::Verify(errors) | Error::Invalid(errors) => {
             errors.iter().map(|e| plain(e.to_string(), None)).collect()
         }

@@ -27,7 +27,7 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     if !report.warnings.is_empty() {
         writeln!(out, "\n## Warnings\n")?;
         for warning in &report.warnings {
-            writeln!(out, "- {}", text(warning))?;
+            writeln!(out, "- {}", text(&warning.message))?;
         }
     }
     program(out, report)?;

@@ -4,7 +4,7 @@ use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
     ReportedError, Stage, WrittenFile, failures::failures, markdown,
 };
-use crate::{Error, Options, Saved, printable::json};
+use crate::{Error, Options, Saved, Warning, printable::json};
 use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::Model;
 use std::{
@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// Records that the model was made.
-    pub(crate) fn done(&mut self, model: &Model, warnings: &[String]) {
+    pub(crate) fn done(&mut self, model: &Model, warnings: &[Warning]) {
         self.success = true;
         self.warnings = warnings.to_vec();
         self.model = Some(ModelSummary::of(model));

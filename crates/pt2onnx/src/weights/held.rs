@@ -68,7 +68,7 @@ impl HeldWeights {
         (fake > 0 && options.weights == Weights::Auto).then(|| {
             format!(
                 "the archive has no values for {fake} of {all} weights: the model is written without weights; \
-                 `pt2onnx apply-weights` completes it"
+                 it is complete when weights are applied"
             )
         })
     }

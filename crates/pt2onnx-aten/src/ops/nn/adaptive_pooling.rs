@@ -207,6 +207,21 @@ mod tests {
           adaptive_avg_pool1d = MatMul (x, val_1)
         }
         ");
+        check!("aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)", @"
+        (float[s0,2,4] x) => (float[s0,2,2] adaptive_max_pool1d_0)
+        <
+          int64[4] val_0 = {0, 2, 2, 2},
+          int64[1] val_1 = {3},
+          float val_2 = {NaN}
+        >
+        {
+          val_3 = Reshape (x, val_0)
+          val_4 = ReduceMax <keepdims: int = 0> (val_3, val_1)
+          val_5 = IsNaN (val_3)
+          val_6 = ReduceMax <keepdims: int = 0> (val_5, val_1)
+          adaptive_max_pool1d_0 = Where (val_6, val_2, val_4)
+        }
+        ");
         check!("aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])", @"
         (float[1,2,4] x) => (float[1,2,2] adaptive_max_pool1d_0, int64[1,2,2] adaptive_max_pool1d_1)
         <

@@ -422,4 +422,26 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn a_query_that_sees_no_key() {
+        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]", @"
+        (float[1,1,4,8] q, float[1,1,4,8] k, float[1,1,4,8] v, float[4,4] mask) => (float[1,1,4,8] scaled_dot_product_attention)
+        <
+          float val_0 = {0.35355338},
+          float val_1 = {-inf},
+          float val_2 = {0.0}
+        >
+        {
+          val_3 = Mul (q, val_0)
+          val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+          val_5 = MatMul (val_3, val_4)
+          val_6 = Add (val_5, mask)
+          val_7 = Equal (val_6, val_1)
+          val_8 = Softmax (val_6)
+          val_9 = Where (val_7, val_2, val_8)
+          scaled_dot_product_attention = MatMul (val_9, v)
+        }
+        ");
+    }
 }

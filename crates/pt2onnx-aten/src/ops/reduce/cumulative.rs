@@ -236,9 +236,10 @@ impl FromArg for Spacings {
 fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize)> {
     let axis = cx.axis(y, dim)?;
     let dtype = cx.out_dtype()?;
-    let (rank, wide) = (cx.rank(y), cx.cast(y, dtype));
-    let [left, right] = neighbours(cx, wide, axis, 1);
-    let sums = cx.add(left, right);
+    let rank = cx.rank(y);
+    let [left, right] = neighbours(cx, y, axis, 1);
+    // Integers wrap.
+    let sums = cx.cast(cx.add(left, right), dtype);
     match spacing {
         Spacing::Number(dx) => Ok((cx.mul(sums, dx / 2.0), axis)),
         Spacing::Points(x) => {
@@ -264,7 +265,7 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
     }
     if let Spacing::Number(dx) = spacing
-        && cx.minds_nan(y)
+        && (cx.minds_nan(y) || !cx.dtype(y).is_float())
     {
         return trapezoid_of_sum(cx, y, dx, dim);
     }
@@ -272,17 +273,22 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
-/// [`trapezoid`] as PyTorch computes it, `(sum(y) - (first + last) / 2) * dx`: NaN if an end is infinite.
+/// [`trapezoid`] as PyTorch computes it, `(sum(y) - (first + last) / 2) * dx`: NaN if an end is infinite; the sum of the ends is
+/// of the type of `y`, where integers wrap.
 fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
-    let axis = cx.axis(y, dim)?;
+    let (axis, dtype) = (cx.axis(y, dim)?, cx.out_dtype()?);
     let sum = |x| reduce(cx, Reduction::Sum, x, &[axis], false);
     // Sums of one element, or of none.
     let ends = [(0, 1), (-1, i64::MAX)].map(|(start, end)| {
         let [start, end, axes] = [start, end, axis as i64].map(|i| cx.ints(&[i]));
         sum(cx.slice_op(y, start, end, axes, None))
     });
-    let half = cx.mul(cx.add(ends[0], ends[1]), 0.5);
-    Ok(cx.mul(cx.sub(sum(y), half), dx))
+    let half = cx.mul(cx.cast(cx.add(ends[0], ends[1]), dtype), 0.5);
+    let total = match cx.dtype(y).is_float() {
+        true => sum(y),
+        false => cx.cast(sum(cx.cast(y, DType::I64)), dtype),
+    };
+    Ok(cx.mul(cx.sub(total, half), dx))
 }
 
 /// [`trapezoid`] of complex numbers at complex points: it is bilinear in both.

@@ -274,7 +274,12 @@ fn unique_consecutive(
     let differ = cx.not(cx.equal(before, after));
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
     let differ = reduce(cx, Reduction::Max, differ, &others, false);
-    let first = cx.concat(&[cx.vector(&[true]), differ], 0);
+    // Of no elements there is no first one.
+    let start = match cx.constraints().prove_ge(&n, &Expr::int(1)) {
+        true => cx.vector(&[true]),
+        false => cx.full(&[Expr::min(&n, &Expr::int(1))], true, DType::Bool),
+    };
+    let first = cx.concat(&[start, differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
     let inverse = || {
         let run = cx.sub(cumulated(cx, cx.cast(first, DType::I64)), 1);

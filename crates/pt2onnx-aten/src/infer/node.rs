@@ -1,0 +1,228 @@
+//! The results of a node: by its rule, or else by its lowering.
+
+use super::{
+    Facts, NewSymbol, Outcome, Typed,
+    rules::rule,
+    scratch::{self, Types},
+};
+use crate::{AtenOp, LowerError, Lowered, Registry, Schema, args::Args, cx::{Call, Mode}, op::Complexity};
+use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta};
+use pt2onnx_ir::{Model, Type};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+impl Registry {
+    /// The results of a node, in the order of its schema's returns. `node` has its arguments by the names of the schema, and no
+    /// outputs.
+    ///
+    /// # Errors
+    /// The types are not known. A guess is never an answer.
+    pub fn infer(&self, node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outcome>> {
+        let name = node.target.schema_name();
+        if let Some(written) = written(node) {
+            return self.same_as(written, facts);
+        }
+        if name == "aten::item" || name == "aten::_local_scalar_dense" {
+            return item(node, facts, symbol);
+        }
+        let rule = rule(&name);
+        let op = self.get(&name);
+        let schema = rule.or(op).and_then(|op| self.schema(op));
+        let schema = schema.ok_or_else(|| LowerError::UnknownOp { op: node.target.to_string(), nearest: self.nearest(&name).map(str::to_owned) })?;
+        match (rule, op) {
+            (Some(rule), _) => self.by_rule(rule, op, &schema, node, facts, symbol),
+            (None, Some(op)) => self.by_lowering(op, &schema, node, facts),
+            (None, None) => Err(unknown()),
+        }
+    }
+
+    /// The types of the values that are written into.
+    fn same_as(&self, written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
+        let meta = |arg: &Argument| facts.values.get(arg.name()?).cloned();
+        let one = |arg| Some(Outcome::One(Typed { meta: stateless(meta(arg)?), contents: None }));
+        written.into_iter().map(one).collect::<Option<_>>().ok_or_else(unknown)
+    }
+
+    /// Runs a rule, and the lowering for the elements of integer vectors.
+    fn by_rule(&self, rule: &'static AtenOp, op: Option<&'static AtenOp>, schema: &Schema, node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outcome>> {
+        let graph = scratch::graph(node, Vec::new(), facts, &[]);
+        let operands = scratch::symbols(&graph, facts);
+        let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
+        let driver = scratch::driver(&mut model, &graph, self, facts, Types::Torch);
+        let cx = driver.cx(Call { outputs: &[], mode: Mode::Complex });
+        let outputs = rule.lowering.call(&cx, &mut Args::bind(schema, &node.args)?.partial())?;
+        if let Some(problem) = driver.builder.take_diagnostics().into_iter().next() {
+            return Err(problem.into());
+        }
+        let mut metas = Vec::new();
+        let mut new: Vec<(Expr, Expr)> = Vec::new();
+        for value in outputs.0 {
+            let Some(value) = value else {
+                metas.push(None);
+                continue;
+            };
+            let (dtype, mut sizes) = tensor_type(cx.type_of(value))?;
+            for size in &mut sizes {
+                for s in size.symbols().into_iter().filter(|s| !operands.contains(s)) {
+                    let s = Expr::symbol(&s);
+                    if !super::rules::is_fresh(&s) {
+                        return Err(LowerError::unsupported("its sizes are not known"));
+                    }
+                    if !new.iter().any(|(old, _)| *old == s) {
+                        new.push((s, symbol(false)));
+                    }
+                }
+                *size = size.substitute(&|s| new.iter().find(|(old, _)| old.as_symbol() == Some(s)).map(|(_, new)| new.clone()));
+                *size = facts.constraints.simplify(size);
+            }
+            metas.push(Some(meta(dtype, sizes)));
+        }
+        let contents = match (&metas[..], op) {
+            ([Some(only)], Some(op)) => self.contents(op, only, node, facts),
+            _ => None,
+        };
+        Ok(outcomes(schema, metas, contents))
+    }
+
+    /// The elements that the lowering gives an integer vector or scalar.
+    fn contents(&self, op: &'static AtenOp, only: &TensorMeta, node: &Node, facts: &Facts) -> Option<Vec<Expr>> {
+        let countable = (only.dtype.is_int() || only.dtype == DType::Bool) && only.sizes.len() <= 1;
+        let names = node.input_names();
+        let tensors = names.iter().filter(|n| matches!(facts.values.get(*n), Some(ValueMeta::Tensor(_))));
+        let known = { tensors }.all(|n| facts.contents.contains_key(n) || &*op.name() == "aten::_shape_as_tensor");
+        let length = only.sizes.first().map_or(Some(1), Expr::as_int);
+        if !countable || !known || length.is_none_or(|n| n > 64) {
+            return None;
+        }
+        let (mut model, graph) = self.scratch(node, 1, facts, &[Some(only.clone())]);
+        let mut driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
+        driver.lower_node(&graph.nodes[0]).ok()?;
+        driver.builder.contents(driver.scope.value(&scratch::result(0))?)
+    }
+
+    fn scratch(&self, node: &Node, results: usize, facts: &Facts, known: &[Option<TensorMeta>]) -> (Model, pt2onnx_fx::Graph) {
+        let outputs = (0..results).map(|i| Argument::Tensor(scratch::result(i))).collect();
+        (Model::new(pt2onnx_ir::schema::CANONICAL_OPSET), scratch::graph(node, outputs, facts, known))
+    }
+
+    /// Runs the lowering without records.
+    fn by_lowering(&self, op: &'static AtenOp, schema: &Schema, node: &Node, facts: &Facts) -> Lowered<Vec<Outcome>> {
+        if schema.returns.iter().any(|r| !r.starts_with("Tensor") || r.contains("[]")) {
+            return Err(unknown());
+        }
+        let (mut model, graph) = self.scratch(node, schema.returns.len(), facts, &[]);
+        let operands = scratch::symbols(&graph, facts);
+        let complex = node.input_names().iter().any(|n| is_complex(facts, n));
+        if complex && matches!(op.complexity, Complexity::ByParts) {
+            return Err(unknown());
+        }
+        let mut driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
+        driver.lower_node(&graph.nodes[0])?;
+        if driver.scope.was_asked() {
+            return Err(unknown());
+        }
+        let mut metas = Vec::new();
+        let mut contents = None;
+        for i in 0..schema.returns.len() {
+            let value = driver.scope.value(&scratch::result(i)).ok_or_else(unknown)?;
+            let (mut dtype, mut sizes) = tensor_type(driver.builder.type_of(value))?;
+            if driver.parts.of(value).is_some() {
+                dtype = to_complex(dtype).ok_or_else(unknown)?;
+                sizes.pop();
+            }
+            if sizes.iter().flat_map(|s| s.symbols()).any(|s| !operands.contains(&s)) {
+                return Err(LowerError::unsupported("its sizes are not known"));
+            }
+            contents = driver.builder.contents(value).filter(|_| sizes.len() <= 1 && !dtype.is_float());
+            metas.push(Some(meta(dtype, sizes)));
+        }
+        Ok(outcomes(schema, metas, contents.filter(|_| schema.returns.len() == 1)))
+    }
+}
+
+fn unknown() -> LowerError {
+    LowerError::unsupported("the types of its results are not known without PyTorch's records")
+}
+
+/// The tensors that a node writes into and returns.
+fn written(node: &Node) -> Option<Vec<&Argument>> {
+    let name = &*node.target.name;
+    if let Some(out) = node.arg("out") {
+        return Some(vec![out]);
+    }
+    let in_place = name.ends_with('_') && !name.ends_with("__") || name.starts_with("__i") && name.ends_with("__") && IN_PLACE.contains(&name);
+    let changes = rule(&node.target.schema_name()).is_some();
+    let this = || node.arg("self").or_else(|| node.args.first().map(|a| &a.value));
+    (in_place && !changes).then(this)?.map(|this| vec![this])
+}
+
+/// Python's operators that write into their first operand.
+const IN_PLACE: &[&str] = &["__iand__", "__ilshift__", "__ior__", "__irshift__", "__ixor__"];
+
+/// The number that a tensor of one element holds.
+fn item(node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outcome>> {
+    let name = node.args.first().and_then(|a| a.value.name()).ok_or_else(unknown)?;
+    let Some(ValueMeta::Tensor(meta)) = facts.values.get(name) else {
+        return Err(unknown());
+    };
+    let known = match facts.contents.get(name) {
+        Some(super::Contents::Exprs(e)) => e.first().cloned(),
+        Some(super::Contents::Exact(t)) if !meta.dtype.is_float() => t.to_vec::<i64>().and_then(|e| e.first().copied().map(Expr::int)),
+        _ => None,
+    };
+    let mut value = |float| known.clone().unwrap_or_else(|| symbol(float));
+    let meta = match meta.dtype {
+        d if d.is_complex() => return Err(unknown()),
+        DType::Bool => ValueMeta::SymBool { expr: Expr::call(pt2onnx_symbolic::Func::Eq, vec![value(false), Expr::int(1)]), hint: None },
+        d if d.is_float() => ValueMeta::SymFloat { expr: value(true), hint: None },
+        _ => ValueMeta::SymInt { expr: value(false), hint: None },
+    };
+    Ok(vec![Outcome::One(Typed { meta, contents: None })])
+}
+
+fn is_complex(facts: &Facts, name: &str) -> bool {
+    matches!(facts.values.get(name), Some(ValueMeta::Tensor(m)) if m.dtype.is_complex())
+}
+
+/// The complex type with parts of this type.
+fn to_complex(real: DType) -> Option<DType> {
+    [DType::C64, DType::C128, DType::C32].into_iter().find(|c| c.to_real() == real)
+}
+
+fn tensor_type(ty: Option<Type>) -> Lowered<(DType, Vec<Expr>)> {
+    match ty {
+        Some(Type::Tensor(t)) => Ok((t.dtype, t.shape.ok_or_else(unknown)?.into_iter().collect())),
+        _ => Err(unknown()),
+    }
+}
+
+/// A tensor of which only element type and sizes are known.
+fn meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
+    TensorMeta {
+        dtype,
+        sizes,
+        strides: Vec::new(),
+        storage_offset: Expr::ZERO,
+        requires_grad: false,
+        device: Device { kind: "cpu".into(), index: None },
+        layout: Layout::Strided,
+    }
+}
+
+/// The type without what only a view or a parameter has.
+fn stateless(meta: ValueMeta) -> ValueMeta {
+    match meta {
+        ValueMeta::Tensor(t) => self::meta(t.dtype, t.sizes).into(),
+        other => other,
+    }
+}
+
+/// The results by the schema's returns.
+fn outcomes(schema: &Schema, metas: Vec<Option<TensorMeta>>, contents: Option<Vec<Expr>>) -> Vec<Outcome> {
+    let typed = |meta: TensorMeta| Typed { meta: meta.into(), contents: contents.clone() };
+    if schema.returns.len() == 1 && schema.returns[0].contains("[]") {
+        return vec![Outcome::List(metas.into_iter().flatten().map(typed).collect())];
+    }
+    let one = |meta: Option<TensorMeta>| meta.map_or(Outcome::None, |meta| Outcome::One(typed(meta)));
+    metas.into_iter().map(one).take(schema.returns.len()).collect()
+}

@@ -1,0 +1,35 @@
+"""The examples of docs/python.md run, and its table has all parameters."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import re
+
+import pytest
+
+import pt2onnx
+
+PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_run(tmp_path, monkeypatch):
+    for module in ("transformers", "onnxscript", "onnxruntime", "onnx_ir"):
+        pytest.importorskip(module)
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "docs"}
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S):
+        exec(compile(block, "docs/python.md", "exec"), names)
+
+
+def test_all_parameters_are_in_the_table():
+    table = PAGE.split("## From torch.onnx.export")[1].split("## ")[0]
+    parameters = set(inspect.signature(pt2onnx.export).parameters) - {"positional", "options"}
+    rows = [row.split("|")[1] for row in table.split("| in torch.onnx")[0].splitlines() if row.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == parameters
+
+
+def test_the_program_has_what_that_of_torch_has():
+    torch = pytest.importorskip("torch")
+    theirs = {name for name in dir(torch.onnx.ONNXProgram) if not name.startswith("_")}
+    assert theirs <= set(dir(pt2onnx.ONNXProgram))

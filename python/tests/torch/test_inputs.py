@@ -1,0 +1,323 @@
+"""What is exported: modules, functions, programs; arguments of all kinds."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import io
+import pathlib
+from typing import Any
+
+import pytest
+import torch
+from helpers import Call, check, dims, operators, same, since
+
+import pt2onnx
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor | None = None) -> torch.Tensor:
+        y = self.linear(x).relu()
+        return y if scale is None else y * scale
+
+
+def test_module(tmp_path: pathlib.Path) -> None:
+    program = check(Net(), (torch.randn(2, 4),), f=tmp_path / "m.onnx", external_data=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    assert pt2onnx.diff(tmp_path / "m.onnx", program) == ""
+    assert isinstance(program.exported_program, torch.export.ExportedProgram)
+
+
+def test_tensor_for_args() -> None:
+    model, x = Net().eval(), torch.randn(2, 4)
+    same(pt2onnx.export(model, x)(x), model(x))
+
+
+@since(2, 8)
+def test_function() -> None:
+    check(Call(lambda x, y: (x + y, x - y)), (torch.randn(2), torch.randn(2)))
+
+
+def test_exported_program() -> None:
+    model, x = Net().eval(), torch.randn(2, 4)
+    exported = torch.export.export(model, (x,))
+    program = pt2onnx.export(exported)
+    assert program.exported_program is exported
+    same(program(x), model(x))
+    same(pt2onnx.export(exported.run_decompositions())(x), model(x))
+
+
+def test_exported_program_and_names() -> None:
+    model, x = Net().eval(), torch.randn(2, 4)
+    batch = torch.export.Dim("batch")
+    exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
+    program = pt2onnx.export(exported, input_names=["a"], output_names=["b"], dynamic_shapes=({0: "rows"},))
+    assert dims(program) == {"a": ["rows", 4], "b": ["rows", 3]}
+
+
+def test_the_program_is_left_alone() -> None:
+    model, x = Net().eval(), torch.randn(2, 4)
+    exported = torch.export.export(model, (x,))
+    before = str(exported)
+    pt2onnx.export(exported)
+    assert str(exported) == before
+
+
+def test_keywords() -> None:
+    model, x, scale = Net(), torch.randn(2, 4), torch.randn(3)
+    program = check(model, (x,), {"scale": scale})
+    same(program(x, scale=scale), model(x, scale))
+    same(program(scale=scale, x=x), model(x, scale))
+    check(model, (), {"scale": scale, "x": x})
+
+
+def test_keywords_in_another_order() -> None:
+    """Keywords are by name, not by order."""
+
+    class Two(torch.nn.Module):
+        def forward(self, a: torch.Tensor, *, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+            return a + 2 * b + 3 * c
+
+    a, b, c = torch.randn(3, 2)
+    program = check(Two(), (a,), {"c": c, "b": b})
+    same(program(a, b=b, c=c), a + 2 * b + 3 * c)
+    same(program(a, c=c, b=b), a + 2 * b + 3 * c)
+
+
+def test_keywords_as_last_argument() -> None:
+    model, x, scale = Net().eval(), torch.randn(2, 4), torch.randn(3)
+    same(pt2onnx.export(model, (x, {"scale": scale}))(x, scale), model(x, scale))
+
+
+def test_dict_as_last_argument() -> None:
+    """An empty dict behind it says that the dict is one of the arguments."""
+    model, x = Call(lambda d: d["a"] * 2), torch.randn(2)
+    same(pt2onnx.export(model, ({"a": x}, {}))({"a": x}), x * 2)
+
+
+def test_nested_inputs() -> None:
+    def function(a: Any, b: Any) -> Any:
+        return a["x"] + b[0] * b[1][0], {"first": a["y"]}
+
+    args = ({"x": torch.randn(2), "y": torch.randn(3)}, [torch.randn(2), (torch.randn(2),)])
+    check(Call(function), args)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@dataclasses.dataclass
+class Pair:
+    first: torch.Tensor
+    second: torch.Tensor | None = None
+
+
+def test_namedtuple() -> None:
+    check(Call(lambda p: Point(p.x + 1, p.y * 2)), (Point(torch.randn(2), torch.randn(3)),))
+
+
+def test_dataclass() -> None:
+    torch.export.register_dataclass(Pair)
+    model = Call(lambda p: Pair(p.first + 1, p.second))
+    pair = Pair(torch.randn(2), torch.randn(3))
+    program = pt2onnx.export(model, (pair,), output_names="from-tree")
+    assert program.output_names == ["first", "second"]
+    same(program(pair), [pair.first + 1, pair.second])
+
+
+def test_dataclass_with_none() -> None:
+    pair = Pair(torch.randn(2))
+    program = pt2onnx.export(Call(lambda p: p.first + 1), (pair,))
+    same(program(pair), [pair.first + 1])
+
+
+def test_none_and_numbers() -> None:
+    def function(x: torch.Tensor, none: None, number: int, text: str, y: torch.Tensor) -> torch.Tensor:
+        return x * number + y if text == "add" else x
+
+    x, y = torch.randn(2), torch.randn(2)
+    program = check(Call(function), (x, None, 3, "add", y))
+    assert len(program.input_names) == 2
+
+
+def test_outputs() -> None:
+    """Tensors more than once, inputs, constants, numbers, None."""
+
+    def function(x: torch.Tensor) -> Any:
+        y = x + 1
+        return y, y, x, torch.ones(2), x.shape[0], None, 3
+
+    x = torch.randn(3, 2)
+    program = pt2onnx.export(Call(function), (x,), dynamic_shapes=(({0: torch.export.Dim("n")},),))
+    found = program(x)
+    same(found[:4], [x + 1, x + 1, x, torch.ones(2)])
+    assert int(found[4]) == 3
+
+
+def test_no_inputs() -> None:
+    check(Call(lambda: torch.arange(3)), ())
+
+
+def test_unused_input() -> None:
+    program = check(Call(lambda x, y: x + 1), (torch.randn(2), torch.randn(2)))
+    assert len(program.input_names) == 2
+
+
+def test_scalars_and_empty_tensors() -> None:
+    check(Call(lambda x, y: (x + 1, y.sum(), torch.cat([y, y]))), (torch.tensor(2.0), torch.zeros(0, 3)))
+
+
+def test_types() -> None:
+    for dtype in (torch.float16, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool):
+        check(Call(lambda x: (x, x.to(torch.float32) + 1)), (torch.ones(2, 3).to(dtype),))
+
+
+def test_bfloat16() -> None:
+    x = torch.randn(4, 4, dtype=torch.bfloat16)
+    check(Call(lambda x: (x, x.reshape(2, 8), x.float() * 2)), (x,))
+    check(Call(lambda x: x @ x), (x,), target="ort-cpu")
+
+
+def test_complex() -> None:
+    x = torch.randn(3, dtype=torch.complex64)
+    check(Call(lambda x: (x * x, x.abs(), x.real)), (x,))
+
+
+def test_float8() -> None:
+    check(Call(lambda x: x.to(torch.float32) * 2), (torch.randn(4).to(torch.float8_e4m3fn),))
+
+
+def test_noncontiguous_input() -> None:
+    model, x = Net(), torch.randn(4, 2).T
+    check(model, (x,))
+    check(model, (torch.randn(1, 4).expand(3, 4),))
+
+
+def test_mutated_input() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x * 2
+
+    check(Call(function), (torch.randn(3),))
+
+
+def test_no_grad_and_grad() -> None:
+    """Weights that require a gradient, inputs that require one."""
+    x = torch.randn(2, 4, requires_grad=True)
+    model = Net().eval()
+    same(pt2onnx.export(model, (x,))(x), model(x))
+    with torch.no_grad():
+        same(pt2onnx.export(model, (x,))(x), model(x))
+
+
+def test_control_flow() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
+
+    check(Call(function), (torch.ones(3),), others=[(-torch.ones(3),)])
+
+
+def test_positional_of_1_12() -> None:
+    """model, args, f, export_params, verbose, training, input_names, output_names"""
+    model, x = Net().eval(), torch.randn(2, 4)
+    program = pt2onnx.export(model, (x,), None, True, False, None, ["a"], ["b"], None, 18)
+    assert (program.input_names, program.output_names, program.opset_version) == (["a"], ["b"], 18)
+    with pytest.raises(TypeError):
+        pt2onnx.export(model, (x,), None, *range(20))
+
+
+def test_bytes_io() -> None:
+    model, x = Net().eval(), torch.randn(2, 4)
+    out = io.BytesIO()
+    with pytest.warns(DeprecationWarning):
+        program = pt2onnx.export(model, (x,), out)
+    assert pt2onnx.diff(out.getvalue(), program) == ""
+
+
+def test_opset_and_optimize() -> None:
+    model, x = Call(lambda x: (x * 1 + 0).transpose(0, 1).transpose(0, 1) + 2), torch.randn(2, 4)
+    for opset in (9, 18, 23):
+        assert check(model, (x,), opset_version=opset).opset_version == opset
+    assert len(operators(check(model, (x,), optimize=False))) > len(operators(check(model, (x,))))
+
+
+def test_own_options() -> None:
+    model, x = Net().eval(), torch.randn(2, 4)
+    assert pt2onnx.export(model, (x,), producer="me").model_proto.producer_name == "me"
+    with pytest.raises(TypeError, match="'opsett'"):
+        pt2onnx.export(model, (x,), opsett=3)
+
+
+def test_saved_variants(tmp_path: pathlib.Path) -> None:
+    model, x = torch.nn.Linear(64, 64).eval(), torch.randn(1, 64)
+    path = tmp_path / "m.onnx"
+    pt2onnx.export(model, (x,), path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    same(pt2onnx.load(path)(x), model(x))
+    pt2onnx.export(model, (x,), path, external_data=False)
+    (tmp_path / "m.onnx.data").unlink()
+    same(pt2onnx.load(path)(x), model(x))
+    pt2onnx.export(model, (x,), path, export_params=False)
+    assert path.stat().st_size < 64 * 64
+    pt2onnx.export(model, (x,), path, keep_initializers_as_inputs=True, external_data=False)
+    assert len(pt2onnx.load(path).input_names) == 3
+    pt2onnx.export(model, (x,), str(path))
+    same(pt2onnx.load(path)(x), model(x))
+
+
+def test_state(tmp_path: pathlib.Path) -> None:
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.tensor(0))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls.add_(1)
+            return x * self.calls
+
+    x = torch.randn(2)
+    with pytest.warns(UserWarning, match="calls"):
+        program = pt2onnx.export(Counter(), (x,))
+    same(program(x), x * 1)
+    program = pt2onnx.export(Counter(), (x,), state="pairs")
+    assert len(program.input_names) == len(program.output_names) == 2
+
+
+@pytest.mark.xfail(strict=True, reason="the reader of TorchScript is not connected yet")
+def test_script_module() -> None:
+    """torch.jit.script and trace."""
+    x = torch.randn(2, 4)
+    model = Net().eval()
+    for scripted in (torch.jit.trace(model, (x,)), torch.jit.script(model)):
+        same(pt2onnx.export(scripted, (x,), dynamo=False)(x), model(x))
+
+
+def test_nothing_is_left() -> None:
+    """Exports change no settings, and none of the model's attributes."""
+    model, x = Net(), torch.randn(2, 4)
+    before = {name: id(value) for name, value in model.named_parameters()}
+    grad, deterministic = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()
+    isinstance_ = torch.jit.isinstance
+    pt2onnx.export(model, (x,), dynamic_shapes={"x": {0: "n"}})
+    assert {name: id(value) for name, value in model.named_parameters()} == before
+    assert model.training
+    assert (torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()) == (grad, deterministic)
+    assert torch.jit.isinstance is isinstance_
+    assert not torch.onnx.is_in_onnx_export()
+    lstm = torch.nn.LSTM(2, 3)
+    assert lstm(torch.randn(4, 1, 2))[0].shape == (4, 1, 3)
+
+
+def test_threads() -> None:
+    """Exports of programs in several threads at once."""
+    import concurrent.futures
+
+    model, x = Net().eval(), torch.randn(2, 4)
+    exported = [torch.export.export(model, (x,)) for _ in range(4)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for program in pool.map(pt2onnx.export, exported * 3):
+            same(program(x), model(x))

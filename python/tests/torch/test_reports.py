@@ -1,0 +1,188 @@
+"""What an export says and writes beside the model: steps, reports, profiles, programs; captures that fail."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+import torch
+from helpers import Call, same
+
+import pt2onnx
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+class Uncapturable(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+
+X = torch.randn(2, 4)
+
+
+def files(folder: pathlib.Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_silent(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    pt2onnx.export(Net().eval(), (X,), tmp_path / "m.onnx")
+    pt2onnx.export(Net().eval(), (X,), verbose=False)
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_verbose(capfd: pytest.CaptureFixture[str]) -> None:
+    pt2onnx.export(Net().eval(), (X,), verbose=True, verify=True)
+    out = capfd.readouterr().out
+    assert "[pt2onnx] Obtain model graph for `Net([...]` with `torch.export.export(..., strict=False)`... ✅" in out
+    assert "Translate the graph into ONNX... ✅" in out
+    assert "Verify output accuracy... ✅" in out
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", terminal)
+    pt2onnx.export(Net().eval(), (X,))
+    assert "capture" in terminal.getvalue()
+    # The line is gone at the end.
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_report(tmp_path: pathlib.Path) -> None:
+    program = pt2onnx.export(Net().eval(), (X,), report=True, artifacts_dir=tmp_path / "made")
+    (name,) = files(tmp_path / "made")
+    assert name.startswith("onnx_export_") and name.endswith("_success.md")
+    text = (tmp_path / "made" / name).read_text()
+    assert "aten::linear" in text
+    assert "Profile" not in text
+    assert program.report["success"]
+
+
+def test_report_with_profile_and_verification(tmp_path: pathlib.Path) -> None:
+    pt2onnx.export(Net().eval(), (X,), report=True, profile=True, verify=True, artifacts_dir=tmp_path)
+    (name,) = files(tmp_path)
+    text = (tmp_path / name).read_text()
+    assert "## Profile" in text and "| capture |" in text
+    assert "## Verification" in text and "equal within tolerance" in text
+
+
+def test_profile(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pt2onnx.export(Net().eval(), (X,), profile=True)
+    assert "| translate |" in capfd.readouterr().out
+    assert files(tmp_path) == []
+
+
+def test_dump(tmp_path: pathlib.Path) -> None:
+    model = Net().eval()
+    pt2onnx.export(model, (X,), dump_exported_program=True, artifacts_dir=tmp_path)
+    (name,) = files(tmp_path)
+    assert name.endswith(".pt2")
+    same(torch.export.load(tmp_path / name).module()(X), model(X))
+    same(pt2onnx.convert(tmp_path / name)(X), model(X))
+
+
+def test_report_of_differences(tmp_path: pathlib.Path) -> None:
+    table = {"aten::relu": lambda cx, x: cx.neg(x)}
+    with pytest.warns(UserWarning, match="differ"):
+        pt2onnx.export(
+            Call(torch.relu), (X,), verify=True, report=True, artifacts_dir=tmp_path, custom_translation_table=table
+        )
+    (name,) = files(tmp_path)
+    assert name.endswith("_accuracy.md")
+
+
+def test_no_capture(tmp_path: pathlib.Path) -> None:
+    """Each way that was tried is told, in the error and in the report."""
+    with pytest.raises(pt2onnx.TorchExportError) as caught:
+        pt2onnx.export(Uncapturable(), (X,), report=True, artifacts_dir=tmp_path)
+    error = caught.value
+    assert isinstance(error, torch.onnx.OnnxExporterError)
+    assert isinstance(error, pt2onnx.OnnxExporterError)
+    assert list(error.failures_by_strategy) == ["TorchExportNonStrictStrategy", "TorchExportStrictStrategy"]
+    assert all(name in str(error) for name in error.failures_by_strategy)
+    assert error.__cause__ is error.failures_by_strategy["TorchExportNonStrictStrategy"]
+    (name,) = files(tmp_path)
+    assert name.endswith("_pt_export.md")
+    text = (tmp_path / name).read_text()
+    assert all(f"### {strategy}" in text for strategy in error.failures_by_strategy)
+    assert name in "".join(error.__notes__)
+
+
+def test_second_capture(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """The strict way gives a program where the other fails."""
+    original = torch.export.export
+
+    def export(*args: Any, strict: bool = True, **kwargs: Any) -> Any:
+        if not strict:
+            raise ValueError("not this way")
+        return original(*args, strict=strict, **kwargs)
+
+    monkeypatch.setattr(torch.export, "export", export)
+    model = Net().eval()
+    program = pt2onnx.export(model, (X,), report=True, artifacts_dir=tmp_path, verbose=True)
+    same(program(X), model(X))
+    (name,) = files(tmp_path)
+    text = (tmp_path / name).read_text()
+    assert "### TorchExportNonStrictStrategy" in text and "not this way" in text
+    out = capfd.readouterr().out
+    assert "strict=False)`... ❌" in out and "strict=True)`... ✅" in out
+
+
+def test_no_translation(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(pt2onnx.ConversionError) as caught:
+        pt2onnx.export(
+            Net().eval(), (X,), report=True, artifacts_dir=tmp_path, custom_translation_table={"aten::linear": lambda x: x}
+        )
+    (name,) = files(tmp_path)
+    assert name.endswith("_conversion.md")
+    assert "aten::linear" in (tmp_path / name).read_text()
+    assert name in "".join(caught.value.__notes__)
+
+
+def test_no_report_of_success_or_failure(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pt2onnx.export(Net().eval(), (X,))
+    with pytest.raises(pt2onnx.OnnxExporterError):
+        pt2onnx.export(Uncapturable(), (X,))
+    assert files(tmp_path) == []
+
+
+def test_errors_of_the_model() -> None:
+    """An error within the model is the cause, with its place."""
+
+    class Wrong(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.reshape(7)
+
+    with pytest.raises(pt2onnx.TorchExportError, match="reshape|shape") as caught:
+        pt2onnx.export(Wrong(), (X,))
+    assert caught.value.__cause__ is not None
+
+
+def test_not_written(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(pt2onnx.OnnxExporterError) as caught:
+        pt2onnx.export(Net().eval(), (X,), tmp_path / "nowhere/m.onnx")
+    assert caught.value.kind == "output"
+    assert files(tmp_path) == []
+
+
+def test_wrong_arguments() -> None:
+    for args in ((), (X, X)):
+        with pytest.raises(pt2onnx.OnnxExporterError):
+            pt2onnx.export(Net(), args)
