@@ -2,7 +2,7 @@
 
 use crate::{
     Detail, DynamicAxes, Error, Failed, OnnxProgram, Operators, OptionError, Options, OutputNames,
-    Registry, Report, SaveOptions, State, Target, Training, Weights,
+    Registry, Report, SaveOptions, State, Target, Training, Warning, WarningKind, Weights,
     pipeline::{Translated, translate},
     torchscript_program::{self, Read},
 };
@@ -388,8 +388,8 @@ impl Exporter {
         let read = report.stage("read", read);
         let made = read.and_then(|read| {
             let made = translate(read.program, &self.options, &self.registry, &mut report)?;
-            let warnings = [read.warnings, made.warnings].concat();
-            Ok(Translated { warnings, ..made })
+            let first = Warning::all(WarningKind::Specialised, read.warnings);
+            Ok(Translated { warnings: first.chain(made.warnings).collect(), ..made })
         });
         self.close(made, report, inputs)
     }
