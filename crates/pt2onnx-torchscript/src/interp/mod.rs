@@ -1,6 +1,7 @@
 //! The interpreter: runs a method over types, and flattens it into a graph of ATen calls.
 
 mod assemble;
+mod branch;
 mod builtins;
 mod call;
 mod compare;
@@ -9,9 +10,11 @@ mod emit;
 mod expr;
 mod fits;
 mod frame;
+mod graph;
 mod inputs;
 mod load;
 mod module;
+mod repeat;
 mod stmt;
 mod traced;
 
@@ -25,6 +28,7 @@ use crate::{
 use frame::Frame;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
@@ -51,6 +55,10 @@ pub(crate) struct Interp<'a> {
     /// Elements of all lists, for the budget.
     elements: usize,
     nodes: Vec<Node>,
+    /// Nodes that read results of a higher-order op which is not among the nodes yet.
+    waiting: Vec<Node>,
+    /// Truth values that were read from tensors.
+    truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
     names: FxHashMap<String, usize>,
     /// Names of tensors that may share memory have the same root.
@@ -85,6 +93,8 @@ impl<'a> Interp<'a> {
             heap: Vec::new(),
             elements: 0,
             nodes: Vec::new(),
+            waiting: Vec::new(),
+            truths: FxHashMap::default(),
             names: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Env, Flow, Interp, Step, expected, unsupported};
+use super::{Env, Flow, Interp, Step, expected, repeat::Test, unsupported};
 use crate::{
     archive::FunctionDef,
     error::Problem,
@@ -75,34 +75,18 @@ impl Interp<'_> {
         Ok(Flow::Next)
     }
 
-    /// A condition that is not known: where only sizes decide, the general case is taken.
-    fn undecided(
-        &mut self,
-        test: &Value,
-        then: &[Stmt],
-        other: &[Stmt],
-        env: &mut Env,
-    ) -> Step<Flow> {
-        if let Value::Bool(condition) = test
-            && let Some(general) = self.generally(condition)
-        {
-            let site = self.site();
-            self.warnings.push(format!(
-                "{site}: `{condition}` is taken to be {} for all sizes",
-                if general { "true" } else { "false" }
-            ));
-            let branch = if general { then } else { other };
-            return self.deeper(|interp| interp.block(branch, env));
-        }
-        Err(Problem::Branch("branches on data are not supported yet".to_owned()))
-    }
-
     fn for_loop(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], env: &mut Env) -> Step<Flow> {
         let items = match &iter.kind {
             ExprKind::Call(call) if matches!(&call.callee.kind, ExprKind::Name(n) if n == "range") =>
             {
                 let args =
                     call.args.iter().map(|arg| self.eval(arg, env)).collect::<Step<Vec<_>>>()?;
+                let known = args.iter().all(|arg| arg.as_int().is_some());
+                if let ([end], ExprKind::Name(name), false) = (args.as_slice(), &target.kind, known)
+                {
+                    let test = Test::Range(name.clone(), Value::int(0), end.clone());
+                    return self.repeat(&test, body, env);
+                }
                 self.range(&args)?
             }
             _ => {
@@ -154,9 +138,7 @@ impl Interp<'_> {
             match self.truth(&condition)? {
                 Some(true) => {}
                 Some(false) => return Ok(Flow::Next),
-                None => {
-                    return Err(Problem::Loop("such loops are not supported yet".to_owned()));
-                }
+                None => return self.repeat(&Test::While(test), body, env),
             }
             if let Flow::Return(value) = self.deeper(|interp| interp.block(body, env))? {
                 return Ok(Flow::Return(value));

@@ -168,21 +168,18 @@ impl Interp<'_> {
         } else {
             Value::Int(found)
         };
-        match ty {
-            Type::Int => self.to_int(&number),
-            Type::Float => self.to_float(&number),
-            Type::Bool => match number {
-                Value::Bool(_) => Ok(number),
-                _ => match number.number() {
-                    Some(e) => match known(e) {
-                        Some(f) => Ok(Value::bool(f != 0.0)),
-                        None => Ok(Value::Bool(Expr::call(Func::Ne, vec![e.clone(), Expr::ZERO]))),
-                    },
-                    None => expected("a number", &number),
-                },
-            },
-            _ => Ok(number),
+        let number = match ty {
+            Type::Int => self.to_int(&number)?,
+            Type::Float => self.to_float(&number)?,
+            Type::Bool => self.to_bool(&number)?,
+            _ => number,
+        };
+        if let Value::Bool(truth) = &number
+            && truth.as_int().is_none()
+        {
+            self.truths.insert(truth.clone(), name.clone());
         }
+        Ok(number)
     }
 
     /// A node that reads a number, as a new symbol.
