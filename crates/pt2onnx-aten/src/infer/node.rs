@@ -6,7 +6,7 @@ use super::{
     scratch::{self, Types},
 };
 use crate::{AtenOp, LowerError, Lowered, Registry, Schema, args::Args, cx::{Call, Mode}, op::Complexity};
-use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta};
+use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -54,6 +54,8 @@ impl Registry {
         if let Some(problem) = driver.builder.take_diagnostics().into_iter().next() {
             return Err(problem.into());
         }
+        let told = outputs.0.first().copied().flatten().and_then(|v| cx.contents(v));
+        let told = told.filter(|_| outputs.0.len() == 1);
         let mut metas = Vec::new();
         let mut new: Vec<(Expr, Expr)> = Vec::new();
         for value in outputs.0 {
@@ -78,6 +80,7 @@ impl Registry {
             metas.push(Some(meta(dtype, sizes)));
         }
         let contents = match (&metas[..], op) {
+            _ if told.is_some() => told,
             ([Some(only)], Some(op)) => self.contents(op, only, node, facts),
             _ => None,
         };
@@ -114,7 +117,7 @@ impl Registry {
         let operands = scratch::symbols(&graph, facts);
         let complex = node.input_names().iter().any(|n| is_complex(facts, n));
         if complex && matches!(op.complexity, Complexity::ByParts) {
-            return Err(unknown());
+            return self.by_parts(op, schema, node, facts);
         }
         let mut driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
         driver.lower_node(&graph.nodes[0])?;
@@ -137,6 +140,27 @@ impl Registry {
             metas.push(Some(meta(dtype, sizes)));
         }
         Ok(outcomes(schema, metas, contents.filter(|_| schema.returns.len() == 1)))
+    }
+}
+
+impl Registry {
+    /// Runs the lowering for real tensors. What it gives is complex as its operands are.
+    fn by_parts(&self, op: &'static AtenOp, schema: &Schema, node: &Node, facts: &Facts) -> Lowered<Vec<Outcome>> {
+        let mut values = Values::default();
+        for name in node.input_names() {
+            let meta = facts.values.get(&name).map(|meta| match meta {
+                ValueMeta::Tensor(t) => self::meta(t.dtype.to_real(), t.sizes.clone()).into(),
+                other => other.clone(),
+            });
+            values.extend(meta.map(|meta| (name, meta)));
+        }
+        let mut outcomes = self.by_lowering(op, schema, node, &Facts { values: &values, ..*facts })?;
+        for outcome in &mut outcomes {
+            if let Outcome::One(Typed { meta: ValueMeta::Tensor(meta), .. }) = outcome {
+                meta.dtype = to_complex(meta.dtype).ok_or_else(unknown)?;
+            }
+        }
+        Ok(outcomes)
     }
 }
 

@@ -3,9 +3,18 @@
 //! A rule is a function as a lowering is, and its parameters are bound in the same way, but it need not take all of them. Its values
 //! have the types of PyTorch: complex tensors are not pairs. It returns stand-ins ([`typed`]).
 
-mod dtypes;
+mod create;
+mod index;
+mod linalg;
+mod nn;
+mod pointwise;
+mod reduce;
+mod same;
+mod signal;
+mod split;
+mod view;
 
-use crate::{AtenOp, Cx};
+use crate::{AtenOp, Cx, LowerError, Lowered};
 use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -15,17 +24,50 @@ use std::sync::OnceLock;
 /// The rule of an op, by the op's name.
 pub(super) fn rule(name: &str) -> Option<&'static AtenOp> {
     static RULES: OnceLock<FxHashMap<&'static str, &'static AtenOp>> = OnceLock::new();
-    let tables = || tables().into_iter().flatten().map(|op| (op.name(), op)).collect();
-    RULES.get_or_init(tables).get(name).copied()
+    let rules = || tables().into_iter().flatten().map(|op| (op.name(), op)).collect();
+    RULES.get_or_init(rules).get(name).copied()
 }
 
-fn tables() -> [&'static [AtenOp]; 1] {
-    [dtypes::RULES]
+fn tables() -> [&'static [AtenOp]; 10] {
+    [
+        create::RULES,
+        index::RULES,
+        linalg::RULES,
+        nn::RULES,
+        pointwise::RULES,
+        reduce::RULES,
+        same::RULES,
+        signal::RULES,
+        split::RULES,
+        view::RULES,
+    ]
 }
 
 /// A tensor of that type.
 fn typed(cx: &Cx, dtype: DType, sizes: &[Expr]) -> Value {
     cx.edit(|m| m.add_input(Model::MAIN, Some(Type::tensor(dtype, sizes))))
+}
+
+/// A tensor with the element type of `x`.
+fn sized(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
+    typed(cx, cx.dtype(x), sizes)
+}
+
+/// The sizes of `x`, with another one for dimension `axis`.
+fn with_size(cx: &Cx, x: Value, axis: usize, size: Expr) -> Vec<Expr> {
+    let mut sizes: Vec<Expr> = cx.shape(x).into_iter().collect();
+    sizes.get_mut(axis).into_iter().for_each(|place| *place = size.clone());
+    sizes
+}
+
+/// The sizes to which all of these broadcast.
+fn broadcast(cx: &Cx, shapes: &[Vec<Expr>]) -> Vec<Expr> {
+    let join = |a: Vec<Expr>, b: &Vec<Expr>| cx.broadcast_shapes(&a, b).into_iter().collect();
+    shapes.iter().fold(Vec::new(), join)
+}
+
+fn unknown<T>(why: &str) -> Lowered<T> {
+    Err(LowerError::unsupported(why))
 }
 
 /// A new size, which depends on data.

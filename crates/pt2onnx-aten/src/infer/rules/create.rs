@@ -1,0 +1,174 @@
+//! Ops that make tensors of given sizes.
+
+use super::{typed, unknown};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::arange, arange),
+    op!(aten::arange_start, arange),
+    op!(aten::arange_start_step, arange),
+    op!(aten::empty_memory_format, made),
+    op!(aten::empty_permuted, made),
+    op!(aten::empty_strided, made),
+    op!(aten::eye, eye),
+    op!(aten::eye_m, eye),
+    op!(aten::full, full),
+    op!(aten::linspace, spaced),
+    op!(aten::linspace_Scalar_Tensor, spaced),
+    op!(aten::linspace_Tensor_Scalar, spaced),
+    op!(aten::linspace_Tensor_Tensor, spaced),
+    op!(aten::logspace, spaced),
+    op!(aten::logspace_Scalar_Tensor, spaced),
+    op!(aten::logspace_Tensor_Scalar, spaced),
+    op!(aten::logspace_Tensor_Tensor, spaced),
+    op!(aten::new_empty, made_like),
+    op!(aten::new_empty_strided, made_like),
+    op!(aten::new_full, made_like),
+    op!(aten::new_ones, made_like),
+    op!(aten::new_zeros, made_like),
+    op!(aten::normal_Tensor_Tensor, normal),
+    op!(aten::normal_Tensor_float, normal),
+    op!(aten::normal_float_Tensor, normal),
+    op!(aten::normal_float_float, made),
+    op!(aten::ones, made),
+    op!(aten::rand, made),
+    op!(aten::randint, made),
+    op!(aten::randint_low, made),
+    op!(aten::randn, made),
+    op!(aten::randperm, permutation),
+    op!(aten::scalar_tensor, scalar_tensor),
+    op!(aten::tensor, tensor),
+    op!(aten::tensor_bool, tensor),
+    op!(aten::tensor_complex, tensor),
+    op!(aten::tensor_float, tensor),
+    op!(aten::tensor_int, tensor),
+    op!(aten::tril_indices, triangle, lower = true),
+    op!(aten::triu_indices, triangle, lower = false),
+    op!(aten::zeros, made),
+];
+
+arguments! {
+    struct Made { size: Vec<Expr>, dtype: Option<DType> }
+    struct MadeLike { input: Value, size: Vec<Expr>, dtype: Option<DType> }
+    struct Full { size: Vec<Expr>, fill_value: TensorOrScalar, dtype: Option<DType> }
+    struct Spaced { start: TensorOrScalar, end: TensorOrScalar, steps: Expr, dtype: Option<DType> }
+    struct Range { start: Option<TensorOrScalar>, end: TensorOrScalar, step: Option<TensorOrScalar>, dtype: Option<DType> }
+    struct Triangle { row: i64, col: i64, offset: i64, dtype: DType, lower: bool }
+    struct Eye { n: Expr, m: Option<Expr>, dtype: Option<DType> }
+    struct Normal { mean: TensorOrScalar, std: TensorOrScalar }
+    struct One { dtype: Option<DType> }
+    struct Data { data: Option<Vec<Expr>>, t: Option<TensorOrScalar>, dtype: Option<DType> }
+    struct Permutation { n: Expr, dtype: DType }
+}
+
+fn made(cx: &Cx, args: Made) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &args.size))
+}
+
+fn made_like(cx: &Cx, args: MadeLike) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(cx.dtype(args.input)), &args.size))
+}
+
+/// Without a type, that of the number.
+fn full(cx: &Cx, args: Full) -> Lowered {
+    let dtype = args.dtype.unwrap_or_else(|| cx.result_type(&[args.fill_value]));
+    Ok(typed(cx, dtype, &args.size))
+}
+
+/// `steps` numbers, floats or complex ones.
+fn spaced(cx: &Cx, args: Spaced) -> Lowered {
+    let complex = |n: &TensorOrScalar| match n {
+        TensorOrScalar::Tensor(v) => cx.dtype(*v).is_complex(),
+        n => matches!(n, TensorOrScalar::Scalar(Scalar::Complex(..))),
+    };
+    let natural = if [&args.start, &args.end].into_iter().any(complex) { DType::C64 } else { DType::F32 };
+    Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
+}
+
+/// int64 if all numbers are integers. `ceil((end - start) / step)` elements.
+fn arange(cx: &Cx, args: Range) -> Lowered {
+    let start = args.start.unwrap_or(Scalar::Int(0).into());
+    let step = args.step.unwrap_or(Scalar::Int(1).into());
+    let operands = [start, args.end, step];
+    let integer = |n: &TensorOrScalar| match n {
+        TensorOrScalar::Scalar(Scalar::Int(i)) => Some(Expr::int(*i)),
+        TensorOrScalar::Scalar(Scalar::Bool(b)) => Some(Expr::int((*b).into())),
+        TensorOrScalar::SymInt(e) => Some(e.clone()),
+        _ => None,
+    };
+    let float = |n: &TensorOrScalar| match n {
+        TensorOrScalar::Scalar(s) => Ok(s.to_f64()),
+        _ => unknown("its bounds are not known"),
+    };
+    let exact = operands.iter().map(integer).collect::<Option<Vec<_>>>();
+    let length = match exact.as_deref() {
+        Some([start, end, step]) => {
+            let length = if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
+            cx.constraints().simplify(&Expr::max(&length, &Expr::ZERO))
+        }
+        _ => {
+            let [start, end, step] = [float(&operands[0])?, float(&operands[1])?, float(&operands[2])?];
+            Expr::int(((end - start) / step).ceil().max(0.0) as i64)
+        }
+    };
+    let natural = if exact.is_some() { DType::I64 } else { DType::F32 };
+    Ok(typed(cx, args.dtype.unwrap_or(natural), &[length]))
+}
+
+/// Row and column of each element of a triangle.
+fn triangle(cx: &Cx, args: Triangle) -> Lowered {
+    let below = |row: i64| (row + args.offset + i64::from(args.lower)).clamp(0, args.col);
+    let in_row = |row: i64| if args.lower { below(row) } else { args.col - below(row) };
+    let count: i64 = (0..args.row).map(in_row).sum();
+    Ok(typed(cx, args.dtype, &[Expr::int(2), Expr::int(count)]))
+}
+
+fn eye(cx: &Cx, args: Eye) -> Lowered {
+    let m = args.m.unwrap_or_else(|| args.n.clone());
+    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[args.n, m]))
+}
+
+/// The sizes of both operands together, the type of the first tensor.
+fn normal(cx: &Cx, args: Normal) -> Lowered {
+    let tensors = [args.mean, args.std].into_iter().filter_map(|o| match o {
+        TensorOrScalar::Tensor(v) => Some(v),
+        _ => None,
+    });
+    let tensors: Vec<Value> = tensors.collect();
+    let first = tensors.first().ok_or_else(|| LowerError::unsupported("it has no tensor"))?;
+    let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v).into_iter().collect()).collect();
+    Ok(typed(cx, cx.dtype(*first), &super::broadcast(cx, &shapes)))
+}
+
+fn scalar_tensor(cx: &Cx, args: One) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[]))
+}
+
+fn permutation(cx: &Cx, args: Permutation) -> Lowered {
+    Ok(typed(cx, args.dtype, &[args.n]))
+}
+
+/// A number or a vector of integers.
+fn tensor(cx: &Cx, args: Data) -> Lowered {
+    let (natural, size, known) = match (args.data, args.t) {
+        (Some(data), _) => (DType::I64, vec![Expr::int(data.len() as i64)], Some(data)),
+        (None, Some(t)) => {
+            let known = match &t {
+                TensorOrScalar::Scalar(Scalar::Int(i)) => Some(vec![Expr::int(*i)]),
+                TensorOrScalar::SymInt(e) => Some(vec![e.clone()]),
+                _ => None,
+            };
+            (cx.result_type(&[t]), Vec::new(), known)
+        }
+        (None, None) => return unknown("it has no data"),
+    };
+    let dtype = args.dtype.unwrap_or(natural);
+    let value = typed(cx, dtype, &size);
+    if dtype.is_int() {
+        known.into_iter().for_each(|known| cx.set_contents(value, known));
+    }
+    Ok(value)
+}

@@ -1,0 +1,130 @@
+//! Matrix ops.
+
+use super::{broadcast, sized, typed};
+use crate::{Args, AtenOp, Cx, Lowered, arguments, op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::addmm, addmm),
+    op!(aten::addmv, addmv),
+    op!(aten::addr, addr),
+    op!(aten::baddbmm, baddbmm),
+    op!(aten::bilinear, bilinear),
+    op!(aten::einsum, einsum),
+    op!(aten::ger, outer),
+    op!(aten::kron, kron),
+    op!(aten::linalg_det, det),
+    op!(aten::linalg_vander, vander),
+    op!(aten::lu_unpack, lu_unpack),
+    op!(aten::outer, outer),
+];
+
+arguments! {
+    struct Bilinear { input1: Value, weight: Value }
+    struct Product { mat1: Value, mat2: Value }
+    struct MatVec { mat: Value }
+    struct Rank1 { input: Value, vec1: Value, vec2: Value }
+    struct Batched { batch1: Value, batch2: Value }
+}
+
+fn sizes(cx: &Cx, x: Value) -> Vec<Expr> {
+    cx.shape(x).into_iter().collect()
+}
+
+fn addmm(cx: &Cx, args: Product) -> Lowered {
+    Ok(sized(cx, args.mat1, &[cx.dim(args.mat1, 0), cx.dim(args.mat2, 1)]))
+}
+
+fn addmv(cx: &Cx, args: MatVec) -> Lowered {
+    Ok(sized(cx, args.mat, &[cx.dim(args.mat, 0)]))
+}
+
+fn addr(cx: &Cx, args: Rank1) -> Lowered {
+    let dtype = cx.result_type(&[args.input.into(), args.vec1.into(), args.vec2.into()]);
+    Ok(typed(cx, dtype, &[cx.numel(args.vec1), cx.numel(args.vec2)]))
+}
+
+fn baddbmm(cx: &Cx, args: Batched) -> Lowered {
+    let [a, b] = [args.batch1, args.batch2];
+    Ok(sized(cx, a, &[cx.dim(a, 0), cx.dim(a, 1), cx.dim(b, 2)]))
+}
+
+fn outer(cx: &Cx, a: Value, b: Value) -> Lowered {
+    let dtype = cx.result_type(&[a.into(), b.into()]);
+    Ok(typed(cx, dtype, &[cx.numel(a), cx.numel(b)]))
+}
+
+fn bilinear(cx: &Cx, args: Bilinear) -> Lowered {
+    let mut size = sizes(cx, args.input1);
+    size.pop();
+    size.push(cx.dim(args.weight, 0));
+    Ok(sized(cx, args.input1, &size))
+}
+
+fn kron(cx: &Cx, a: Value, b: Value) -> Lowered {
+    let dtype = cx.result_type(&[a.into(), b.into()]);
+    let rank = cx.rank(a).max(cx.rank(b));
+    let wide = |v: Value| std::iter::repeat_n(Expr::int(1), rank - cx.rank(v)).chain(sizes(cx, v));
+    let size: Vec<Expr> = wide(a).zip(wide(b)).map(|(a, b)| a * b).collect();
+    Ok(typed(cx, dtype, &size))
+}
+
+/// The powers in a new last dimension, as many as there are elements if no number is given.
+fn vander(cx: &Cx, args: &mut Args) -> Lowered {
+    let x = args.get(cx, "x")?;
+    let mut size = if cx.rank(x) == 0 { vec![Expr::int(1)] } else { sizes(cx, x) };
+    let count = args.get::<Option<Expr>>(cx, "N")?;
+    size.extend(count.or_else(|| size.last().cloned()));
+    let dtype = if cx.dtype(x).is_int() { DType::I64 } else { cx.dtype(x) };
+    Ok(typed(cx, dtype, &size))
+}
+
+/// A number for each matrix.
+fn det(cx: &Cx, args: &mut Args) -> Lowered {
+    let x = args.get(cx, "A")?;
+    let mut size = sizes(cx, x);
+    size.truncate(size.len().saturating_sub(2));
+    Ok(sized(cx, x, &size))
+}
+
+/// The letters of the result, or in order those that occur once.
+fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
+    let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let (terms, result) = match equation.split_once("->") {
+        Some((terms, result)) => (terms, result.to_owned()),
+        None => {
+            let mut letters: Vec<char> = equation.chars().filter(|c| c.is_alphabetic()).collect();
+            letters.sort_unstable();
+            let once = |c: &&char| letters.iter().filter(|l| l == c).count() == 1;
+            let dots = if equation.contains('.') { "..." } else { "" };
+            (&*equation, format!("{dots}{}", letters.iter().filter(once).collect::<String>()))
+        }
+    };
+    // The dimensions of a term, and those of `...` in it.
+    let mut size = Vec::new();
+    for letter in result.replace("...", ".").chars() {
+        let mut all = Vec::new();
+        for (term, &x) in terms.split(',').zip(&tensors) {
+            let term = term.replace("...", ".");
+            let mut dims = cx.shape(x).into_iter();
+            let more = (dims.len() + 1).saturating_sub(term.chars().count());
+            for l in term.chars() {
+                let here: Vec<Expr> = dims.by_ref().take(if l == '.' { more } else { 1 }).collect();
+                all.extend((l == letter).then_some(here));
+            }
+        }
+        size.extend(broadcast(cx, &all));
+    }
+    Ok(typed(cx, super::view::promoted(cx, &tensors)?, &size))
+}
+
+/// The permutation, the lower and the upper factor.
+fn lu_unpack(cx: &Cx, lu: Value) -> Lowered<[Value; 3]> {
+    let (mut size, m, n) = (sizes(cx, lu), cx.dim(lu, -2), cx.dim(lu, -1));
+    size.truncate(size.len().saturating_sub(2));
+    let k = cx.constraints().simplify(&Expr::min(&m, &n));
+    let factor = |a: &Expr, b: &Expr| sized(cx, lu, &[&size[..], &[a.clone(), b.clone()]].concat());
+    Ok([factor(&m, &m), factor(&m, &k), factor(&k, &n)])
+}

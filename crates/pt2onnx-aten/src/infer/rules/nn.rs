@@ -1,0 +1,253 @@
+//! Layers: pooling, convolution, resizing, normalisation.
+
+use super::{sized, typed, unknown};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_upsample_bicubic2d_aa, resized),
+    op!(aten::_upsample_bicubic2d_aa_vec, resized),
+    op!(aten::_upsample_bilinear2d_aa, resized),
+    op!(aten::_upsample_bilinear2d_aa_vec, resized),
+    op!(aten::_upsample_nearest_exact1d, resized),
+    op!(aten::_upsample_nearest_exact1d_vec, resized),
+    op!(aten::_upsample_nearest_exact2d, resized),
+    op!(aten::_upsample_nearest_exact2d_vec, resized),
+    op!(aten::_upsample_nearest_exact3d, resized),
+    op!(aten::_upsample_nearest_exact3d_vec, resized),
+    op!(aten::_batch_norm_with_update, batch_norm_reserve),
+    op!(aten::_convolution, convolution),
+    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_native_batch_norm_legit, batch_norm),
+    op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
+    op!(aten::adaptive_avg_pool1d, adaptive),
+    op!(aten::adaptive_avg_pool2d, adaptive),
+    op!(aten::adaptive_avg_pool3d, adaptive),
+    op!(aten::avg_pool1d, pool),
+    op!(aten::avg_pool2d, pool),
+    op!(aten::avg_pool3d, pool),
+    op!(aten::convolution, convolution),
+    op!(aten::conv_transpose1d, conv_transpose, n = 1),
+    op!(aten::conv_transpose2d_input, conv_transpose, n = 2),
+    op!(aten::conv_transpose3d_input, conv_transpose, n = 3),
+    op!(aten::im2col, im2col),
+    op!(aten::max_pool1d, pool),
+    op!(aten::max_pool1d_with_indices, pool_indices),
+    op!(aten::max_pool2d, pool),
+    op!(aten::max_pool2d_with_indices, pool_indices),
+    op!(aten::max_pool3d, pool),
+    op!(aten::max_pool3d_with_indices, pool_indices),
+    op!(aten::native_batch_norm, batch_norm),
+    op!(aten::native_group_norm, group_norm),
+    op!(aten::native_layer_norm, layer_norm),
+    op!(aten::upsample_bicubic2d, resized),
+    op!(aten::upsample_bicubic2d_vec, resized),
+    op!(aten::upsample_bilinear2d, resized),
+    op!(aten::upsample_bilinear2d_vec, resized),
+    op!(aten::upsample_linear1d, resized),
+    op!(aten::upsample_linear1d_vec, resized),
+    op!(aten::upsample_nearest1d, resized),
+    op!(aten::upsample_nearest1d_vec, resized),
+    op!(aten::upsample_nearest2d, resized),
+    op!(aten::upsample_nearest2d_vec, resized),
+    op!(aten::upsample_nearest3d, resized),
+    op!(aten::upsample_nearest3d_vec, resized),
+    op!(aten::upsample_trilinear3d, resized),
+    op!(aten::upsample_trilinear3d_vec, resized),
+];
+
+arguments! {
+    struct Pool {
+        input: Value, kernel_size: Vec<i64>, stride: Vec<i64>, padding: Vec<i64>,
+        dilation: Option<Vec<i64>>, ceil_mode: bool,
+    }
+    struct Transposed {
+        input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
+        groups: i64, dilation: Vec<i64>, n: i64,
+    }
+    struct Convolution {
+        input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
+        groups: i64, dilation: Vec<i64>, transposed: bool,
+    }
+    struct BatchNorm { input: Value, weight: Option<Value>, training: Option<bool> }
+        struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
+    struct Columns {
+        input: Value, kernel_size: Vec<i64>, dilation: Vec<i64>, padding: Vec<i64>, stride: Vec<i64>,
+    }
+    struct LayerNorm { input: Value, normalized_shape: Vec<Expr> }
+    struct GroupNorm { input: Value, group: i64 }
+}
+
+/// Number `i` of a list; one number stands for all dimensions.
+fn nth(list: &[i64], i: usize, default: i64) -> i64 {
+    list.get(i).or(list.first()).copied().unwrap_or(default)
+}
+
+/// The number of windows along a dimension. A last window may reach past the end, but does not start there.
+fn windows(size: &Expr, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil: bool) -> Lowered<Expr> {
+    let reach = dilation * (kernel - 1) + 1;
+    let room = size + (2 * padding - reach);
+    if !ceil {
+        return Ok(room.floor_div(&Expr::int(stride)) + 1);
+    }
+    let count = (room + (stride - 1)).floor_div(&Expr::int(stride)) + 1;
+    match (count.as_int(), size.as_int()) {
+        (Some(n), Some(size)) => Ok(Expr::int(n - i64::from((n - 1) * stride >= size + padding))),
+        _ if stride + padding <= reach => Ok(count),
+        _ => unknown("it is not known whether a last window starts in the padding"),
+    }
+}
+
+fn pool(cx: &Cx, args: Pool) -> Lowered {
+    let mut size: Vec<Expr> = cx.shape(args.input).into_iter().collect();
+    let n = spatial(cx, args.input, args.kernel_size.len())?;
+    let dilation = args.dilation.unwrap_or_default();
+    let first = size.len() - n;
+    for (i, d) in size[first..].iter_mut().enumerate() {
+        let kernel = nth(&args.kernel_size, i, 1);
+        let stride = nth(&args.stride, i, kernel);
+        *d = windows(d, kernel, stride, nth(&args.padding, i, 0), nth(&dilation, i, 1), args.ceil_mode)?;
+    }
+    Ok(sized(cx, args.input, &size))
+}
+
+/// The number of spatial dimensions, of which a list of one number may say all.
+fn spatial(cx: &Cx, x: Value, given: usize) -> Lowered<usize> {
+    match cx.rank(x).checked_sub(given) {
+        Some(1 | 2) => Ok(given),
+        _ => unknown("it is not known which dimensions are spatial"),
+    }
+}
+
+fn pool_indices(cx: &Cx, args: Pool) -> Lowered<[Value; 2]> {
+    let values = pool(cx, args)?;
+    Ok([values, typed(cx, DType::I64, &cx.shape(values))])
+}
+
+fn adaptive(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
+    let n = spatial(cx, x, output_size.len())?;
+    let kept = cx.shape(x).into_iter().take(cx.rank(x) - n);
+    Ok(sized(cx, x, &kept.chain(output_size).collect::<Vec<_>>()))
+}
+
+fn conv_transpose(cx: &Cx, args: Transposed) -> Lowered {
+    let n = args.n as usize;
+    let mut size: Vec<Expr> = cx.shape(args.input).into_iter().collect();
+    let Some(first) = size.len().checked_sub(n).filter(|&f| f > 0) else {
+        return unknown("it has too few dimensions");
+    };
+    size[first - 1] = cx.dim(args.weight, 1) * args.groups;
+    for i in 0..n {
+        let kernel = cx.dim(args.weight, 2 + i as i64);
+        let reach = (kernel - 1) * nth(&args.dilation, i, 1) + 1;
+        let shift = nth(&args.output_padding, i, 0) - 2 * nth(&args.padding, i, 0);
+        size[first + i] = (&size[first + i] - 1) * nth(&args.stride, i, 1) + reach + shift;
+    }
+    Ok(sized(cx, args.input, &size))
+}
+
+/// The given size, or `floor(size * factor)`.
+fn resized(cx: &Cx, args: Resized) -> Lowered {
+    let from: Vec<Expr> = cx.shape(args.input).into_iter().collect();
+    let mut size: Vec<Expr> = from.iter().take(2).cloned().collect();
+    let scaled = |(d, factor): (&Expr, &f64)| match (d.as_int(), factor.fract() == 0.0) {
+        (Some(n), _) => Ok(Expr::int((n as f64 * factor).floor() as i64)),
+        (None, true) => Ok(d * (*factor as i64)),
+        // A factor as 0.5 or 0.25.
+        (None, false) if (1.0 / factor).fract() == 0.0 => Ok(d.floor_div(&Expr::int((1.0 / factor) as i64))),
+        _ => Err(LowerError::unsupported("a symbolic size times a fraction")),
+    };
+    match (args.output_size, args.scale_factors) {
+        (Some(given), _) => size.extend(given),
+        (None, Some(factors)) => {
+            size.extend(from[2..].iter().zip(&factors).map(scaled).collect::<Lowered<Vec<_>>>()?);
+        }
+        (None, None) => return unknown("it has no size"),
+    }
+    Ok(sized(cx, args.input, &size))
+}
+
+/// The elements of each window as a column.
+fn im2col(cx: &Cx, args: Columns) -> Lowered {
+    let mut size: Vec<Expr> = cx.shape(args.input).into_iter().collect();
+    let n = spatial(cx, args.input, 2)?;
+    let spatial = size.split_off(size.len() - n);
+    let mut count = Expr::int(1);
+    let mut area = 1;
+    for (i, d) in spatial.iter().enumerate() {
+        let kernel = nth(&args.kernel_size, i, 1);
+        let stride = nth(&args.stride, i, 1);
+        area *= kernel;
+        count = count * windows(d, kernel, stride, nth(&args.padding, i, 0), nth(&args.dilation, i, 1), false)?;
+    }
+    let channels = size.pop().unwrap_or(Expr::int(1));
+    size.extend([channels * area, count]);
+    Ok(sized(cx, args.input, &size))
+}
+
+/// The result, and mean and inverse deviation with 1 for the normalised dimensions.
+fn layer_norm(cx: &Cx, args: LayerNorm) -> Lowered<[Value; 3]> {
+    let x = args.input;
+    let mut size: Vec<Expr> = cx.shape(x).into_iter().collect();
+    let kept = size.len().saturating_sub(args.normalized_shape.len());
+    size[kept..].fill(Expr::int(1));
+    let statistic = || sized(cx, x, &size);
+    Ok([sized(cx, x, &cx.shape(x)), statistic(), statistic()])
+}
+
+fn group_norm(cx: &Cx, args: GroupNorm) -> Lowered<[Value; 3]> {
+    let x = args.input;
+    let size = [cx.dim(x, 0), Expr::int(args.group)];
+    let statistic = || sized(cx, x, &size);
+    Ok([sized(cx, x, &cx.shape(x)), statistic(), statistic()])
+}
+
+/// The result, and mean and inverse deviation of each channel if they are those of the batch.
+fn batch_norm(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 3]> {
+    let x = args.input;
+    let training = args.training.unwrap_or(true);
+    let size = [if training { cx.dim(x, 1) } else { Expr::ZERO }];
+    if args.weight.is_some_and(|w| cx.dtype(w) != cx.dtype(x)) {
+        return unknown("its weight has another type than its input");
+    }
+    let statistic = || sized(cx, x, &size);
+    Ok([sized(cx, x, &cx.shape(x)), statistic(), statistic()])
+}
+
+fn batch_norm_reserve(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 4]> {
+    let [x, mean, deviation] = batch_norm(cx, args)?;
+    Ok([x, mean, deviation, typed(cx, DType::U8, &[Expr::ZERO])])
+}
+
+/// The result, and the logarithm of the sum of each row.
+fn flash_attention(cx: &Cx, q: Value) -> Lowered<[Value; 2]> {
+    let mut size: Vec<Expr> = cx.shape(q).into_iter().collect();
+    let dtype = if cx.dtype(q) == DType::F64 { DType::F64 } else { DType::F32 };
+    size.pop();
+    Ok([sized(cx, q, &cx.shape(q)), typed(cx, dtype, &size)])
+}
+
+fn convolution(cx: &Cx, args: Convolution) -> Lowered {
+    let Convolution { input, weight, stride, padding, output_padding, groups, dilation, .. } = args;
+    let n = cx.rank(weight).saturating_sub(2);
+    if args.transposed {
+        let n = n as i64;
+        return conv_transpose(
+            cx,
+            Transposed { input, weight, stride, padding, output_padding, groups, dilation, n },
+        );
+    }
+    let mut size: Vec<Expr> = cx.shape(input).into_iter().collect();
+    let Some(first) = size.len().checked_sub(n).filter(|&f| f > 0) else {
+        return unknown("it has too few dimensions");
+    };
+    size[first - 1] = cx.dim(weight, 0);
+    for i in 0..n {
+        let reach = (cx.dim(weight, 2 + i as i64) - 1) * nth(&dilation, i, 1) + 1;
+        let room = &size[first + i] + 2 * nth(&padding, i, 0) - reach;
+        size[first + i] = room.floor_div(&Expr::int(nth(&stride, i, 1))) + 1;
+    }
+    Ok(sized(cx, input, &size))
+}
