@@ -100,7 +100,10 @@ impl Interp<'_> {
 
     fn name(&mut self, name: &Name, env: &Env) -> Step<Value> {
         if let Some(value) = env.get(name) {
-            return Ok(value.clone());
+            return Ok(match value {
+                Value::Tensor(tensor) => Value::Tensor(self.current(tensor)),
+                other => other.clone(),
+            });
         }
         Ok(match &**name {
             "torch" | "ops" | "CONSTANTS" | "__torch__" => {

@@ -107,6 +107,18 @@ impl Interp<'_> {
         }
     }
 
+    /// The tensor that has taken the place of this one, or this one.
+    pub(super) fn current(&self, name: &Name) -> Name {
+        let mut name = name;
+        for _ in 0..self.replaced.len() {
+            match self.replaced.get(name) {
+                Some(next) => name = next,
+                None => break,
+            }
+        }
+        name.clone()
+    }
+
     /// A new symbol for a size.
     pub(super) fn size_symbol(&mut self) -> Expr {
         let symbol = self.facts.symbols.next(false);

@@ -3,11 +3,12 @@
 mod dicts;
 mod lists;
 mod numbers;
+mod resize;
 mod strings;
 mod tensors;
 
-use super::{Interp, Step, call::Kwargs};
-use crate::{error::Problem, value::Value};
+use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
+use crate::{error::Problem, schema::Schema, value::Value};
 
 impl Interp<'_> {
     /// Calls an operator such as `aten::add`.
@@ -25,7 +26,20 @@ impl Interp<'_> {
         let (name, args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
         let full = format!("{namespace}::{name}");
         let (schema, bound) = self.overload(&full, &args, &kwargs)?;
-        self.emit(&schema, bound)
+        match &*schema.overload {
+            // Overloads of the language, not of the dispatcher.
+            "prim_Device" | "prim_dtype" | "prim_other" if schema.name == "to" => {
+                self.to_language(&schema, bound)
+            }
+            _ => match bound
+                .iter()
+                .zip(&schema.params)
+                .position(|(v, p)| p.name == "out" && v.is_some())
+            {
+                Some(at) => self.into_out(&full, &schema, bound, at),
+                None => self.emit(&schema, bound),
+            },
+        }
     }
 
     /// The result of an operator that makes no node; `None` if it is to be matched with the schemas.
@@ -114,10 +128,55 @@ impl Interp<'_> {
         Ok((name.to_owned(), args, kwargs))
     }
 
+    /// `x.to(device, dtype)`: only the element type matters.
+    fn to_language(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
+        let given = |name: &str| {
+            let at = schema.params.iter().position(|param| param.name == name)?;
+            bound.get(at).cloned().flatten()
+        };
+        let tensor = given("self").unwrap_or(Value::None);
+        match given("dtype") {
+            None | Some(Value::None) => Ok(tensor),
+            Some(dtype) => self.operator("aten", "to", vec![tensor, dtype], Kwargs::new()),
+        }
+    }
+
+    /// A call with `out=`: its result takes the place of that tensor, which may have had other sizes.
+    fn into_out(
+        &mut self,
+        full: &str,
+        schema: &Schema,
+        mut bound: Bound,
+        at: usize,
+    ) -> Step<Value> {
+        let Some(Value::Tensor(out)) = bound.get_mut(at).and_then(Option::take) else {
+            return self.emit(schema, bound);
+        };
+        let (mut args, mut kwargs) = (Vec::new(), Kwargs::new());
+        for (value, param) in bound.into_iter().zip(&schema.params) {
+            match value {
+                Some(value) if param.keyword => kwargs.push((param.name.clone(), value)),
+                Some(value) => args.push(value),
+                None => {}
+            }
+        }
+        let (namespace, name) = full.split_once("::").unwrap_or(("aten", full));
+        let made = self.operator(namespace, name, args, kwargs)?;
+        let dtype = dtype_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
+        let made = self.operator("aten", "to", vec![made, dtype], Kwargs::new())?;
+        if let Value::Tensor(name) = &made {
+            self.replaced.insert(out, name.clone());
+        }
+        Ok(made)
+    }
+
     fn is_integer(&self, value: &Value) -> bool {
         match value {
             Value::Int(_) | Value::Bool(_) => true,
-            Value::Tensor(name) => self.meta(name).is_ok_and(|meta| !meta.dtype.is_float()),
+            Value::Tensor(name) => {
+                let dtype = self.meta(name).map(|meta| meta.dtype);
+                dtype.is_ok_and(|dtype| dtype.is_int() || dtype == pt2onnx_tensor::DType::Bool)
+            }
             _ => false,
         }
     }

@@ -33,7 +33,8 @@ impl Interp<'_> {
                 return self.new_tensor(value, rest.first(), kwargs);
             }
             ("broadcast_tensors", [list]) => return self.broadcast_tensors(list).map(Some),
-            ("__interpolate" | "__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
+            ("__interpolate", _) => return self.interpolate(args, kwargs).map(Some),
+            ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
                 return unsupported(format!("aten::{name} of old archives"));
             }
             _ => {}
