@@ -6,12 +6,15 @@ use pt2onnx_aten::{
     Registry,
     infer::{Contents, Facts, Outcome, Typed},
 };
-use pt2onnx_fx::{
-    Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta, archive,
-};
-use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_fx::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta, archive};
+use pt2onnx_symbolic::{Constraints, Expr, Func, Range, View};
 use rustc_hash::FxHashMap;
-use std::{collections::BTreeMap, fs, io::Read, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Read,
+    path::Path,
+};
 
 /// Known elements by name.
 type Known = FxHashMap<Name, Contents>;
@@ -36,16 +39,37 @@ impl Oracle {
     fn program(&mut self, title: &str, program: &ExportedProgram) {
         let mut program = program.clone();
         program.assume_guards();
+        // PyTorch's records hold for sizes of 2 and more, as it makes programs of their own for others.
+        let symbols = program.graph.values.values().flat_map(|meta| match meta {
+            ValueMeta::Tensor(meta) => meta.sizes.iter().flat_map(Expr::symbols).collect(),
+            _ => Vec::new(),
+        });
+        for symbol in symbols.collect::<BTreeSet<_>>() {
+            if symbol.starts_with('s') {
+                program.constraints.constrain(&Expr::symbol(&symbol), Range::at_least(2));
+            }
+        }
         self.graph(title, &program.graph, &program.constraints, constants(&program));
     }
 
-    fn graph(&mut self, title: &str, graph: &Graph, constraints: &Constraints, mut contents: Known) {
+    fn graph(
+        &mut self,
+        title: &str,
+        graph: &Graph,
+        constraints: &Constraints,
+        mut contents: Known,
+    ) {
         for node in &graph.nodes {
             node.bodies().for_each(|body| self.graph(title, body, constraints, Known::default()));
-            // PyTorch's record has more dimensions than the result.
+            // PyTorch records more dimensions than the result has, or sizes that hold only if its inputs fit each other.
             let misrecorded = node.target.is_aten("unique_consecutive")
-                && matches!(node.arg("dim"), Some(Argument::Int(..0)));
-            if !misrecorded && node.target.is_operator() && !node.target.is_higher_order() && has_tensors(node, graph) {
+                && matches!(node.arg("dim"), Some(Argument::Int(..0)))
+                || node.target.is_aten("_scaled_dot_product_attention_math_for_mps");
+            if !misrecorded
+                && node.target.is_operator()
+                && !node.target.is_higher_order()
+                && has_tensors(node, graph)
+            {
                 self.node(title, node, graph, constraints, &mut contents);
                 // Writes change views, too.
                 if node.target.name.ends_with('_') {
@@ -102,12 +126,22 @@ impl Oracle {
         let mut bad: Vec<_> = self.ops.iter().filter(|(_, c)| c.wrong + c.unknown > 0).collect();
         bad.sort_by_key(|(_, c)| std::cmp::Reverse((c.wrong, c.unknown)));
         for (op, c) in bad {
-            println!("{op}: {} right, {} wrong, {} unknown: {}", c.right, c.wrong, c.unknown, c.why);
+            println!(
+                "{op}: {} right, {} wrong, {} unknown: {}",
+                c.right, c.wrong, c.unknown, c.why
+            );
         }
         let sum = |f: fn(&Count) -> usize| self.ops.values().map(f).sum::<usize>();
         let all = (sum(|c| c.right), sum(|c| c.wrong), sum(|c| c.unknown));
         let ops = |f: fn(&Count) -> usize| self.ops.values().filter(|c| f(c) > 0).count();
-        println!("{} ops; nodes: {} right, {} wrong, {} unknown (of {} ops)", self.ops.len(), all.0, all.1, all.2, ops(|c| c.unknown));
+        println!(
+            "{} ops; nodes: {} right, {} wrong, {} unknown (of {} ops)",
+            self.ops.len(),
+            all.0,
+            all.1,
+            all.2,
+            ops(|c| c.unknown)
+        );
         all
     }
 }
@@ -130,7 +164,11 @@ impl<'a> Match<'a> {
             match (output, outcome.get(i)) {
                 (Argument::Tensors(names), Some(Outcome::List(list))) => {
                     if names.len() != list.len() {
-                        return Err(format!("{} elements, recorded are {}", list.len(), names.len()));
+                        return Err(format!(
+                            "{} elements, recorded are {}",
+                            list.len(),
+                            names.len()
+                        ));
                     }
                     names.iter().zip(list).try_for_each(|(name, one)| self.one(name, one))?;
                 }
@@ -154,10 +192,9 @@ impl<'a> Match<'a> {
                 self.contents.extend(known);
                 Ok(())
             }
-            (
-                Some(ValueMeta::SymInt { expr: recorded, .. }),
-                ValueMeta::SymInt { expr, .. },
-            ) => self.size(expr, recorded),
+            (Some(ValueMeta::SymInt { expr: recorded, .. }), ValueMeta::SymInt { expr, .. }) => {
+                self.size(expr, recorded)
+            }
             (Some(ValueMeta::SymFloat { .. }), ValueMeta::SymFloat { .. })
             | (Some(ValueMeta::SymBool { .. }), ValueMeta::SymBool { .. }) => Ok(()),
             (None, _) => Ok(()),
@@ -185,7 +222,12 @@ impl<'a> Match<'a> {
         }
         let renamed = found.substitute(&|s| self.new.get(s).cloned());
         let simple = |e: &Expr| self.constraints.simplify(e);
-        let same = renamed == *recorded || simple(&renamed) == simple(recorded) || self.constraints.prove_eq(&renamed, recorded) == Some(true);
+        // PyTorch demands that sizes that broadcast are equal and bounds within the size, and records one of them.
+        let one_of = matches!(renamed.view(), View::Call(Func::Max | Func::Min, all) if all.contains(recorded));
+        let same = one_of
+            || renamed == *recorded
+            || simple(&renamed) == simple(recorded)
+            || self.constraints.prove_eq(&renamed, recorded) == Some(true);
         same.then_some(()).ok_or_else(|| format!("{renamed}, recorded is {recorded}"))
     }
 }
@@ -201,14 +243,16 @@ fn constants(program: &ExportedProgram) -> Known {
 
 /// Whether a node has results that are tensors.
 fn has_tensors(node: &Node, graph: &Graph) -> bool {
-    node.output_names().iter().any(|name| {
-        matches!(graph.values.get(name), Some(ValueMeta::Tensor(_)))
-    }) || node.target.is_aten("item")
+    node.output_names()
+        .iter()
+        .any(|name| matches!(graph.values.get(name), Some(ValueMeta::Tensor(_))))
+        || node.target.is_aten("item")
 }
 
 /// The archives below a folder.
 fn archives(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
     entries.sort();
     for path in entries {
         match path.is_dir() {

@@ -5,7 +5,12 @@ use super::{
     rules::rule,
     scratch::{self, Types},
 };
-use crate::{AtenOp, LowerError, Lowered, Registry, Schema, args::Args, cx::{Call, Mode}, op::Complexity};
+use crate::{
+    AtenOp, LowerError, Lowered, Registry, Schema,
+    args::Args,
+    cx::{Call, Mode},
+    op::Complexity,
+};
 use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type};
 use pt2onnx_symbolic::Expr;
@@ -17,10 +22,18 @@ impl Registry {
     ///
     /// # Errors
     /// The types are not known. A guess is never an answer.
-    pub fn infer(&self, node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outcome>> {
+    pub fn infer(
+        &self,
+        node: &Node,
+        facts: &Facts,
+        symbol: &mut NewSymbol,
+    ) -> Lowered<Vec<Outcome>> {
         let name = node.target.schema_name();
         if let Some(written) = written(node) {
-            return self.same_as(written, facts);
+            if node.arg("out").is_some() && is_empty(node.arg("out"), facts) {
+                return Err(LowerError::unsupported("its output becomes larger"));
+            }
+            return same_as(written, facts);
         }
         if name == "aten::item" || name == "aten::_local_scalar_dense" {
             return item(node, facts, symbol);
@@ -28,7 +41,10 @@ impl Registry {
         let rule = rule(&name);
         let op = self.get(&name);
         let schema = rule.or(op).and_then(|op| self.schema(op));
-        let schema = schema.ok_or_else(|| LowerError::UnknownOp { op: node.target.to_string(), nearest: self.nearest(&name).map(str::to_owned) })?;
+        let schema = schema.ok_or_else(|| LowerError::UnknownOp {
+            op: node.target.to_string(),
+            nearest: self.nearest(&name).map(str::to_owned),
+        })?;
         match (rule, op) {
             (Some(rule), _) => self.by_rule(rule, op, &schema, node, facts, symbol),
             (None, Some(op)) => self.by_lowering(op, &schema, node, facts),
@@ -36,15 +52,16 @@ impl Registry {
         }
     }
 
-    /// The types of the values that are written into.
-    fn same_as(&self, written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
-        let meta = |arg: &Argument| facts.values.get(arg.name()?).cloned();
-        let one = |arg| Some(Outcome::One(Typed { meta: stateless(meta(arg)?), contents: None }));
-        written.into_iter().map(one).collect::<Option<_>>().ok_or_else(unknown)
-    }
-
     /// Runs a rule, and the lowering for the elements of integer vectors.
-    fn by_rule(&self, rule: &'static AtenOp, op: Option<&'static AtenOp>, schema: &Schema, node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outcome>> {
+    fn by_rule(
+        &self,
+        rule: &'static AtenOp,
+        op: Option<&'static AtenOp>,
+        schema: &Schema,
+        node: &Node,
+        facts: &Facts,
+        symbol: &mut NewSymbol,
+    ) -> Lowered<Vec<Outcome>> {
         let graph = scratch::graph(node, Vec::new(), facts, &[]);
         let operands = scratch::symbols(&graph, facts);
         let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
@@ -74,7 +91,11 @@ impl Registry {
                         new.push((s, symbol(false)));
                     }
                 }
-                *size = size.substitute(&|s| new.iter().find(|(old, _)| old.as_symbol() == Some(s)).map(|(_, new)| new.clone()));
+                *size = size.substitute(&|s| {
+                    new.iter()
+                        .find(|(old, _)| old.as_symbol() == Some(s))
+                        .map(|(_, new)| new.clone())
+                });
                 *size = facts.constraints.simplify(size);
             }
             metas.push(Some(meta(dtype, sizes)));
@@ -88,11 +109,19 @@ impl Registry {
     }
 
     /// The elements that the lowering gives an integer vector or scalar.
-    fn contents(&self, op: &'static AtenOp, only: &TensorMeta, node: &Node, facts: &Facts) -> Option<Vec<Expr>> {
+    fn contents(
+        &self,
+        op: &'static AtenOp,
+        only: &TensorMeta,
+        node: &Node,
+        facts: &Facts,
+    ) -> Option<Vec<Expr>> {
         let countable = (only.dtype.is_int() || only.dtype == DType::Bool) && only.sizes.len() <= 1;
         let names = node.input_names();
-        let tensors = names.iter().filter(|n| matches!(facts.values.get(*n), Some(ValueMeta::Tensor(_))));
-        let known = { tensors }.all(|n| facts.contents.contains_key(n) || &*op.name() == "aten::_shape_as_tensor");
+        let tensors =
+            names.iter().filter(|n| matches!(facts.values.get(*n), Some(ValueMeta::Tensor(_))));
+        let known = { tensors }
+            .all(|n| facts.contents.contains_key(n) || &*op.name() == "aten::_shape_as_tensor");
         let length = only.sizes.first().map_or(Some(1), Expr::as_int);
         if !countable || !known || length.is_none_or(|n| n > 64) {
             return None;
@@ -103,13 +132,28 @@ impl Registry {
         driver.builder.contents(driver.scope.value(&scratch::result(0))?)
     }
 
-    fn scratch(&self, node: &Node, results: usize, facts: &Facts, known: &[Option<TensorMeta>]) -> (Model, pt2onnx_fx::Graph) {
+    fn scratch(
+        &self,
+        node: &Node,
+        results: usize,
+        facts: &Facts,
+        known: &[Option<TensorMeta>],
+    ) -> (Model, pt2onnx_fx::Graph) {
         let outputs = (0..results).map(|i| Argument::Tensor(scratch::result(i))).collect();
-        (Model::new(pt2onnx_ir::schema::CANONICAL_OPSET), scratch::graph(node, outputs, facts, known))
+        (
+            Model::new(pt2onnx_ir::schema::CANONICAL_OPSET),
+            scratch::graph(node, outputs, facts, known),
+        )
     }
 
     /// Runs the lowering without records.
-    fn by_lowering(&self, op: &'static AtenOp, schema: &Schema, node: &Node, facts: &Facts) -> Lowered<Vec<Outcome>> {
+    fn by_lowering(
+        &self,
+        op: &'static AtenOp,
+        schema: &Schema,
+        node: &Node,
+        facts: &Facts,
+    ) -> Lowered<Vec<Outcome>> {
         if schema.returns.iter().any(|r| !r.starts_with("Tensor") || r.contains("[]")) {
             return Err(unknown());
         }
@@ -129,6 +173,12 @@ impl Registry {
         for i in 0..schema.returns.len() {
             let value = driver.scope.value(&scratch::result(i)).ok_or_else(unknown)?;
             let (mut dtype, mut sizes) = tensor_type(driver.builder.type_of(value))?;
+            if complex
+                && driver.parts.of(value).is_none()
+                && sizes.last().and_then(Expr::as_int) == Some(2)
+            {
+                return Err(unknown());
+            }
             if driver.parts.of(value).is_some() {
                 dtype = to_complex(dtype).ok_or_else(unknown)?;
                 sizes.pop();
@@ -136,7 +186,8 @@ impl Registry {
             if sizes.iter().flat_map(|s| s.symbols()).any(|s| !operands.contains(&s)) {
                 return Err(LowerError::unsupported("its sizes are not known"));
             }
-            contents = driver.builder.contents(value).filter(|_| sizes.len() <= 1 && !dtype.is_float());
+            contents =
+                driver.builder.contents(value).filter(|_| sizes.len() <= 1 && !dtype.is_float());
             metas.push(Some(meta(dtype, sizes)));
         }
         Ok(outcomes(schema, metas, contents.filter(|_| schema.returns.len() == 1)))
@@ -145,7 +196,13 @@ impl Registry {
 
 impl Registry {
     /// Runs the lowering for real tensors. What it gives is complex as its operands are.
-    fn by_parts(&self, op: &'static AtenOp, schema: &Schema, node: &Node, facts: &Facts) -> Lowered<Vec<Outcome>> {
+    fn by_parts(
+        &self,
+        op: &'static AtenOp,
+        schema: &Schema,
+        node: &Node,
+        facts: &Facts,
+    ) -> Lowered<Vec<Outcome>> {
         let mut values = Values::default();
         for name in node.input_names() {
             let meta = facts.values.get(&name).map(|meta| match meta {
@@ -154,7 +211,8 @@ impl Registry {
             });
             values.extend(meta.map(|meta| (name, meta)));
         }
-        let mut outcomes = self.by_lowering(op, schema, node, &Facts { values: &values, ..*facts })?;
+        let mut outcomes =
+            self.by_lowering(op, schema, node, &Facts { values: &values, ..*facts })?;
         for outcome in &mut outcomes {
             if let Outcome::One(Typed { meta: ValueMeta::Tensor(meta), .. }) = outcome {
                 meta.dtype = to_complex(meta.dtype).ok_or_else(unknown)?;
@@ -174,10 +232,23 @@ fn written(node: &Node) -> Option<Vec<&Argument>> {
     if let Some(out) = node.arg("out") {
         return Some(vec![out]);
     }
-    let in_place = name.ends_with('_') && !name.ends_with("__") || name.starts_with("__i") && name.ends_with("__") && IN_PLACE.contains(&name);
+    let in_place = name.ends_with('_') && !name.ends_with("__")
+        || name.starts_with("__i") && name.ends_with("__") && IN_PLACE.contains(&name);
     let changes = rule(&node.target.schema_name()).is_some();
     let this = || node.arg("self").or_else(|| node.args.first().map(|a| &a.value));
     (in_place && !changes).then(this)?.map(|this| vec![this])
+}
+
+/// The types of the values that are written into.
+fn same_as(written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
+    let one = |arg: &Argument| match facts.values.get(arg.name()?)? {
+        ValueMeta::Tensor(t) => {
+            let meta = meta(t.dtype, t.sizes.clone()).into();
+            Some(Outcome::One(Typed { meta, contents: None }))
+        }
+        _ => None,
+    };
+    written.into_iter().map(one).collect::<Option<_>>().ok_or_else(unknown)
 }
 
 /// Python's operators that write into their first operand.
@@ -191,17 +262,29 @@ fn item(node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outco
     };
     let known = match facts.contents.get(name) {
         Some(super::Contents::Exprs(e)) => e.first().cloned(),
-        Some(super::Contents::Exact(t)) if !meta.dtype.is_float() => t.to_vec::<i64>().and_then(|e| e.first().copied().map(Expr::int)),
+        Some(super::Contents::Exact(t)) if !meta.dtype.is_float() => {
+            t.to_vec::<i64>().and_then(|e| e.first().copied().map(Expr::int))
+        }
         _ => None,
     };
     let mut value = |float| known.clone().unwrap_or_else(|| symbol(float));
     let meta = match meta.dtype {
         d if d.is_complex() => return Err(unknown()),
-        DType::Bool => ValueMeta::SymBool { expr: Expr::call(pt2onnx_symbolic::Func::Eq, vec![value(false), Expr::int(1)]), hint: None },
+        DType::Bool => ValueMeta::SymBool {
+            expr: Expr::call(pt2onnx_symbolic::Func::Eq, vec![value(false), Expr::int(1)]),
+            hint: None,
+        },
         d if d.is_float() => ValueMeta::SymFloat { expr: value(true), hint: None },
         _ => ValueMeta::SymInt { expr: value(false), hint: None },
     };
     Ok(vec![Outcome::One(Typed { meta, contents: None })])
+}
+
+/// Whether a tensor may have no elements.
+fn is_empty(arg: Option<&Argument>, facts: &Facts) -> bool {
+    let meta = arg.and_then(Argument::name).and_then(|name| facts.values.get(name));
+    let positive = |d: &Expr| facts.constraints.prove_gt(d, &Expr::ZERO);
+    !matches!(meta, Some(ValueMeta::Tensor(t)) if t.sizes.iter().all(positive))
 }
 
 fn is_complex(facts: &Facts, name: &str) -> bool {
@@ -233,20 +316,17 @@ fn meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
     }
 }
 
-/// The type without what only a view or a parameter has.
-fn stateless(meta: ValueMeta) -> ValueMeta {
-    match meta {
-        ValueMeta::Tensor(t) => self::meta(t.dtype, t.sizes).into(),
-        other => other,
-    }
-}
-
 /// The results by the schema's returns.
-fn outcomes(schema: &Schema, metas: Vec<Option<TensorMeta>>, contents: Option<Vec<Expr>>) -> Vec<Outcome> {
+fn outcomes(
+    schema: &Schema,
+    metas: Vec<Option<TensorMeta>>,
+    contents: Option<Vec<Expr>>,
+) -> Vec<Outcome> {
     let typed = |meta: TensorMeta| Typed { meta: meta.into(), contents: contents.clone() };
     if schema.returns.len() == 1 && schema.returns[0].contains("[]") {
         return vec![Outcome::List(metas.into_iter().flatten().map(typed).collect())];
     }
-    let one = |meta: Option<TensorMeta>| meta.map_or(Outcome::None, |meta| Outcome::One(typed(meta)));
+    let one =
+        |meta: Option<TensorMeta>| meta.map_or(Outcome::None, |meta| Outcome::One(typed(meta)));
     metas.into_iter().map(one).take(schema.returns.len()).collect()
 }

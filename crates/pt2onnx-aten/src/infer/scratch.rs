@@ -1,7 +1,10 @@
 //! A model of one node: its operands as inputs or constants, of the types that they have in ONNX or in PyTorch.
 
 use super::{Contents, Facts};
-use crate::{Registry, driver::{Driver, onnx_type}};
+use crate::{
+    Registry,
+    driver::{Driver, onnx_type},
+};
 use pt2onnx_fx::graph::{Argument, Graph, Name, Node, SymArg, TensorMeta, ValueMeta};
 use pt2onnx_ir::{Builder, Model, Type, Value};
 use pt2onnx_symbolic::{Expr, Symbol};
@@ -14,7 +17,12 @@ pub(super) fn result(i: usize) -> Name {
 }
 
 /// A graph with the node and the types of what it reads. `known` are the types of the results, where they are known.
-pub(super) fn graph(node: &Node, outputs: Vec<Argument>, facts: &Facts, known: &[Option<TensorMeta>]) -> Graph {
+pub(super) fn graph(
+    node: &Node,
+    outputs: Vec<Argument>,
+    facts: &Facts,
+    known: &[Option<TensorMeta>],
+) -> Graph {
     let mut graph = Graph::default();
     let values = Arc::make_mut(&mut graph.values);
     for name in node.input_names() {
@@ -44,7 +52,8 @@ pub(super) fn driver<'a>(
     facts: &Facts,
     types: Types,
 ) -> Driver<'a> {
-    let builder = Builder::new(model, pt2onnx_ir::InsertPoint::End(Model::MAIN), facts.constraints.clone());
+    let builder =
+        Builder::new(model, pt2onnx_ir::InsertPoint::End(Model::MAIN), facts.constraints.clone());
     let mut driver = Driver::new(builder, graph, registry, Default::default());
     bind_symbols(&driver.builder, &symbols(graph, facts));
     for (name, meta) in graph.values.iter() {
@@ -63,7 +72,9 @@ pub(super) fn symbols(graph: &Graph, facts: &Facts) -> BTreeSet<Symbol> {
     for (name, meta) in graph.values.iter() {
         match meta {
             ValueMeta::Tensor(meta) => meta.sizes.iter().for_each(&mut add),
-            ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. } | ValueMeta::SymBool { expr, .. } => add(expr),
+            ValueMeta::SymInt { expr, .. }
+            | ValueMeta::SymFloat { expr, .. }
+            | ValueMeta::SymBool { expr, .. } => add(expr),
             ValueMeta::CustomObj { .. } => {}
         }
         if let Some(Contents::Exprs(exprs)) = facts.contents.get(name) {
@@ -73,7 +84,11 @@ pub(super) fn symbols(graph: &Graph, facts: &Facts) -> BTreeSet<Symbol> {
     for arg in graph.nodes.iter().flat_map(|n| &n.args) {
         match &arg.value {
             Argument::SymInt(SymArg::Expr(e)) => add(e),
-            Argument::SymInts(all) => all.iter().for_each(|a| if let SymArg::Expr(e) = a { add(e) }),
+            Argument::SymInts(all) => all.iter().for_each(|a| {
+                if let SymArg::Expr(e) = a {
+                    add(e)
+                }
+            }),
             _ => {}
         }
     }
@@ -90,10 +105,17 @@ fn bind_symbols(builder: &Builder, symbols: &BTreeSet<Symbol>) {
 }
 
 /// An operand: a constant, a vector of sizes or an input.
-fn operand(builder: &Builder, meta: &TensorMeta, contents: Option<&Contents>, types: Types) -> Value {
+fn operand(
+    builder: &Builder,
+    meta: &TensorMeta,
+    contents: Option<&Contents>,
+    types: Types,
+) -> Value {
     let is_index = !meta.dtype.is_float() && !meta.dtype.is_complex();
     match contents {
-        Some(Contents::Exact(tensor)) if !meta.dtype.is_complex() => builder.constant(tensor.clone()),
+        Some(Contents::Exact(tensor)) if !meta.dtype.is_complex() => {
+            builder.constant(tensor.clone())
+        }
         Some(Contents::Exprs(exprs)) if is_index => {
             let vector = builder.cast(builder.sizes(exprs), meta.dtype);
             let value = builder.reshape(vector, &meta.sizes);

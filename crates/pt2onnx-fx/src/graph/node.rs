@@ -234,6 +234,12 @@ impl From<f64> for Argument {
     }
 }
 
+impl From<DType> for Argument {
+    fn from(value: DType) -> Self {
+        Argument::DType(value)
+    }
+}
+
 impl From<&str> for Argument {
     fn from(value: &str) -> Self {
         Argument::String(value.into())

@@ -10,12 +10,27 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::arange, arange),
     op!(aten::arange_start, arange),
     op!(aten::arange_start_step, arange),
+    op!(aten::bartlett_window, window),
+    op!(aten::bartlett_window_periodic, window),
+    op!(aten::blackman_window, window),
+    op!(aten::blackman_window_periodic, window),
     op!(aten::empty_memory_format, made),
     op!(aten::empty_permuted, made),
     op!(aten::empty_strided, made),
     op!(aten::eye, eye),
     op!(aten::eye_m, eye),
+    op!(aten::fft_fftfreq, frequencies),
+    op!(aten::fft_rfftfreq, half_frequencies),
     op!(aten::full, full),
+    op!(aten::hamming_window, window),
+    op!(aten::hamming_window_periodic, window),
+    op!(aten::hamming_window_periodic_alpha, window),
+    op!(aten::hamming_window_periodic_alpha_beta, window),
+    op!(aten::hann_window, window),
+    op!(aten::hann_window_periodic, window),
+    op!(aten::kaiser_window, window),
+    op!(aten::kaiser_window_beta, window),
+    op!(aten::kaiser_window_periodic, window),
     op!(aten::linspace, spaced),
     op!(aten::linspace_Scalar_Tensor, spaced),
     op!(aten::linspace_Tensor_Scalar, spaced),
@@ -35,10 +50,15 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::normal_float_float, made),
     op!(aten::ones, made),
     op!(aten::rand, made),
+    op!(aten::rand_generator, made),
     op!(aten::randint, made),
+    op!(aten::randint_generator, made),
     op!(aten::randint_low, made),
+    op!(aten::randint_low_generator, made),
     op!(aten::randn, made),
+    op!(aten::randn_generator, made),
     op!(aten::randperm, permutation),
+    op!(aten::randperm_generator, permutation),
     op!(aten::scalar_tensor, scalar_tensor),
     op!(aten::tensor, tensor),
     op!(aten::tensor_bool, tensor),
@@ -61,6 +81,8 @@ arguments! {
     struct Normal { mean: TensorOrScalar, std: TensorOrScalar }
     struct One { dtype: Option<DType> }
     struct Data { data: Option<Vec<Expr>>, t: Option<TensorOrScalar>, dtype: Option<DType> }
+    struct Window { window_length: Expr, dtype: Option<DType> }
+    struct Frequencies { n: Expr, dtype: Option<DType> }
     struct Permutation { n: Expr, dtype: DType }
 }
 
@@ -84,7 +106,8 @@ fn spaced(cx: &Cx, args: Spaced) -> Lowered {
         TensorOrScalar::Tensor(v) => cx.dtype(*v).is_complex(),
         n => matches!(n, TensorOrScalar::Scalar(Scalar::Complex(..))),
     };
-    let natural = if [&args.start, &args.end].into_iter().any(complex) { DType::C64 } else { DType::F32 };
+    let natural =
+        if [&args.start, &args.end].into_iter().any(complex) { DType::C64 } else { DType::F32 };
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
 }
 
@@ -106,11 +129,13 @@ fn arange(cx: &Cx, args: Range) -> Lowered {
     let exact = operands.iter().map(integer).collect::<Option<Vec<_>>>();
     let length = match exact.as_deref() {
         Some([start, end, step]) => {
-            let length = if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
+            let length =
+                if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
             cx.constraints().simplify(&Expr::max(&length, &Expr::ZERO))
         }
         _ => {
-            let [start, end, step] = [float(&operands[0])?, float(&operands[1])?, float(&operands[2])?];
+            let [start, end, step] =
+                [float(&operands[0])?, float(&operands[1])?, float(&operands[2])?];
             Expr::int(((end - start) / step).ceil().max(0.0) as i64)
         }
     };
@@ -171,4 +196,16 @@ fn tensor(cx: &Cx, args: Data) -> Lowered {
         known.into_iter().for_each(|known| cx.set_contents(value, known));
     }
     Ok(value)
+}
+
+fn window(cx: &Cx, args: Window) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[args.window_length]))
+}
+
+fn frequencies(cx: &Cx, args: Frequencies) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[args.n]))
+}
+
+fn half_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
+    frequencies(cx, Frequencies { n: args.n.floor_div(&Expr::int(2)) + 1, dtype: args.dtype })
 }

@@ -1,17 +1,21 @@
 //! Ops that pick elements.
 
 use super::{broadcast, fresh, sized, typed, unknown, with_size};
-use crate::{AtenOp, Cx, Lowered, arguments, op, cx::Outputs};
+use crate::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_embedding_bag, embedding_bag),
+    op!(aten::_embedding_bag_forward_only, embedding_bag),
     op!(aten::_unique2, unique),
     op!(aten::_unsafe_index_Tensor, index),
     op!(aten::_unsafe_masked_index, index),
     op!(aten::argwhere, nonzero),
     op!(aten::bincount, bincount),
+    op!(aten::embedding_bag, embedding_bag),
+    op!(aten::embedding_bag_padding_idx, embedding_bag, wraps = true),
     op!(aten::gather, gather),
     op!(aten::index_Tensor, index),
     op!(aten::index_Tensor_hacked_twin, index),
@@ -28,6 +32,8 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::take_along_dim, take_along_dim),
     op!(aten::unique_consecutive, unique),
     op!(aten::unique_dim, unique),
+    op!(aten::r#where, nonzero_numpy),
+    op!(torchvision::nms, nms),
 ];
 
 arguments! {
@@ -37,6 +43,10 @@ arguments! {
     struct RepeatEach { input: Value, repeats: Expr, dim: Option<i64> }
     struct Static { input: Value, size: Expr }
     struct Repeats { repeats: Value, output_size: Option<Expr> }
+    struct Bags {
+        weight: Value, indices: Value, offsets: Value, mode: i64, include_last_offset: bool,
+        padding_idx: Option<i64>, wraps: Option<bool>,
+    }
     struct Bins { weights: Option<Value> }
 }
 
@@ -113,7 +123,9 @@ fn nonzero(cx: &Cx, x: Value) -> Lowered {
 
 fn nonzero_numpy(cx: &Cx, x: Value) -> Lowered<Vec<Value>> {
     let count = fresh(cx);
-    Ok((0..cx.rank(x).max(1)).map(|_| typed(cx, DType::I64, std::slice::from_ref(&count))).collect())
+    Ok((0..cx.rank(x).max(1))
+        .map(|_| typed(cx, DType::I64, std::slice::from_ref(&count)))
+        .collect())
 }
 
 fn nonzero_static(cx: &Cx, args: Static) -> Lowered {
@@ -176,7 +188,8 @@ fn unique(cx: &Cx, args: Unique) -> Lowered<Outputs> {
             (with_size(cx, args.input, axis, count.clone()), vec![size])
         }
     };
-    let second = |on: bool, size: &[Expr]| typed(cx, DType::I64, if on { size } else { &[Expr::ZERO] });
+    let second =
+        |on: bool, size: &[Expr]| typed(cx, DType::I64, if on { size } else { &[Expr::ZERO] });
     Ok([
         sized(cx, args.input, &values),
         second(all || args.return_inverse, &places),
@@ -193,4 +206,25 @@ fn bincount(cx: &Cx, args: Bins) -> Lowered {
         Some(_) => DType::F64,
     };
     Ok(typed(cx, dtype, &[fresh(cx)]))
+}
+
+fn nms(cx: &Cx) -> Lowered {
+    Ok(typed(cx, DType::I64, &[fresh(cx)]))
+}
+
+/// The bags, the bag of each index, the sizes of the bags, and where the largest elements were.
+fn embedding_bag(cx: &Cx, args: Bags) -> Lowered<[Value; 4]> {
+    if cx.rank(args.indices) != 1 {
+        return unknown("its indices are no vector");
+    }
+    let given = cx.numel(args.offsets);
+    let bags = &given - i64::from(args.include_last_offset);
+    let size = [bags.clone(), cx.dim(args.weight, 1)];
+    let index = |size: &[Expr]| sized(cx, args.indices, size);
+    let largest = if args.mode == 2 { &size[..] } else { &size[..1] };
+    // Sums without padding do not need the bag of each index.
+    let padded = args.padding_idx.is_some_and(|i| i >= 0 || args.wraps == Some(true));
+    let quick = args.mode == 0 && !padded && cx.dtype(args.weight) != DType::F64;
+    let places = if quick { Expr::ZERO } else { cx.numel(args.indices) };
+    Ok([sized(cx, args.weight, &size), index(&[places]), index(&[given]), index(largest)])
 }

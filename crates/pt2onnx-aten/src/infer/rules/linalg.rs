@@ -1,6 +1,6 @@
 //! Matrix ops.
 
-use super::{broadcast, sized, typed};
+use super::{broadcast, sized, typed, unknown};
 use crate::{Args, AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -12,6 +12,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::addr, addr),
     op!(aten::baddbmm, baddbmm),
     op!(aten::bilinear, bilinear),
+    op!(aten::det, det),
     op!(aten::einsum, einsum),
     op!(aten::ger, outer),
     op!(aten::kron, kron),
@@ -19,6 +20,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::linalg_vander, vander),
     op!(aten::lu_unpack, lu_unpack),
     op!(aten::outer, outer),
+    op!(aten::vander, vander),
 ];
 
 arguments! {
@@ -83,7 +85,7 @@ fn vander(cx: &Cx, args: &mut Args) -> Lowered {
 
 /// A number for each matrix.
 fn det(cx: &Cx, args: &mut Args) -> Lowered {
-    let x = args.get(cx, "A")?;
+    let x = args.named(cx, "input").or_else(|_| args.get(cx, "A"))?;
     let mut size = sizes(cx, x);
     size.truncate(size.len().saturating_sub(2));
     Ok(sized(cx, x, &size))
@@ -92,6 +94,7 @@ fn det(cx: &Cx, args: &mut Args) -> Lowered {
 /// The letters of the result, or in order those that occur once.
 fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
     let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let integers = tensors.iter().any(|&v| !cx.dtype(v).is_float() && !cx.dtype(v).is_complex());
     let (terms, result) = match equation.split_once("->") {
         Some((terms, result)) => (terms, result.to_owned()),
         None => {
@@ -117,7 +120,14 @@ fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
         }
         size.extend(broadcast(cx, &all));
     }
-    Ok(typed(cx, super::view::promoted(cx, &tensors)?, &size))
+    let dtype = super::view::promoted(cx, &tensors)?;
+    let summed = terms.chars().any(|l| l.is_alphabetic() && !result.contains(l));
+    match &tensors[..] {
+        // Sums of integers are int64, products of matrices are not.
+        [_] if integers && summed => Ok(typed(cx, DType::I64, &size)),
+        [_, _, ..] if integers && summed => unknown("sums of products of integers"),
+        _ => Ok(typed(cx, dtype, &size)),
+    }
 }
 
 /// The permutation, the lower and the upper factor.

@@ -1,38 +1,46 @@
 //! Layers: pooling, convolution, resizing, normalisation.
 
-use super::{sized, typed, unknown};
+use super::{fresh, sized, typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_batch_norm_with_update, batch_norm_reserve),
+    op!(aten::_convolution, convolution),
+    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_native_batch_norm_legit, batch_norm),
+    op!(aten::_native_batch_norm_legit_no_stats, batch_norm),
+    op!(aten::_native_batch_norm_legit_no_training, batch_norm_known),
+    op!(aten::_pack_padded_sequence, pack),
+    op!(aten::_pad_packed_sequence, unpack),
+    op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
     op!(aten::_upsample_bicubic2d_aa, resized),
     op!(aten::_upsample_bicubic2d_aa_vec, resized),
     op!(aten::_upsample_bilinear2d_aa, resized),
     op!(aten::_upsample_bilinear2d_aa_vec, resized),
+    op!(aten::_upsample_lanczos2d_aa, resized),
+    op!(aten::_upsample_lanczos2d_aa_vec, resized),
     op!(aten::_upsample_nearest_exact1d, resized),
     op!(aten::_upsample_nearest_exact1d_vec, resized),
     op!(aten::_upsample_nearest_exact2d, resized),
     op!(aten::_upsample_nearest_exact2d_vec, resized),
     op!(aten::_upsample_nearest_exact3d, resized),
     op!(aten::_upsample_nearest_exact3d_vec, resized),
-    op!(aten::_batch_norm_with_update, batch_norm_reserve),
-    op!(aten::_convolution, convolution),
-    op!(aten::_convolution_deprecated, convolution),
-    op!(aten::_native_batch_norm_legit, batch_norm),
-    op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
     op!(aten::adaptive_avg_pool1d, adaptive),
     op!(aten::adaptive_avg_pool2d, adaptive),
     op!(aten::adaptive_avg_pool3d, adaptive),
     op!(aten::avg_pool1d, pool),
     op!(aten::avg_pool2d, pool),
     op!(aten::avg_pool3d, pool),
-    op!(aten::convolution, convolution),
     op!(aten::conv_transpose1d, conv_transpose, n = 1),
     op!(aten::conv_transpose2d_input, conv_transpose, n = 2),
     op!(aten::conv_transpose3d_input, conv_transpose, n = 3),
+    op!(aten::convolution, convolution),
+    op!(aten::gru_data, recurrent),
     op!(aten::im2col, im2col),
+    op!(aten::lstm_data, lstm),
     op!(aten::max_pool1d, pool),
     op!(aten::max_pool1d_with_indices, pool_indices),
     op!(aten::max_pool2d, pool),
@@ -42,6 +50,10 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::native_batch_norm, batch_norm),
     op!(aten::native_group_norm, group_norm),
     op!(aten::native_layer_norm, layer_norm),
+    op!(aten::rnn_relu_data, recurrent),
+    op!(aten::rnn_tanh_data, recurrent),
+    op!(aten::slow_conv_transpose2d, conv_transpose, n = 2),
+    op!(aten::slow_conv_transpose3d, conv_transpose, n = 3),
     op!(aten::upsample_bicubic2d, resized),
     op!(aten::upsample_bicubic2d_vec, resized),
     op!(aten::upsample_bilinear2d, resized),
@@ -56,6 +68,9 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::upsample_nearest3d_vec, resized),
     op!(aten::upsample_trilinear3d, resized),
     op!(aten::upsample_trilinear3d_vec, resized),
+    op!(torchvision::ps_roi_align, regions_of_channels),
+    op!(torchvision::ps_roi_pool, regions_of_channels),
+    op!(torchvision::roi_pool, regions),
 ];
 
 arguments! {
@@ -65,14 +80,18 @@ arguments! {
     }
     struct Transposed {
         input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
-        groups: i64, dilation: Vec<i64>, n: i64,
+        groups: Option<i64>, dilation: Vec<i64>, n: i64,
     }
     struct Convolution {
         input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
         groups: i64, dilation: Vec<i64>, transposed: bool,
     }
     struct BatchNorm { input: Value, weight: Option<Value>, training: Option<bool> }
-        struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
+        struct Regions { input: Value, rois: Value, pooled_height: Expr, pooled_width: Expr }
+    struct Padded { data: Value, batch_sizes: Value, batch_first: bool, total_length: i64 }
+    struct Recurrent { data: Value, hx: Value, bidirectional: bool }
+    struct Lstm { data: Value, hx: Vec<Value>, bidirectional: bool }
+    struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
     struct Columns {
         input: Value, kernel_size: Vec<i64>, dilation: Vec<i64>, padding: Vec<i64>, stride: Vec<i64>,
     }
@@ -86,7 +105,14 @@ fn nth(list: &[i64], i: usize, default: i64) -> i64 {
 }
 
 /// The number of windows along a dimension. A last window may reach past the end, but does not start there.
-fn windows(size: &Expr, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil: bool) -> Lowered<Expr> {
+fn windows(
+    size: &Expr,
+    kernel: i64,
+    stride: i64,
+    padding: i64,
+    dilation: i64,
+    ceil: bool,
+) -> Lowered<Expr> {
     let reach = dilation * (kernel - 1) + 1;
     let room = size + (2 * padding - reach);
     if !ceil {
@@ -108,7 +134,14 @@ fn pool(cx: &Cx, args: Pool) -> Lowered {
     for (i, d) in size[first..].iter_mut().enumerate() {
         let kernel = nth(&args.kernel_size, i, 1);
         let stride = nth(&args.stride, i, kernel);
-        *d = windows(d, kernel, stride, nth(&args.padding, i, 0), nth(&dilation, i, 1), args.ceil_mode)?;
+        *d = windows(
+            d,
+            kernel,
+            stride,
+            nth(&args.padding, i, 0),
+            nth(&dilation, i, 1),
+            args.ceil_mode,
+        )?;
     }
     Ok(sized(cx, args.input, &size))
 }
@@ -138,7 +171,7 @@ fn conv_transpose(cx: &Cx, args: Transposed) -> Lowered {
     let Some(first) = size.len().checked_sub(n).filter(|&f| f > 0) else {
         return unknown("it has too few dimensions");
     };
-    size[first - 1] = cx.dim(args.weight, 1) * args.groups;
+    size[first - 1] = cx.dim(args.weight, 1) * args.groups.unwrap_or(1);
     for i in 0..n {
         let kernel = cx.dim(args.weight, 2 + i as i64);
         let reach = (kernel - 1) * nth(&args.dilation, i, 1) + 1;
@@ -156,7 +189,9 @@ fn resized(cx: &Cx, args: Resized) -> Lowered {
         (Some(n), _) => Ok(Expr::int((n as f64 * factor).floor() as i64)),
         (None, true) => Ok(d * (*factor as i64)),
         // A factor as 0.5 or 0.25.
-        (None, false) if (1.0 / factor).fract() == 0.0 => Ok(d.floor_div(&Expr::int((1.0 / factor) as i64))),
+        (None, false) if (1.0 / factor).fract() == 0.0 => {
+            Ok(d.floor_div(&Expr::int((1.0 / factor) as i64)))
+        }
         _ => Err(LowerError::unsupported("a symbolic size times a fraction")),
     };
     match (args.output_size, args.scale_factors) {
@@ -180,7 +215,15 @@ fn im2col(cx: &Cx, args: Columns) -> Lowered {
         let kernel = nth(&args.kernel_size, i, 1);
         let stride = nth(&args.stride, i, 1);
         area *= kernel;
-        count = count * windows(d, kernel, stride, nth(&args.padding, i, 0), nth(&args.dilation, i, 1), false)?;
+        count = count
+            * windows(
+                d,
+                kernel,
+                stride,
+                nth(&args.padding, i, 0),
+                nth(&args.dilation, i, 1),
+                false,
+            )?;
     }
     let channels = size.pop().unwrap_or(Expr::int(1));
     size.extend([channels * area, count]);
@@ -233,7 +276,7 @@ fn convolution(cx: &Cx, args: Convolution) -> Lowered {
     let Convolution { input, weight, stride, padding, output_padding, groups, dilation, .. } = args;
     let n = cx.rank(weight).saturating_sub(2);
     if args.transposed {
-        let n = n as i64;
+        let (n, groups) = (n as i64, Some(groups));
         return conv_transpose(
             cx,
             Transposed { input, weight, stride, padding, output_padding, groups, dilation, n },
@@ -250,4 +293,60 @@ fn convolution(cx: &Cx, args: Convolution) -> Lowered {
         size[first + i] = room.floor_div(&Expr::int(nth(&stride, i, 1))) + 1;
     }
     Ok(sized(cx, input, &size))
+}
+
+fn batch_norm_known(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 3]> {
+    batch_norm(cx, BatchNorm { training: Some(false), ..args })
+}
+
+/// The largest element of each part of a region, and where it was.
+fn regions(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
+    let size = [cx.dim(args.rois, 0), cx.dim(args.input, 1), args.pooled_height, args.pooled_width];
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
+}
+
+/// Each part of a region has channels of its own.
+fn regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
+    let parts = &args.pooled_height * &args.pooled_width;
+    let channels = cx.constraints().simplify(&cx.dim(args.input, 1).floor_div(&parts));
+    let size = [cx.dim(args.rois, 0), channels, args.pooled_height, args.pooled_width];
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
+}
+
+/// The steps of all sequences behind each other, and how many sequences have each step.
+fn pack(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    let steps = cx.shape(x).into_iter().skip(2);
+    let size: Vec<Expr> = std::iter::once(fresh(cx)).chain(steps).collect();
+    Ok([sized(cx, x, &size), typed(cx, DType::I64, &[fresh(cx)])])
+}
+
+/// The padded sequences, and their lengths.
+fn unpack(cx: &Cx, args: Padded) -> Lowered<[Value; 2]> {
+    let batch = fresh(cx);
+    let time = match args.total_length {
+        ..=0 => cx.numel(args.batch_sizes),
+        given => Expr::int(given),
+    };
+    let mut size = vec![time, batch.clone()];
+    if args.batch_first {
+        size.swap(0, 1);
+    }
+    size.extend(cx.shape(args.data).into_iter().skip(1));
+    Ok([sized(cx, args.data, &size), typed(cx, DType::I64, &[batch])])
+}
+
+/// The output of each packed step, as wide as the state in each direction, and the last state.
+fn recurrent(cx: &Cx, args: Recurrent) -> Lowered<[Value; 2]> {
+    let width = cx.dim(args.hx, -1) * if args.bidirectional { 2 } else { 1 };
+    let output = sized(cx, args.data, &[cx.dim(args.data, 0), width]);
+    Ok([output, sized(cx, args.hx, &cx.shape(args.hx))])
+}
+
+fn lstm(cx: &Cx, args: Lstm) -> Lowered<[Value; 3]> {
+    let [hx, state] = args.hx[..] else {
+        return unknown("it takes two states");
+    };
+    let Lstm { data, bidirectional, .. } = args;
+    let [output, last] = recurrent(cx, Recurrent { data, hx, bidirectional })?;
+    Ok([output, last, sized(cx, state, &cx.shape(state))])
 }

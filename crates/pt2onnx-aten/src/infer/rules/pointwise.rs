@@ -1,6 +1,6 @@
 //! Arithmetic and losses: the promoted type, and the sizes to which the operands broadcast.
 
-use super::{broadcast, typed};
+use super::{broadcast, typed, unknown};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -112,8 +112,13 @@ fn poisson_loss(cx: &Cx, args: Loss) -> Lowered {
 
 fn loss_of_logits(cx: &Cx, args: LogitLoss) -> Lowered {
     let weights = [args.weight, args.pos_weight].into_iter().flatten();
-    let operands: Vec<_> = [args.input, args.target].into_iter().chain(weights).map(Into::into).collect();
-    reduced(cx, &operands, args.reduction)
+    let operands: Vec<Value> = [args.input, args.target].into_iter().chain(weights).collect();
+    if cx.dtype(args.input) != cx.dtype(args.target) {
+        return unknown("its operands have several types");
+    }
+    let found =
+        reduced(cx, &operands.into_iter().map(Into::into).collect::<Vec<_>>(), args.reduction)?;
+    Ok(typed(cx, cx.dtype(args.input), &cx.shape(found)))
 }
 
 fn ranking_loss(cx: &Cx, args: RankingLoss) -> Lowered {

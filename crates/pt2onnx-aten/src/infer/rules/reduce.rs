@@ -16,6 +16,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::cumulative_trapezoid_dx, cumulative_trapezoid),
     op!(aten::cumulative_trapezoid_x, cumulative_trapezoid),
     op!(aten::diff, diff),
+    op!(aten::frobenius_norm_dim, norm),
     op!(aten::gradient_array, gradient),
     op!(aten::gradient_scalararray, gradient),
     op!(aten::gradient_scalarint, gradient),
@@ -36,6 +37,8 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::norm_ScalarOpt_dim, norm),
     op!(aten::norm_ScalarOpt_dim_dtype, norm),
     op!(aten::norm_ScalarOpt_dtype, norm),
+    op!(aten::nuclear_norm, norm),
+    op!(aten::nuclear_norm_dim, norm),
     op!(aten::prod, sum),
     op!(aten::prod_dim_int, sum),
     op!(aten::std, norm),
@@ -132,7 +135,8 @@ fn cumulative_trapezoid(cx: &Cx, args: Trapezoid) -> Lowered {
 /// Differences of neighbours, `n` times.
 fn diff(cx: &Cx, args: Diff) -> Lowered {
     let axis = cx.axis(args.input, args.dim)?;
-    let parts: Vec<Value> = [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
+    let parts: Vec<Value> =
+        [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
     let total = Expr::sum(parts.iter().map(|&v| cx.dim(v, axis as i64)));
     let left = cx.constraints().simplify(&Expr::max(&(total - args.n), &Expr::ZERO));
     let operands: Vec<_> = parts.iter().map(|&v| v.into()).collect();

@@ -7,6 +7,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_fft_c2r, to_real),
+    op!(aten::_fft_r2c, to_complex),
     op!(aten::abs, real),
     op!(aten::angle, angle),
     op!(aten::complex, complex),
@@ -38,6 +40,8 @@ pub(super) static RULES: &[AtenOp] = &[
 arguments! {
     struct Transform { input: Value, n: Option<Expr>, dim: i64, out: String }
     struct Transforms { input: Value, s: Option<Vec<Expr>>, dim: Option<Vec<i64>>, out: String }
+    struct ToReal { input: Value, dim: Vec<i64>, last_dim_size: Expr }
+    struct ToComplex { input: Value, dim: Vec<i64>, onesided: bool }
     struct Stft { input: Value, n_fft: i64, hop_length: Option<i64>, center: bool, onesided: Option<bool>, return_complex: Option<bool> }
 }
 
@@ -81,7 +85,8 @@ fn transforms(cx: &Cx, args: Transforms) -> Lowered {
     let Some(&last) = axes.last() else {
         return unknown("it transforms no dimension");
     };
-    let given = |i: usize| args.s.as_ref().and_then(|s| s.get(i)).filter(|n| n.as_int() != Some(-1));
+    let given =
+        |i: usize| args.s.as_ref().and_then(|s| s.get(i)).filter(|n| n.as_int() != Some(-1));
     for (i, &axis) in axes.iter().enumerate() {
         size[axis] = given(i).unwrap_or(&size[axis]).clone();
     }
@@ -122,4 +127,23 @@ fn stft(cx: &Cx, args: Stft) -> Lowered {
     }
     size.push(Expr::int(2));
     Ok(typed(cx, dtype.to_real(), &size))
+}
+
+fn to_real(cx: &Cx, args: ToReal) -> Lowered {
+    let x = args.input;
+    let size = match args.dim.last() {
+        Some(&last) => with_size(cx, x, cx.axis(x, last)?, args.last_dim_size),
+        None => return unknown("it transforms no dimension"),
+    };
+    Ok(typed(cx, cx.dtype(x).to_real(), &size))
+}
+
+fn to_complex(cx: &Cx, args: ToComplex) -> Lowered {
+    let x = args.input;
+    let mut size: Vec<Expr> = cx.shape(x).into_iter().collect();
+    if let (true, Some(&last)) = (args.onesided, args.dim.last()) {
+        let axis = cx.axis(x, last)?;
+        size[axis] = size[axis].floor_div(&Expr::int(2)) + 1;
+    }
+    Ok(typed(cx, complex_of(cx.dtype(x))?, &size))
 }

@@ -11,6 +11,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::dsplit_int, in_sections, dim = 2),
     op!(aten::hsplit_array, hsplit_array),
     op!(aten::hsplit_int, hsplit_int),
+    op!(aten::split, of_sizes),
     op!(aten::split_Tensor, split),
     op!(aten::split_copy_Tensor, split),
     op!(aten::split_sizes, of_sizes),

@@ -7,7 +7,12 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, promote_types};
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_pad_circular, pad),
+    op!(aten::_pad_enum, pad),
     op!(aten::_reshape_alias, view),
+    op!(aten::_reshape_alias_copy, view),
+    op!(aten::_reshape_copy, view),
+    op!(aten::_stack, stack),
     op!(aten::_unsafe_view, view),
     op!(aten::as_strided, strided),
     op!(aten::as_strided_copy, strided),
@@ -35,12 +40,14 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::dstack, stacked, rank = 3, dim = 2),
     op!(aten::expand, expand),
     op!(aten::expand_copy, expand),
+    op!(aten::flatten_dense_tensors, flattened_all),
     op!(aten::flatten_using_ints, flatten),
     op!(aten::hstack, stacked, rank = 1, dim = 1),
     op!(aten::linalg_diagonal, linalg_diagonal),
     op!(aten::meshgrid, meshgrid, indexing = "ij"),
     op!(aten::meshgrid_indexing, meshgrid),
     op!(aten::narrow, narrow),
+    op!(aten::narrow_Tensor, narrow_at),
     op!(aten::narrow_copy, narrow),
     op!(aten::numpy_T, reversed),
     op!(aten::pad, pad),
@@ -49,9 +56,17 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::pixel_shuffle, pixel_shuffle),
     op!(aten::pixel_unshuffle, pixel_unshuffle),
     op!(aten::ravel, ravel),
+    op!(aten::reflection_pad1d, pad),
+    op!(aten::reflection_pad2d, pad),
+    op!(aten::reflection_pad3d, pad),
     op!(aten::repeat, repeat),
+    op!(aten::replication_pad1d, pad),
+    op!(aten::replication_pad2d, pad),
+    op!(aten::replication_pad3d, pad),
     op!(aten::reshape, view),
+    op!(aten::resize, strided),
     op!(aten::resize_, strided),
+    op!(aten::row_stack, stacked, rank = 2, dim = 0),
     op!(aten::select_int, select),
     op!(aten::slice_Tensor, slice),
     op!(aten::slice_copy_Tensor, slice),
@@ -83,7 +98,9 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::unsqueeze_copy, unsqueeze),
     op!(aten::view, view),
     op!(aten::view_as_complex, view_as_complex),
+    op!(aten::view_as_complex_copy, view_as_complex),
     op!(aten::view_as_real, view_as_real),
+    op!(aten::view_as_real_copy, view_as_real),
     op!(aten::view_copy, view),
     op!(aten::view_dtype, view_dtype),
     op!(aten::vstack, stacked, rank = 2, dim = 0),
@@ -116,7 +133,7 @@ fn view(cx: &Cx, args: Sized) -> Lowered {
 arguments! {
     struct Sized { input: Value, size: Option<Vec<Expr>>, shape: Option<Vec<Expr>> }
     struct Diagonal { input: Value, offset: i64, dim1: i64, dim2: i64 }
-    struct Pad { input: Value, pad: Vec<Expr> }
+    struct Pad { input: Value, pad: Option<Vec<Expr>>, padding: Option<Vec<Expr>> }
     struct Window { input: Value, dimension: i64, size: i64, step: i64 }
     struct Dims { input: Value, dim: Vec<i64> }
     struct Slice { input: Value, dim: i64, start: Option<Expr>, end: Option<Expr>, step: i64 }
@@ -247,7 +264,8 @@ fn expand(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
 /// Sizes from the front and the back of each dimension, from the last one on.
 fn pad(cx: &Cx, args: Pad) -> Lowered {
     let mut size = sizes(cx, args.input);
-    for (d, ends) in size.iter_mut().rev().zip(args.pad.chunks(2)) {
+    let ends = args.pad.or(args.padding).unwrap_or_default();
+    for (d, ends) in size.iter_mut().rev().zip(ends.chunks(2)) {
         *d = &*d + Expr::sum(ends.iter().cloned());
     }
     Ok(sized(cx, args.input, &size))
@@ -274,7 +292,8 @@ fn diagonal(cx: &Cx, args: Diagonal) -> Lowered {
 
 /// As [`diagonal`], with another name for the operand.
 fn linalg_diagonal(cx: &Cx, args: &mut Args) -> Lowered {
-    let [offset, dim1, dim2] = [args.get(cx, "offset")?, args.get(cx, "dim1")?, args.get(cx, "dim2")?];
+    let [offset, dim1, dim2] =
+        [args.get(cx, "offset")?, args.get(cx, "dim1")?, args.get(cx, "dim2")?];
     diagonal(cx, Diagonal { input: args.get(cx, "A")?, offset, dim1, dim2 })
 }
 
@@ -338,6 +357,10 @@ fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Vec<Value
         size.swap(0, 1);
     }
     Ok(tensors.into_iter().map(|v| sized(cx, v, &size)).collect())
+}
+
+fn narrow_at(cx: &Cx, x: Value, dim: i64, _start: Value, length: Expr) -> Lowered {
+    narrow(cx, x, dim, None, length)
 }
 
 fn narrow(cx: &Cx, x: Value, dim: i64, _start: Option<Expr>, length: Expr) -> Lowered {
@@ -507,4 +530,9 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     let choose = (0..r).fold(1_i128, |c, i| c * i128::from((n - i).max(0)) / i128::from(i + 1));
     let rows = i64::try_from(choose).unwrap_or(i64::MAX);
     Ok(sized(cx, x, &[Expr::int(rows), Expr::int(r)]))
+}
+
+fn flattened_all(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let total = Expr::sum(tensors.iter().map(|&v| cx.numel(v)));
+    Ok(typed(cx, promoted(cx, &tensors)?, &[total]))
 }
