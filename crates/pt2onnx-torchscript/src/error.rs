@@ -31,6 +31,9 @@ pub enum Error {
     #[error("there is no input `{name}`; the method takes {}", known.join(", "))]
     NoInput { name: String, known: Vec<String> },
 
+    #[error("no thread can be started: {0}")]
+    Thread(String),
+
     #[error("{site}: {problem}")]
     Run { site: Box<Site>, problem: Problem },
 }

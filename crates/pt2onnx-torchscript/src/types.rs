@@ -5,13 +5,13 @@ use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
-/// Tells the types of the results of operators.
-pub trait Types {
+/// Tells the types of the results of operators. The interpreter runs in a thread of its own, which has a large stack.
+pub trait Types: Send {
     /// The results of a call, in the order of its schema's returns.
     ///
     /// `node` calls an operator of the dispatcher (`aten.add.Tensor`) with arguments by the names of its schema; those with their
-    /// default value are absent. Known integers are [`Argument::Int`](pt2onnx_fx::Argument::Int), others are
-    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr). `node.outputs` is empty: the interpreter names the results when it knows how many
+    /// default value are absent. Known integers are [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
+    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`. `node.outputs` is empty: the interpreter names the results when it knows how many
     /// there are. What the node reads is in `facts` by name.
     ///
     /// Calls are in the order of execution, and each names values that were inputs or results before. A name is never used twice, also

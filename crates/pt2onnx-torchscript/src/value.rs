@@ -42,6 +42,23 @@ pub(crate) struct Ref(pub(crate) usize);
 pub(crate) struct Tuple {
     pub(crate) items: Vec<Value>,
     pub(crate) class: Option<Arc<ClassDef>>,
+    /// How deeply tuples nest in it.
+    depth: usize,
+}
+
+impl Tuple {
+    pub(crate) fn new(items: Vec<Value>, class: Option<Arc<ClassDef>>) -> Self {
+        let depth = |item: &Value| match item {
+            Value::Tuple(tuple) => tuple.depth,
+            _ => 0,
+        };
+        let depth = 1 + items.iter().map(depth).max().unwrap_or(0);
+        Self { items, class, depth }
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
 }
 
 /// A member of an Enum.
@@ -93,7 +110,7 @@ impl Value {
     }
 
     pub(crate) fn tuple(items: Vec<Value>) -> Self {
-        Self::Tuple(Arc::new(Tuple { items, class: None }))
+        Self::Tuple(Arc::new(Tuple::new(items, None)))
     }
 
     pub(crate) fn callee(callee: Callee) -> Self {

@@ -48,8 +48,8 @@ impl Records {
     ///
     /// # Errors
     /// Those of [`open`](Self::open), except of files.
-    pub fn from_bytes(bytes: Bytes) -> Result<Self> {
-        Self::new(Place::File(Arc::new("<bytes>".into())), Storage::new(bytes))
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
+        Self::new(Place::File(Arc::new("<bytes>".into())), Storage::new(bytes.into()))
     }
 
     /// Finds the records of a zip in these bytes.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     archive::Archive,
-    error::{Problem, Result},
+    error::{Error, Problem, Result},
     types::Types,
     value::{Item, Value},
 };
@@ -17,6 +17,9 @@ use pt2onnx_fx::{
     Argument, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec, SCHEMA_MAJOR,
 };
 use std::sync::Arc;
+
+/// The bytes of the stack on which the interpreter runs.
+const STACK: usize = 128 << 20;
 
 /// A flattened program.
 #[derive(Debug)]
@@ -32,6 +35,20 @@ pub struct Flat {
 /// # Errors
 /// The archive is damaged, inputs are not told, or the method has something that cannot be flattened.
 pub fn flatten(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+) -> Result<Flat> {
+    std::thread::scope(|scope| {
+        let run = move || flatten_here(archive, method, given, types);
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn flatten_here(
     archive: &Archive,
     method: &str,
     given: Vec<(String, Given)>,

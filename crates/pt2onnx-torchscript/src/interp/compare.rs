@@ -6,6 +6,12 @@ use crate::{
     value::{Value, known},
 };
 use pt2onnx_symbolic::{Expr, Func, View};
+use std::cell::Cell;
+
+/// How deeply lists that are compared may nest.
+const MAX_NESTING: usize = 20;
+/// How many values are compared at most.
+const MAX_COMPARED: usize = 1_000_000;
 
 /// An integer as a float.
 pub(super) fn to_float(e: &Expr) -> Expr {
@@ -258,6 +264,18 @@ pub(super) fn truncated(x: &Expr) -> Step<Expr> {
 impl Interp<'_> {
     /// Whether two values are equal, as keys of dicts and elements of lists are compared.
     pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
+        self.same_within(a, b, MAX_NESTING, &Cell::new(MAX_COMPARED))
+    }
+
+    fn same_within(&self, a: &Value, b: &Value, depth: usize, parts: &Cell<usize>) -> bool {
+        if depth == 0 || parts.get() == 0 {
+            return false;
+        }
+        parts.set(parts.get() - 1);
+        let within = |a: &[Value], b: &[Value]| {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(a, b)| self.same_within(a, b, depth - 1, parts))
+        };
         match (a, b) {
             (Value::None, Value::None) => true,
             (Value::Str(a), Value::Str(b)) => a == b,
@@ -266,14 +284,9 @@ impl Interp<'_> {
             (Value::Device(a), Value::Device(b)) => a == b,
             (Value::Object(a), Value::Object(b)) => a == b,
             (Value::Complex(a, b), Value::Complex(c, d)) => (a, b) == (c, d),
-            (Value::Tuple(a), Value::Tuple(b)) => {
-                a.items.len() == b.items.len()
-                    && a.items.iter().zip(&b.items).all(|(a, b)| self.same(a, b))
-            }
-            (Value::List(a), Value::List(b)) => {
-                let (a, b) = (self.items(*a), self.items(*b));
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
-            }
+            (Value::Tuple(a), Value::Tuple(b)) => within(&a.items, &b.items),
+            (Value::List(a), Value::List(b)) => a == b || within(self.items(*a), self.items(*b)),
+            (Value::Dict(a), Value::Dict(b)) => a == b,
             _ => match (a.number(), b.number()) {
                 (Some(x), Some(y)) => {
                     self.facts.constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)

@@ -182,7 +182,10 @@ impl Interp<'_> {
             (Type::Device, Value::Str(_)) | (_, Value::Device(_)) => {
                 Argument::Device(Device { kind: "cpu".into(), index: None })
             }
-            (_, Value::Int(e)) => int_argument(e),
+            (_, Value::Int(e)) => match self.int_argument(e)? {
+                SymArg::Value(i) => Argument::Int(i),
+                other => Argument::SymInt(other),
+            },
             (_, Value::Float(e)) => match crate::value::known(e) {
                 Some(f) => Argument::Float(f),
                 None => Argument::SymFloat(SymArg::Name(self.float_node(e)?)),
@@ -224,48 +227,75 @@ impl Interp<'_> {
             Type::Str => all(items, |v| v.as_str().map(Name::from)).map(Argument::Strings),
             _ => match all(items, Value::as_int) {
                 Some(ints) => Some(Argument::Ints(ints)),
-                None => all(items, |v| match v {
-                    Value::Int(e) => Some(match e.as_int() {
-                        Some(i) => SymArg::Value(i),
-                        None => SymArg::Expr(e.clone()),
-                    }),
-                    _ => None,
-                })
-                .map(Argument::SymInts)
-                .or_else(|| all(items, Value::as_f64).map(Argument::Floats)),
+                None => self
+                    .sym_ints(items)?
+                    .or_else(|| all(items, Value::as_f64).map(Argument::Floats)),
             },
         };
         found.ok_or_else(|| Problem::Unsupported(format!("a list of {element} with other values")))
     }
 
+    fn sym_ints(&mut self, items: &[Value]) -> Step<Option<Argument>> {
+        let mut args = Vec::with_capacity(items.len());
+        for item in items {
+            let Value::Int(e) = item else {
+                return Ok(None);
+            };
+            args.push(self.int_argument(e)?);
+        }
+        Ok(Some(Argument::SymInts(args)))
+    }
+
+    /// An integer as an argument. What depends on data must be the result of a node.
+    fn int_argument(&mut self, e: &Expr) -> Step<SymArg<i64>> {
+        if let Some(i) = e.as_int() {
+            return Ok(SymArg::Value(i));
+        }
+        if let Some(Argument::SymInt(named)) = e.as_symbol().and_then(|s| self.sources.get(s)) {
+            return Ok(named.clone());
+        }
+        let sources = self.sources_of(e);
+        if sources.is_empty() {
+            return Ok(SymArg::Expr(e.clone()));
+        }
+        let meta = ValueMeta::SymInt { expr: e.clone(), hint: None };
+        Ok(SymArg::Name(self.number_node("sym_int", sources, meta)?))
+    }
+
+    /// The results of nodes that an expression depends on.
+    fn sources_of(&self, e: &Expr) -> Vec<Argument> {
+        e.symbols().iter().filter_map(|s| self.sources.get(&**s).cloned()).collect()
+    }
+
     /// A node whose result is a float of this expression.
     pub(super) fn float_node(&mut self, e: &Expr) -> Step<Name> {
-        if let Some(name) = self.float_result(e) {
-            return Ok(name);
+        if let Some(Argument::SymFloat(SymArg::Name(name))) =
+            e.as_symbol().and_then(|s| self.sources.get(s))
+        {
+            return Ok(name.clone());
         }
-        let arg = NamedArg {
-            name: "a".into(),
-            kind: ArgKind::Positional,
-            value: Argument::SymInt(SymArg::Expr(Expr::ZERO)),
-        };
-        let mut node = self.node(OpName::new("torch", "sym_float", ""), vec![arg])?;
-        let name = node.name.clone();
-        node.outputs.push(Argument::SymFloat(SymArg::Name(name.clone())));
+        let sources = self.sources_of(e);
         let meta = ValueMeta::SymFloat { expr: e.clone(), hint: None };
+        self.number_node("sym_float", sources, meta)
+    }
+
+    /// A node whose result is an expression over numbers; it stands for the arithmetic that the expression says.
+    fn number_node(&mut self, op: &str, sources: Vec<Argument>, meta: ValueMeta) -> Step<Name> {
+        let args = sources.into_iter().map(|value| NamedArg {
+            name: "".into(),
+            kind: ArgKind::Positional,
+            value,
+        });
+        let mut node = self.node(OpName::new("torch", op, ""), args.collect())?;
+        let name = node.name.clone();
+        let named = SymArg::Name(name.clone());
+        node.outputs.push(match meta {
+            ValueMeta::SymFloat { .. } => Argument::SymFloat(SymArg::Name(name.clone())),
+            _ => Argument::SymInt(named),
+        });
         self.facts.values.insert(name.clone(), meta);
         self.push(node)?;
         Ok(name)
-    }
-
-    /// The name of a float that has this expression already.
-    fn float_result(&self, e: &Expr) -> Option<Name> {
-        let symbol = e.as_symbol()?;
-        self.facts.values.iter().rev().find_map(|(name, meta)| match meta {
-            ValueMeta::SymFloat { expr, .. } if expr.as_symbol() == Some(symbol) => {
-                Some(name.clone())
-            }
-            _ => None,
-        })
     }
 
     /// The type of a tensor.
@@ -287,13 +317,6 @@ impl Interp<'_> {
     /// What is proved of sizes.
     pub(super) fn constraints(&self) -> &Constraints {
         &self.facts.constraints
-    }
-}
-
-fn int_argument(e: &Expr) -> Argument {
-    match e.as_int() {
-        Some(i) => Argument::Int(i),
-        None => Argument::SymInt(SymArg::Expr(e.clone())),
     }
 }
 

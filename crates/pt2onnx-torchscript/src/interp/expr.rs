@@ -82,20 +82,13 @@ impl Interp<'_> {
         items: Vec<Value>,
         class: Option<Arc<crate::archive::ClassDef>>,
     ) -> Step<Value> {
-        fn depth(value: &Value, limit: usize) -> usize {
-            match value {
-                Value::Tuple(tuple) if limit > 0 => {
-                    1 + tuple.items.iter().map(|v| depth(v, limit - 1)).max().unwrap_or(0)
-                }
-                _ => 0,
-            }
-        }
         const MOST: usize = 40;
         self.steps(items.len())?;
-        if items.iter().any(|item| depth(item, MOST) >= MOST) {
-            return Err(Problem::Depth(MOST));
+        let tuple = Tuple::new(items, class);
+        match tuple.depth() > MOST {
+            true => Err(Problem::Depth(MOST)),
+            false => Ok(Value::Tuple(Arc::new(tuple))),
         }
-        Ok(Value::Tuple(Arc::new(Tuple { items, class })))
     }
 
     fn name(&mut self, name: &Name, env: &Env) -> Step<Value> {

@@ -1,8 +1,10 @@
 //! Bodies of higher-order ops: graphs of their own, which get all that they read as operands.
 
-use super::{Interp, Step, unsupported};
+use super::{Interp, Step};
 use crate::value::Value;
-use pt2onnx_fx::{ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, ValueMeta, Values};
+use pt2onnx_fx::{
+    ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
+};
 use pt2onnx_symbolic::{Expr, Range};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -68,11 +70,6 @@ impl Interp<'_> {
                 }
             }
         }
-        for name in &captured {
-            if !matches!(self.facts.values.get(name), Some(ValueMeta::Tensor(_))) {
-                return unsupported("a number of data that a branch or loop reads");
-            }
-        }
         let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
         let mut args: Vec<NamedArg> = first.iter().cloned().map(positional).collect();
         for (body, name) in bodies.into_iter().zip(names) {
@@ -82,7 +79,13 @@ impl Interp<'_> {
         }
         args.extend(then.iter().cloned().map(positional));
         let mut node = self.node(OpName::new("higher_order", op, ""), args)?;
-        node.args.push(positional(Argument::Tensors(captured)));
+        let operands: Vec<Argument> =
+            captured.iter().map(|name| self.value_argument(name)).collect();
+        if operands.iter().all(|operand| matches!(operand, Argument::Tensor(_))) {
+            node.args.push(positional(Argument::Tensors(captured)));
+        } else {
+            node.args.extend(operands.into_iter().map(positional));
+        }
         node.outputs = vec![Argument::Tensors(results)];
         node.single_return = Some(false);
         Ok(node)
@@ -97,13 +100,25 @@ impl Interp<'_> {
         };
         body.inputs.iter().chain(captured).for_each(&mut note);
         body.nodes.iter().flat_map(Node::output_names).for_each(|name| note(&name));
-        let inputs = body.inputs.iter().chain(captured).cloned().map(Argument::Tensor).collect();
+        let inputs =
+            body.inputs.iter().chain(captured).map(|name| self.value_argument(name)).collect();
         Graph {
             nodes: body.nodes,
             inputs,
             outputs: body.outputs.into_iter().map(Argument::Tensor).collect(),
             values: Arc::new(values),
             is_single_tensor_return: false,
+        }
+    }
+
+    /// A value as an argument.
+    fn value_argument(&self, name: &Name) -> Argument {
+        let named = name.clone();
+        match self.facts.values.get(name) {
+            Some(ValueMeta::SymInt { .. }) => Argument::SymInt(SymArg::Name(named)),
+            Some(ValueMeta::SymFloat { .. }) => Argument::SymFloat(SymArg::Name(named)),
+            Some(ValueMeta::SymBool { .. }) => Argument::SymBool(SymArg::Name(named)),
+            _ => Argument::Tensor(named),
         }
     }
 

@@ -57,6 +57,8 @@ pub(crate) struct Interp<'a> {
     nodes: Vec<Node>,
     /// Nodes that read results of a higher-order op which is not among the nodes yet.
     waiting: Vec<Node>,
+    /// The values that symbols which depend on data were read as.
+    sources: FxHashMap<String, Argument>,
     /// Tensors that others have taken the place of, as `out=` has it.
     replaced: FxHashMap<Name, Name>,
     /// Truth values that were read from tensors.
@@ -96,6 +98,7 @@ impl<'a> Interp<'a> {
             elements: 0,
             nodes: Vec::new(),
             waiting: Vec::new(),
+            sources: FxHashMap::default(),
             replaced: FxHashMap::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),

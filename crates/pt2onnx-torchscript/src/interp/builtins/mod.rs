@@ -9,6 +9,7 @@ mod tensors;
 
 use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
 use crate::{error::Problem, schema::Schema, value::Value};
+use std::cell::Cell;
 
 impl Interp<'_> {
     /// Calls an operator such as `aten::add`.
@@ -183,16 +184,17 @@ impl Interp<'_> {
 
     /// Python's `str`.
     pub(in crate::interp) fn text_of(&self, value: &Value) -> String {
-        self.text_within(value, 8)
+        self.text_within(value, 8, &Cell::new(1000))
     }
 
-    fn text_within(&self, value: &Value, depth: usize) -> String {
-        if depth == 0 {
+    fn text_within(&self, value: &Value, depth: usize, parts: &Cell<usize>) -> String {
+        if depth == 0 || parts.get() == 0 {
             return "...".to_owned();
         }
+        parts.set(parts.get() - 1);
         let all = |items: &[Value]| {
             let items: Vec<String> =
-                items.iter().take(64).map(|v| self.text_within(v, depth - 1)).collect();
+                items.iter().take(64).map(|v| self.text_within(v, depth - 1, parts)).collect();
             items.join(", ")
         };
         match value {

@@ -72,7 +72,9 @@ impl Interp<'_> {
                 return self.operator("aten", &op, vec![input.clone(), size], Vec::new());
             }
             _ => {
-                return unsupported(format!("interpolate with mode {mode} of {spatial} dimensions"));
+                return unsupported(format!(
+                    "interpolate with mode {mode} of {spatial} dimensions"
+                ));
             }
         };
         let mut args = vec![input.clone(), size];

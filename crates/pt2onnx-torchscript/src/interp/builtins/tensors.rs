@@ -213,6 +213,9 @@ impl Interp<'_> {
         } else {
             (ValueMeta::SymInt { expr: expr.clone(), hint: None }, Argument::SymInt(named))
         };
+        if let Some(symbol) = expr.as_symbol() {
+            self.sources.insert(symbol.to_owned(), output.clone());
+        }
         node.outputs.push(output);
         let found = match &meta {
             ValueMeta::SymBool { expr, .. } => expr.clone(),
