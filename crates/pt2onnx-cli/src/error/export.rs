@@ -5,8 +5,7 @@ use pt2onnx::{
     Error, Failure, Misfit, Reason,
     aten::LowerError,
     opt::{LegaliseError, TargetError},
-    torchscript,
-    writer,
+    torchscript, writer,
 };
 
 impl From<Error> for CommandError {
