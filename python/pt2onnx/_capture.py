@@ -49,7 +49,7 @@ def capture(
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
         try:
-            with exporting(), _settings(strict, bool(shapes)):
+            with exporting(), _settings(strict):
                 program = _export(model, args, kwargs, shapes, strict)
         except Exception as error:
             say(f"{step} ❌")
@@ -112,13 +112,14 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
     found = [name.split(".") for name in _ASSERTIONS]
     ops = {getattr(getattr(torch.ops.aten, op, None), overload, None) for op, overload in found} - {None}
     for module in program.graph_module.modules():
-        graph = getattr(module, "graph", None)
-        nodes = [node for node in graph.nodes if node.target in ops] if isinstance(graph, torch.fx.Graph) else []
+        if not isinstance(module, torch.fx.GraphModule):
+            continue
+        nodes = [node for node in module.graph.nodes if node.target in ops]
         for node in nodes:
             value = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
             if isinstance(value, torch.SymBool):
                 relations.append(value.node.expr)
-            graph.erase_node(node)
+            module.graph.erase_node(node)
         if nodes:
             module.recompile()
     return relations
@@ -151,14 +152,13 @@ def exporting() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _settings(strict: bool, dynamic: bool) -> Iterator[None]:
+def _settings(strict: bool) -> Iterator[None]:
     """What torch.onnx.export sets while it captures."""
     import torch
-    import torch.fx.experimental._config as config
 
+    config: Any = importlib.import_module("torch.fx.experimental._config")
     with contextlib.ExitStack() as stack:
-        if dynamic:
-            stack.enter_context(_whole_recurrent())
+        stack.enter_context(_whole_recurrent())
         if hasattr(config, "backed_size_oblivious"):
             # Sizes of 0 and 1 stay dynamic.
             stack.enter_context(config.patch(backed_size_oblivious=True))

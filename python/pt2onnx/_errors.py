@@ -59,7 +59,8 @@ _CLASSES = {
 
 def made(kind: type[OnnxExporterError], text: str) -> OnnxExporterError:
     """An exception of this class that is also torch.onnx's, if torch is loaded."""
-    found = _torch_class(kind) if "torch" in sys.modules else kind
+    hashable: Any = kind
+    found = _torch_class(hashable) if "torch" in sys.modules else kind
     # torch's own classes take other arguments.
     error = found.__new__(found, text)
     RuntimeError.__init__(error, text)
@@ -67,9 +68,11 @@ def made(kind: type[OnnxExporterError], text: str) -> OnnxExporterError:
 
 
 @functools.cache
-def _torch_class(kind: type[OnnxExporterError]) -> type[OnnxExporterError]:
+def _torch_class(kind: Any) -> type[OnnxExporterError]:
     """The class, with torch.onnx's class of that name as a base."""
-    from torch.onnx import OnnxExporterError as base
+    import torch.onnx
+
+    base: Any = torch.onnx.OnnxExporterError
 
     for module in ("torch.onnx._internal.exporter._errors", "torch.onnx.errors"):
         try:
@@ -106,3 +109,12 @@ def warn(text: str, kind: type[Warning] | None = None) -> None:
     while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, kind or warning_class(), stacklevel=level)
+
+
+def check_weight(name: str, given: Any, own: Any) -> None:
+    """Raises OnnxExporterError if a weight does not have the shape and type of the model's own."""
+    if given.shape != own.shape or given.dtype != own.dtype:
+        text = f"the weight {name} is {given.dtype}{list(given.shape)}, the model has {own.dtype}{list(own.shape)}"
+        error = made(OnnxExporterError, text)
+        error.kind = "no_weights"
+        raise error

@@ -29,7 +29,7 @@ _TRAINING = (
 )
 
 
-def convert(source: str | os.PathLike[str] | bytes, f: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
+def convert(source: str | os.PathLike[str] | bytes | bytearray | memoryview, f: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
     """Converts an archive of ``torch.export.save``, given as a path or as bytes. Needs no PyTorch.
 
     ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``dim={"s77": "batch"}``,
@@ -140,11 +140,12 @@ def export(
     if isinstance(model, torch.nn.Module) and model.training:
         _errors.warn(_TRAINING, UserWarning)
     if hasattr(model, "example_arguments") and not args and not kwargs:
-        args, kwargs = model.example_arguments()
+        exportable: Any = model
+        args, kwargs = exportable.example_arguments()
         args, kwargs = tuple(args), dict(kwargs or {})
-        input_names = model.input_names() if input_names is None else input_names
-        output_names = model.output_names() if output_names is None else output_names
-        dynamic_shapes = model.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
+        input_names = exportable.input_names() if input_names is None else input_names
+        output_names = exportable.output_names() if output_names is None else output_names
+        dynamic_shapes = exportable.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
     _distinct("Input", input_names)
     _distinct("Output", output_names)
 
@@ -167,7 +168,7 @@ def export(
         if hf:
             dynamic_shapes = hf.spread(model, args, kwargs, dynamic_shapes)
         with files.failing("pt_export"), steps.timed("capture"):
-            captured = _capture.capture(model, args, kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
+            captured = _capture.capture(model, tuple(args), kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
         program = captured.program
     files.dump(program)
 
@@ -205,6 +206,7 @@ def export(
             native = convert_program(json_, storages, state, constants, text, table)
         steps.say("Translate the graph into ONNX... ✅")
     made = ONNXProgram(native, program)
+    made._remake = lambda weights: _remade(program, weights, text, table)
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
     _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
@@ -217,6 +219,14 @@ def export(
             _write(made, f, export_params, external_data)
     files.done(made, captured)
     return made
+
+
+def _remade(program: torch.export.ExportedProgram, weights: Mapping[str, Any], text: str, table: Any) -> Any:
+    """The program's model with other weights."""
+    from . import _handover
+
+    with _raised():
+        return convert_program(*_handover.parts(program, weights), text, table)
 
 
 def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
@@ -247,7 +257,7 @@ def _operators(kind: Any) -> str | None:
     """The option for a torch.onnx.OperatorExportTypes."""
     name = getattr(kind, "name", kind)
     words = {"ONNX": "onnx", "ONNX_ATEN": "aten", "ONNX_ATEN_FALLBACK": "aten-fallback", "ONNX_FALLTHROUGH": "fallthrough"}
-    return words.get(name, name)
+    return None if name is None else words.get(str(name), str(name))
 
 
 def _warn(program: ONNXProgram, training: bool = False) -> None:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import io
 import json
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from . import _errors
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +33,12 @@ Row = tuple[str, int, list[int], list[int], int, "int | None"]
 _LOCK = threading.Lock()
 
 
-def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list[Row], list[Row]]:
-    """The program's JSON, storages, and rows of its state and of its constants."""
+def parts(
+    program: torch.export.ExportedProgram, weights: Mapping[str, torch.Tensor] | None = None
+) -> tuple[bytes, list[Any], list[Row], list[Row]]:
+    """The program's JSON, storages, and rows of its state and of its constants; with these weights in place of its own.
+
+    Raises OnnxExporterError for a weight of another shape or type."""
     import torch
 
     if any(is_wrapper(t) for t in (*program.state_dict.values(), *program.constants.values())):
@@ -39,7 +46,10 @@ def parts(program: torch.export.ExportedProgram) -> tuple[bytes, list[Any], list
         program = program.run_decompositions({})
     program = _without_symbolic_bools(program)
     tensors = Tensors()
-    state = tensors.rows(program.state_dict.items())
+    own = dict(program.state_dict)
+    for name, weight in (weights or {}).items():
+        _errors.check_weight(name, weight, own[name])
+    state = tensors.rows({**own, **(weights or {})}.items())
     constants = tensors.rows((n, c) for n, c in program.constants.items() if isinstance(c, torch.Tensor))
     return program_json(program), tensors.storages, state, constants
 
@@ -88,18 +98,24 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
     then thrown away, and it pickles the weights. Both are left out here.
     """
     try:
-        from torch._export.serde import serialize as serde
+        import torch
+        serde: Any = importlib.import_module("torch._export.serde.serialize")
 
+        # Versions before 2.8 lack some.
+        types = {getattr(torch, name): number for name, number in _DTYPES.items() if hasattr(torch, name)}
         changes: dict[str, Any] = {
+            "_TORCH_TO_SERIALIZE_DTYPE": {**types, **serde._TORCH_TO_SERIALIZE_DTYPE},
             "canonicalize": lambda *_, **__: None,
             "serialize_torch_artifact": lambda *_, **__: b"",
             "treespec_dumps": _lenient(serde.treespec_dumps),
         }
-        methods = {"serialize_treespec": lambda serializer, spec: changes["treespec_dumps"](spec)}
-        if not hasattr(serde.GraphModuleSerializer, "serialize_treespec"):
-            methods = {}
-        with _LOCK, _replaced(serde, changes), _replaced(serde.GraphModuleSerializer, methods), _without_gc():
-            return serde.serialize(program).exported_program
+        serializer = serde.GraphModuleSerializer
+        methods: dict[str, Any] = {"serialize_input": _lists(serializer.serialize_input, serde.SerializeError)}
+        if hasattr(serializer, "serialize_treespec"):
+            methods["serialize_treespec"] = lambda _, spec: changes["treespec_dumps"](spec)
+        with _LOCK, _replaced(serde, changes), _replaced(serializer, methods), _without_gc():
+            text: bytes = serde.serialize(program).exported_program
+            return text
     except (ImportError, AttributeError):
         return _saved_json(program)
 
@@ -145,11 +161,26 @@ def _lenient(dumps: Any) -> Any:
 
     def lenient(spec: Any, protocol: int | None = None) -> str:
         try:
-            return dumps(spec) if protocol is None else dumps(spec, protocol)
+            return str(dumps(spec) if protocol is None else dumps(spec, protocol))
         except (NotImplementedError, TypeError):
             return json.dumps([1, _tree(spec)])
 
     return lenient
+
+
+def _lists(serialize_input: Any, refused: type[Exception]) -> Any:
+    """``serialize_input`` for lists of lists of ints, which versions before 2.14 do not know."""
+
+    def lists(serializer: Any, arg: Any, *rest: Any) -> Any:
+        try:
+            return serialize_input(serializer, arg, *rest)
+        except refused:
+            items = list(map(list, arg)) if isinstance(arg, (list, tuple)) and all(isinstance(i, (list, tuple)) for i in arg) else []
+            if not items or not all(type(i) is int for item in items for i in item):
+                raise
+            return {"as_int_lists": items}
+
+    return lists
 
 
 def _tree(spec: Any) -> dict[str, Any]:
@@ -170,7 +201,7 @@ def _tree(spec: Any) -> dict[str, Any]:
 
 def children(spec: Any) -> list[Any]:
     """The children of a TreeSpec: a method in newer versions, an attribute in older ones."""
-    return spec.children() if hasattr(spec, "children") else spec.children_specs
+    return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
 
 
 def is_wrapper(tensor: Any) -> bool:
@@ -215,12 +246,12 @@ class Tensors:
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
         number = self._storage(tensor.untyped_storage())
-        return name, dtype, sizes, list(tensor.stride()), tensor.storage_offset(), number
+        return name, dtype, sizes, list(tensor.stride()), int(tensor.storage_offset()), number
 
     def _storage(self, storage: torch.UntypedStorage) -> int:
         key = str(storage.device), storage.data_ptr(), storage.nbytes()
         if key not in self._numbers:
             self._numbers[key] = len(self.storages)
-            host = storage if storage.device.type == "cpu" else storage.cpu()
+            host: Any = storage if storage.device.type == "cpu" else storage.cpu()  # type: ignore[no-untyped-call]
             self.storages.append((host.data_ptr(), host.nbytes(), (host, storage)))
         return self._numbers[key]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,10 @@ class ONNXProgram:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
         self._relations: Sequence[Any] = ()
+        # Translates the program again with other weights; those given so far; what was done to the model since.
+        self._remake: Callable[[Mapping[str, Any]], Program] | None = None
+        self._weights: dict[str, Any] = {}
+        self._edits: list[Callable[[Program], None]] = []
         self.exported_program = exported_program
         self.verification: Verification | None = None
 
@@ -78,7 +84,8 @@ class ONNXProgram:
             import onnx_ir
 
             return onnx_ir.serde.serialize_model(self._ir)
-        return onnx.ModelProto.FromString(self.to_bytes())
+        made: onnx.ModelProto = onnx.ModelProto.FromString(self.to_bytes())
+        return made
 
     @property
     def input_names(self) -> list[str]:
@@ -108,7 +115,7 @@ class ONNXProgram:
     def to_bytes(self) -> bytes:
         """The model as the bytes of one file, with all weights. Raises OnnxExporterError above 2 GiB."""
         if self._ir is not None:
-            return self.model_proto.SerializeToString()
+            return bytes(self.model_proto.SerializeToString())
         with _raised():
             return self._native.to_bytes()
 
@@ -135,8 +142,9 @@ class ONNXProgram:
         """Folds, simplifies and fuses."""
         self.release()
         native = self._current()
+        self._edits.append(lambda program: program.optimize(_options.as_json({})))
         with _raised():
-            native.optimize(_options.as_json({}))
+            self._edits[-1](native)
         self._native, self._ir = native, None
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
@@ -148,25 +156,37 @@ class ONNXProgram:
             return
         ends = [dims for _, _, dims in (*self._native.inputs(), *self._native.outputs())]
         known = {word for dims in ends for dim in dims or () for word in _WORD.findall(dim)}
+        pairs = [(old, new) for old, new in names.items() if old in known]
+        self._edits.append(lambda program: program.rename_axes(pairs))
         with _raised():
-            self._native.rename_axes([(old, new) for old, new in names.items() if old in known])
+            self._edits[-1](self._native)
 
     def apply_weights(self, state_dict: Mapping[str, torch.Tensor]) -> None:
         """Replaces weights, or gives values to those that have none. Warns of names that the model does not have.
 
-        Raises OnnxExporterError for weights of other shapes or types, and where other constants were computed from a weight."""
+        A program that was exported is translated again, so that what was computed from old weights is computed from the new ones.
+        Raises OnnxExporterError for weights of other shapes or types; for other models also where a weight has a value already.
+        """
         from ._handover import Tensors
 
         self.release()
-        tensors = Tensors()
-        rows = tensors.rows(state_dict.items())
-        native = self._current()
-        with _raised():
-            unused = native.apply_weights(tensors.storages, rows)
-        self._native, self._ir = native, None
+        if self._remake is not None and self.exported_program is not None and self._is_made():
+            known = {name: weight for name, weight in state_dict.items() if name in self.exported_program.state_dict}
+            unused = [name for name in state_dict if name not in known]
+            weights = {**self._weights, **known}
+            native = self._remake(weights)
+            for edit in self._edits:
+                edit(native)
+            self._native, self._weights, self._ir = native, weights, None
+        else:
+            tensors = Tensors()
+            rows = tensors.rows(state_dict.items())
+            native = self._current()
+            with _raised():
+                unused = native.apply_weights(tensors.storages, rows)
+            self._native, self._ir = native, None
         for name in unused:
-            text = f"Weight '{name}' not found in the model. Skipped applying."
-            _errors.warn(text)
+            _errors.warn(f"Weight '{name}' not found in the model. Skipped applying.")
 
     # Files.
 
@@ -228,13 +248,11 @@ class ONNXProgram:
         if any(_run._is_tensor(value) for value in inputs.values()):
             import torch
 
-            return tuple(torch.from_numpy(result) for result in results)  # type: ignore[arg-type]
+            return tuple(torch.from_numpy(result) for result in results)
         return tuple(results)
 
     def compute_values(self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
         """Runs the model, and returns these values of it. Raises ValueError if it does not have them."""
-        import copy
-
         from . import _run
 
         graph = self.model.graph
@@ -252,7 +270,7 @@ class ONNXProgram:
             graph.outputs.clear()
             graph.outputs.extend(outputs)
         session = _run.session(proto, weights)
-        return tuple(_run.run(session, self._inputs(tuple(args), dict(copy.copy(kwargs) or {}))))
+        return tuple(_run.run(session, self._inputs(tuple(args), dict(kwargs or {}))))
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], onnxruntime.InferenceSession] | None = None) -> None:
         """Makes the session of ONNX Runtime that calls use. Without ``initializer``, weights are not copied and no file is written; it
@@ -304,6 +322,10 @@ class ONNXProgram:
         with _raised():
             return open_parts(proto, [(f"pt2onnx:{i}", (v.ctypes.data, v.nbytes, v)) for i, v in enumerate(views)])
 
+    def _is_made(self) -> bool:
+        """Whether the model is what Rust made: ``model`` was not asked for, or not changed."""
+        return self._ir is None or _ir_parts(self._ir)[0] == _ir_parts(_to_ir(self._native))[0]
+
     def _bytes(self) -> int:
         if self._ir is not None:
             values = self._ir.graph.initializers.values()
@@ -315,7 +337,9 @@ class ONNXProgram:
         """The arguments as inputs of the model, by name."""
         names = self.input_names
         if not args and kwargs and kwargs.keys() <= set(names):
-            return dict(kwargs)
+            # Where the program knows the keywords, it knows their order; PyTorch 2.6 mixes up the names of such inputs.
+            if self.exported_program is None or set(_keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
+                return dict(kwargs)
         return dict(zip(names, _flat_inputs(self.exported_program, args, dict(kwargs), len(names))))
 
 
@@ -373,9 +397,9 @@ def _to_ir(native: Program) -> onnx_ir.Model:
         dtype, shape = ir.DataType(code), ir.Shape(sizes)
         tensor: Any
         if dtype.bitwidth < 8:
-            tensor = ir.PackedTensor(np.frombuffer(buffer, np.uint8), dtype, shape=shape, name=name)
+            tensor = ir.PackedTensor(np.frombuffer(memoryview(buffer), np.uint8), dtype, shape=shape, name=name)
         else:
-            array = np.frombuffer(buffer, dtype.numpy()).reshape(sizes)
+            array = np.frombuffer(memoryview(buffer), dtype.numpy()).reshape(sizes)
             tensor = ir.Tensor(array, dtype=dtype, shape=shape, name=name)
         model.graph.initializers[name].const_value = tensor
     return model
@@ -423,7 +447,7 @@ def _ir_parts(model: onnx_ir.Model) -> tuple[bytes, list[Any]]:
                 weights.append(array.reshape(-1).view(np.uint8))
             old.append((value, tensor))
             value.const_value = ir.ExternalTensor(
-                f"pt2onnx:{len(weights) - 1}", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=value.name or ""
+                f"pt2onnx:{len(weights) - 1}", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=value.name or ""
             )
         return ir.serde.serialize_model(model).SerializeToString(), weights
     finally:
@@ -468,6 +492,11 @@ def _replace(path: str, write: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".pt2onnx-") as temporary:
         write(os.path.join(temporary, name))
         for file in sorted(os.listdir(temporary), key=lambda file: file == name):
-            with open(os.path.join(temporary, file), "rb+") as written:
+            made, target = os.path.join(temporary, file), os.path.join(folder, file)
+            if os.path.exists(target):
+                if not os.access(target, os.W_OK):
+                    raise PermissionError(errno.EACCES, "the file is read-only", target)
+                shutil.copymode(target, made)
+            with open(made, "rb+") as written:
                 os.fsync(written.fileno())
-            os.replace(os.path.join(temporary, file), os.path.join(folder, file))
+            os.replace(made, target)

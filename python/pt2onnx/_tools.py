@@ -11,9 +11,6 @@ from ._program import ONNXProgram, _raised
 from ._pt2onnx import Program, open_model, open_parts
 from ._pt2onnx import inspect as _inspect
 
-#: A path, the bytes of a file, or a model.
-Source = "str | os.PathLike[str] | bytes | ONNXProgram"
-
 
 def inspect(archive: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     """The report about an archive (docs/report.md): inputs, outputs, dimensions, weights, ops, and everything that prevents conversion
@@ -32,7 +29,7 @@ def check(archive: str | os.PathLike[str], **options: Any) -> list[dict[str, Any
     return failures
 
 
-def load(model: str | os.PathLike[str] | bytes) -> ONNXProgram:
+def load(model: str | os.PathLike[str] | bytes | bytearray | memoryview) -> ONNXProgram:
     """Reads any ONNX model: a path or the bytes of a file. Raises OnnxExporterError if it is none, or not valid."""
     with _raised():
         if isinstance(model, (bytes, bytearray, memoryview)):

@@ -144,11 +144,10 @@ class Cx:
 
     def emit(self, operator: str, *inputs: Any, domain: str = "", outputs: int | None = None, **attributes: Any) -> Any:
         """Emits a node of any domain: ``cx.emit("FusedMatMul", a, b, domain="com.microsoft", alpha=0.5)``."""
-        if operator == "Constant" and not domain and len(attributes) == 1:
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        if operator == "Constant" and not domain and len(attributes) == 1 and attributes.keys() <= {"value", *_CONSTANTS}:
             ((name, value),) = attributes.items()
-            dtype = _CONSTANTS.get(name)
-            if name == "value" or dtype:
-                return self.constant(value, dtype)
+            return self.constant(value, _CONSTANTS.get(name))
         given = [self._constant(value) for value in inputs]
         named = {name: self._constant(value) for name, value in attributes.items()}
         made = [self._wrapper(self, v) for v in self._scope.emit(domain, operator, given, named, outputs)]
@@ -180,7 +179,9 @@ class Cx:
             import onnx.numpy_helper
 
             value = onnx.numpy_helper.to_array(value)
-        if hasattr(value, "numpy") and not isinstance(value, Value):
+        if isinstance(value, Value):
+            return value
+        if hasattr(value, "numpy"):
             value = value.numpy()
         if hasattr(value, "dtype") and hasattr(value, "tobytes"):
             return str(value.dtype), list(value.shape), value.tobytes()
@@ -191,7 +192,7 @@ class Cx:
 
 def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Callable[..., Any]]]:
     """The registered translations, then those of a table, as Rust takes them."""
-    found = list(_REGISTERED.items())
+    found: list[tuple[str, Any]] = list(_REGISTERED.items())
     for op, function in (table or {}).items():
         functions = list(function) if isinstance(function, Sequence) else [function]
         if not all(callable(f) for f in functions):
@@ -206,9 +207,8 @@ def _names(op: Any) -> list[str]:
         if "::" not in op:
             raise TypeError(f"{op!r} is not the name of an op: give its namespace, as in 'mylib::{op}'")
         return [op.removesuffix(".default")]
-    overloads = getattr(op, "overloads", None)
-    if callable(overloads):
-        return [name for overload in overloads() for name in _names(getattr(op, overload))]
+    if hasattr(op, "overloads"):
+        return [name for overload in op.overloads() for name in _names(getattr(op, overload))]
     if hasattr(op, "_opoverload"):
         # What torch.library.custom_op returns.
         return _names(op._opoverload)
@@ -355,5 +355,5 @@ def _evaluating(cx: Cx) -> Iterator[None]:
         outputs = attributes.pop("_outputs", None)
         return cx.emit(name, *inputs, domain=domain, outputs=outputs, **attributes)
 
-    with evaluator.default_as(Emitter()):  # type: ignore[arg-type]
+    with evaluator.default_as(Emitter()):
         yield

@@ -185,8 +185,8 @@ def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     sizes: dict[Any, int] = {}
     for name, leaf in zip(inputs, leaves):
         value = nodes[name].meta.get("val") if name in nodes else None
-        known = isinstance(leaf, torch.Tensor) and hasattr(value, "shape")
-        dims.append([size if isinstance(size, int) else size.node.expr for size in value.shape] if known else [])
+        shape_of = value.shape if isinstance(leaf, torch.Tensor) and value is not None else ()
+        dims.append([size if isinstance(size, int) else size.node.expr for size in shape_of])
         for axis, size in enumerate(dims[-1]):
             if not isinstance(size, int) and size.is_Symbol and size not in sizes:
                 limits = source.range_constraints.get(size)

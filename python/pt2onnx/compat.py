@@ -137,11 +137,11 @@ def dynamo_export(
 def enable_fake_mode() -> Iterator[Any]:
     """While this lasts, modules and tensors that are made have shapes and types, but no memory. Weights are given later:
     ``ONNXProgram.apply_weights``."""
-    import torch
+    from torch._guards import detect_fake_mode
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     shape_env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
-    mode = FakeTensorMode(allow_non_fake_inputs=not torch._guards.detect_fake_mode(), shape_env=shape_env)
+    mode = FakeTensorMode(allow_non_fake_inputs=not detect_fake_mode(), shape_env=shape_env)
     with mode, warnings.catch_warnings():
         yield mode

@@ -66,7 +66,7 @@ def register() -> None:
 
 def _cache_classes() -> Iterator[type]:
     """The base of all caches, and the classes that are made from it."""
-    utils = sys.modules.get("transformers.cache_utils")
+    utils: Any = sys.modules.get("transformers.cache_utils")
     waiting = [utils.Cache] if hasattr(utils, "Cache") else []
     while waiting:
         kind = waiting.pop()
@@ -211,7 +211,7 @@ def _spread(cache: Any, entry: Any) -> Any:
 
     def axes(leaf: Any) -> Any:
         found = entry
-        if halves:
+        if halves and isinstance(entry, dict):
             found = entry.get("cross_attention_cache" if ".encoder." in names[id(leaf)] else "self_attention_cache")
         if isinstance(found, dict):
             return {axis: size for axis, size in found.items() if axis < leaf.dim()}
@@ -237,7 +237,10 @@ def _checked(name: str, cache: Any) -> None:
         if kind != "DynamicSlidingWindowLayer":
             raise ValueError(f"{name}: layer {i} is a {kind}, which counts tokens in a number of Python: give a DynamicCache")
         if not own:
-            raise ValueError(f"{name}: transformers registered {type(cache).__name__} first, without support for its {kind}: call pt2onnx.hf.register() before")
+            raise ValueError(
+                f"{name}: transformers registered {type(cache).__name__} first, without support for its {kind}: call "
+                "pt2onnx.hf.register() before"
+            )
         if keys is not None and layer.cumulative_length != keys.shape[-2]:
             raise ValueError(
                 f"{name}: layer {i} has had {layer.cumulative_length} tokens and keeps {keys.shape[-2]} of them: give a cache with fewer "
@@ -324,11 +327,13 @@ def parts(model: torch.nn.Module, *, batch: int = 2, length: int = 3, past: int 
     register()
     if getattr(model, "main_input_name", "input_ids") != "input_ids":
         raise ValueError(f"parts() is for text; {type(model).__name__} takes {model.main_input_name}: call pt2onnx.export for each part")
-    if model.config.is_encoder_decoder:
+    # transformers adds attributes that a module does not have.
+    config: Any = model.config
+    device: Any = model.device
+    if config.is_encoder_decoder:
         return _encoder_decoder(model, batch, length, past)
     import torch
 
-    device = model.device
     with torch.no_grad():
         cache = model(input_ids=torch.zeros(batch, past, dtype=torch.int64, device=device), use_cache=True).past_key_values
     kwargs: dict[str, Any] = {

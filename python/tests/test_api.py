@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pathlib
-import subprocess
-import sys
+import support
 
 
-def test_the_page_is_up_to_date() -> None:
-    script = pathlib.Path(__file__).parents[1] / "api.py"
-    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+class Page(support.Test):
+    def test_up_to_date(self) -> None:
+        ran = support.python(str(support.PACKAGE / "api.py"), "--check")
+        self.assertEqual(ran.returncode, 0, ran.stderr)

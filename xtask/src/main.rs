@@ -117,7 +117,7 @@ fn main() -> Result<()> {
             ensure!(counts.differ == 0, "the commands differ");
             Ok(())
         }
-        Task::Python(options) => package::with_torch(&options),
+        Task::Python(options) => package::python(&options),
         Task::Test { args } => test::test(&args),
     }
 }

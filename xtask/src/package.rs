@@ -20,6 +20,12 @@ pub struct Options {
     /// set, else the pinned version.
     #[arg(long)]
     torch: Option<String>,
+    /// Run the tests that need no PyTorch instead; `cargo xtask test` does so as well.
+    #[arg(long)]
+    without_torch: bool,
+    /// Check the types of the package instead, with mypy and pyright.
+    #[arg(long)]
+    types: bool,
     /// Arguments for pytest.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
@@ -41,19 +47,39 @@ pub fn test() -> Result<()> {
     run(command.env("PYTHONPATH", root().join("python")).env("PT2ONNX_CASES", cases))
 }
 
-/// The task: runs the tests that need PyTorch.
-pub fn with_torch(options: &Options) -> Result<()> {
-    build(&[])?;
+/// The task: runs the tests that need PyTorch, or what its options say.
+pub fn python(options: &Options) -> Result<()> {
+    if options.without_torch {
+        return test();
+    }
     let given = std::env::var_os("PT2ONNX_TORCH_PYTHON").filter(|_| options.torch.is_none());
-    let interpreter = match given {
+    let interpreter: PathBuf = match given {
         Some(given) => given.into(),
         None => with_version(options.torch.as_deref().unwrap_or(TORCH))?,
     };
+    if options.types {
+        return types(&interpreter);
+    }
+    build(&[])?;
     let mut command = Command::new(interpreter);
     command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).args(&options.args);
     // Paths among the arguments are relative to the tests.
     command.current_dir(root().join("python/tests/torch"));
     run(command.env("PYTHONPATH", root().join("python")))
+}
+
+/// Checks the types of the package against the packages of an interpreter.
+fn types(interpreter: &Path) -> Result<()> {
+    let tools = root().join("python/tests/types.txt");
+    let wanted = fs::read_to_string(&tools)?;
+    let python =
+        python::virtual_environment(&target().join("types"), &[tools], &wanted, |_| Ok(()))?;
+    for (tool, flag) in [("mypy", "--python-executable"), ("pyright", "--pythonpath")] {
+        let mut command = Command::new(&python);
+        command.args(["-m", tool, flag]).arg(interpreter);
+        run(command.current_dir(root()))?;
+    }
+    Ok(())
 }
 
 /// Builds the native half with these flags for cargo, and puts it beside the package's modules.

@@ -1,7 +1,11 @@
-//! Copies functions from one model to another.
+//! Copies the bodies of functions: to another model, or to the places where they are called.
 
-use crate::{Attribute, Def, Function, InsertPoint, Model, RegionId, Type, Value, is_unknown};
+use crate::{
+    Attribute, Attributes, Def, Function, InsertPoint, Model, NodeId, OriginId, RegionId, Type,
+    Value, is_unknown,
+};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 impl Model {
     /// Copies a function of another model, and the functions that it calls, unless this model has them already.
@@ -11,7 +15,7 @@ impl Model {
             if self.functions.iter().any(|f| f.is_same_as(function)) {
                 continue;
             }
-            let mut copy = Copier { from, to: self, values: FxHashMap::default() };
+            let mut copy = Copier::new(from, self);
             let body = copy.region(function.body);
             self.functions.push(Function { body, ..function.clone() });
             let called = from.nodes_in(&[function.body]).into_iter().filter_map(|n| {
@@ -23,15 +27,120 @@ impl Model {
     }
 }
 
+/// No model gets more nodes than these by inlining: functions that call each other twice grow without bound.
+const MAX_INLINED: usize = 1 << 20;
+
+impl Model {
+    /// Replaces calls of the model's functions by their bodies, at any depth, and removes the functions. Nodes and values of the
+    /// bodies get new names, except for those of the calls' results. Types of inner values are not inferred.
+    ///
+    /// ```
+    /// use pt2onnx_ir::Model;
+    ///
+    /// let text = r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
+    /// main_graph (float[2] x) => (float[2] y) { y = my.twice <by: float = 3.0> (x) }
+    /// <domain: "my", opset_import: ["" : 20]>
+    /// twice <by: float> (x) => (y) { b = Constant <value_float: float = @by> () y = Mul (x, b) }"#;
+    /// let mut model: Model = text.parse()?;
+    /// model.inline_functions()?;
+    /// assert!(model.functions.is_empty() && model.to_string().contains("y = Mul"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A function calls itself, or there would be more than a million nodes. The model is then of no use.
+    pub fn inline_functions(&mut self) -> Result<(), InlineError> {
+        if self.functions.is_empty() {
+            return Ok(());
+        }
+        let library = self.clone();
+        let mut todo = self.graph_nodes();
+        todo.reverse();
+        let mut inlined = 0;
+        while let Some(id) = todo.pop() {
+            let Some(function) = library.functions.iter().find(|f| f.is_called_by(&self[id]))
+            else {
+                continue;
+            };
+            let made = self.inline(&library, function, id);
+            inlined += made.len();
+            if inlined > MAX_INLINED {
+                return Err(InlineError(format!("{}.{}", function.domain, function.name)));
+            }
+            let bodies = made.iter().flat_map(|n| self[*n].attributes.iter());
+            let bodies: Vec<RegionId> = bodies.flat_map(|(_, a)| a.regions()).copied().collect();
+            todo.extend(self.nodes_in(&bodies));
+            todo.extend(made.into_iter().rev());
+        }
+        self.functions.clear();
+        Ok(())
+    }
+
+    /// Puts the body of a function in the place of a call. Returns its nodes.
+    fn inline(&mut self, library: &Model, function: &Function, call: NodeId) -> Vec<NodeId> {
+        let node = self[call].clone();
+        let mut attributes = node.attributes.clone();
+        for (name, default) in &function.defaults {
+            if !attributes.iter().any(|(given, _)| given == name) {
+                attributes.push((name.clone(), default.clone()));
+            }
+        }
+        let body = &library[function.body];
+        let mut copy = Copier::new(library, self);
+        copy.call = Some(Call { attributes, origins: node.origins.clone() });
+        for (i, &input) in body.inputs().iter().enumerate() {
+            copy.values.insert(input, node.inputs().get(i).copied().flatten());
+        }
+        let made = copy.nodes(function.body, InsertPoint::Before(call));
+        let outputs: Vec<_> = body.output_values().map(|v| copy.value(v)).collect();
+        for (&result, output) in node.outputs().iter().zip(outputs) {
+            let Some(output) = output else { continue };
+            let own = self.producer(output).is_some_and(|n| made.contains(&n));
+            if own && self[output].name.is_none() {
+                self[output].name = self[result].name.take();
+            }
+            if self[output].ty.is_none() {
+                self[output].ty = self[result].ty.clone();
+            }
+            self.replace_all_uses(result, output);
+        }
+        self.erase(call);
+        made
+    }
+}
+
+/// Functions that cannot be inlined.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the function {0} cannot be inlined: it calls itself, or the model would have more than a million nodes"
+)]
+pub struct InlineError(
+    /// Domain and name of the function.
+    pub String,
+);
+
 /// Copies regions of one model into another.
 struct Copier<'a> {
     from: &'a Model,
     to: &'a mut Model,
-    /// The copy of each value.
-    values: FxHashMap<Value, Value>,
+    /// The copy of each value; `None` for an input that a call does not give.
+    values: FxHashMap<Value, Option<Value>>,
+    /// What is copied to the place of a call instead of to a function.
+    call: Option<Call>,
 }
 
-impl Copier<'_> {
+/// A call whose place a body takes.
+struct Call {
+    /// The attributes that the body may refer to.
+    attributes: Attributes,
+    origins: SmallVec<[OriginId; 1]>,
+}
+
+impl<'a> Copier<'a> {
+    fn new(from: &'a Model, to: &'a mut Model) -> Self {
+        Self { from, to, values: FxHashMap::default(), call: None }
+    }
+
     fn region(&mut self, region: RegionId) -> RegionId {
         let copy = self.to.add_region();
         let data = &self.from[region];
@@ -40,32 +149,8 @@ impl Copier<'_> {
             let value = self.to.add_input(copy, None);
             self.describe(input, value);
         }
-        for node in self.from.nodes(region) {
-            let node = &self.from[node];
-            let inputs: Vec<_> = node.inputs().iter().map(|v| v.map(|v| self.value(v))).collect();
-            let attributes = node.attributes.iter().map(|(name, value)| {
-                let value = match value {
-                    Attribute::Region(r) => Attribute::Region(self.region(*r)),
-                    Attribute::Regions(rs) => {
-                        Attribute::Regions(rs.iter().map(|r| self.region(*r)).collect())
-                    }
-                    other => other.clone(),
-                };
-                (name.clone(), value)
-            });
-            let attributes = attributes.collect();
-            let at = InsertPoint::End(copy);
-            let (op, outputs) = (node.op.clone(), node.outputs());
-            let id = self.to.add_node(at, op, &inputs, attributes, outputs.len());
-            self.to[id].domain.clone_from(&node.domain);
-            self.to[id].overload.clone_from(&node.overload);
-            self.to[id].name.clone_from(&node.name);
-            let made = self.to[id].outputs().to_vec();
-            for (&output, value) in outputs.iter().zip(made) {
-                self.describe(output, value);
-            }
-        }
-        let outputs: Vec<_> = data.output_values().map(|v| self.value(v)).collect();
+        self.nodes(region, InsertPoint::End(copy));
+        let outputs: Vec<_> = data.output_values().filter_map(|v| self.value(v)).collect();
         self.to.set_outputs(copy, &outputs);
         for (i, output) in data.outputs().iter().enumerate() {
             if let Some(name) = &output.name {
@@ -75,11 +160,56 @@ impl Copier<'_> {
         copy
     }
 
+    /// Copies the nodes of a region to a place. Returns the copies.
+    fn nodes(&mut self, region: RegionId, at: InsertPoint) -> Vec<NodeId> {
+        let mut made = Vec::new();
+        for node in self.from.nodes(region) {
+            let node = &self.from[node];
+            let inputs: Vec<_> =
+                node.inputs().iter().map(|v| v.and_then(|v| self.value(v))).collect();
+            let attributes = node
+                .attributes
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), self.attribute(value)?)));
+            let attributes = attributes.collect();
+            let (op, outputs) = (node.op.clone(), node.outputs());
+            let id = self.to.add_node(at, op, &inputs, attributes, outputs.len());
+            self.to[id].domain.clone_from(&node.domain);
+            self.to[id].overload.clone_from(&node.overload);
+            match &self.call {
+                None => self.to[id].name.clone_from(&node.name),
+                Some(call) => self.to[id].origins.clone_from(&call.origins),
+            }
+            let results = self.to[id].outputs().to_vec();
+            for (&output, value) in outputs.iter().zip(results) {
+                self.describe(output, value);
+            }
+            made.push(id);
+        }
+        made
+    }
+
+    /// An attribute, with that of the call for a reference. `None` if the call has none.
+    fn attribute(&mut self, value: &Attribute) -> Option<Attribute> {
+        Some(match (value, &self.call) {
+            (Attribute::Reference { name, .. }, Some(call)) => {
+                call.attributes.iter().find(|(given, _)| given == name)?.1.clone()
+            }
+            (Attribute::Region(r), _) => Attribute::Region(self.region(*r)),
+            (Attribute::Regions(rs), _) => {
+                Attribute::Regions(rs.iter().map(|r| self.region(*r)).collect())
+            }
+            (other, _) => other.clone(),
+        })
+    }
+
     fn describe(&mut self, old: Value, new: Value) {
-        self.to[new].name.clone_from(&self.from[old].name);
+        if self.call.is_none() {
+            self.to[new].name.clone_from(&self.from[old].name);
+        }
         let ty = self.from[old].ty.clone().map(|ty| self.ty(ty));
         self.to[new].ty = ty;
-        self.values.insert(old, new);
+        self.values.insert(old, Some(new));
     }
 
     /// Replaces unknown dimensions by new ones of this model, which are equal to no other.
@@ -97,7 +227,7 @@ impl Copier<'_> {
         }
     }
 
-    fn value(&mut self, value: Value) -> Value {
+    fn value(&mut self, value: Value) -> Option<Value> {
         if let Some(&known) = self.values.get(&value) {
             return known;
         }
@@ -110,8 +240,10 @@ impl Copier<'_> {
                 self.to.add_value(Def::Node(undefined, 0), None)
             }
         };
-        self.to[copy].name.clone_from(&self.from[value].name);
-        self.values.insert(value, copy);
-        copy
+        if self.call.is_none() {
+            self.to[copy].name.clone_from(&self.from[value].name);
+        }
+        self.values.insert(value, Some(copy));
+        Some(copy)
     }
 }

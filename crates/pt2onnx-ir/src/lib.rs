@@ -66,6 +66,7 @@ mod walk;
 pub use attribute::{Attribute, Attributes};
 pub use builder::{Builder, Diagnostic, Diagnostics, Operand, Reduction};
 pub use conforms::conforms;
+pub use copy::InlineError;
 pub use dot::dot;
 pub use function::Function;
 pub use generated::attrs;

@@ -1,7 +1,7 @@
 //! Which operator domains other than ONNX's own the model imports, and at which versions.
 
 use crate::{Warning, WarningKind};
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{InlineError, Model};
 use pt2onnx_opt::means_the_same;
 use std::collections::BTreeSet;
 
@@ -14,6 +14,9 @@ pub enum DomainError {
         "the version of ONNX's own domain is the opset of the model: set that instead of a custom opset"
     )]
     Reserved,
+    /// A function cannot be inlined.
+    #[error(transparent)]
+    Inline(#[from] InlineError),
     /// A function is written for another opset than the model's, in which one of its operators has another form.
     #[error(
         "the function {function} is written for opset {written}, and its {operator} is not the same in opset {opset}: \
@@ -62,6 +65,14 @@ pub(crate) fn import(
     for domain in used {
         model.imports.entry(domain).or_insert(1);
     }
+    Ok(())
+}
+
+/// Puts the bodies of functions in the places of their calls.
+pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
+    functions(model)?;
+    model.inline_functions()?;
+    pt2onnx_opt::infer_types(model);
     Ok(())
 }
 

@@ -47,11 +47,15 @@ impl Exporter {
         options.check()?;
         let mut registry = Registry::default();
         for path in &options.functions {
-            let text = fs::read_to_string(path)
+            let bytes = fs::read(path)
                 .map_err(|source| OptionError::FunctionFile { path: path.clone(), source })?;
-            registry
-                .add_functions(&text)
-                .map_err(|source| OptionError::Functions { path: path.clone(), source })?;
+            match pt2onnx_writer::from_bytes(bytes.clone()) {
+                // Text is hardly ever a message of protobuf.
+                Ok(model) if !model.functions.is_empty() => registry.add_function_library(model),
+                _ => registry
+                    .add_functions(&String::from_utf8_lossy(&bytes))
+                    .map_err(|source| OptionError::Functions { path: path.clone(), source })?,
+            }
         }
         Ok(Self { options, registry })
     }
@@ -185,6 +189,12 @@ impl Exporter {
     pub fn functions(mut self, text: &str) -> Result<Self, ParseError> {
         self.registry.add_functions(text)?;
         Ok(self)
+    }
+
+    /// Sets whether calls of functions are replaced by their bodies; false by default. The bodies are optimised with the rest then.
+    pub fn inline(mut self, inline: bool) -> Self {
+        self.options.inline = inline;
+        self
     }
 
     /// Sets what to do with ops that have no translation; [`Operators::Onnx`] by default: report an error.

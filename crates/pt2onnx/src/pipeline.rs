@@ -55,6 +55,10 @@ pub(crate) fn translate(
     report.stage("interface", || naming::name(&mut model, &program, options))?;
     report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
+    if options.inline {
+        registry.copy_functions(&mut model);
+        report.stage("inline", || domains::inline(&mut model))?;
+    }
     report.stage("optimise", || optimise(&mut model, options, copied))?;
     let random = report.stage("seed", || random::seed(&mut model, options.seed));
     warnings.extend(Warning::all(WarningKind::Random, random));

@@ -16,6 +16,7 @@ fn all() -> Value {
         "training": "eval",
         "operators": "aten-fallback",
         "functions": ["ops.onnxtxt"],
+        "inline": true,
         "custom-opset": {"mylib": 2, "other": 3},
         "seed": 7,
         "assume-finite": true,

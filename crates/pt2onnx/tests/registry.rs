@@ -190,6 +190,35 @@ fn arguments_of_functions() {
     }
 }
 
+/// Bodies take the places of calls, also of calls in bodies, with the calls' attributes; then they are optimised.
+#[test]
+fn functions_are_inlined() {
+    let text = "<domain: \"mylib\", opset_import: [\"\" : 18, \"mylib\" : 1]>
+        squash <alpha: float = 1.0> (x) => (y) {
+            c = Constant <value_float: float = @alpha> ()
+            zero = Sub (c, c)
+            z = Add (x, zero)
+            y = mylib.inner <alpha: float = @alpha> (z)
+        }
+        <domain: \"mylib\", opset_import: [\"\" : 18]>
+        inner <alpha> (x) => (y) { y = Elu <alpha: float = @alpha> (x) }";
+    for (alpha, expected) in [
+        (None, "Elu <alpha: float = 1.0> (linear)"),
+        (Some(2), "Elu <alpha: float = 2.0> (linear)"),
+    ] {
+        let exporter = Exporter::new().functions(text).unwrap().inline(true);
+        let made = exporter.export_program(program(alpha.map(Argument::Int))).unwrap();
+        let text = made.to_text();
+        assert!(text.contains(expected) && !text.contains("mylib"), "{text}");
+        assert!(made.model().functions.is_empty() && !text.contains("Sub"), "{text}");
+    }
+    let newer = "<domain: \"mylib\", opset_import: [\"\" : 18]> squash (x) => (y) {
+        s = Shape (x) g = ConstantOfShape (s) y = GridSample (x, g) }";
+    let exporter = Exporter::new().functions(newer).unwrap().inline(true);
+    let error = exporter.export_program(program(None)).unwrap_err().to_string();
+    assert!(error.contains("its GridSample is not the same in opset 26"), "{error}");
+}
+
 #[test]
 fn functions_of_other_opsets() {
     let at = |written: u32, opset: u32, body: &str| {

@@ -71,7 +71,7 @@ fn state_that_is_returned_is_not_lost() {
     }";
     for (returned, lost) in [("seen_1", 0), ("x", 1)] {
         let program = text::parse_program(&CACHE.replace("SEEN", returned)).unwrap();
-        let program = Exporter::new().export_program(program).unwrap();
+        let program = Exporter::new().weights(Weights::None).export_program(program).unwrap();
         assert_eq!(program.warnings().len(), lost, "{:?}", program.warnings());
     }
 }

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run, and its table has all parameters."""
+"""The examples of docs/python.md and docs/exporting.md run, and the table of the former has all parameters."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import pytest
 
 import pt2onnx
 
-PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
 
 
-def test_the_examples_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["python.md", "exporting.md"])
+def test_the_examples_run(page, tmp_path, monkeypatch):
     for module in ("transformers", "onnxscript", "onnxruntime", "onnx_ir"):
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "docs"}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S):
-        exec(compile(block, "docs/python.md", "exec"), names)
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        exec(compile(block, f"docs/{page}", "exec"), names)
 
 
 def test_all_parameters_are_in_the_table():

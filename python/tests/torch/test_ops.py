@@ -53,7 +53,8 @@ def test_recurrent_cells() -> None:
 
 
 def test_recurrent_fixed() -> None:
-    check(torch.nn.LSTM(3, 4), (torch.randn(5, 2, 3),))
+    for kind in KINDS.values():
+        check(kind(3, 4), (torch.randn(5, 2, 3),))
 
 
 def test_is_in_onnx_export() -> None:
@@ -92,10 +93,8 @@ def test_training_options() -> None:
     pt2onnx.export(model.train(), (x,), training=torch.onnx.TrainingMode.EVAL)
 
 
-@since(2, 8)
-@pytest.mark.parametrize(
-    "opset", [20, *(pytest.param(n, marks=pytest.mark.xfail(strict=True, reason="it is taken apart")) for n in (23, 24))]
-)
+@since(2, 10)
+@pytest.mark.parametrize("opset", [20, 23, 24])
 def test_rotary_embedding(opset: int) -> None:
     x, cos, sin, positions = torch.randn(2, 4, 3, 8), torch.randn(10, 4), torch.randn(10, 4), torch.arange(3).repeat(2, 1)
     model = Call(lambda x, c, s, p: torch.onnx.ops.rotary_embedding(x, c, s, p))

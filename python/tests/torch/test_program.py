@@ -105,7 +105,6 @@ def test_changed_model() -> None:
     same(program(X), model(X))
 
 
-@pytest.mark.xfail(strict=True, reason="a model keeps the values that its weights have")
 def test_apply_weights(tmp_path: pathlib.Path) -> None:
     _, program = made()
     other = Net().eval()

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from helpers import Call, check, operators, same
+from helpers import Call, check, operators, same, since
 
 import pt2onnx
 
@@ -189,6 +189,7 @@ class TwoParts(torch.Tensor):
         return function(*args, **kwargs)
 
 
+@since(2, 8)
 def test_subclass() -> None:
     class Model(torch.nn.Module):
         def __init__(self) -> None:

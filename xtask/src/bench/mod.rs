@@ -1,5 +1,6 @@
 //! `bench`: compares whole conversions with `cp` of the archive and with torch.onnx.export. Each runs in its own process.
 
+mod export;
 mod measure;
 mod page;
 mod plot;
@@ -14,6 +15,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
+use crate::package;
 use crate::python::run;
 use measure::{Run, in_turns};
 use page::Row;
@@ -24,6 +26,8 @@ enum Part {
     Layers,
     Models,
     Gigabytes,
+    /// Exports in Python; needs PT2ONNX_TORCH_PYTHON with transformers and torchvision.
+    Python,
 }
 
 /// Options of `bench`.
@@ -41,7 +45,7 @@ pub struct Options {
     /// How often each command is run. Medians are reported.
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// The command to measure. Without it, a release is built.
+    /// The command to measure. Without it, a release is built, of the command and of the Python module.
     #[arg(long)]
     pt2onnx: Option<PathBuf>,
     /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay there for the next run.
@@ -51,8 +55,10 @@ pub struct Options {
 
 /// The task.
 pub fn bench(options: &Options) -> Result<()> {
+    let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
     let pt2onnx = match &options.pt2onnx {
         Some(built) => built.clone(),
+        None if options.parts == [Part::Python] => PathBuf::new(),
         None => {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
@@ -66,7 +72,6 @@ pub fn bench(options: &Options) -> Result<()> {
         runs: options.runs,
     };
     fs::create_dir_all(&bench.folder)?;
-    let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
     if wanted(Part::Layers) {
         page::layers(&bench.layers(&options.layers)?)?;
     }
@@ -75,6 +80,14 @@ pub fn bench(options: &Options) -> Result<()> {
     }
     if wanted(Part::Gigabytes) {
         page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
+    }
+    if wanted(Part::Python)
+        && let Some(python) = &bench.python
+    {
+        if options.pt2onnx.is_none() {
+            package::build(&["--release"])?;
+        }
+        page::python(&export::table(python, options.runs)?)?;
     }
     Ok(())
 }

@@ -49,6 +49,11 @@ pub fn gigabytes(rows: &[(u64, Row)]) -> Result<()> {
     section("gigabytes", &text)
 }
 
+/// Writes the section on exports in Python.
+pub fn python(table: &str) -> Result<()> {
+    section("python", table)
+}
+
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;

@@ -10,6 +10,7 @@ pub(crate) mod division;
 pub(crate) mod dropout;
 pub(crate) mod elementary;
 pub(crate) mod erf;
+pub(crate) mod fourier;
 pub(crate) mod gamma;
 pub(crate) mod index;
 pub(crate) mod matrix;

@@ -78,7 +78,13 @@ impl Registry {
     /// # Errors
     /// Returns an error if the text cannot be parsed, or if its opset does not allow a function.
     pub fn add_functions(&mut self, text: &str) -> Result<(), ParseError> {
-        let model = Model::parse_functions(text)?;
+        self.add_function_library(Model::parse_functions(text)?);
+        Ok(())
+    }
+
+    /// Registers the functions of a model as [`add_functions`](Self::add_functions) does. A model with FunctionProtos comes from
+    /// `pt2onnx_writer::from_bytes`.
+    pub fn add_function_library(&mut self, model: Model) {
         for (i, function) in model.functions.iter().enumerate() {
             let mut op = format!("{}::{}", function.domain, function.name);
             if !matches!(function.overload.as_str(), "" | "default") {
@@ -88,7 +94,6 @@ impl Registry {
             custom.push(Custom::Function(self.functions.len(), i));
         }
         self.functions.push(model);
-        Ok(())
     }
 
     /// Copies into a model the registered functions that its nodes call.

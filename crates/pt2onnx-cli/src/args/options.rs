@@ -51,9 +51,12 @@ pub struct Options {
     /// What to do with ops that have no translation
     #[arg(long, value_enum, help_heading = OPS)]
     operators: Option<Operators>,
-    /// Translate ops by functions in ONNX's textual syntax; can be given several times
+    /// Translate ops by functions in ONNX's textual syntax or of an ONNX model; can be given several times
     #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
     functions: Vec<PathBuf>,
+    /// Replace calls of functions by their bodies
+    #[arg(long, help_heading = OPS)]
+    inline: bool,
     /// Version at which the model imports a domain of custom ops, 1 by default; can be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = values::version, help_heading = OPS)]
     custom_opset: Vec<(String, u32)>,
@@ -141,6 +144,7 @@ impl Options {
         set(&mut to.training, self.training.map(Into::into));
         set(&mut to.operators, self.operators.map(Into::into));
         set_list(&mut to.functions, self.functions);
+        to.inline |= self.inline;
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);
         to.assume_finite |= self.assume_finite;

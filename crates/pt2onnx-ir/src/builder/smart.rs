@@ -172,8 +172,10 @@ impl Builder<'_> {
         if lead == 0 && target.iter().all(|d| d.as_int() == Some(1)) {
             return x;
         }
-        let ty = Type::tensor(self.dtype(x), dims);
-        self.emit_typed("Expand", &[x, self.sizes(&target)], Default::default(), ty)
+        let inputs = [Some(x), Some(self.sizes(&target))];
+        let result = self.emit1("Expand", &inputs, Default::default());
+        self.set_type(result, Type::tensor(self.dtype(x), dims));
+        result
     }
 
     /// A tensor of sizes `dims` and type `dtype`, filled with one number.

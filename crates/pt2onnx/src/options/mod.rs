@@ -71,6 +71,8 @@ pub struct Options {
     pub operators: Operators,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
     pub functions: Vec<PathBuf>,
+    /// Whether calls of functions are replaced by their bodies; false by default.
+    pub inline: bool,
     /// Versions at which the model imports domains other than ONNX's own; 1 by default.
     #[serde(with = "form::pairs")]
     pub custom_opset: Vec<(String, u32)>,
@@ -154,6 +156,7 @@ impl Default for Options {
             training: Training::default(),
             operators: Operators::default(),
             functions: Vec::new(),
+            inline: false,
             custom_opset: Vec::new(),
             seed: None,
             assume_finite: false,

@@ -1,6 +1,6 @@
 //! Short-time Fourier transforms.
 
-use super::fft::{FEW, of_short_frames};
+use crate::math::fourier::{FEW, of_short_frames};
 use crate::math::window::lattice;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
