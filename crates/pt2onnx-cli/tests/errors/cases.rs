@@ -203,7 +203,6 @@ pub const CASES: &[Case] = &[
     case(|| Some(b"\x08\x0a\x12\x07pytorch".to_vec()), CONVERT),
     case(|| Some([&8u64.to_le_bytes()[..], b"{\"a\":{}}"].concat()), CONVERT),
     case(|| Some(b"\x80\x02}q\x00.".to_vec()), CONVERT),
-    case(|| zipped(&[("m/data.pkl", b"."), ("m/version", b"3"), ("m/code/x.py", b"")]), CONVERT),
     case(|| zipped(&[("m/data.pkl", b"."), ("m/version", b"3")]), CONVERT),
     case(|| zipped(&[("m/data/aotinductor/model/x.so", b"x")]), CONVERT),
     case(|| zipped(&[("hello.txt", b"hello")]), CONVERT),
