@@ -7,6 +7,8 @@
 mod node;
 mod rules;
 mod scratch;
+#[cfg(test)]
+mod tests;
 
 use pt2onnx_fx::graph::{Name, ValueMeta, Values};
 use pt2onnx_symbolic::{Constraints, Expr};

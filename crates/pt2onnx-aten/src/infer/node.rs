@@ -2,7 +2,7 @@
 
 use super::{
     Facts, NewSymbol, Outcome, Typed,
-    rules::rule,
+    rules::{is_fresh, rule},
     scratch::{self, Types},
 };
 use crate::{
@@ -15,6 +15,7 @@ use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, V
 use pt2onnx_ir::{Model, Type};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
+use rustc_hash::FxHashMap;
 
 impl Registry {
     /// The results of a node, in the order of its schema's returns. `node` has its arguments by the names of the schema, and no
@@ -46,17 +47,16 @@ impl Registry {
             nearest: self.nearest(&name).map(str::to_owned),
         })?;
         match (rule, op) {
-            (Some(rule), _) => self.by_rule(rule, op, &schema, node, facts, symbol),
+            (Some(rule), _) => self.by_rule(rule, &schema, node, facts, symbol),
             (None, Some(op)) => self.by_lowering(op, &schema, node, facts),
             (None, None) => Err(unknown()),
         }
     }
 
-    /// Runs a rule, and the lowering for the elements of integer vectors.
+    /// Runs a rule.
     fn by_rule(
         &self,
         rule: &'static AtenOp,
-        op: Option<&'static AtenOp>,
         schema: &Schema,
         node: &Node,
         facts: &Facts,
@@ -73,63 +73,22 @@ impl Registry {
         }
         let told = outputs.0.first().copied().flatten().and_then(|v| cx.contents(v));
         let told = told.filter(|_| outputs.0.len() == 1);
-        let mut metas = Vec::new();
-        let mut new: Vec<(Expr, Expr)> = Vec::new();
-        for value in outputs.0 {
-            let Some(value) = value else {
-                metas.push(None);
-                continue;
-            };
-            let (dtype, mut sizes) = tensor_type(cx.type_of(value))?;
-            for size in &mut sizes {
-                for s in size.symbols().into_iter().filter(|s| !operands.contains(s)) {
-                    let s = Expr::symbol(&s);
-                    if !super::rules::is_fresh(&s) {
-                        return Err(LowerError::unsupported("its sizes are not known"));
-                    }
-                    if !new.iter().any(|(old, _)| *old == s) {
-                        new.push((s, symbol(false)));
-                    }
+        let mut new = FxHashMap::default();
+        let mut one = |value| {
+            let (dtype, sizes) = tensor_type(cx.type_of(value))?;
+            for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !operands.contains(s)) {
+                if !is_fresh(&s) {
+                    return Err(LowerError::unsupported("its sizes are not known"));
                 }
-                *size = size.substitute(&|s| {
-                    new.iter()
-                        .find(|(old, _)| old.as_symbol() == Some(s))
-                        .map(|(_, new)| new.clone())
-                });
-                *size = facts.constraints.simplify(size);
+                new.entry(s.to_string()).or_insert_with(|| symbol(false));
             }
-            metas.push(Some(meta(dtype, sizes)));
-        }
-        let contents = match (&metas[..], op) {
-            _ if told.is_some() => told,
-            ([Some(only)], Some(op)) => self.contents(op, only, node, facts),
-            _ => None,
+            let named = |size: &Expr| {
+                facts.constraints.simplify(&size.substitute(&|s| new.get(s).cloned()))
+            };
+            Ok(meta(dtype, sizes.iter().map(named).collect()))
         };
-        Ok(outcomes(schema, metas, contents))
-    }
-
-    /// The elements that the lowering gives an integer vector or scalar.
-    fn contents(
-        &self,
-        op: &'static AtenOp,
-        only: &TensorMeta,
-        node: &Node,
-        facts: &Facts,
-    ) -> Option<Vec<Expr>> {
-        let countable = (only.dtype.is_int() || only.dtype == DType::Bool) && only.sizes.len() <= 1;
-        let names = node.input_names();
-        let tensors =
-            names.iter().filter(|n| matches!(facts.values.get(*n), Some(ValueMeta::Tensor(_))));
-        let known = { tensors }
-            .all(|n| facts.contents.contains_key(n) || &*op.name() == "aten::_shape_as_tensor");
-        let length = only.sizes.first().map_or(Some(1), Expr::as_int);
-        if !countable || !known || length.is_none_or(|n| n > 64) {
-            return None;
-        }
-        let (mut model, graph) = self.scratch(node, 1, facts, &[Some(only.clone())]);
-        let mut driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
-        driver.lower_node(&graph.nodes[0]).ok()?;
-        driver.builder.contents(driver.scope.value(&scratch::result(0))?)
+        let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
+        Ok(outcomes(schema, metas.collect::<Lowered<_>>()?, told))
     }
 
     fn scratch(

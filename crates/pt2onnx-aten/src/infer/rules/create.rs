@@ -1,12 +1,13 @@
 //! Ops that make tensors of given sizes.
 
-use super::{typed, unknown};
+use super::{fresh, typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(super) static RULES: &[AtenOp] = &[
+    op!(aten::_shape_as_tensor, shape_as_tensor),
     op!(aten::arange, arange),
     op!(aten::arange_start, arange),
     op!(aten::arange_start_step, arange),
@@ -79,7 +80,7 @@ arguments! {
     struct Triangle { row: i64, col: i64, offset: i64, dtype: DType, lower: bool }
     struct Eye { n: Expr, m: Option<Expr>, dtype: Option<DType> }
     struct Normal { mean: TensorOrScalar, std: TensorOrScalar }
-    struct One { dtype: Option<DType> }
+    struct One { s: TensorOrScalar, dtype: Option<DType> }
     struct Data { data: Option<Vec<Expr>>, t: Option<TensorOrScalar>, dtype: Option<DType> }
     struct Window { window_length: Expr, dtype: Option<DType> }
     struct Frequencies { n: Expr, dtype: Option<DType> }
@@ -111,7 +112,7 @@ fn spaced(cx: &Cx, args: Spaced) -> Lowered {
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
 }
 
-/// int64 if all numbers are integers. `ceil((end - start) / step)` elements.
+/// int64 if all numbers are integers. `ceil((end - start) / step)` elements, which depends on data where floats do.
 fn arange(cx: &Cx, args: Range) -> Lowered {
     let start = args.start.unwrap_or(Scalar::Int(0).into());
     let step = args.step.unwrap_or(Scalar::Int(1).into());
@@ -123,8 +124,8 @@ fn arange(cx: &Cx, args: Range) -> Lowered {
         _ => None,
     };
     let float = |n: &TensorOrScalar| match n {
-        TensorOrScalar::Scalar(s) => Ok(s.to_f64()),
-        _ => unknown("its bounds are not known"),
+        TensorOrScalar::Scalar(s) => Some(s.to_f64()),
+        _ => None,
     };
     let exact = operands.iter().map(integer).collect::<Option<Vec<_>>>();
     let length = match exact.as_deref() {
@@ -133,11 +134,10 @@ fn arange(cx: &Cx, args: Range) -> Lowered {
                 if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
             cx.constraints().simplify(&Expr::max(&length, &Expr::ZERO))
         }
-        _ => {
-            let [start, end, step] =
-                [float(&operands[0])?, float(&operands[1])?, float(&operands[2])?];
-            Expr::int(((end - start) / step).ceil().max(0.0) as i64)
-        }
+        _ => match operands.iter().map(float).collect::<Option<Vec<_>>>().as_deref() {
+            Some([start, end, step]) => Expr::int(((end - start) / step).ceil().max(0.0) as i64),
+            _ => fresh(cx),
+        },
     };
     let natural = if exact.is_some() { DType::I64 } else { DType::F32 };
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[length]))
@@ -168,8 +168,9 @@ fn normal(cx: &Cx, args: Normal) -> Lowered {
     Ok(typed(cx, cx.dtype(*first), &super::broadcast(cx, &shapes)))
 }
 
+/// float32 for any number.
 fn scalar_tensor(cx: &Cx, args: One) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[]))
+    tensor(cx, Data { data: None, t: Some(args.s), dtype: args.dtype.or(Some(DType::F32)) })
 }
 
 fn permutation(cx: &Cx, args: Permutation) -> Lowered {
@@ -208,4 +209,11 @@ fn frequencies(cx: &Cx, args: Frequencies) -> Lowered {
 
 fn half_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
     frequencies(cx, Frequencies { n: args.n.floor_div(&Expr::int(2)) + 1, dtype: args.dtype })
+}
+
+fn shape_as_tensor(cx: &Cx, x: Value) -> Lowered {
+    let sizes = cx.shape(x);
+    let value = typed(cx, DType::I64, &[Expr::int(sizes.len() as i64)]);
+    cx.set_contents(value, sizes.into_iter().collect());
+    Ok(value)
 }

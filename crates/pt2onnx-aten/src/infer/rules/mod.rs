@@ -78,6 +78,24 @@ fn fresh(cx: &Cx) -> Expr {
 const FRESH: &str = "fresh ";
 
 /// Whether a symbol is one of [`fresh`].
-pub(super) fn is_fresh(symbol: &Expr) -> bool {
-    symbol.as_symbol().is_some_and(|s| s.starts_with(FRESH))
+pub(super) fn is_fresh(symbol: &str) -> bool {
+    symbol.starts_with(FRESH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn rules_are_unique_and_fit_their_schemas() {
+        let mut seen = HashSet::new();
+        for op in tables().into_iter().flatten() {
+            assert!(seen.insert(op.name()), "{} stands twice", op.name());
+            // A rule need not take all parameters.
+            let problem = op.check().err().filter(|e| !e.contains("the function does not take"));
+            assert_eq!(problem, None);
+        }
+        assert!(seen.len() > 400);
+    }
 }

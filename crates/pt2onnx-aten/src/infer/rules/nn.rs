@@ -3,7 +3,7 @@
 use super::{fresh, sized, typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
 use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 
 pub(super) static RULES: &[AtenOp] = &[
@@ -88,7 +88,7 @@ arguments! {
     }
     struct BatchNorm { input: Value, weight: Option<Value>, training: Option<bool> }
         struct Regions { input: Value, rois: Value, pooled_height: Expr, pooled_width: Expr }
-    struct Padded { data: Value, batch_sizes: Value, batch_first: bool, total_length: i64 }
+    struct Padded { data: Value, batch_sizes: Value, batch_first: bool, total_length: Expr }
     struct Recurrent { data: Value, hx: Value, bidirectional: bool }
     struct Lstm { data: Value, hx: Vec<Value>, bidirectional: bool }
     struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
@@ -194,6 +194,11 @@ fn resized(cx: &Cx, args: Resized) -> Lowered {
         }
         _ => Err(LowerError::unsupported("a symbolic size times a fraction")),
     };
+    let given =
+        args.output_size.as_ref().map(Vec::len).or(args.scale_factors.as_ref().map(Vec::len));
+    if given != from.len().checked_sub(2) {
+        return unknown("it does not resize the dimensions after the first two");
+    }
     match (args.output_size, args.scale_factors) {
         (Some(given), _) => size.extend(given),
         (None, Some(factors)) => {
@@ -323,9 +328,12 @@ fn pack(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 /// The padded sequences, and their lengths.
 fn unpack(cx: &Cx, args: Padded) -> Lowered<[Value; 2]> {
     let batch = fresh(cx);
-    let time = match args.total_length {
-        ..=0 => cx.numel(args.batch_sizes),
-        given => Expr::int(given),
+    let given = args.total_length;
+    let time = match cx.constraints().decide(&Expr::call(Func::Gt, vec![given.clone(), Expr::ZERO]))
+    {
+        Some(true) => given,
+        Some(false) => cx.numel(args.batch_sizes),
+        None => fresh(cx),
     };
     let mut size = vec![time, batch.clone()];
     if args.batch_first {

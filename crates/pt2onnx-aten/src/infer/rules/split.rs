@@ -49,16 +49,15 @@ fn equal(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Lowered<Vec<Value>> {
     if size.as_int() == Some(0) || count == 0 {
         return parts(cx, x, axis, vec![total]);
     }
-    let mut sizes = vec![size.clone(); (count - 1).max(0) as usize];
-    sizes.push(cx.constraints().simplify(&(total - size * (count - 1))));
-    parts(cx, x, axis, sizes)
+    sized_parts(cx, x, axis, size, count)
 }
 
 fn split(cx: &Cx, x: Value, size: Expr, dim: i64) -> Lowered<Vec<Value>> {
     equal(cx, x, cx.axis(x, dim)?, &size)
 }
 
-/// Parts of `ceil(size / chunks)`.
+/// Parts of `ceil(size / chunks)`. These are `chunks` parts if the size is larger than `(chunks - 1)^2`. PyTorch gives fewer parts of
+/// some smaller sizes; a symbolic size that may be smaller counts as larger, as it does in a program that takes all parts.
 fn chunk(cx: &Cx, x: Value, chunks: i64, dim: i64) -> Lowered<Vec<Value>> {
     let axis = cx.axis(x, dim)?;
     let total = cx.dim(x, axis as i64);
@@ -66,7 +65,20 @@ fn chunk(cx: &Cx, x: Value, chunks: i64, dim: i64) -> Lowered<Vec<Value>> {
         return parts(cx, x, axis, vec![total; chunks.max(0) as usize]);
     }
     let size = cx.constraints().simplify(&total.ceil_div(&Expr::int(chunks)));
-    equal(cx, x, axis, &size)
+    let count = cx.constraints().simplify(&total.ceil_div(&size));
+    let known = count.as_int().is_some() || cx.constraints().range_of(&count).as_int().is_some();
+    if known || chunks < 1 {
+        return equal(cx, x, axis, &size);
+    }
+    sized_parts(cx, x, axis, &size, chunks)
+}
+
+/// Parts of `size`, and one of what is left.
+fn sized_parts(cx: &Cx, x: Value, axis: usize, size: &Expr, count: i64) -> Lowered<Vec<Value>> {
+    let mut sizes = vec![size.clone(); (count - 1).max(0) as usize];
+    let rest = cx.dim(x, axis as i64) - size * (count - 1);
+    sizes.push(cx.constraints().simplify(&rest));
+    parts(cx, x, axis, sizes)
 }
 
 fn of_sizes(cx: &Cx, x: Value, sizes: Vec<Expr>, dim: i64) -> Lowered<Vec<Value>> {

@@ -1,0 +1,153 @@
+//! Types and elements of results, asked for one after the other as an interpreter does.
+
+use super::{Contents, Facts, Outcome};
+use crate::Registry;
+use pt2onnx_fx::{
+    graph::{Argument, ValueMeta, Values},
+    text,
+};
+use pt2onnx_symbolic::Expr;
+use rustc_hash::FxHashMap;
+
+/// What is told of the nodes of a program, a line for each. The types that the text gives the results are not looked at.
+fn told(program: &str) -> String {
+    let program = text::parse_program(program).unwrap();
+    let registry = Registry::default();
+    let (mut values, mut contents, mut symbols) = (Values::default(), FxHashMap::default(), 0);
+    for name in program.graph.inputs.iter().filter_map(Argument::name) {
+        values.insert(name.clone(), program.graph.values[name].clone());
+    }
+    let mut lines = Vec::new();
+    for node in &program.graph.nodes {
+        let facts =
+            Facts { values: &values, contents: &contents, constraints: &program.constraints };
+        let mut symbol = |float: bool| {
+            symbols += 1;
+            Expr::symbol(&format!("{}{symbols}", if float { "zuf" } else { "u" }))
+        };
+        let mut asked = node.clone();
+        asked.outputs.clear();
+        let results = match registry.infer(&asked, &facts, &mut symbol) {
+            Ok(results) => results,
+            Err(error) => {
+                lines.push(format!("{}: error: {error}", node.name));
+                continue;
+            }
+        };
+        let each = results.into_iter().flat_map(|result| match result {
+            Outcome::One(one) => vec![Some(one)],
+            Outcome::List(list) => list.into_iter().map(Some).collect(),
+            Outcome::None => vec![None],
+        });
+        for (name, result) in node.output_names().into_iter().zip(each) {
+            let Some(result) = result else {
+                lines.push(format!("{name}: none"));
+                continue;
+            };
+            let known = result.contents.as_ref().map(|c| format!(" = {}", list(c)));
+            lines.push(format!("{name}: {}{}", show(&result.meta), known.unwrap_or_default()));
+            contents.extend(result.contents.map(|c| (name.clone(), Contents::Exprs(c))));
+            values.insert(name, result.meta);
+        }
+    }
+    lines.join("\n")
+}
+
+fn list(exprs: &[Expr]) -> String {
+    let texts: Vec<String> = exprs.iter().map(ToString::to_string).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+fn show(meta: &ValueMeta) -> String {
+    match meta {
+        ValueMeta::Tensor(t) => format!("{}{}", t.dtype.name(), list(&t.sizes)),
+        ValueMeta::SymInt { expr, .. }
+        | ValueMeta::SymFloat { expr, .. }
+        | ValueMeta::SymBool { expr, .. } => expr.to_string(),
+        ValueMeta::CustomObj { class } => class.to_string(),
+    }
+}
+
+#[test]
+fn elements_that_are_sizes_are_known() {
+    let program = "graph(x: f32[s0, 8]) {
+        shape: i64[] = aten._shape_as_tensor.default(x)
+        rows: i64[] = aten.scalar_tensor.default(Sym(2*s0), dtype = torch.int64)
+        item: Sym(u9) = aten.item.default(rows)
+        twice: i64[] = aten.repeat_interleave.self_Tensor(x, rows, 1)
+        parts: [a: f32[], b: f32[]] = aten.tensor_split.tensor_indices_or_sections(x, shape, 1)
+        three: i64[] = aten.scalar_tensor.default(3, dtype = torch.int64)
+        number: i64[] = aten.tensor.int(4)
+        sum: i64[] = aten.sum.default(x)
+        value: Sym(u9) = aten.item.default(sum)
+        return (value,)
+    }";
+    insta::assert_snapshot!(told(program), @"
+    shape: int64[2] = [s0, 8]
+    rows: int64[] = [2*s0]
+    item: 2*s0
+    twice: float32[s0, 16*s0]
+    a: float32[s0, Min(8, s0)]
+    b: float32[s0, 8 - Min(8, s0)]
+    three: int64[] = [3]
+    number: int64[] = [4]
+    sum: float32[]
+    value: zuf1
+    ");
+}
+
+#[test]
+fn types_need_no_records() {
+    let program = "{s0: VR[4, 100]}
+    graph(x: f32[s0, 8], i: i64[3], c: c64[2]) {
+        relu: i64[] = aten.relu.default(x)
+        mean: i64[] = aten.mean.dim(x, [-1], True)
+        view: i64[] = aten.view.default(x, [-1, 4])
+        part: i64[] = aten.slice.Tensor(x, 0, 1, -1)
+        a: (b: i64[], d: i64[]) = aten.topk.default(x, 2)
+        parts: [e: i64[], f: i64[], g: i64[]] = aten.chunk.default(x, 3, 1)
+        picked: i64[] = aten.index.Tensor(x, [None, i])
+        places: i64[] = aten.nonzero.default(x)
+        norm: i64[] = aten.abs.default(c)
+        turned: i64[] = aten.mul.Tensor(c, 2)
+        steps: i64[] = aten.arange.start_step(0, Sym(s0), 2)
+        doubled: i64[] = aten.add_.Tensor(i, 1.5)
+        return (relu,)
+    }";
+    insta::assert_snapshot!(told(program), @"
+    relu: float32[s0, 8]
+    mean: float32[s0, 1]
+    view: float32[2*s0, 4]
+    part: float32[s0 - 2, 8]
+    b: float32[s0, 2]
+    d: int64[s0, 2]
+    e: float32[s0, 3]
+    f: float32[s0, 3]
+    g: float32[s0, 2]
+    picked: float32[s0, 3]
+    places: int64[u1, 2]
+    norm: float32[2]
+    turned: complex64[2]
+    steps: int64[((s0 + 1)//2)]
+    doubled: int64[3]
+    ");
+}
+
+#[test]
+fn what_is_not_known_is_an_error() {
+    let program = "graph(x: f32[s0, 8], y: f32[1, 2, s0], z: f32[0], n: f32[s1]) {
+        parts: [a: f32[], b: f32[]] = aten.split.Tensor(x, 2)
+        out: f32[] = aten.add.out(x, x, out = z)
+        squeezed: f32[] = aten.upsample_linear1d.vec(y, None, False, [1.3])
+        combined: f32[] = aten.combinations.default(n)
+        missing: f32[] = mylib.missing.default(x)
+        return (x,)
+    }";
+    insta::assert_snapshot!(told(program), @"
+    parts: error: the number of its parts is not known
+    out: error: its output becomes larger
+    squeezed: error: a symbolic size times a fraction
+    combined: error: the number of elements is not known
+    missing: error: no translation is registered for mylib.missing.default
+    ");
+}
