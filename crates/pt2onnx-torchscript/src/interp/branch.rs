@@ -317,7 +317,7 @@ impl Interp<'_> {
         match test {
             Value::Tensor(name) => Ok(Argument::Tensor(name.clone())),
             _ => {
-                let truth = self.to_bool(test)?;
+                let truth = self.truth_of(test)?;
                 if let Some(name) = truth.number().and_then(|e| self.truths.get(e)) {
                     return Ok(Argument::Tensor(name.clone()));
                 }

@@ -71,9 +71,9 @@ impl Interp<'_> {
         }
         let args = self.eval_all(&call.args, env)?;
         match (name, args.first()) {
-            ("int", Some(value)) => self.to_int(value),
-            ("float", Some(value)) => self.to_float(value),
-            ("bool", Some(value)) => self.to_bool(value),
+            ("int", Some(value)) => self.as_whole(value),
+            ("float", Some(value)) => self.real_of(value),
+            ("bool", Some(value)) => self.truth_of(value),
             ("str", Some(value)) => Ok(Value::str(&self.text_of(value))),
             ("print", _) => Ok(Value::None),
             ("sorted" | "len" | "complex" | "abs" | "min" | "max", _) => {

@@ -223,10 +223,7 @@ pub(super) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         }),
         "floor" => return round(Func::FloorToInt, f64::floor),
         "ceil" => return round(Func::CeilToInt, f64::ceil),
-        "round" if float => match known(x) {
-            Some(f) => Some(Value::float(f.round_ties_even())),
-            None => None,
-        },
+        "round" if float => known(x).map(|f| Value::float(f.round_ties_even())),
         "sqrt" => math(f64::sqrt, Some(Func::Sqrt)),
         "exp" => math(f64::exp, Some(Func::Exp)),
         "log" => math(f64::ln, Some(Func::Log)),

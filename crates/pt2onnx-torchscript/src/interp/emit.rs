@@ -32,8 +32,13 @@ impl Interp<'_> {
         let mut node = self.node(target, args)?;
         self.written(schema, &bound);
         let outcomes = self.types.results(&node, &mut self.facts);
-        let op = node.target.to_string();
-        let outcomes = outcomes.map_err(|why| Problem::Type { op, why })?;
+        let outcomes = match outcomes {
+            Ok(outcomes) => outcomes,
+            Err(why) => match self.parts(schema, &bound)? {
+                Some(parts) => return Ok(parts),
+                None => return Err(Problem::Type { op: node.target.to_string(), why }),
+            },
+        };
         let single = outcomes.len() == 1;
         let mut results = Vec::with_capacity(outcomes.len());
         for (at, outcome) in outcomes.into_iter().enumerate() {

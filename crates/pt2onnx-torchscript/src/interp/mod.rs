@@ -14,6 +14,7 @@ mod graph;
 mod inputs;
 mod load;
 mod module;
+mod parts;
 mod repeat;
 mod stmt;
 mod traced;
@@ -57,6 +58,8 @@ pub(crate) struct Interp<'a> {
     nodes: Vec<Node>,
     /// Nodes that read results of a higher-order op which is not among the nodes yet.
     waiting: Vec<Node>,
+    /// How many parts the assignment that runs takes its value apart into.
+    unpacked: Option<usize>,
     /// The values that symbols which depend on data were read as.
     sources: FxHashMap<String, Argument>,
     /// Tensors that others have taken the place of, as `out=` has it.
@@ -98,6 +101,7 @@ impl<'a> Interp<'a> {
             elements: 0,
             nodes: Vec::new(),
             waiting: Vec::new(),
+            unpacked: None,
             sources: FxHashMap::default(),
             replaced: FxHashMap::default(),
             truths: FxHashMap::default(),

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Env, Flow, Interp, Step, expected, repeat::Test, unsupported};
+use super::{Env, Flow, Interp, Step, expected, parts, repeat::Test, unsupported};
 use crate::{
     archive::FunctionDef,
     error::Problem,
@@ -27,7 +27,9 @@ impl Interp<'_> {
         self.set_at(stmt.at);
         match &stmt.kind {
             StmtKind::Assign { target, ty, value } => {
+                self.unpacked = parts::unpacked(target, value);
                 let value = self.eval(value, env)?;
+                self.unpacked = None;
                 let value = match ty {
                     Some(ty) => self.annotate(&Type::of(ty), value)?,
                     None => value,

@@ -31,8 +31,10 @@ fn full_name(text: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((name, ""))
 }
 
-static PARSED: LazyLock<Mutex<FxHashMap<&'static str, Arc<[Schema]>>>> =
-    LazyLock::new(Mutex::default);
+/// Parsed overloads by the name of the operator.
+type Parsed = FxHashMap<&'static str, Arc<[Schema]>>;
+
+static PARSED: LazyLock<Mutex<Parsed>> = LazyLock::new(Mutex::default);
 
 /// The overloads of an operator such as `aten::add`, in the order in which PyTorch tries them; none if it is not known.
 pub fn overloads(name: &str) -> Arc<[Schema]> {

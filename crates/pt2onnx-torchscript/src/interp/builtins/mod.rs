@@ -30,14 +30,14 @@ impl Interp<'_> {
         match &*schema.overload {
             // Overloads of the language, not of the dispatcher.
             "prim_Device" | "prim_dtype" | "prim_other" if schema.name == "to" => {
-                self.to_language(&schema, bound)
+                self.move_to(&schema, bound)
             }
             _ => match bound
                 .iter()
                 .zip(&schema.params)
                 .position(|(v, p)| p.name == "out" && v.is_some())
             {
-                Some(at) => self.into_out(&full, &schema, bound, at),
+                Some(at) => self.in_place_of(&full, &schema, bound, at),
                 None => self.emit(&schema, bound),
             },
         }
@@ -101,10 +101,13 @@ impl Interp<'_> {
         let has = |kwargs: &Kwargs, key: &str| kwargs.iter().any(|(n, _)| n == key);
         if namespace == "aten" {
             match name {
-                "div" | "div_" if version < 4 && args.len() == 2 && kwargs.is_empty() => {
-                    if args.iter().all(|a| self.is_integer(a)) {
-                        kwargs.push(("rounding_mode".into(), Value::str("trunc")));
-                    }
+                "div" | "div_"
+                    if version < 4
+                        && args.len() == 2
+                        && kwargs.is_empty()
+                        && args.iter().all(|a| self.is_integer(a)) =>
+                {
+                    kwargs.push(("rounding_mode".into(), Value::str("trunc")));
                 }
                 "full" if version < 5 && !has(&kwargs, "dtype") && !has(&kwargs, "out") => {
                     kwargs.push(("dtype".into(), Value::int(6)));
@@ -130,7 +133,7 @@ impl Interp<'_> {
     }
 
     /// `x.to(device, dtype)`: only the element type matters.
-    fn to_language(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
+    fn move_to(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
         let given = |name: &str| {
             let at = schema.params.iter().position(|param| param.name == name)?;
             bound.get(at).cloned().flatten()
@@ -143,7 +146,7 @@ impl Interp<'_> {
     }
 
     /// A call with `out=`: its result takes the place of that tensor, which may have had other sizes.
-    fn into_out(
+    fn in_place_of(
         &mut self,
         full: &str,
         schema: &Schema,

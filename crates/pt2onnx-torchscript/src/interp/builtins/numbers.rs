@@ -33,9 +33,9 @@ impl Interp<'_> {
             {
                 return Ok(Some(Value::bool(self.same(a, b) == (name == "eq"))));
             }
-            ("Int" | "IntImplicit", [a]) => return self.to_int(a).map(Some),
-            ("Float" | "FloatImplicit", [a]) => return self.to_float(a).map(Some),
-            ("Bool", [a]) => return self.to_bool(a).map(Some),
+            ("Int" | "IntImplicit", [a]) => return self.as_whole(a).map(Some),
+            ("Float" | "FloatImplicit", [a]) => return self.real_of(a).map(Some),
+            ("Bool", [a]) => return self.truth_of(a).map(Some),
             ("ScalarImplicit", [a @ Value::Tensor(_)]) => {
                 return self.scalar_of(a, &Type::Number).map(Some);
             }
@@ -91,7 +91,7 @@ impl Interp<'_> {
     }
 
     /// `int(x)`.
-    pub(in crate::interp) fn to_int(&mut self, value: &Value) -> Step<Value> {
+    pub(in crate::interp) fn as_whole(&mut self, value: &Value) -> Step<Value> {
         match value {
             Value::Tensor(_) => self.scalar_of(value, &Type::Int),
             Value::Int(e) | Value::Float(e) => Ok(Value::Int(compare::truncated(e)?)),
@@ -105,7 +105,7 @@ impl Interp<'_> {
     }
 
     /// `float(x)`.
-    pub(in crate::interp) fn to_float(&mut self, value: &Value) -> Step<Value> {
+    pub(in crate::interp) fn real_of(&mut self, value: &Value) -> Step<Value> {
         match value {
             Value::Tensor(_) => self.scalar_of(value, &Type::Float),
             Value::Int(e) | Value::Bool(e) | Value::Float(e) => {
@@ -120,7 +120,7 @@ impl Interp<'_> {
     }
 
     /// `bool(x)`.
-    pub(in crate::interp) fn to_bool(&mut self, value: &Value) -> Step<Value> {
+    pub(in crate::interp) fn truth_of(&mut self, value: &Value) -> Step<Value> {
         match value {
             Value::Tensor(_) => self.scalar_of(value, &Type::Bool),
             Value::Bool(_) => Ok(value.clone()),

@@ -49,7 +49,7 @@ impl Interp<'_> {
         let size = list(self, size, Type::Int)?;
         let scales = match scale {
             Some(items) => {
-                let floats = items.iter().map(|v| self.to_float(v)).collect::<Step<Vec<_>>>()?;
+                let floats = items.iter().map(|v| self.real_of(v)).collect::<Step<Vec<_>>>()?;
                 self.list(floats, Some(Type::Float))?
             }
             None => Value::None,

@@ -32,6 +32,16 @@ impl Interp<'_> {
             ("tensor" | "as_tensor", [value, rest @ ..]) => {
                 return self.new_tensor(value, rest.first(), kwargs);
             }
+            // The length of the longest sequence is what there is without it.
+            ("_pad_packed_sequence", [data, sizes @ Value::Tensor(steps), rest @ .., total])
+                if args.len() == 5
+                    && total.number() == self.meta(steps)?.sizes.first()
+                    && total.as_int().is_none() =>
+            {
+                let mut args = vec![data.clone(), sizes.clone()];
+                args.extend(rest.iter().cloned().chain([Value::int(-1)]));
+                return self.operator(namespace, name, args, kwargs.clone()).map(Some);
+            }
             ("broadcast_tensors", [list]) => return self.broadcast_tensors(list).map(Some),
             ("__interpolate", _) => return self.interpolate(args, kwargs).map(Some),
             ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
@@ -87,7 +97,7 @@ impl Interp<'_> {
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
-                let truth = self.to_bool(tensor)?;
+                let truth = self.truth_of(tensor)?;
                 return self.on_values("__not__", &[truth]);
             }
             _ => {}
@@ -170,9 +180,9 @@ impl Interp<'_> {
             Value::Int(found)
         };
         let number = match ty {
-            Type::Int => self.to_int(&number)?,
-            Type::Float => self.to_float(&number)?,
-            Type::Bool => self.to_bool(&number)?,
+            Type::Int => self.as_whole(&number)?,
+            Type::Float => self.real_of(&number)?,
+            Type::Bool => self.truth_of(&number)?,
             _ => number,
         };
         if let Value::Bool(truth) = &number
