@@ -188,7 +188,7 @@ impl Interp<'_> {
         if missing.is_empty() {
             return Ok(args);
         }
-        let first = function.params.iter().nth(1).map_or("x", |param| &*param.name);
+        let first = function.params.get(1).map_or("x", |param| &*param.name);
         let all = function.params.iter().skip(1);
         let all = all.map(|param| format!("`{}: {}`", param.name, type_of(param)));
         Err(Error::Untold {

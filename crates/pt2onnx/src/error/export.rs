@@ -26,7 +26,7 @@ pub enum Error {
     Archive(pt2onnx_fx::Error),
     /// A TorchScript archive cannot be read or flattened.
     #[error(transparent)]
-    TorchScript(#[from] pt2onnx_torchscript::Error),
+    TorchScript(Box<pt2onnx_torchscript::Error>),
     /// Parts of the program cannot be translated; all of them are listed.
     #[error("parts of the program cannot be translated:{}", lines(.0))]
     Program(
@@ -95,7 +95,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Archive(_) => ErrorKind::Archive,
-            Error::TorchScript(error) => match error {
+            Error::TorchScript(error) => match **error {
                 pt2onnx_torchscript::Error::Run { .. } => ErrorKind::Conversion,
                 pt2onnx_torchscript::Error::NoMethod { .. }
                 | pt2onnx_torchscript::Error::Untold { .. }
@@ -127,6 +127,12 @@ impl Error {
             #[cfg(feature = "ort")]
             Error::Run(_) => ErrorKind::Runtime,
         }
+    }
+}
+
+impl From<pt2onnx_torchscript::Error> for Error {
+    fn from(error: pt2onnx_torchscript::Error) -> Self {
+        Self::TorchScript(Box::new(error))
     }
 }
 
