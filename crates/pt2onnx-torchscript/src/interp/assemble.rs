@@ -74,6 +74,10 @@ fn flatten_here(
     let mut outputs = Vec::new();
     let flat = interp.outputs(&result, &mut outputs, 32);
     flat.map_err(|problem| interp.error(problem))?;
+    if outputs.is_empty() {
+        let nothing = super::expected("tensors and numbers as results", &result);
+        nothing.map_err(|problem| interp.error(problem))?;
+    }
     let mutations = interp.mutations(&tensors);
     Ok(interp.finish(mutations, outputs))
 }

@@ -14,6 +14,7 @@ mod graph;
 mod inputs;
 mod load;
 mod module;
+mod origin;
 mod parts;
 mod repeat;
 mod stmt;
