@@ -17,6 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["ops"],
     &["registry"],
     &["driver"],
+    &["infer"],
     &["lib"],
 ];
 

@@ -2,6 +2,8 @@
 //! types of what it reads. `PT2ONNX_INFER=FOLDER,..` asks for archives below folders, instead of those of `testdata/cases`, and
 //! `PT2ONNX_INFER_SHOW=OP` shows what is not right of an op.
 
+#![expect(clippy::print_stdout, reason = "its table is what one wants to see")]
+
 use pt2onnx_aten::{
     Registry,
     infer::{Contents, Facts, Outcome, Typed},
@@ -263,23 +265,25 @@ fn archives(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-fn bundles(oracle: &mut Oracle) {
+fn bundles(oracle: &mut Oracle) -> std::io::Result<()> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases");
-    for bundle in fs::read_dir(cases).unwrap().flatten() {
-        let file = fs::File::open(bundle.path()).unwrap();
-        let unpacked = ruzstd::decoding::StreamingDecoder::new(file).unwrap();
-        for entry in tar::Archive::new(unpacked).entries().unwrap() {
-            let mut entry = entry.unwrap();
-            let path = entry.path().unwrap().to_string_lossy().into_owned();
+    for bundle in fs::read_dir(cases)? {
+        let unpacked = ruzstd::decoding::StreamingDecoder::new(fs::File::open(bundle?.path())?)
+            .map_err(std::io::Error::other)?;
+        for entry in tar::Archive::new(unpacked).entries()? {
+            let mut entry = entry?;
+            let path = entry.path()?.to_string_lossy().into_owned();
             if path.ends_with(".pt2") {
                 let mut bytes = Vec::new();
-                entry.read_to_end(&mut bytes).unwrap();
+                entry.read_to_end(&mut bytes)?;
+                // Some archives are damaged on purpose.
                 if let Ok(program) = archive::read_bytes(bytes) {
                     oracle.program(&path, &program);
                 }
             }
         }
     }
+    Ok(())
 }
 
 #[test]
@@ -296,7 +300,7 @@ fn inferred_types_are_those_that_pytorch_recorded() {
                 }
             }
         }
-        Err(_) => bundles(&mut oracle),
+        Err(_) => bundles(&mut oracle).unwrap(),
     }
     let (right, wrong, _) = oracle.report();
     assert!(right > 0);

@@ -43,6 +43,7 @@ impl Claims {
                 Argument::Int(_) => "int",
                 Argument::Float(_) => "float",
                 Argument::String(_) => "str",
+                Argument::DType(_) => "ScalarType",
                 other => {
                     let value = brief(other);
                     return Err(format!("{}: a row cannot give the value {value}", schema.name));

@@ -1,6 +1,6 @@
 //! Ops that make tensors of given sizes.
 
-use super::{fresh, typed, unknown};
+use super::stand_ins::{fresh, typed};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -52,16 +52,15 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::ones, made),
     op!(aten::rand, made),
     op!(aten::rand_generator, made),
-    op!(aten::randint, made),
-    op!(aten::randint_generator, made),
-    op!(aten::randint_low, made),
-    op!(aten::randint_low_generator, made),
+    op!(aten::randint, made_integers),
+    op!(aten::randint_generator, made_integers),
+    op!(aten::randint_low, made_integers),
+    op!(aten::randint_low_generator, made_integers),
     op!(aten::randn, made),
     op!(aten::randn_generator, made),
     op!(aten::randperm, permutation),
     op!(aten::randperm_generator, permutation),
     op!(aten::scalar_tensor, scalar_tensor),
-    op!(aten::tensor, tensor),
     op!(aten::tensor_bool, tensor),
     op!(aten::tensor_complex, tensor),
     op!(aten::tensor_float, tensor),
@@ -77,18 +76,23 @@ arguments! {
     struct Full { size: Vec<Expr>, fill_value: TensorOrScalar, dtype: Option<DType> }
     struct Spaced { start: TensorOrScalar, end: TensorOrScalar, steps: Expr, dtype: Option<DType> }
     struct Range { start: Option<TensorOrScalar>, end: TensorOrScalar, step: Option<TensorOrScalar>, dtype: Option<DType> }
-    struct Triangle { row: i64, col: i64, offset: i64, dtype: DType, lower: bool }
+    struct Triangle { row: i64, col: i64, offset: i64, dtype: Option<DType>, lower: bool }
     struct Eye { n: Expr, m: Option<Expr>, dtype: Option<DType> }
     struct Normal { mean: TensorOrScalar, std: TensorOrScalar }
     struct One { s: TensorOrScalar, dtype: Option<DType> }
-    struct Data { data: Option<Vec<Expr>>, t: Option<TensorOrScalar>, dtype: Option<DType> }
+    struct Data { t: TensorOrScalar, dtype: Option<DType> }
     struct Window { window_length: Expr, dtype: Option<DType> }
     struct Frequencies { n: Expr, dtype: Option<DType> }
-    struct Permutation { n: Expr, dtype: DType }
+    struct Permutation { n: Expr, dtype: Option<DType> }
 }
 
 fn made(cx: &Cx, args: Made) -> Lowered {
     Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &args.size))
+}
+
+/// int64 if no type is given.
+fn made_integers(cx: &Cx, args: Made) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &args.size))
 }
 
 fn made_like(cx: &Cx, args: MadeLike) -> Lowered {
@@ -148,7 +152,7 @@ fn triangle(cx: &Cx, args: Triangle) -> Lowered {
     let below = |row: i64| (row + args.offset + i64::from(args.lower)).clamp(0, args.col);
     let in_row = |row: i64| if args.lower { below(row) } else { args.col - below(row) };
     let count: i64 = (0..args.row).map(in_row).sum();
-    Ok(typed(cx, args.dtype, &[Expr::int(2), Expr::int(count)]))
+    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &[Expr::int(2), Expr::int(count)]))
 }
 
 fn eye(cx: &Cx, args: Eye) -> Lowered {
@@ -165,37 +169,35 @@ fn normal(cx: &Cx, args: Normal) -> Lowered {
     let tensors: Vec<Value> = tensors.collect();
     let first = tensors.first().ok_or_else(|| LowerError::unsupported("it has no tensor"))?;
     let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v).into_iter().collect()).collect();
-    Ok(typed(cx, cx.dtype(*first), &super::broadcast(cx, &shapes)))
+    Ok(typed(cx, cx.dtype(*first), &super::stand_ins::broadcast(cx, &shapes)))
 }
 
 /// float32 for any number.
 fn scalar_tensor(cx: &Cx, args: One) -> Lowered {
-    tensor(cx, Data { data: None, t: Some(args.s), dtype: args.dtype.or(Some(DType::F32)) })
+    tensor(cx, Data { t: args.s, dtype: args.dtype.or(Some(DType::F32)) })
 }
 
 fn permutation(cx: &Cx, args: Permutation) -> Lowered {
-    Ok(typed(cx, args.dtype, &[args.n]))
+    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &[args.n]))
 }
 
-/// A number or a vector of integers.
+/// A number as a 0-d tensor.
 fn tensor(cx: &Cx, args: Data) -> Lowered {
-    let (natural, size, known) = match (args.data, args.t) {
-        (Some(data), _) => (DType::I64, vec![Expr::int(data.len() as i64)], Some(data)),
-        (None, Some(t)) => {
-            let known = match &t {
-                TensorOrScalar::Scalar(Scalar::Int(i)) => Some(vec![Expr::int(*i)]),
-                TensorOrScalar::SymInt(e) => Some(vec![e.clone()]),
-                _ => None,
-            };
-            (cx.result_type(&[t]), Vec::new(), known)
-        }
-        (None, None) => return unknown("it has no data"),
+    let known = match &args.t {
+        TensorOrScalar::Scalar(Scalar::Int(i)) => Some(Expr::int(*i)),
+        TensorOrScalar::SymInt(e) => Some(e.clone()),
+        _ => None,
     };
-    let dtype = args.dtype.unwrap_or(natural);
-    let value = typed(cx, dtype, &size);
-    if dtype.is_int() {
-        known.into_iter().for_each(|known| cx.set_contents(value, known));
-    }
+    let dtype = args.dtype.unwrap_or_else(|| cx.result_type(&[args.t]));
+    let value = typed(cx, dtype, &[]);
+    known.filter(|_| dtype.is_int()).into_iter().for_each(|e| cx.set_contents(value, vec![e]));
+    Ok(value)
+}
+
+fn shape_as_tensor(cx: &Cx, x: Value) -> Lowered {
+    let sizes = cx.shape(x);
+    let value = typed(cx, DType::I64, &[Expr::int(sizes.len() as i64)]);
+    cx.set_contents(value, sizes.into_iter().collect());
     Ok(value)
 }
 
@@ -209,11 +211,4 @@ fn frequencies(cx: &Cx, args: Frequencies) -> Lowered {
 
 fn half_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
     frequencies(cx, Frequencies { n: args.n.floor_div(&Expr::int(2)) + 1, dtype: args.dtype })
-}
-
-fn shape_as_tensor(cx: &Cx, x: Value) -> Lowered {
-    let sizes = cx.shape(x);
-    let value = typed(cx, DType::I64, &[Expr::int(sizes.len() as i64)]);
-    cx.set_contents(value, sizes.into_iter().collect());
-    Ok(value)
 }

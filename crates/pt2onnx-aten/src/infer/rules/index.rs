@@ -1,6 +1,6 @@
 //! Ops that pick elements.
 
-use super::{broadcast, fresh, sized, typed, unknown, with_size};
+use super::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
 use crate::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

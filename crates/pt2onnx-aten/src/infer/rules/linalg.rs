@@ -1,6 +1,6 @@
 //! Matrix ops.
 
-use super::{broadcast, sized, typed, unknown};
+use super::stand_ins::{broadcast, sized, typed, unknown};
 use crate::{Args, AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

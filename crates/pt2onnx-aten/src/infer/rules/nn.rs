@@ -1,6 +1,6 @@
 //! Layers: pooling, convolution, resizing, normalisation.
 
-use super::{fresh, sized, typed, unknown};
+use super::stand_ins::{fresh, sized, typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::{Expr, Func};

@@ -1,6 +1,6 @@
 //! Arithmetic and losses: the promoted type, and the sizes to which the operands broadcast.
 
-use super::{broadcast, typed, unknown};
+use super::stand_ins::{broadcast, typed, unknown};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

@@ -1,6 +1,6 @@
 //! Ops that reduce dimensions.
 
-use super::{sized, typed, with_size};
+use super::stand_ins::{sized, typed, with_size};
 use crate::{AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

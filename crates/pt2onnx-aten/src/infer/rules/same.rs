@@ -1,6 +1,6 @@
 //! Ops whose result has the sizes of an operand, or the sizes to which the operands broadcast.
 
-use super::{broadcast, sized, typed};
+use super::stand_ins::{broadcast, sized, typed};
 use crate::{AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;

@@ -1,6 +1,6 @@
 //! Fourier transforms and complex numbers.
 
-use super::{typed, unknown, with_size};
+use super::stand_ins::{typed, unknown, with_size};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

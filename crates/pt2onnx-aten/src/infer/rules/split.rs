@@ -1,6 +1,6 @@
 //! Ops that give lists of parts.
 
-use super::{sized, unknown, with_size};
+use super::stand_ins::{sized, unknown, with_size};
 use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;

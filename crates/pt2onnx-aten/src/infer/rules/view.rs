@@ -1,6 +1,6 @@
 //! Ops that change the sizes and keep the elements: views, copies, joins and padding.
 
-use super::{broadcast, sized, typed, unknown, with_size};
+use super::stand_ins::{broadcast, sized, typed, unknown, with_size};
 use crate::{Args, AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
